@@ -116,7 +116,7 @@ class Inspection:
 
 
 def _keep_halves(connection: Connection) -> None:
-    """Make SQLite return invalid UTF-8 in a recognisable form."""
+    """Make SQLite return invalid UTF-8 as surrogates, so that it can be recognised."""
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.dbapi_connection
         driver.text_factory = _with_halves
@@ -133,7 +133,9 @@ def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
 
 
 def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
-    """Return the column to read, bypassing its type if that would convert the stored value."""
+    """Return the type to read a column with: the stored one, if the column's own type converts
+    values.
+    """
     match column.type:
         case Packed():
             return LargeBinary()
@@ -309,7 +311,7 @@ def _damage(connection: Connection) -> Iterator[str]:
 def _gaps(
     connection: Connection, number: Column[Any], *, first: int, what: str, of: str
 ) -> Iterator[str]:
-    """Return the attempts whose numbers are not consecutive."""
+    """Yield a problem for each attempt whose numbers are not consecutive."""
     attempt = number.table.c.attempt
     many, low, high = (
         func.count(number).label("many"),

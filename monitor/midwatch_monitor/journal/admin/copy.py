@@ -23,7 +23,8 @@ COPIED = tuple(
     for table in metadata.sorted_tables
     if table.name not in {tables.compatibility.name, tables.receipt.name}
 )
-"""The copied tables, each after those it refers to. The other two belong to each database."""
+"""The copied tables, each after those it refers to. The two others stay different in each database.
+"""
 _BATCH = 500
 """Number of rows read and written at a time."""
 _SPACE = 2**256
@@ -46,7 +47,7 @@ class _Content:
 
 
 def contents(store: Store) -> dict[str, int]:
-    """Return the rows of each table that would be copied."""
+    """Return the number of rows of each table that would be copied."""
     with explain_errors(store.name), _open_to_read(store) as connection:
         _require_current(connection, store.name)
         return {table.name: count_rows(connection, table) for table in COPIED}
@@ -59,7 +60,7 @@ def require_room(store: Store) -> None:
 
 
 def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]:
-    """Copy all of `source` into the empty or new database `target`; return the rows of each table.
+    """Copy all of `source` into the empty or new database `target`; return each table's row count.
 
     The source is only read, as a snapshot of one moment. The target is compared with it at the end,
     and stays empty if anything is wrong.
@@ -198,7 +199,7 @@ def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
-    """A table's position in numbering its rows."""
+    """The last id that a table has given to a row, and the highest one in it."""
 
     last: int
     """The last id that was given; 0 for none."""
@@ -207,7 +208,7 @@ class TableMark:
 
 
 def marks(connection: Connection) -> dict[str, TableMark]:
-    """Return the position of each numbered table."""
+    """Return the mark of each table whose rows the database numbers, by name."""
     return {table.name: _mark(connection, table) for table in NUMBERED}
 
 
@@ -225,7 +226,7 @@ def _mark(connection: Connection, table: Table) -> TableMark:
 
 
 def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
-    """Make each table's next id higher than that."""
+    """Make each table continue its ids after the given one."""
     rows = [{"name": name, "last": number} for name, number in last.items() if number]
     if not rows:
         return

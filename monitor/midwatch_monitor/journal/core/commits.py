@@ -231,7 +231,7 @@ def append(
 ) -> list[Entry]:
     """Store drafts in order. Raises StaleIncarnationError for one that comes too late.
 
-    With `opening`, a person's message reopens tasks that are over.
+    `opening` allows new states of tasks that are over, for a restart that a person orders.
     """
     drafts = mask_drafts(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):

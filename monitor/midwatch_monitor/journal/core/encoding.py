@@ -239,7 +239,7 @@ def _own() -> Masker:
 log = logging.getLogger(__name__)
 
 PART = "journal"
-"""The part that a fault names if an entry cannot be read."""
+"""The part of Midwatch that a fault names if an entry cannot be read."""
 _MOST_NAMED = 50
 """Number of rows that one process reports; `midwatch db check` lists all."""
 _named: set[tuple[str, str]] = set()
@@ -280,9 +280,9 @@ def record_of(connection: Connection, name: str, word: type[R], body: str | None
 def rows_of(
     connection: Connection, query: Select[*tuple[Any, ...]], word: type[R], limit: int | None = None
 ) -> list[tuple[Row[Any], R]]:
-    """Yield the rows of a query with their records, at most `limit` readable ones.
+    """Return the rows of a query with their records, at most `limit` readable ones.
 
-    The query must select each row's `entry` and `body`, in an order.
+    The query must select each row's `entry` and `body`, in a fixed order.
     """
     found: list[tuple[Row[Any], R]] = []
     seen = 0

@@ -89,7 +89,7 @@ class Store:
         return engine
 
     def flush(self) -> None:
-        """Make SQLite copy its log into the file and truncate it, as it holds old pages."""
+        """Copy SQLite's log into the file and empty the log: it may still contain erased rows."""
         engine = self.writing
         if engine is None or self.reading is None or engine.dialect.name != "sqlite":
             return
@@ -398,7 +398,7 @@ def _for(seconds: float) -> str:
 def is_hopeless(error: Exception) -> bool:
     """Whether a failed transaction should be given up as a whole instead of being split.
 
-    A lock has been waited for already.
+    True if SQLite's lock was not obtained: it has been waited for already.
     """
     return isinstance(error, DBAPIError) and _code(error) == sqlite3.SQLITE_BUSY
 

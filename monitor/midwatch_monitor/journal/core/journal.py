@@ -44,9 +44,7 @@ class JournalPart:
 def write_method(
     do: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
-    """Turn a function that runs in a write transaction into a method of the journal or a part of
-    it.
-    """
+    """Turn a function that runs in a write transaction into a method of the journal or a part."""
 
     async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
         return await (of if isinstance(of, Journal) else of.journal).write(do, *args, **kwargs)
@@ -58,7 +56,7 @@ def write_method(
 def read_method(
     ask: Callable[Concatenate[Connection, P], T],
 ) -> "Callable[Concatenate[Journal | JournalPart, P], Coroutine[Any, Any, T]]":
-    """Turn a query function into a method of the journal or a part of it."""
+    """Turn a query function into a method of the journal or a part."""
 
     async def method(of: "Journal | JournalPart", *args: P.args, **kwargs: P.kwargs) -> T:
         return await (of if isinstance(of, Journal) else of.journal).read(ask, *args, **kwargs)
@@ -293,7 +291,7 @@ class Journal:
     now = read_method(database_time)
 
     async def flush(self) -> None:
-        """Copy SQLite's log into the file, as far as readers allow it."""
+        """Copy SQLite's log into the file and empty the log, as far as readers allow it."""
         await asyncio.to_thread(self._store.flush)
 
     def _only(self, found: list[T], what: str) -> T:

@@ -1,6 +1,4 @@
-"""Outages of a database: which errors are temporary, how long they are waited for, and what a
-person can do about others.
-"""
+"""Outages of a database: which errors are temporary, how long to wait, and what a person can do."""
 
 import logging
 import re
@@ -80,15 +78,15 @@ PATIENCE_SECONDS = 120.0
 OPENING_SECONDS = 5.0
 """Longest wait while a journal is opened: its URL may be wrong."""
 STALL_SECONDS = 45.0
-"""Shortest limit for one answer of a server, which makes nobody wait longer for a lock."""
+"""Shortest time limit for one answer of a server; no wait for a lock takes that long."""
 _LONGEST = 2.0
-"""Seconds between two tries."""
+"""Longest pause between two tries, in seconds."""
 _PASSING = (
     "08",  # the connection failed
     "40001",  # not serializable
     "40P01",  # deadlock
     "53300",  # too many connections
-    "55P03",  # a lock was not got in time
+    "55P03",  # a lock was not obtained in time
     "57P01",  # shut down
     "57P02",  # crashed
     "57P03",  # starts up
@@ -132,7 +130,7 @@ def sqlstate(error: DBAPIError) -> str | None:
 
 
 class Patience:
-    """How long an outage is waited for, in seconds; ends at once when the journal is closed.
+    """Waits for an outage to end, for some seconds; stops at once when the journal is closed.
 
     Refused connections are waited for too: the same URL was accepted before, and the cause (a
     password changed in two steps, reloaded permissions, a database being restored) may soon be

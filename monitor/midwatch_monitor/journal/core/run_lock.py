@@ -1,6 +1,4 @@
-"""Tells which runs are worked on by a process of this machine, by locks on files beside the
-journal.
-"""
+"""File locks beside the journal that show which runs a process of this machine works on."""
 
 import asyncio
 import fcntl
@@ -34,7 +32,10 @@ async def hold_run(journal: str, run: int) -> AsyncGenerator[None]:
 
 
 async def take_lock(journal: str, run: int) -> int | None:
-    """Take the lock of one of several runs; return a descriptor to close at the end, if any."""
+    """Take the lock of a run, for a process that works on several; return a descriptor to close.
+
+    Returns `None` if the journal is not a file.
+    """
     file = _file(journal, run)
     if file is None:
         return None
@@ -69,7 +70,7 @@ def is_interrupted(journal: str, run: int) -> bool:
 
 
 def refuse_held(journal: str, run: int) -> None:
-    """Raise UsageError if a process works on a run."""
+    """Raise UsageError if a process of this machine works on a run."""
     if _is_held(journal, run):
         raise _at_work(run)
 

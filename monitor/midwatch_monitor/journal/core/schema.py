@@ -109,7 +109,7 @@ def open_store(
     synchronous: Synchronous = Synchronous.NORMAL,
     patience_seconds: float = 0,
 ) -> Store:
-    """Connect to a journal's database, and ensure tables that this program can work with."""
+    """Connect to a journal's database, and check, make or upgrade its tables."""
     store = connect(location, access, synchronous)
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
@@ -129,7 +129,7 @@ def _key(store: Store, found: Version) -> bytes:
 
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
-    """Make or upgrade the tables of `store`, or raise why that is not possible."""
+    """Make or upgrade the tables of `store`; raise JournalError if that is not possible."""
     with explain_errors(store.name, patience_seconds):
         return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
@@ -166,7 +166,7 @@ def read_version(connection: Connection) -> Version:
     revision = _as_text(connection.execute(query).scalar())
     if revision is None or not look.has_table(compatibility.name):
         return Version(revision=revision, oldest=None)
-    # With whatever columns exist.
+    # All columns that exist: older tables have fewer.
     query = select(text("*")).select_from(compatibility)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -211,7 +211,9 @@ def _require_rights(store: Store) -> None:
 
 
 def _refusal(store: Store, found: Version, access: Access) -> JournalError | None:
-    """Return why missing or old tables are left as they are; `None` if that is not necessary."""
+    """Return the error if missing or old tables may not be made or upgraded by this access, else
+    `None`.
+    """
     served = store.lines is not None
     if found.revision is None:
         if access is Access.WRITE and served:
@@ -324,10 +326,10 @@ class Upgrade:
     """What was done to the tables of a journal, or would be."""
 
     before: str | None
-    """The revision that was found; `None` if there were no tables."""
+    """The revision before; `None` if there were no tables."""
     after: str
     oldest: str
-    """The oldest revision whose Midwatch can work with them afterwards."""
+    """The oldest revision whose Midwatch can work with the tables afterwards."""
 
 
 def alembic_config(more: Path | None = None) -> "Config":

@@ -52,11 +52,12 @@ READABLE = "0003"
 IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows itself only if the type is exactly INTEGER."""
 MOST_BYTES = 128 * 1024 * 1024
-"""Largest size of one unpacked row; packed JSON may be a thousandth of that. A message is part of a
-request to a model, and no provider accepts one of more than 100 MB.
+"""Largest size of one unpacked row, checked when it is written and when it is read. Packed, it may
+be a thousandth of that. A message is part of a request to a model, and no provider accepts one of
+more than 100 MB.
 """
 UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
-"""Read in place of an invalid time, or one at an end of the calendar."""
+"""Read in place of an invalid time, or of one at an end of the calendar."""
 
 
 def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
@@ -330,7 +331,7 @@ def _about(name: str = "entry") -> Column[int]:
 
 
 def _part(of: str) -> Column[int]:
-    """Return a key column that refers to another row."""
+    """Return a part of the primary key that refers to another row."""
     column = "id" if of in {"project", "attempt"} else "entry"
     key = ForeignKey(f"{of}.{column}")
     return Column(of, IDENTIFIER, key, primary_key=True, autoincrement=False)

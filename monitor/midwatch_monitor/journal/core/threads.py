@@ -208,7 +208,7 @@ class DatabaseWriter:
         batch = _Batch(jobs, next(self._numbers))
         try:
             self._try(batch)
-        except Exception as error:  # whatever it is, it belongs to whoever awaits the work
+        except Exception as error:  # any error is passed to the caller that awaits the work
             self._ride_out(batch, error)
         else:
             self._succeed(batch)
@@ -233,7 +233,7 @@ class DatabaseWriter:
         self._begun = time.monotonic()
         try:
             # Kept between transactions: taking it from the pool and returning it takes as long
-            # as a commit. After an error it goes back to the pool.
+            # as a commit. After an error it is returned to the pool, which resets it.
             if self._connection is None:
                 self._connection = self._engine.connect()
             with self._connection.begin():

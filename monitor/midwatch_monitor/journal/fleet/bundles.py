@@ -126,7 +126,7 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
 
 
 def _standings(connection: Connection, run: int) -> list[Standing]:
-    """Return whether anybody still works on each attempt of a run, oldest first."""
+    """Return all attempts of a run with their standing, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
@@ -214,8 +214,8 @@ class Bundles(JournalPart):
     async def drop_outlived(self) -> int:
         """Remove bundles that are no longer needed; return their number.
 
-        They belong to tasks that are over, and to all attempts but the last: that one's result
-        stands, or the parts of a split task began with it.
+        In a task that is over, these are the bundles of all attempts but the last, whose result may
+        still be needed, or from which the parts of a split task began.
         """
         gone = await self.journal.read(_find_outlived)
         for some in parts(gone, 500):  # others wait for each transaction

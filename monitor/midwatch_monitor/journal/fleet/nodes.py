@@ -59,11 +59,11 @@ class InHand:
     task: str
     number: int
     holder: str
-    """The process."""
+    """The process that holds the attempt's lease."""
     since: datetime
     """Since when the process has it."""
     shared: bool
-    """Whether any node may go on with it: not if a process has it to itself."""
+    """Whether any node may continue it, or only the process that has it."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class InHand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStatus:
-    """What one start of a monitor holds, or last held and nobody has taken over since."""
+    """What one start of a monitor holds, and what it last held that nobody has taken over."""
 
     holder: str
     until: datetime
@@ -85,11 +85,11 @@ class MonitorStatus:
 
     @property
     def name(self) -> str:
-        """As it was started."""
+        """The monitor's name, without the part for this start."""
         return name_of(self.holder)
 
     def lives(self, now: datetime) -> bool:
-        """Whether it holds anything at a time, by the journal's clock."""
+        """Whether it holds anything at that time, by the journal's clock."""
         return now < self.until
 
 
@@ -99,7 +99,7 @@ def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
 
 
 def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
-    """Let a node begin; rows of its earlier starts are removed.
+    """Add a row for a node's start, and remove those of its earlier starts.
 
     Raises UsageError if another process of that name was heard within `alive_seconds`.
     """
@@ -246,7 +246,7 @@ def _lost_after(connection: Connection) -> timedelta:
 
 
 def _in_hand(connection: Connection) -> dict[str, list[int]]:
-    """Return the attempts at work, by the process that last wrote to them."""
+    """Return the attempts at work, by the process that holds their lease."""
     lease, entry = tables.lease, tables.entry
     kind = kind_of(AttemptTransition)
     last = (
@@ -269,7 +269,7 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
 
 
 def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
-    """Return attempts by id, with their names and since when their process has them."""
+    """Return attempts by id, with their names, and since when their process holds them."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
@@ -287,7 +287,7 @@ def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[in
 
 
 def _monitors(connection: Connection) -> list[MonitorStatus]:
-    """Return the monitors that hold something, or last held what nobody holds, by name."""
+    """Return the monitors that hold leases or duties, expired ones included, by name."""
     guard, post = tables.guard, tables.post
     looked_after = connection.execute(
         select(guard).where(guard.c.holder != NOBODY).order_by(guard.c.attempt)
@@ -330,7 +330,7 @@ class Nodes(JournalPart):
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
         """Mark nodes as lost that were not heard in time, and return them.
 
-        Nodes that left or were lost are forgotten a day after they were last heard.
+        Nodes that left or were lost are removed a day after they were last heard.
         """
         if not await self.journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
             return []

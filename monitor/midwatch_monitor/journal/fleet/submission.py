@@ -104,10 +104,10 @@ class Moves:
 
 
 def moves(connection: Connection, after: int, erasure: int) -> Moves:
-    """Return state changes, after an entry and an erasure, of the tasks that a fleet is to do.
+    """Return the tasks of a fleet that changed their state after an entry, or all after an erasure.
 
-    These are the tasks of runs that a monitor keeps; an agent that came by itself has nothing to be
-    dispatched.
+    These are the tasks of runs that a monitor keeps. Agents that carry a watch of their own are
+    left out: there is nothing to dispatch.
     """
     newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
     afresh = newest != erasure

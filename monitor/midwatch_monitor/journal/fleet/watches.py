@@ -1,4 +1,4 @@
-"""What monitors look after: their leases, and the runs without a process of their own.
+"""The leases of monitors, and the runs that only monitors look after.
 
 A lease expires unless it is renewed. An expired one that nobody took is still its holder's, with
 the same incarnation; the incarnation rises only when another holder takes it, and then the previous
@@ -64,7 +64,7 @@ class JournalNews:
     last: int
     """The newest entry of the whole journal: the next look asks for later ones."""
     hints: dict[int, tuple[Hint, ...]]
-    """By run; the newest entry of each kind and attempt."""
+    """By run: a hint at the newest entry of each kind, for each attempt and task."""
 
 
 def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
@@ -89,7 +89,7 @@ def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dic
 def _renew(
     connection: Connection, table: Table, these: ColumnElement[bool], term: _Term, now: datetime
 ) -> None:
-    """Renew one's own leases among the existing ones, and take expired ones."""
+    """Renew the holder's own leases among those selected, and take expired ones of others."""
     mine = table.c.holder == term.holder
     taken = case((mine, table.c.incarnation), else_=table.c.incarnation + 1)
     values = {"holder": term.holder, "incarnation": taken, "until": term.until(now)}
@@ -160,8 +160,8 @@ def _news(connection: Connection, after: int) -> JournalNews:
 def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
     """Return the runs for monitors with an attempt that is not over, or not completely judged.
 
-    An attempt without a runner may never end, because its process was killed: if nothing was
-    written about it since a given time, it is left out.
+    An agent with a watch of its own may never end its attempt, because its process was killed: such
+    an attempt is left out if nothing was written about it since the given time.
     """
     attempt, task, run, guard = tables.attempt, tables.task, tables.run, tables.guard
     entry = tables.entry
@@ -199,7 +199,7 @@ def _over(connection: Connection, attempt: int, body: str | None) -> bool:
 
 
 class Watches(JournalPart):
-    """The leases of monitors in a journal, and the runs with `Keeper.MONITOR`."""
+    """Takes, renews and releases leases of monitors, and finds the runs with `Keeper.MONITOR`."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = now) -> None:
         """Manage leases in a journal; `clock` is used only if the database has none."""
@@ -236,11 +236,14 @@ class Watches(JournalPart):
         await self.journal.write(_release, tables.guard, self._term(holder))
 
     async def take_post(self, name: str, *, holder: str, seconds: float) -> int | None:
-        """Take or renew a post; return its incarnation, or `None` while another holds it."""
+        """Take or renew a duty that one process has at a time; return its incarnation.
+
+        Returns `None` while another process holds it.
+        """
         return await self.journal.write(_take_post, name, self._term(holder, seconds))
 
     async def release_post(self, name: str, *, holder: str) -> None:
-        """Release a post at once, if `holder` has it."""
+        """Release such a duty at once, if `holder` has it."""
         of = tables.post.c.name == name
         await self.journal.write(_release, tables.post, self._term(holder), of)
 

@@ -1,4 +1,4 @@
-"""Chores that remain to be done, and the summaries that were made."""
+"""Open chores (what remains to be learned from entries), and the summaries of attempts."""
 
 from collections.abc import Collection
 from typing import Any
@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
 )
 
 _ORDER = (Chore.LESSON, Chore.SUMMARY, Chore.REVIEW)
-"""Order of the chores of one entry: facts from a look back precede their review."""
+"""Order of an entry's chores: the review comes last, since the others may record facts."""
 
 
 def open_chore(
@@ -44,14 +44,14 @@ def open_chore(
 
 
 def end(connection: Connection, entry: Entry, attempt: int, owner: EntryOwner) -> None:
-    """Note that an attempt is over: add its summary, and the review of waiting facts."""
+    """Open the chores of an attempt that is over: its summary, and a review if any facts wait."""
     open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
     if connection.execute(select(_waits_for(attempt))).scalar():
         open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
 def wait(connection: Connection, attempt: int, owner: EntryOwner) -> None:
-    """Note that a fact waits for review. Until its attempt is over, there is nothing to do."""
+    """Open the review of a fact that waits for it; do nothing until the fact's attempt is over."""
     table = tables.chore
     ended = select(table.c.about).where(
         table.c.attempt == attempt, table.c.chore == Chore.SUMMARY.value
@@ -70,7 +70,10 @@ def _waits_for(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def study(connection: Connection, study: Study) -> None:
-    """Note a try at a chore. Raises StaleIncarnationError if it is already done."""
+    """Note a try at a chore; a failed one stays open. Raises StaleIncarnationError if it is done.
+
+    A chore that was erased in the meantime is ignored.
+    """
     table = tables.chore
     here = (table.c.about == study.about, table.c.chore == study.chore.value)
     row = connection.execute(select(table.c.open, table.c.tries).where(*here)).one_or_none()

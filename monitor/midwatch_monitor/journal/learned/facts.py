@@ -27,7 +27,7 @@ _SHARED = [each.value for each in FactState if each.shared]
 
 
 def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> int:
-    """Store a fact, searchable if it is shared, with the attempt it comes from."""
+    """Store a fact, searchable if it is shared; return the attempt it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
     values = {
         "entry": entry.id,
@@ -104,13 +104,15 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
 
 
 def _reason_ended(before: Row[Any], act: FactAct) -> str:
-    """Return what ended a fact: the first act that did, or its replacement."""
+    """Return the act that ended a fact: the first one, or a later replacement."""
     first = before.live or act is FactAct.REPLACED
     return act.value if first else before.ended
 
 
 def _merge(connection: Connection, fact: int, instead: int) -> None:
-    """Credit all who stated a fact with its replacement, and with that one's replacement."""
+    """Note all attempts that stated a fact as sources of its replacement, and of that one's, and so
+    on.
+    """
     attempts = _sources(connection, [fact]).get(fact, ())
     heir: int | None = instead
     while heir is not None:
@@ -189,7 +191,7 @@ def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFac
 
 
 def like(connection: Connection, wanted: Wanted, *, limit: int = 100) -> list[KnownFact]:
-    """Return shared facts of a project: first those of the same files, then the same tags, then
+    """Return shared facts of a project that fit: by the same files first, then by tags, then by
     words.
     """
     project = projects.key_of(connection, wanted.project)

@@ -62,7 +62,7 @@ def take_in(connection: Connection, entry: Entry) -> None:
 
 
 def _refuse_twice(connection: Connection, entry: Entry) -> None:
-    """Refuse a second identical outcome of an attempt, however many processes see it."""
+    """Refuse an implied verdict that an attempt already has: several processes may notice it."""
     implied, table = entry.record, tables.entry
     if not isinstance(implied, Feedback) or implied.origin is not Origin.IMPLIED:
         return

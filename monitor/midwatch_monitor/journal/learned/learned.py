@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
 KnownT = TypeVar("KnownT", KnownLesson, KnownFact)
 
 _UNUSED = 1000
-"""Number of unused lessons, the newest, searched for those that wait."""
+"""Number of unused lessons, the newest, among which those that wait for a person are counted."""
 
 
 class Learned(JournalPart):
@@ -57,10 +57,10 @@ class Learned(JournalPart):
         before: int | None = None,
         limit: int = 1000,
     ) -> list[KnownLesson]:
-        """Return lessons with ids below `before`, newest first; optionally obsolete ones, and those
-        that wait for a person.
+        """Return lessons with ids below `before`, newest first.
 
-        `attempt` is any that they come from, `task` the name of their task.
+        `obsolete` includes those out of use, and with them those that wait for a person. `attempt`
+        is any that they come from, `task` the name of their task.
         """
         lesson, source = tables.lesson, tables.lesson_source
         wanted = _selection(lesson.c.entry, project, ids, before)
@@ -92,7 +92,8 @@ class Learned(JournalPart):
         before: int | None = None,
         limit: int = 1000,
     ) -> list[KnownFact]:
-        """Return facts with ids below `before`, newest first; `live` leaves out ended ones.
+        """Return facts with ids below `before`, newest first; `live` leaves out those that no
+        longer hold.
 
         `attempt` is any that stated them.
         """
@@ -106,7 +107,7 @@ class Learned(JournalPart):
         return await self.journal.read(fact_index.known_facts, *wanted, limit=limit)
 
     async def guidelines(self, project: str | None = None) -> list[KnownGuidelines]:
-        """Return all versions, newest first."""
+        """Return all versions, newest first; of one project or of all."""
         wanted = [] if project is None else [tables.project.c.name == project]
         return await self.journal.read(versions.known_versions, *wanted)
 
@@ -118,7 +119,7 @@ class Learned(JournalPart):
         return found[0]
 
     async def live_guidelines(self, project: str) -> KnownGuidelines | None:
-        """Return the version in force in a project."""
+        """Return the version in force in a project; `None` if there is none."""
         live = tables.guidelines.c.state == GuidelinesState.LIVE.value
         found = await self.journal.read(
             versions.known_versions, tables.project.c.name == project, live
@@ -136,7 +137,7 @@ class Learned(JournalPart):
 
 
 async def every(read: Callable[[int | None], Awaitable[Sequence[KnownT]]]) -> AsyncIterator[KnownT]:
-    """Yield all that `read` returns, newest first; `read` is given the upper limit of ids."""
+    """Yield everything, newest first: `read` returns the page below the id that it is given."""
     before: int | None = None
     while page := await read(before):
         for known in page:

@@ -218,7 +218,7 @@ def of_class(name: str) -> ColumnElement[bool]:
     ignores case in one database but not in the other.
     """
     body, value = tables.entry.c.body, json.dumps(name, ensure_ascii=False)
-    forms = (f'"failure_class":{value}', f'"failure_class": {value}')  # of both ways to write it
+    forms = (f'"failure_class":{value}', f'"failure_class": {value}')  # with and without a space
     return or_(*(func.replace(body, form, "") != body for form in forms))
 
 
@@ -261,8 +261,8 @@ TAGS = 24
 def candidates(connection: Connection, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
     """Return at most `limit` usable lessons of a project that may fit, each once.
 
-    The best of each way come first: of the same task, with the same tags or files, with the same
-    words. Lessons of the same kind of work count only with words in common.
+    The best matches by task, by tags and files, and by words take turns. Lessons of the same kind
+    of work count only with words in common.
     """
     project = projects.key_of(connection, wanted.project)
     if project is None:
@@ -309,10 +309,10 @@ def of_tags(
     *wanted: ColumnElement[bool],
     each: int,
 ) -> list[int]:
-    """Return lessons or facts with any of the first few tags and files, the newest `each` of every
-    one.
+    """Return lessons or facts with any of the first `TAGS` tags and files: the newest `each` per
+    tag.
 
-    Those with most in common come first, and of these the newest.
+    Those with most tags in common come first, and of these the newest.
     """
     tag = tables.metadata.tables[f"{kept.name}_tag"]
     key = tag.c[kept.name]
@@ -333,6 +333,6 @@ def of_tags(
 
 
 def _in_turn(ways: Sequence[Sequence[int]]) -> list[int]:
-    """Interleave the ways: first the best of each, then the second of each, each once."""
+    """Interleave several rankings: first the best of each, then the second of each, each once."""
     rounds = chain.from_iterable(zip_longest(*ways))
     return list(dict.fromkeys(key for key in rounds if key is not None))

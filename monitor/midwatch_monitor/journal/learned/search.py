@@ -22,15 +22,17 @@ MOST_WORDS = 10
 _LOOKED_UP = 40
 """Number of a text's words among which these are chosen."""
 _MOST_TEXTS = 20_000
-"""Number of texts in which the words of a search may occur: a word in every other text tells
-little, and SQLite ranks about a million texts a second. The rarest word is always used.
+"""Limit for the texts that contain the words of a search, added up: a word in every other text
+tells little, and SQLite ranks about a million texts a second. The rarest word is always used.
 """
 _SHORTEST = 3
 _LONGEST = 64
 """Letters of a word; PostgreSQL takes at most 2,046 bytes."""
 _NAME = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=l)(?=u)|(?<=[ud])(?=ull)")
-"""Where a word begins within a name, by its shape: `lllluuuullll` is that of `someHTTPPage`."""
+"""Where a word begins within a name, matched against its letter cases: `lllluuuullll` for
+`someHTTPPage`.
+"""
 _STOP = frozenset(
     _NAME.findall(
         """
@@ -53,7 +55,7 @@ class TextIndex(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """The words of one text by weight, the heaviest first."""
+    """The text that a lesson or fact is found by, in parts of decreasing weight."""
 
     text: str
     more: str = ""
@@ -162,10 +164,9 @@ def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> Non
 def find(
     connection: Connection, index: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
-    """Return the keys of a project's texts that share words with a wanted one, with positive
-    scores.
+    """Return at most `limit` of a project's texts that share words with the text, best first.
 
-    At most `limit`, the best first.
+    The result is each text's key with its score, which is positive.
     """
     tokens = _tokens(project, search_words(wanted))
     known = _count_texts(connection, index, tokens) if tokens else {}

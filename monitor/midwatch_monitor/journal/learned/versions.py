@@ -1,4 +1,4 @@
-"""Versions of the guidelines in the index, and how far each project was looked back at."""
+"""Versions of the guidelines in the index, and which summaries look backs have used."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _AFTER = {
     GuidelinesAct.REJECTED: GuidelinesState.PROPOSED,
     GuidelinesAct.ROLLED_BACK: GuidelinesState.LIVE,
 }
-"""The state of a version after each act."""
+"""The state that a version must have for each act."""
 
 
 def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: EntryOwner) -> None:
@@ -51,7 +51,8 @@ def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: E
 def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
     """Update the states of a project's versions.
 
-    Raises StaleIncarnationError for a mark that does not fit: somebody else decided meanwhile.
+    Raises StaleIncarnationError if the version is not in the state that the act needs, or is
+    compared with a version no longer in force: somebody else decided in the meantime.
     """
     row = _row(connection, mark.guidelines)
     needed = _AFTER[mark.act]
@@ -104,7 +105,7 @@ def _set(connection: Connection, key: int | None, **values: object) -> None:
 def look_back(
     connection: Connection, entry: Entry, reflection: Reflection, owner: EntryOwner
 ) -> None:
-    """Note how far a project was looked back at.
+    """Note up to which summary a look back at a project's attempts has come.
 
     Raises StaleIncarnationError if another look back came first: no summary is used twice.
     """
@@ -120,7 +121,7 @@ def look_back(
 
 
 def watermark(connection: Connection, project: str) -> int:
-    """Return the journal id of a project's newest used summary; 0 before the first."""
+    """Return the journal id of the newest summary that a look back has used; 0 before the first."""
     key = key_of(connection, project)
     return 0 if key is None else _watermark(connection, key)
 

@@ -127,7 +127,7 @@ class Lines:
                     _shut_down(connection.fileno())
 
     def watch(self, stuck: Callable[[], float], limit: float) -> None:
-        """Cut automatically if there was no answer for some seconds, until this is closed."""
+        """Cut all connections whenever the database has not answered for `limit` seconds."""
 
         def look() -> None:
             while not self._closed.wait(1):
