@@ -1,4 +1,4 @@
-"""Who is notified while nobody watches, by which way, and when."""
+"""Settings for notifications to people: recipients, ways and times."""
 
 import re
 from datetime import time
@@ -40,7 +40,9 @@ class TargetSettings(Section):
     severity: Severity = Field(default=Severity.WARNING, alias="from")
     """Alerts of at least this severity are sent. What waits for a person always is."""
     content: bool = False
-    """Whether texts by workers and about files are sent, or only the rule, the task and so on."""
+    """Whether texts written by workers, and texts about files, are sent, or only the rule, the task
+    and so on.
+    """
     ends: bool = False
     """Whether the end of a run is reported."""
 
@@ -89,7 +91,7 @@ class NotifySettings(Section):
     targets: Annotated[dict[Name, TargetSettings], Field(max_length=20)] = Field(
         default_factory=dict[str, TargetSettings]
     )
-    """By name; nothing is sent without targets."""
+    """Recipients by name; nothing is sent without any."""
     quiet: QuietSettings | None = None
     """What was held back in this time is sent in one message afterwards."""
     group_seconds: Annotated[float, Field(ge=0, le=3600)] = 2.0

@@ -1,4 +1,4 @@
-"""What may be done about alerts, in what order, how often, and what needs a person."""
+"""Settings for what is done about alerts: actions, their order, limits, and approval by people."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -153,8 +153,8 @@ class PolicySettings(Section):
     person: PersonSettings = PersonSettings()
     hand_over_at: Share = 0.5
     """Share of the budget from which a person is called if guidance did not help. Once something
-    was tried without success, and the next step could not be judged before this much is used, the
-    next step is another attempt or, without one, a question to a person. 1 is off.
+    was tried without success, and the next action could not be judged before this much is used,
+    that action is another attempt or, without one, a question to a person. 1 is off.
     """
     max_interventions: Annotated[int, Field(ge=1, le=1000)] = 6
     """Delivered interventions per attempt; afterwards only ask_operator and stop remain."""
@@ -171,4 +171,4 @@ class PolicySettings(Section):
     grant_share: Share = 0.5
     """How much all these grants together may add to each limit of the task, as a share of it."""
     max_parts: Annotated[int, Field(ge=2, le=50)] = 6
-    """Number of tasks that a split may make; these are not split again."""
+    """Largest number of tasks that a split may make; these are not split again."""

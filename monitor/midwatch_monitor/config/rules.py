@@ -182,15 +182,15 @@ Points = Annotated[int, Field(ge=0, le=100)]
 
 
 class FruitlessSteps(Graded):
-    """Steps that yield nothing outweigh steps that yield something, added up over the run."""
+    """Steps that yield nothing outweigh the others: points are added up over the run."""
 
     warn_after: Count = 16
     """Warning from this many points on; 0 is off."""
     critical_after: Count = 24
-    """Critical from this many points on, which is also the largest sum; 0 is off."""
+    """Critical from this many points on; the sum rises no further. 0 is off."""
     repeated: Points = 6
-    """Points for a step that could not tell anything new; half of them for a half repeat, for an
-    answer without news, and for a search without results directly after another such step.
+    """Points for a step that could not tell anything new; half of them for a partial repeat, for an
+    answer without anything new, and for a search without results directly after another such step.
     """
     failed: Points = 2
     """Points for a failed or refused step, for a turn that the harness rejects, and for a look at
@@ -238,12 +238,12 @@ class ErrorStreak(Graded):
 
 
 class SameFailure(Graded):
-    """The same failure, or the same answer of a program, outlives one change after another."""
+    """The same failure, or the same answer of a program, persists after several changes."""
 
     notice_after: Count = 3
-    """Notice once it outlived this many changes; 0 is off."""
+    """Notice once it persisted after this many changes; 0 is off."""
     warn_after: Count = 4
-    """Warning once it outlived this many changes; 0 is off."""
+    """Warning once it persisted after this many changes; 0 is off."""
 
 
 class RevertChurn(Graded):
@@ -323,7 +323,7 @@ class MissedCheckpoint(Graded):
 
 
 class Silence(RuleSettings):
-    """Nothing is heard of an attempt at work. Judged by the time, and by the current activity."""
+    """An attempt at work is silent for too long. Judged by the time and by the current activity."""
 
     cooldown: Span = Length()
     """How long a resolved alert stays quiet before it may fire again: steps or time."""

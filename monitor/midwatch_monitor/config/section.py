@@ -100,7 +100,7 @@ class Length:
     text: str = "0"
 
     def over(self, *, steps: int, since: datetime | None, now: datetime | None) -> bool:
-        """Whether this much has passed. A length in time has passed if no time is known."""
+        """Whether this much has passed; true for a length in time if a time is unknown."""
         if self.seconds is None:
             return steps >= self.steps
         if since is None or now is None:

@@ -75,9 +75,11 @@ class ErrorSettings(Section):
     """The analysis of a failure before the next try."""
 
     require_analysis: bool = True
-    """Whether repeating an act, the third equal failure and a new attempt require an analysis."""
+    """Whether an analysis is required before a failed act is repeated without an edit in between,
+    after `equal_failures` equal failures, and before a new attempt begins its work.
+    """
     equal_failures: Count = 3
-    """From this many equal failures on, edits in between do not help either; 0 is off."""
+    """From this many equal failures on, an analysis is required even after edits; 0 is off."""
     unknown: Cause = Cause.PERMANENT
     """How an error of unknown cause is treated: `transient`, `permanent`, or `unknown`. `unknown`
     allows one more try, and is then treated as permanent.
@@ -109,7 +111,7 @@ class ProviderSettings(Section):
     breaker_failures: Annotated[int, Field(ge=0, le=1000)] = 5
     """Consecutive failed requests, over all attempts, that open it; 0 is off."""
     breaker_seconds: Seconds = 30.0
-    """How long nobody asks the provider then; afterwards one request tries it."""
+    """How long no request is sent to a provider then; afterwards one request tests it."""
     max_outages: Annotated[int, Field(ge=1, le=100_000)] = 240
     """How often in a row an attempt may find the provider failing before it ends; 1 never waits. An
     outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds` and tries again.
@@ -162,13 +164,16 @@ class ReflectSettings(Section):
     steady_doublings: Annotated[int, Field(ge=0, le=8)] = 2
     """How often the interval may double while steady (2: up to 4 times as long)."""
     high_confidence: Percent = 70
-    """From here on the tool's answer is to continue."""
+    """From this confidence on, the tool's answer is to continue."""
     medium_confidence: Percent = 40
-    """From here on the tool's answer is to check the approach. Below: to stop and think."""
+    """From this confidence on, the tool's answer is to check the approach. Below, it is to stop and
+    think.
+    """
     useful_confidence: Annotated[float, Field(ge=0.5, le=1)] = 0.7
-    """How often a useful confidence is higher in the successful one of two attempts, of which one
-    succeeds and one fails; a model whose value is shown to be lower, and may be chance, is not
-    relied on.
+    """How often the successful one of two attempts, one successful and one failed, must have the
+    higher confidence (the area under the ROC curve) for a model's confidence to be useful. If a
+    model's value is shown to be lower, and may be chance, `low_confidence` and
+    `declining_confidence` ignore it.
     """
     max_reflections: Annotated[int, Field(ge=1, le=1000)] = 20
     """Checkpoints accepted per plan step; more are refused, which ends any loop of reflecting."""
@@ -226,7 +231,7 @@ class RunSettings(Section):
 
 
 class JournalSettings(Section):
-    """The record of everything."""
+    """The journal: the record of everything."""
 
     synchronous: Synchronous = Synchronous.NORMAL
     """What SQLite waits for at a commit."""

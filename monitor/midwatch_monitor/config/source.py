@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _PREFIX = "MIDWATCH_"
 ENVIRONMENT = FilePosition(file=Path("environment"))
-"""The name of the environment as a place of values."""
+"""Stands for the environment wherever the file of a value is named."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[Keys, ValueOrigin]:
@@ -226,7 +226,9 @@ def _wrong_values(settings: Settings) -> Iterator[Refusal]:
 
 
 def _overrides(written: object, origins: Origins) -> list[ConfigError]:
-    """Return faults of otherwise valid thresholds: combined ones, and those for single workers."""
+    """Return faults of otherwise valid thresholds: of several together, or for single workers and
+    tools.
+    """
     errors: list[ConfigError] = []
     rules = cast("dict[str, object]", written) if isinstance(written, dict) else {}
     for name, field in Rules.model_fields.items():

@@ -74,7 +74,8 @@ class WorkerSpec(Section):
     command: tuple[str, ...] = ()
     """Starts an agent that speaks ACP: the program and its arguments."""
     steering: Literal["cancel", "join", "method"] | None = None
-    """How such an agent is sent a message during its turn; by default as known for it."""
+    """How such an agent is sent a message during its turn; by default the way known for that agent.
+    """
     state: tuple[str, ...] = ()
     """Where such an agent may write besides its workspace; `~` is the home directory."""
     permission: Literal["allow", "reject", "ask"] = "allow"
@@ -145,7 +146,7 @@ class PlanStepSpec(Section):
 
 
 AUTO = "auto"
-"""Instead of plan steps: the planner writes them."""
+"""Used instead of plan steps: the planner writes them."""
 
 
 class TaskSpec(Section):
