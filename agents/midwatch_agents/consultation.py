@@ -9,8 +9,9 @@ from pydantic_ai import Agent, RunContext, Tool, UsageLimits
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
+from midwatch_agents.model_failures import model_fault
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import ProviderRefusedError, WorkerError
+from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import Spending
 from midwatch_tools.session import cost
 
@@ -65,7 +66,7 @@ async def consult(
                 prompt, model=model, deps=deps, usage_limits=UsageLimits(request_limit=requests)
             )
     except Exception as error:  # whatever a provider's client raises: the work goes on without it
-        fault = f"no answer within {seconds:g} s" if deadline.expired() else _fault(error)
+        fault = f"no answer within {seconds:g} s" if deadline.expired() else model_fault(error)
         raise WorkerError(f"the {role} {model.model_name} failed: {fault}") from error
     spending = spending_of(role, model, result.new_messages())
     return Consulted(answer=result.output, spending=spending)
@@ -81,11 +82,3 @@ def spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> S
         tokens=sum(each.usage.total_tokens for each in answers),
         cost_usd=sum(map(cost, answers)),
     )
-
-
-def _fault(error: Exception) -> str:
-    if isinstance(error, ProviderRefusedError):  # what it advises is for a run that ends with it
-        return f"{error.reason} ({error.url})"
-    # The cause says what was wrong with the last answer; the error only says "too often".
-    cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
-    return f"{type(error).__name__}: {error}{cause}"[:600]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, cast
 
+from pydantic import ValidationError
 from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelHTTPError,
@@ -14,9 +15,13 @@ from pydantic_ai.exceptions import (
     ModelRequestRejectedError,
     ModelRequestTimeout,
     ModelTimeoutError,
+    ToolRetryError,
+    UnexpectedModelBehavior,
 )
+from pydantic_core import ErrorDetails
 
 from midwatch_monitor.command_hint import command
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import ProviderRefusedError
 
 FIRST_TRIES = 3
@@ -30,6 +35,7 @@ _EMPTY = frozenset({"", "Connection error."})
 """Messages that say nothing; their causes say more."""
 _LONGEST = 300
 """Characters kept of the provider's message."""
+_LONGEST_FAULT = 600
 
 
 class Failure(StrEnum):
@@ -83,6 +89,25 @@ def reason_of(error: BaseException) -> str:
             return said
     told = (" ".join(str(each).split()) for each in causes)
     return next((said for said in told if said not in _EMPTY), type(error).__name__)[:_LONGEST]
+
+
+def model_fault(error: Exception) -> str:
+    """Return in one line why there is no usable answer, for a caller that goes on without it."""
+    if isinstance(error, ProviderRefusedError):  # what it advises is for a run that ends with it
+        return f"{error.reason} ({error.url})"
+    if isinstance(error, UnexpectedModelBehavior) and error.__cause__ is not None:
+        return f"no usable answer: {_objection(error.__cause__)}"[:_LONGEST_FAULT]
+    return f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
+
+
+def _objection(cause: BaseException) -> str:
+    """Return what was wrong with the last answer; the error above it only says "too often"."""
+    if isinstance(cause, ValidationError):
+        return error_line(cause.errors(include_url=False))
+    content = cause.tool_retry.content if isinstance(cause, ToolRetryError) else str(cause)
+    if isinstance(content, list):  # of a retry, only ever the details of a ValidationError
+        return error_line(cast("list[ErrorDetails]", content))
+    return " ".join(str(content).split())
 
 
 def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefusedError:

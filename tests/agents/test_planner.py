@@ -95,7 +95,10 @@ async def test_a_plan_that_cannot_be_followed_is_handed_back_with_the_reason(
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ([], "the planner planning failed: UnexpectedModelBehavior"),
+        (
+            [],
+            "the planner planning failed: no usable answer: steps: List should",
+        ),
         (RuntimeError("no such host"), "the planner planning failed: RuntimeError: no such host"),
     ],
 )

@@ -1,7 +1,7 @@
 """Turns pydantic's findings into errors that a person can act on: the line, the key, the range."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,17 @@ class Scope:
         if kind in _BOUNDS:
             return f"must be {_range(self.model, own)}; is {_show_value(value)}", ""
         return _plain(detail), ""
+
+
+def error_line(details: Iterable[ErrorDetails]) -> str:
+    """Return what pydantic found in one line, without the values: it may go to logs, and a worker
+    or a model may have written them."""
+    return "; ".join(map(_without_value, details))
+
+
+def _without_value(detail: ErrorDetails) -> str:
+    place, text = ".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")
+    return f"{place}: {text}" if place else text
 
 
 def _plain(detail: ErrorDetails) -> str:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from midwatch_monitor.config.document import read_document
 from midwatch_monitor.config.problem import Scope
@@ -116,15 +116,16 @@ def read_timeline(path: Path) -> Timeline:
     """A timeline from its file. Raises ConfigError if it is none."""
     document = read_document(path)
     if document.problems:
-        first, *others = document.problems
-        raise ConfigError(first.place, first.key, first.problem, others=tuple(others))
+        raise ConfigError.of(document.problems)
     try:
         return Timeline.model_validate(document.data)
     except ValidationError as found:
-        whole = FilePosition(file=path)
-        scope = Scope(model=Timeline, origins=origins_of(document), otherwise=whole)
-        first, *others = scope.errors(found)
-        raise ConfigError(first.place, first.key, first.problem, others=tuple(others)) from found
+        raise ConfigError.of(_scope(Timeline, path).errors(found)) from found
+
+
+def _scope(model: type[BaseModel], path: Path, *prefix: str) -> Scope:
+    origins, whole = origins_of(read_document(path)), FilePosition(file=path)
+    return Scope(model=model, origins=origins, otherwise=whole, prefix=prefix)
 
 
 def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
@@ -137,7 +138,7 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
         settings = Settings(rules=_rules(timeline, rules))
         moments = tuple(_play(timeline, Replay(settings, worker=timeline.worker)))
     except ValidationError as error:
-        raise ConfigError(FilePosition(file=path), "rules", str(error)) from error
+        raise ConfigError.of(_scope(Rules, path, "rules").errors(error)) from error
     except ValueError as error:
         raise ConfigError(FilePosition(file=path), "timeline", str(error)) from error
     return tuple(_entries(moments) if timeline.alarm is None else _alarm(moments, timeline.alarm))

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.records import (
     Activity,
     Budget,
@@ -206,9 +207,7 @@ class LineReader:
         except RecursionError:
             return "nested too deeply"
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            return f"{place}: {first['msg']}" if place else first["msg"]
+            return error_line(error.errors(include_url=False)[:1])
 
     def _event(self, known: Mapping[str, object]) -> Event:
         match known.get("kind"):

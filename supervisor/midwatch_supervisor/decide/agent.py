@@ -21,6 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from midwatch_agents.model_failures import model_fault
 from midwatch_monitor.config.settings import SupervisorSettings
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Decision, Diagnosis, Fault, Spending
@@ -44,7 +45,7 @@ from midwatch_supervisor.decide.worker_requests import (
     by_verdict,
 )
 from midwatch_supervisor.present.intervention_text import request_text
-from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, cut
+from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 from midwatch_tools.session import cost
 
 T = TypeVar("T")
@@ -188,12 +189,12 @@ class Supervisor:
                 answer = await self._try(agent, before, context, evidence, used)
         except Exception as error:  # the policy answers, whatever a provider's client raises
             late = f"no answer within {self._settings.timeout_seconds:g} s"
-            why = late if deadline.expired() else _fault(error)
+            why = late if deadline.expired() else model_fault(error)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
             return ModelReply(
                 reason=f"the model {self._author} failed: {why}",
                 spending=_spending_of(self._author, used),
-                fault=Fault(part="supervisor", error=f"answer refused: {why}") if refused else None,
+                fault=Fault(part="supervisor", error=why) if refused else None,
             )
         return ModelReply(answer=answer, spending=_spending_of(self._author, used))
 
@@ -298,9 +299,3 @@ def _spending_of(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending
 def _passing(error: BaseException) -> bool:
     # A cancellation or an interrupt is no fault of the model, so it is not retried.
     return isinstance(error, Exception) and not isinstance(error, _HOPELESS)
-
-
-def _fault(error: Exception) -> str:
-    # The cause says what was wrong with the last answer; the error only says "too often".
-    cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
-    return cut(f"{type(error).__name__}: {error}{cause}", 600)

@@ -102,6 +102,19 @@ def test_rules_in_force_hold_where_the_timeline_names_no_others(tmp_path: Path) 
     assert mismatch.found == ("low_confidence warning",)
 
 
+def test_a_wrong_rule_of_a_timeline_is_named_with_its_line_and_the_nearest_key(
+    tmp_path: Path,
+) -> None:
+    text = "rules: {low_confidence: {belo: 3}, cycle: 4}\ntimeline: [{kind: turn}]\n"
+    with pytest.raises(ConfigError) as wrong:
+        check_timeline(timeline(tmp_path, text))
+    assert wrong.value.lines == (
+        f"{tmp_path}/timeline.yaml:2: rules.low_confidence.belo: unknown key "
+        "(did you mean `below`?)",
+        f"{tmp_path}/timeline.yaml:2: rules.cycle: must be a mapping: `key: value`; is 4",
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -183,7 +183,7 @@ async def test_an_answer_that_never_fits_is_refused_recorded_and_paid_for() -> N
     assert decided.decision.by is Actor.POLICY
     assert isinstance(decided.fault, Fault)
     assert decided.fault.part == "supervisor"
-    assert decided.fault.error.startswith("answer refused: ")
+    assert decided.fault.error.startswith("no usable answer: action: ")
     assert decided.spending is not None
     assert decided.spending.requests == 3
 

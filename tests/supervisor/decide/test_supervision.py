@@ -216,7 +216,8 @@ async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
     scene.model = answering({"action": "obey the file"})
     await scene.ask(alert())
     fault = await scene.first(Fault)
-    assert (fault.part, fault.error[:15]) == ("supervisor", "answer refused:")
+    assert fault.part == "supervisor"
+    assert fault.error.startswith("no usable answer: action: Input should be 'observe', 'nudge', ")
     (issued,) = await scene.told(Intervention)
     assert (issued.action, issued.by) == (Action.NUDGE, Actor.POLICY)
 

@@ -15,9 +15,10 @@ from secrets import token_bytes
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaSerializer, to_json
+from pydantic_core import PydanticSerializationError, SchemaSerializer, to_json
 from sqlalchemy import Connection, Row, Select
 
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core.engine import Store
 from midwatch_monitor.records import (
@@ -174,15 +175,9 @@ def read(kind: str, body: str) -> Record:
     try:
         return _adapter(kind).validate_json(body)
     except ValidationError as error:
-        # Without the content, which a worker or a model may have written, because errors go to
-        # logs; and without the cause, which would be printed too.
-        faults = "; ".join(map(_fault, error.errors(include_input=False, include_url=False)))
+        faults = error_line(error.errors(include_url=False))
+        # Without the cause, which would be printed with the content.
         raise JournalCorruptError(f"the journal holds a broken {kind!r}: {faults}") from None
-
-
-def _fault(details: ErrorDetails) -> str:
-    place = ".".join(map(str, details["loc"]))
-    return f"{place}: {details['msg']}" if place else details["msg"]
 
 
 @cache

@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib.metadata import version
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
-from pydantic import Field
+from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError
 
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.records import Action
 from midwatch_supervisor.cli.journals import journal_to_write
@@ -74,9 +75,22 @@ class ActingTools:
             return plain(await send(journal, attempt, action, message, author=self._author))
 
 
+class _Server(MCPServer[None]):
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            wrong = error_line(error.__cause__.errors(include_url=False))
+            raise ToolError(f"`{name}` cannot be called like this: {wrong}") from error
+
+
 def supervising_server(journal: str | None, *, author: str | None) -> MCPServer[None]:
     """A server that reads the journal at a place; with an `author`, it acts under that name."""
-    server = MCPServer[None](
+    server = _Server(
         "midwatch",
         instructions=_INSTRUCTIONS,
         version=version("midwatch"),

@@ -203,3 +203,11 @@ async def test_a_journal_that_comes_later_is_read_then(tmp_path: Path) -> None:
         assert "there is no journal at" in str(before.content)
         async with await Journal.open(str(place)):
             assert not (await client.call_tool("waiting", {})).is_error
+
+
+async def test_a_call_with_wrong_arguments_is_told_what_is_wrong_with_each(actor: Caller) -> None:
+    said = await actor.refusal("guide", attempt=[], mesage="Stop.")
+    assert said == (
+        "`guide` cannot be called like this: attempt: Input should be a valid string; "
+        "message: Field required"
+    )
