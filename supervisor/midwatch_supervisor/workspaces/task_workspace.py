@@ -81,8 +81,17 @@ class TaskWorkspace:
             return False
         return await asyncio.to_thread(os.path.isdir, self.folder.parents[2])
 
+    async def require_kept(self) -> None:
+        """Raise UsageError if it was removed on this machine, which has no other copy of it."""
+        if not self.node and await self.removed():
+            raise UsageError(
+                f"the workspace of {self.name} was removed, and what nobody had merged was thrown "
+                f"away with it: there is no folder {self.folder}"
+            )
+
     async def open(self) -> Workspace:
         """Return the workspace. Raise UsageError if it is gone, or not the one that was made."""
+        await self.require_kept()
         if not await asyncio.to_thread(os.path.isdir, self.folder):
             raise UsageError(
                 f"the workspace of {self.name} is not on this machine: {self.node} had it last"

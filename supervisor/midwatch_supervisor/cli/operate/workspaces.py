@@ -121,6 +121,8 @@ async def merge(
         if not await result.there() and await result.find_merge():
             write_line(f"{branch_of(result.folder)} was merged before, and removed")
             return
+        await result.require_kept()
+        _require_accepted(state)
         if await _write_files(opened, result, into, dry_run=dry_run):
             return
         plan = await plan_of(opened, result)
@@ -247,19 +249,24 @@ async def _repository(source: Path | None, name: str) -> Path:
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:
-    """Where the result is of a task that was completed, and that nobody has rejected."""
-    name, status, verdict = state.task.name, state.lifecycle, state.verdict
+    """Where the result is of a task that was completed."""
+    name, status = state.task.name, state.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
+    result = result_of(state)
+    if result is None:
+        raise UsageError(f"no attempt of {name} was accepted")
+    return result
+
+
+def _require_accepted(state: TaskState) -> None:
+    """Raise UsageError for a result that a person rejected."""
+    name, verdict = state.task.name, state.verdict
     if verdict is not None and not verdict.accepted and verdict.origin is Origin.EXPLICIT:
         accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
         raise UsageError(
             f"{name} can be merged after `{accept}`: its result was {verdict_line(verdict)}"
         )
-    result = result_of(state)
-    if result is None:
-        raise UsageError(f"no attempt of {name} was accepted")
-    return result
 
 
 async def clean(

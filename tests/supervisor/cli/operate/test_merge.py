@@ -178,6 +178,23 @@ async def test_show_says_that_work_was_thrown_away(
     assert "  its workspace was removed" in await read(capsys, "show", "totals")
 
 
+@pytest.mark.parametrize("rejected", [False, True])
+@pytest.mark.parametrize("command", ["diff", "merge"])
+async def test_of_work_that_was_thrown_away_that_is_said(
+    journal: Journal, worktree: Path, capsys: Capture, *, command: str, rejected: bool
+) -> None:
+    await finish(journal, worktree)
+    if rejected:
+        await midwatch("feedback", "totals", "reject")
+    await midwatch("clean", "totals")
+    capsys.readouterr()
+    assert await midwatch(command, "totals") == 2
+    assert capsys.readouterr().err == (
+        "the workspace of totals was removed, and what nobody had merged was thrown away with it: "
+        f"there is no folder {worktree}\n"
+    )
+
+
 async def test_what_its_owner_merged_by_hand_is_removed(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
