@@ -148,6 +148,7 @@ def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: b
     old, new = (before or "").splitlines(), after.splitlines()
     write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
     if dry_run:
+        write_line(f"would {'write' if after else 'remove'} {file}")
         return 0
     if not yes and not confirm(f"change {file}"):
         write_error("nothing was changed")

@@ -56,7 +56,7 @@ async def cancel(
     """
     if not tasks and run is None:
         raise UsageError("name tasks, or a whole run with --run")
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         wanted = await _find_tasks(opened, tasks, run)
         done: list[tuple[Run, Withdrawal]] = []
         async with bus_of(fleet_here()) as bus:
@@ -162,12 +162,11 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
             of = f"{name}#{done.attempt.attempt.number}"
             if done.already:
                 return f"{of} is being stopped already ({done.intervention})"
-            if dry_run:
-                return f"{of}: stop would be sent"
+            sent = "stop would be sent" if dry_run else f"stop sent ({done.intervention})"
             then = (
                 "the agent is told at its next step" if run.of_session else f"{name} ends with it"
             )
-            return f"{of}: stop sent ({done.intervention}); {then}"
+            return f"{of}: {sent}; {then}"
         case WithdrawalCourse.SPLIT:
             return f"{name} was split: it ends with its parts"
         case WithdrawalCourse.SPLITTING:

@@ -218,7 +218,7 @@ def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None
         labels = f", for nodes with {', '.join(task.labels)}" if task.labels else ""
         place = each.source or "an empty folder"
         at = f" at {start.commit[:12]}" if start.commit else ""
-        write_line(f"{task.id}: worker {each.worker}, workspace {place}{at}{labels}")
+        write_line(f"would submit {task.id}: worker {each.worker}, workspace {place}{at}{labels}")
         if start.problem:
             write_line(f"  its commit is not known: {start.problem}")
         if warning:

@@ -89,7 +89,7 @@ async def feedback(
     if json:
         fields = {"type": "feedback", "attempt": place.attempt.id, "accepted": accepted}
         came = {"origin": Origin.EXPLICIT, "verdict": id, "lesson": lesson, "reason": reason}
-        write_json({**fields, **came})
+        write_json({**fields, **came, "dry_run": dry_run})
     elif dry_run:
         more = "" if accepted else ", and draw a lesson from it"
         write_line(f"would {verdict} {place.name}{more}")
@@ -152,7 +152,7 @@ async def scan(
             )
     for given in found:
         text = f"{'would store: ' if dry_run else ''}{_verdict_line(given)}"
-        write_either(_verdict_fields(given), text, json=json)
+        write_either({**_verdict_fields(given), "dry_run": dry_run}, text, json=json)
     if not found:
         write_note("nothing new became of merged work", json=json)
 

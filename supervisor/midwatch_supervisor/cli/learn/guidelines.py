@@ -47,6 +47,11 @@ class _Versions:
         """The newest one that waits."""
         return self._first(GuidelinesState.PROPOSED)
 
+    @property
+    def former(self) -> tuple[KnownGuidelines, ...]:
+        """Those that were in force before it."""
+        return tuple(each for each in self.known if each.state is GuidelinesState.FORMER)
+
     def _first(self, state: GuidelinesState) -> KnownGuidelines | None:
         return next((each for each in self.known if each.state is state), None)
 
@@ -233,6 +238,9 @@ async def retire(
             await options.mark(opened, LearningMark.ROLL_BACK, chosen)
             again = (await _versions(opened, versions.project)).live
             chosen = None if options.dry_run else again
+        if options.dry_run and versions.former:
+            numbers = ", ".join(str(each.guidelines.version) for each in versions.former)
+            write_note(f"so would all before it: {numbers}", json=options.json)
 
 
 def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:

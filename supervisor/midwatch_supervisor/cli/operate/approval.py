@@ -42,7 +42,7 @@ async def approve(
     journal: JournalOption = None,
 ) -> None:
     """Let an intervention that waits take effect, or give a worker what it asked for."""
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         write_line(await settle(opened, id, author=author, agreed=True, dry_run=dry_run))
 
 
@@ -56,7 +56,7 @@ async def reject(
     journal: JournalOption = None,
 ) -> None:
     """Turn down an intervention that waits, or what a worker asked for."""
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         said = await settle(
             opened, id, author=author, agreed=False, comment=comment, dry_run=dry_run
         )
@@ -79,9 +79,9 @@ async def settle(
     number, of = find_question(await question_states(journal), id)
     attempt = await journal.attempt(of)
     what, asked, state = await _find_waiting(journal, attempt, number)
-    done = "approved" if agreed else "rejected"
+    verb = "approve" if agreed else "reject"
     if dry_run:
-        return f"would make {what} {done}"
+        return f"would {verb} {what}"
     async with operator_in(journal, author) as operator:
         try:
             await operator.settle(
@@ -90,7 +90,7 @@ async def settle(
         except UsageError:  # what somebody else answered meanwhile says more
             await _find_waiting(journal, attempt, number)
             raise
-    return f"{done} {what}"
+    return f"{'approved' if agreed else 'rejected'} {what}"
 
 
 async def _find_waiting(

@@ -194,7 +194,7 @@ async def tell(
         raise UsageError("say something, or use --pause, --resume, --stop or --restart")
     if restart and not text.strip():
         raise UsageError("say what the next attempt should do differently")
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         if restart and (over := await meant_attempt(opened, attempt, run=run)).state.over:
             await _begin_again(opened, over, text, author, dry_run=dry_run)
             return
@@ -226,7 +226,9 @@ async def _begin_again(
 ) -> None:
     state, name = target.state, target.task.name
     if dry_run:
-        write_line(f"{name}: {(await find_reopening(journal, state.attempt)).follows}")
+        found = await find_reopening(journal, state.attempt)
+        would = f"would be begun again: {found.follows}"
+        write_line(f"{name}: {would}{masked_note(journal, note)}")
         return
     async with operator_in(journal, author) as operator:
         about = [alert.key for alert in state.unresolved]
@@ -250,7 +252,7 @@ async def grant(
 ) -> None:
     """Give an attempt more budget; without an amount, what it asked for."""
     amounts = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         target = await open_attempt(opened, attempt, run=run)
         request, wanted = _oldest_request(target.state)
         given = amounts or wanted
@@ -288,7 +290,7 @@ async def switch(
     name = model.strip()
     if not name:
         raise UsageError("name the model that shall go on")
-    async with await journal_to_write(journal) as opened:
+    async with await journal_to_write(journal, dry_run=dry_run) as opened:
         target = await open_attempt(opened, attempt, run=run)
         if target.state.model == name:
             raise UsageError(f"{target.name} works with {name} already")

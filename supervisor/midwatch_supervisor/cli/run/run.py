@@ -183,7 +183,7 @@ def _say(each: "Assignment", *, json: bool) -> None:
     task, worker, workspace = each.task.id, each.worker, each.source
     write_either(
         {"type": "plan", "task": task, "worker": worker, "workspace": workspace},
-        f"{task}: worker {worker}, workspace {workspace or 'an empty folder'}",
+        f"would run {task}: worker {worker}, workspace {workspace or 'an empty folder'}",
         json=json,
     )
 

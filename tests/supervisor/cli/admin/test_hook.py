@@ -235,7 +235,9 @@ def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
 
 def test_a_dry_run_writes_nothing(capsys: Capture, settings: Path) -> None:
     assert main(["hook", "install", "claude-code", "--dry-run"]) == 0
-    assert "+++ " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "+++ " in out
+    assert out.endswith(f"\nwould write {settings}\n")
     assert not settings.parent.exists()
 
 

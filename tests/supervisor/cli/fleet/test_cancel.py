@@ -188,7 +188,9 @@ async def test_a_dry_run_cancels_nothing(submitted: Journal, at: datetime, capsy
     await begin(submitted, at, WORKING)
     before = await submitted.last_id()
     assert await midwatch("cancel", "--run", "1", "--dry-run") == 0
-    assert capsys.readouterr().out == "would cancel ship\nfix#1: stop would be sent\n"
+    assert capsys.readouterr().out == (
+        "would cancel ship\nfix#1: stop would be sent; fix ends with it\n"
+    )
     assert await submitted.last_id() == before
 
 

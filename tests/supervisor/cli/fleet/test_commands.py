@@ -40,8 +40,8 @@ async def test_submit_says_what_it_would_hand_over(say: Say) -> None:
     assert (code, out.splitlines()) == (
         0,
         [
-            "a: worker clerk, workspace an empty folder, for nodes with gpu",
-            "b: worker clerk, workspace an empty folder",
+            "would submit a: worker clerk, workspace an empty folder, for nodes with gpu",
+            "would submit b: worker clerk, workspace an empty folder",
         ],
     )
     lines = (await say(*words, "--json"))[1].splitlines()

@@ -146,6 +146,7 @@ async def test_r19_the_answer_names_the_verdict_and_the_lesson(
             "verdict": verdict.id,
             "lesson": lesson.id,
             "reason": "",
+            "dry_run": False,
         }
     ]
 

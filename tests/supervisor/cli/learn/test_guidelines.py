@@ -189,6 +189,20 @@ async def test_a_dry_run_decides_nothing(past: PastAttempts, capsys: Capture, ac
     assert await states(past) == [(1, "proposed")]
 
 
+async def test_a_dry_run_names_all_versions_that_would_go(
+    past: PastAttempts, capsys: Capture
+) -> None:
+    for text in (FIRST, SECOND):
+        await propose(past, text)
+        await midwatch("guidelines", "approve")
+    before = await states(past)
+    assert await read(capsys, "guidelines", "retire", "--dry-run") == [
+        "version 2 of shop would be rolled back",
+        "so would all before it: 1",
+    ]
+    assert await states(past) == before
+
+
 @pytest.mark.parametrize(
     ("act", "said"),
     [

@@ -344,7 +344,7 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(
     follows = "attempt 2 begins if run 1 is at work, else by `midwatch resume --run 1`\n"
     argv = ("tell", "fix", "Go day by day.", "--restart")
     assert await midwatch(*argv, "--dry-run") == 0
-    assert capsys.readouterr().out == f"fix: {follows}"
+    assert capsys.readouterr().out == f"fix: would be begun again: {follows}"
     assert await journal.last_id() == before
     assert await midwatch(*argv) == 0
     assert capsys.readouterr().out == f"fix: begun again: {follows}"

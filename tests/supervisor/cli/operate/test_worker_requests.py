@@ -108,15 +108,15 @@ async def test_a_refusal_is_a_nudge_with_the_reason(
 @pytest.mark.parametrize(
     ("command", "asked", "said"),
     [
-        ("reject", BUDGET, "budget request 3 for fix#1 rejected"),
-        ("approve", HELD, "restart 3 for fix#1 approved"),
+        ("reject", BUDGET, "would reject budget request 3 for fix#1"),
+        ("approve", HELD, "would approve restart 3 for fix#1"),
     ],
 )
 async def test_a_dry_run_answers_nothing(
     journal: Journal, write: Write, capsys: Capture, command: str, asked: Record, said: str
 ) -> None:
     last = await write(asked)
-    assert await read(capsys, command, "3", "--dry-run") == [f"would make {said}"]
+    assert await read(capsys, command, "3", "--dry-run") == [said]
     assert await written(journal, last) == []
 
 

@@ -35,7 +35,7 @@ def test_a_goal_is_a_task_of_the_repository_around_this_folder(
     assert main(["run", GOAL, *words, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{folder}: check `pytest -q`, `ruff check`, model ollama:qwen3",
-        f"fix-the-failing-tests: worker coder, workspace {folder}",
+        f"would run fix-the-failing-tests: worker coder, workspace {folder}",
     ]
 
 
@@ -84,13 +84,13 @@ def test_a_whole_home_is_not_worked_on(
 def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
     goal = "Make it better. " * 100
     assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
-    assert "\nmake-it-better-make-it-better-make-it: worker" in capsys.readouterr().out
+    assert "would run make-it-better-make-it-better-make-it: worker" in capsys.readouterr().out
 
 
 def test_a_letter_with_an_accent_is_the_letter_in_a_name(capsys: Capture) -> None:
     goal = "Löse überall die größten Ängste"
     assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
-    assert "\nlose-uberall-die-grossten-angste: worker" in capsys.readouterr().out
+    assert "would run lose-uberall-die-grossten-angste: worker" in capsys.readouterr().out
 
 
 def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -110,7 +110,7 @@ def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
     done = stdin(TASKS.encode(), folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"a: worker coder, workspace {folder}\n"
+    assert done.stdout == f"would run a: worker coder, workspace {folder}\n"
 
 
 @pytest.mark.parametrize(
