@@ -1,1 +1,1 @@
-"""What the journal says, told to a person or a program."""
+"""Presents the journal to people and programs."""

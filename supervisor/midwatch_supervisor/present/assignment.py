@@ -1,4 +1,4 @@
-"""A task with all that running it takes, as the journal keeps it: no file is needed to resume."""
+"""A task with everything needed to run it, as stored in the journal: resuming needs no file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ from midwatch_tools.git import is_bare, is_repository, run_git
 from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
-"""How the branches of attempts begin."""
+"""Prefix of attempts' branches."""
 
 
 class Assignment(Section):
@@ -36,45 +36,44 @@ class Assignment(Section):
     worker: str
     spec: WorkerSpec
     models: dict[Role, ModelSpec]
-    """Of each role; one without a model of its own has the worker's."""
+    """For each role; one without its own has the worker's."""
     workspace: Path | None
     """`None` for an empty folder, and for a clone of `origin`."""
     origin: str = ""
-    """The git URL that is cloned; empty where the workspace is a folder to work in.
-
-    A bare repository on this machine is one as well, as `file://…`.
+    """The git URL to clone; empty if the workspace is a folder. A bare repository on this machine
+    counts too, as `file://…`.
     """
     base: str = ""
-    """The commit that its worktrees start from; empty for what is checked out by then."""
+    """The commit its worktrees start from; empty for the one checked out at the time."""
     project: str = ""
     """What its lessons, guidelines and facts belong to; empty if nothing is learned from it."""
     named: tuple[Role, ...] = ()
-    """The roles that the task file itself gave a model, and not `none`."""
+    """The roles for which the task file itself names a model other than `none`."""
     others: dict[str, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
-    """The workers that may take the task over, each with its model, in the task file's order."""
+    """Workers that may take the task over, each with its model, in the task file's order."""
     parent: str = ""
-    """The task that was split into this one and others; it is not split again."""
+    """The task that was split into this one and others; parts are not split again."""
     part: int = 0
-    """Which of them this is, from 1."""
+    """The number of this part, from 1."""
     provisional: bool = False
     """Whether the task has no checks of its own: those of the whole are run with the whole."""
 
     def model(self, role: Role) -> ModelSpec | None:
-        """The model of a role in this task."""
+        """Return the model of a role in this task."""
         return self.models.get(role)
 
     def worker_spec(self, name: str) -> WorkerSpec:
-        """What a worker of this task is; an unknown name is the task's first worker."""
+        """Return a worker's specification; an unknown name means the task's first worker."""
         return self.others.get(name, self.spec) if name != self.worker else self.spec
 
     def worker_model(self, name: str) -> ModelSpec | None:
-        """The model that a worker of this task begins with."""
+        """Return the model that a worker of this task starts with."""
         other = self.others.get(name) if name != self.worker else None
         return self.model(Role.WORKER) if other is None else other.model
 
     @property
     def bare(self) -> bool:
-        """Whether it begins in an empty folder."""
+        """Whether it starts in an empty folder."""
         return self.workspace is None and not self.origin
 
     @property
@@ -84,7 +83,7 @@ class Assignment(Section):
 
     @property
     def local(self) -> bool:
-        """Whether that is a folder of the machine where the task file was read."""
+        """Whether that is a folder on the machine where the task file was read."""
         return self.workspace is not None or self.origin.startswith("file:")
 
     @property
@@ -94,7 +93,7 @@ class Assignment(Section):
 
 
 def assignments(file: TaskFile, beside: Path) -> tuple[Assignment, ...]:
-    """The tasks of a file, each complete in itself; relative workspaces start at `beside`."""
+    """Return the tasks of a file, each self-contained; relative workspaces start at `beside`."""
     return tuple(_assignment(file, task, beside) for task in file.tasks)
 
 
@@ -116,7 +115,7 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
 
 
 def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
-    """The folder that a task works on, or the git URL."""
+    """Return the folder that a task works on, or the git URL."""
     workspace = resolve_workspace(task, beside)
     if workspace is None or not is_bare(workspace):
         return workspace, task.origin
@@ -124,7 +123,7 @@ def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
 
 
 def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
-    """Raise UsageError for a workspace on this machine that no attempt can begin with."""
+    """Raise UsageError for a local workspace in which no attempt can begin."""
     first = {each.workspace: each.task.id for each in reversed(wanted)}
     for workspace, task in first.items():
         if workspace is not None and (problem := _problem(workspace)):
@@ -146,30 +145,30 @@ def _other(file: TaskFile, name: str) -> WorkerSpec:
 
 
 def folder_of(home: Path, label: str, task: str, number: int) -> Path:
-    """The workspace of an attempt; `label` is the run's own, free of those before it."""
+    """Return an attempt's workspace; `label` belongs to the run, and is unused by earlier ones."""
     return home / "work" / label / f"{task}-{number}"
 
 
 def whole_of(part: Path) -> Path:
-    """Where the parts of a split task are put together, from the workspace that was split.
+    """Return where the parts of a split task are merged, given the workspace that was split.
 
-    That is beside it, `fix-whole` for `fix-2`.
+    It is beside that one: `fix-whole` for `fix-2`.
     """
     return part.with_name(f"{part.name.rpartition('-')[0]}-whole")
 
 
 def place_of(workspace: Path) -> str:
-    """What an attempt's workspace is called on every node, `r1/fix-2`, wherever it is there."""
+    """Return the name of an attempt's workspace, `r1/fix-2`, which is the same on every node."""
     return f"{workspace.parent.name}/{workspace.name}"
 
 
 def branch_of(workspace: Path) -> str:
-    """The branch of an attempt's worktree, named like its folder."""
+    """Return the branch of an attempt's worktree, named like its folder."""
     return BRANCHES + place_of(workspace)
 
 
 def assignment_in(task: Task) -> Assignment:
-    """What a task was handed over with. Raises JournalCorruptError where that cannot be read."""
+    """Return a task's assignment. Raises JournalCorruptError if it cannot be read."""
     try:
         return Assignment.model_validate_json(task.spec)
     except ValidationError as error:
@@ -179,7 +178,7 @@ def assignment_in(task: Task) -> Assignment:
 
 
 def models_named(assignment: Assignment) -> Iterable[ModelSpec]:
-    """The models that a task may ask, whatever their role."""
+    """Return the models that a task may use, in any role."""
     yield from assignment.models.values()
     for worker in (assignment.spec, *assignment.others.values()):
         if worker.model is not None:

@@ -1,4 +1,4 @@
-"""Which files were changed, and by how many lines, as people read it. Pure."""
+"""Changed files with their numbers of lines, for people. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 
 _SHOWN = 200
-"""Files that are named one by one."""
+"""Number of files that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file that is other than before."""
+    """One changed file."""
 
     name: str
     added: int = 0
-    """Lines."""
+    """Number of lines."""
     removed: int = 0
     binary: bool = False
     """Whether it has no lines to count."""
@@ -28,7 +28,7 @@ class FileChange:
 
 
 def changes_text(files: Sequence[FileChange]) -> str:
-    """The sum: `2 files, +14 -3`; `no changes` of nothing."""
+    """Return the sum: `2 files, +14 -3`; `no changes` if there are none."""
     if not files:
         return "no changes"
     added, removed = sum(each.added for each in files), sum(each.removed for each in files)
@@ -37,7 +37,7 @@ def changes_text(files: Sequence[FileChange]) -> str:
 
 
 def change_lines(files: Sequence[FileChange]) -> Iterator[str]:
-    """A line for each file, its counts first, so that long names need no room beside them."""
+    """Return a line for each file, with the counts first, so that long names need no column."""
     shown = files[:_SHOWN]
     width = max((len(each.lines) for each in shown), default=0)
     for each in shown:

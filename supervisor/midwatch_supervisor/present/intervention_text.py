@@ -64,7 +64,7 @@ _ENDED: Mapping[Resolution | None, str] = {
 
 
 def alert_text(alert: Alert, status: AlertStatus) -> str:
-    """An alert as it stands now, which may be more than its record knows."""
+    """Return an alert in its present state, which may be more than its record contains."""
     ended = "" if status is AlertStatus.ENDED else _ENDED[alert.resolution]
     return _alert_text(alert, f"{status}{ended}")
 
@@ -93,7 +93,7 @@ def _alert(alert: Alert) -> TextLine:
 
 
 def rules_text(keys: Iterable[AlertKey]) -> str:
-    """The rules of some alerts, each once."""
+    """Return the rules of some alerts, each once."""
     return brief(", ".join(dict.fromkeys(key.rule for key in keys)))
 
 
@@ -130,23 +130,23 @@ def _decision(made: Decision) -> TextLine:
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
-    """A diagnosis in words: `wrong approach`."""
+    """Return a diagnosis in words: `wrong approach`."""
     return diagnosis.value.replace("_", " ")
 
 
 def action_text(action: Action, terms: Terms) -> str:
-    """An action with its terms: `grant_budget (20 requests)`."""
+    """Return an action with its terms: `grant_budget (20 requests)`."""
     return f"{action}{in_brackets(terms_text(terms))}"
 
 
 def proposal_text(proposed: Intervention) -> str:
-    """What an intervention that waits for approval would say and plan, in lines."""
+    """Return what an intervention that waits for approval would say and plan, in lines."""
     said = proposed.message or "(no message)"
     return "\n".join(filter(None, (said, number_lines(proposed.plan))))
 
 
 def terms_text(terms: Terms) -> str:
-    """What exactly an action does, where its name does not say it; empty if it does."""
+    """Return what exactly an action does, if its name does not say it; else empty."""
     parts = (
         grant_text(terms.grant),
         f"model {terms.model}" if terms.model else "",
@@ -166,18 +166,18 @@ _REACHED: Mapping[Action, str] = {
 
 
 def reach_text(acts: Collection[Action]) -> str:
-    """What can be done to a worker that somebody else started."""
+    """Return what can be done to a worker that somebody else started."""
     possible = " and ".join(word for each, word in _REACHED.items() if each in acts)
     return f"it can be {possible} from here" if possible else "it is only watched"
 
 
 def author_text(issued: Intervention) -> str:
-    """Who issued an intervention: the name with the role, where there is a name."""
+    """Return who issued an intervention: the name if there is one, with the role."""
     return brief(f"{issued.author} ({issued.by})" if issued.author else issued.by.value)
 
 
 def intervention_text(issued: Intervention, id: int) -> TextLine:
-    """An intervention as it was issued; with its id, unless that is 0."""
+    """Return an intervention as issued, with its id unless that is 0."""
     state = "waits for approval" if issued.needs_approval else "issued"
     name = f"{action_text(issued.action, issued.terms)}{f' {id}' if id else ''}"
     return TextLine(
@@ -203,7 +203,7 @@ def _intervention_parts(issued: Intervention) -> Parts:
 
 
 def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
-    """What became of an intervention on its way."""
+    """Return the state of an intervention's delivery."""
     sign, tone, state = _DELIVERIES[stamp.state]
     text = f"{_name(about)} {_stamp_text(stamp)}"
     parts = ((state, text), *(_intervention_parts(about) if about else ()))
@@ -211,7 +211,7 @@ def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
 
 
 def fate_text(state: InterventionState) -> str:
-    """How far an intervention has come; by whom it was approved or rejected, and why."""
+    """Return an intervention's state: by whom it was approved or rejected, and why."""
     stamps = dict.fromkeys(filter(None, (state.settled, state.stamp)))
     return "; ".join(map(_stamp_text, stamps)) or state.status.value
 
@@ -221,7 +221,7 @@ def _stamp_text(stamp: Delivery) -> str:
 
 
 def outcome_text(report: OutcomeReport, about: Intervention | None) -> TextLine:
-    """What an intervention did."""
+    """Return the effect of an intervention."""
     sign, tone = _OUTCOMES[report.outcome]
     text = f"{_name(about)}: {report.outcome.value}{because(report.reason)}"
     parts = (("outcome", text), *(_intervention_parts(about) if about else ()))
@@ -243,7 +243,7 @@ INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Decision: _decision,
     Notified: _notified_text,
 }
-"""What each of these kinds says."""
+"""The texts of these kinds of records."""
 
 
 _REQUESTS: Mapping[type, str] = {
@@ -254,12 +254,12 @@ _REQUESTS: Mapping[type, str] = {
 
 
 def request_name(request: WorkerRequest) -> str:
-    """What kind of request it is, in a word or two."""
+    """Return the kind of a request in a word or two."""
     return _REQUESTS[type(request)]
 
 
 def request_text(request: WorkerRequest) -> str:
-    """What a worker asks for, and why."""
+    """Return what a worker asks for, and why."""
     match request:
         case PlanCheck():
             plan = "; ".join(request.proposed) or "the plan as it is"

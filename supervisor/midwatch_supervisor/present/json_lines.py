@@ -1,7 +1,7 @@
-"""The lines of a run as other programs read them, made of its journal in order. Pure.
+"""The lines of a run for other programs, made from its journal in order. Pure.
 
-A line is one JSON object: `type`, `at`, `task`, `attempt` and `number` first, then what its type
-says. The last line of a run is of type `done`.
+A line is one JSON object: first `type`, `at`, `task`, `attempt` and `number`, then the fields of
+its type. The last line of a run has type `done`.
 """
 
 import math
@@ -44,33 +44,33 @@ from midwatch_supervisor.present.learning_text import Given
 from midwatch_tools.data_blocks import cut
 
 JsonLine = dict[str, object]
-"""One line, in the order in which its fields are written."""
+"""One line, with its fields in the order in which they are written."""
 
 MAX_TEXT = 500
-"""Characters of an output, an argument or a text that a line shows; the journal has it all."""
+"""Characters of an output, an argument or a text in a line; the journal has all of it."""
 
 
 _TOLD_AGAIN = timedelta(minutes=10)
-"""An outage that goes on is told of so often."""
+"""How often an ongoing outage is reported."""
 
 
 def moment(at: datetime) -> str:
-    """A moment as lines have it: in UTC, to the millisecond."""
+    """Return a time as in lines: in UTC, to the millisecond."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _pick(record: object, names: str) -> JsonLine:
-    """The fields that are called as in the record."""
+    """Return fields with the same names as in the record."""
     return {name: getattr(record, name) for name in names.split()}
 
 
 def _rules(keys: Iterable[AlertKey]) -> tuple[str, ...]:
-    """The rules of some alerts, each once: two files may be about the same rule."""
+    """Return the rules of some alerts, each once: two files may be about the same rule."""
     return tuple(dict.fromkeys(key.rule for key in keys))
 
 
 def _number(value: float) -> int | float | None:
-    """`None` where it is no finite number, which JSON cannot say."""
+    """Return `None` for NaN and infinity, which JSON does not have."""
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) else value
@@ -129,7 +129,7 @@ def _decision_fields(made: Decision) -> JsonLine:
 
 
 def _intervention_fields(about: InterventionState) -> JsonLine:
-    """An intervention as it stands; its `id` is what `approve` and `reject` take."""
+    """Return an intervention in its present state; `approve` and `reject` take its `id`."""
     issued = about.intervention
     return {
         "type": "intervention",
@@ -156,7 +156,7 @@ _LEARNING: Mapping[type, tuple[str, str]] = {
 
 
 def _learning_fields(entry: Entry, given: Given) -> JsonLine | None:
-    """What `show` says of a record of learning; `given` is what a recall was of."""
+    """Return a learning record as `show` presents it; `given` is what a recall selected."""
     record = entry.record
     if isinstance(record, Recall):
         return _recall_fields(entry.id, record, given)
@@ -182,7 +182,7 @@ def _recall_fields(id: int, recall: Recall, given: Given) -> JsonLine:
 
 
 def _given_lesson(recalled: Recalled, given: Given) -> JsonLine:
-    """A lesson in a first prompt; without its text if it was erased since."""
+    """Return a lesson from a first prompt, without its text if it was erased since."""
     known = next((each for each in given.lessons if each.id == recalled.lesson), None)
     return {
         "id": recalled.lesson,
@@ -196,7 +196,7 @@ def _given_lesson(recalled: Recalled, given: Given) -> JsonLine:
 
 
 def _task_sum(task: TaskState) -> JsonLine:
-    """A task in the last line of its run."""
+    """Return a task for the last line of its run."""
     return {
         "id": task.task.name,
         "status": task.lifecycle,
@@ -213,22 +213,22 @@ class Transcript:
 
     def __init__(self, tasks: Iterable[Task], attempts: Iterable[Attempt] = ()) -> None:
         self.run = RunState()
-        """It is to meet later tasks and attempts before their first entries."""
+        """The run's state; tasks and attempts must be added before their first entries."""
         for task in tasks:
             self.run.meet_task(task)
         for attempt in attempts:
             self.run.tasks[attempt.task].meet(attempt)
         self._interventions = Interventions()
         self._delivered: dict[int | None, Intervention] = {}
-        """The newest of each attempt."""
+        """The newest delivered intervention of each attempt."""
         self._outages: dict[str, tuple[str, datetime]] = {}
-        """Those that were told of and are not over, by address: the last reason, and when told."""
+        """Reported ongoing outages by address: the last reason, and when reported."""
 
     def line(self, entry: Entry, given: Given | None = None) -> JsonLine | None:
-        """Take in the run's next entry; its line, or `None` for what has none.
+        """Take in the run's next entry; return its line, or `None` if it has none.
 
-        Records of learning have a line where `given` is known. An attempt that was not met has a
-        line without its worker and number.
+        Learning records have a line if `given` is known. The line of an unknown attempt lacks
+        worker and number.
         """
         self.run.fold(entry)
         fields = self._fields(entry)
@@ -274,7 +274,7 @@ class Transcript:
         return self.run.tasks[entry.task].attempts.get(entry.attempt or 0)
 
     def _number(self, entry: Entry) -> int:
-        """The number of its attempt; 0 where it has none, or one that was not met."""
+        """Return the number of its attempt; 0 if it has none, or an unknown one."""
         attempt = self._attempt_of(entry)
         return attempt.attempt.number if attempt else 0
 
@@ -299,9 +299,9 @@ class Transcript:
         }
 
     def _outage(self, outage: Outage, at: datetime) -> JsonLine | None:
-        """The line of an outage that lasts, now and then of its lasting, and of its end.
+        """Return the line of an ongoing outage, repeated now and then, and of its end.
 
-        Once for all attempts that ask the same provider.
+        There is one for all attempts that use the same provider.
         """
         if outage.over:
             told = self._outages.pop(outage.url, None)
@@ -322,25 +322,25 @@ class Transcript:
         return _intervention_fields(about)
 
     def name(self, entry: Entry) -> str:
-        """The task that an entry is about, or its attempt: `totals`, `totals#2`."""
+        """Return the task of an entry, or its attempt: `totals`, `totals#2`."""
         number, task = self._number(entry), self._task_of(entry).name
         return f"{task}#{number}" if number else task
 
     def worker(self, entry: Entry) -> str:
-        """Who tries it: `coder with gpt-5`; empty for an attempt that was not met."""
+        """Return who works on it: `coder with gpt-5`; empty for an unknown attempt."""
         attempt = self._attempt_of(entry)
         names = (attempt.attempt.worker, attempt.model) if attempt else ()
         return " with ".join(filter(None, names))
 
     def about(self, entry: Entry) -> Intervention | None:
-        """The intervention that a stamp or an outcome is about, else the newest delivered one."""
+        """Return the intervention of a stamp or an outcome, else the newest delivered one."""
         if isinstance(entry.record, Delivery | OutcomeReport):
             about = self._interventions.get(entry.record.intervention)
             return about.intervention if about else None
         return self._delivered.get(entry.attempt)
 
     def done_line(self, *, exit_code: int, at: datetime) -> JsonLine:
-        """The run's last line."""
+        """Return the run's last line."""
         return {
             "type": "done",
             "at": moment(at),
@@ -350,5 +350,5 @@ class Transcript:
 
     @property
     def tasks(self) -> tuple[TaskState, ...]:
-        """Where each task stands so far."""
+        """Return the state of each task so far."""
         return tuple(self.run.tasks.values())

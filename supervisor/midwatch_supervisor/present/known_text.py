@@ -1,4 +1,4 @@
-"""Lessons, facts and guidelines as they stand now: in a line, in full, and as JSON. Pure."""
+"""Lessons, facts and guidelines in their present state: in a line, in full, and as JSON. Pure."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -28,11 +28,11 @@ Known = KnownLesson | KnownFact | KnownGuidelines
 KnownFields = dict[str, object]
 
 _USES = 20
-"""Uses of a lesson that are told to people, the newest; `--json` has them all."""
+"""Number of uses of a lesson that are shown, the newest; `--json` has all."""
 
 
 def known_name(known: Known) -> str:
-    """What people call it."""
+    """Return the name for people."""
     match known:
         case KnownLesson():
             return f"lesson {known.id}"
@@ -54,12 +54,12 @@ def _mark_text(at: datetime, act: str, author: str, comment: str) -> str:
 
 
 def verdict_line(verdict: Feedback) -> str:
-    """A verdict with its comment: `rejected by ada: it rounds down`."""
+    """Return a verdict with its comment: `rejected by ada: it rounds down`."""
     return f"{verdict_text(verdict)}{because(verdict.comment)}"
 
 
 def verdict_fields(verdict: Feedback) -> KnownFields:
-    """A verdict as JSON has it."""
+    """Return a verdict as JSON fields."""
     return {
         "accepted": verdict.accepted,
         "origin": verdict.origin.value,
@@ -73,14 +73,14 @@ def verdict_fields(verdict: Feedback) -> KnownFields:
 
 
 def lesson_standing(known: KnownLesson) -> str:
-    """Why a lesson is not given; empty if it is."""
+    """Return why a lesson is not in use; empty if it is."""
     if known.waiting:
         return f"waits for you, because {known.lesson.waits}"
     return "retired or archived: it never comes back into a prompt" if known.obsolete else ""
 
 
 def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> Parts:
-    """All of a lesson, with what became of it, as far as that was read."""
+    """Return a lesson in full, with its history as far as it was read."""
     worth = (
         f"given to {count_noun(known.used, 'attempt')}; {known.helped} of them accepted, "
         f"{known.hurt} rejected or failed"
@@ -119,7 +119,7 @@ def _use_line(use: Use) -> str:
 
 
 def lesson_fields(known: KnownLesson) -> KnownFields:
-    """A lesson as one object."""
+    """Return a lesson as one object."""
     lesson = known.lesson
     return {
         "type": "lesson",
@@ -152,7 +152,7 @@ def lesson_fields(known: KnownLesson) -> KnownFields:
 
 
 def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> KnownFields:
-    """A lesson with where it comes from and what became of it, as one object."""
+    """Return a lesson with its sources and history as one object."""
     return {
         **lesson_fields(known),
         "source_attempts": tuple(map(_place_fields, history.sources)),
@@ -189,7 +189,7 @@ def _place_fields(place: NamedAttempt) -> KnownFields:
 
 
 def fact_standing(known: KnownFact) -> str:
-    """Where a fact stands, in a word or two."""
+    """Return a fact's state in a word or two."""
     if known.live:
         return known.state.value
     if known.instead is not None:
@@ -198,7 +198,7 @@ def fact_standing(known: KnownFact) -> str:
 
 
 def fact_line(known: KnownFact) -> str:
-    """A fact on one line, with what one should know before one relies on it."""
+    """Return a fact on one line, with what one should know before relying on it."""
     reviewed = known.live and known.state is FactState.REVIEWED
     doubts = (
         "" if reviewed else fact_standing(known) + because(known.reason if known.waiting else ""),
@@ -214,7 +214,7 @@ def fact_detail(
     before: Iterable[KnownFact] = (),
     marks: Iterable[tuple[datetime, FactMark]] = (),
 ) -> Parts:
-    """All of a fact, with both sides of a conflict and what was said of it, as far as known."""
+    """Return a fact in full, with both sides of a conflict and its marks, as far as known."""
     successor = "" if known.instead is None else f"{known.instead}"
     return (
         ("state", fact_standing(known)),
@@ -234,7 +234,7 @@ def fact_detail(
 
 
 def fact_fields(known: KnownFact) -> KnownFields:
-    """A fact as one object."""
+    """Return a fact as one object."""
     fact = known.fact
     return {
         "type": "fact",
@@ -256,7 +256,7 @@ def fact_fields(known: KnownFact) -> KnownFields:
 
 
 def _value(text: str) -> JsonValue:
-    """The structured value; one that is no JSON, from whatever source, as the text that it is."""
+    """Return the structured value; one that is not JSON, as text."""
     try:
         return json.loads(text) if text else None
     except ValueError:
@@ -274,7 +274,7 @@ _VERSION_STATES = {
 
 
 def version_line(known: KnownGuidelines) -> str:
-    """A version on one line: `version 2 (31) is in force, Ada: shorter; 40 words from 3 …`."""
+    """Return a version as a line: `version 2 (31) is in force, Ada: shorter; 40 words from 3 …`."""
     version = known.guidelines
     who = f", {known.author}" if known.author else ""
     state = _VERSION_STATES[known.state].format(command=command("guidelines approve"))
@@ -284,7 +284,7 @@ def version_line(known: KnownGuidelines) -> str:
 
 
 def version_detail(known: KnownGuidelines, before: KnownGuidelines | None) -> Parts:
-    """What a version changes, then where it stands, then all of it."""
+    """Return a version's changes, then its state, then its whole text."""
     version = known.guidelines
     return (
         ("what it changes", version_diff(before, known) or "nothing: the text is the same"),
@@ -296,7 +296,7 @@ def version_detail(known: KnownGuidelines, before: KnownGuidelines | None) -> Pa
 
 
 def version_diff(before: KnownGuidelines | None, after: KnownGuidelines) -> str:
-    """What a version changes, as a unified diff; empty if nothing."""
+    """Return a version's changes as a unified diff; empty if there are none."""
     old = before.guidelines.text if before else ""
     names = f"version {before.guidelines.version}" if before else "nothing"
     lines = unified_diff(
@@ -310,7 +310,7 @@ def version_diff(before: KnownGuidelines | None, after: KnownGuidelines) -> str:
 
 
 def version_fields(known: KnownGuidelines, *, text: bool = False) -> KnownFields:
-    """A version as one object; with its text where that is wanted."""
+    """Return a version as one object; with its text if wanted."""
     version = known.guidelines
     fields: KnownFields = {
         "type": "guidelines",

@@ -1,4 +1,4 @@
-"""What is learned from attempts, and what an attempt is given of it, as text. Pure."""
+"""What is learned from attempts, and what an attempt is given, as text. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from midwatch_supervisor.present.text_line import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What an attempt was given, as it stands now."""
+    """What an attempt was given, in its present state."""
 
     lessons: tuple[KnownLesson, ...] = ()
     facts: tuple[KnownFact, ...] = ()
@@ -53,7 +53,7 @@ class Given:
 
 
 NOTHING = Given()
-"""What is known before anybody has looked."""
+"""Used before anything was looked up."""
 
 ORIGINS: Mapping[Origin, str] = {
     Origin.EXPLICIT: "a person",
@@ -79,7 +79,7 @@ _SETTLED: Mapping[GuidelinesAct, tuple[str, Tone]] = {
 
 
 def verdict_text(verdict: Feedback) -> str:
-    """A verdict, by whom, and what it rests on where nobody said it: `rejected (edited)`."""
+    """Return a verdict with its author, or an implied one with its grounds: `rejected (edited)`."""
     word = "accepted" if verdict.accepted else "rejected"
     rests_on = "" if verdict.origin is Origin.EXPLICIT else f" ({verdict.origin}: {verdict.sign})"
     return f"{word}{by(verdict.author)}{rests_on}"
@@ -97,7 +97,7 @@ def _feedback(verdict: Feedback) -> TextLine:
 
 
 def recall_text(recall: Recall, given: Given) -> TextLine:
-    """What an attempt was given; `given` is what became known of it since."""
+    """Return what an attempt was given; `given` is the present state of that."""
     version = given.guidelines.guidelines if given.guidelines else None
     guidelines = f"guidelines v{version.version}" if version else "guidelines"
     control = recall.group is Group.CONTROL and not recall.lessons
@@ -145,7 +145,7 @@ def _lesson(lesson: Lesson) -> TextLine:
 
 
 def lesson_parts(lesson: Lesson) -> Parts:
-    """All that a lesson says."""
+    """Return all parts of a lesson's text."""
     born = {Birth.REFLECTION: "a look back at several attempts", Birth.PERSON: "a person wrote it"}
     return (
         ("lesson", lesson.text),
@@ -172,7 +172,7 @@ def _fact(fact: Fact) -> TextLine:
 
 
 def fact_parts(fact: Fact) -> Parts:
-    """All that a fact says."""
+    """Return all parts of a fact's text."""
     return (
         ("fact", fact.text),
         ("known", f"{fact.certainty}, {fact.state}, by {fact.maker}"),
@@ -231,7 +231,7 @@ def _study(study: Study) -> TextLine:
 
 
 def reflection_text(look: Reflection) -> TextLine:
-    """What a look back came to."""
+    """Return the result of a look back."""
     insights, attempts = (
         count_noun(look.insights, "insight"),
         count_noun(len(look.attempts), "attempt"),
@@ -264,4 +264,4 @@ LEARNING_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Reflection: reflection_text,
     Trial: _trial,
 }
-"""What each of these kinds says; a recall says more where what it was of is known."""
+"""The texts of these kinds of records; a recall says more if what it selected is known."""

@@ -1,4 +1,4 @@
-"""Where a lesson comes from and what became of it, read from the journal."""
+"""The sources and the uses of a lesson, read from the journal."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from midwatch_monitor.records.verdict import verdict_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedAttempt:
-    """An attempt, as a person finds it again."""
+    """An attempt, named so that a person can find it."""
 
     task: Task
     attempt: Attempt
@@ -35,31 +35,31 @@ class NamedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One attempt that was given the lesson."""
+    """An attempt that was given the lesson."""
 
     place: NamedAttempt
     recalled: Recalled
     at: datetime
     verdicts: tuple[Feedback, ...]
-    """The newest of each origin, in the order in which they count."""
+    """The newest verdict of each origin, in the order of their weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonHistory:
-    """Everything about a lesson that does not stand in itself."""
+    """Everything about a lesson that is not in its own record."""
 
     sources: tuple[NamedAttempt, ...]
-    """The attempts that it comes from."""
+    """The attempts it comes from."""
     verdict: Feedback | None
-    """The verdict that it explains."""
+    """The verdict it explains."""
     uses: tuple[Use, ...]
     """Oldest first."""
     marks: tuple[tuple[datetime, LessonMark], ...]
-    """What was said of it, oldest first."""
+    """Its marks, oldest first."""
 
 
 async def lesson_history(journal: Journal, known: KnownLesson) -> LessonHistory:
-    """Read where a lesson comes from and what became of it. Raises JournalError."""
+    """Read the sources and the uses of a lesson. Raises JournalError."""
     sources = known.lesson.sources or ((known.attempt,) if known.task else ())
     return LessonHistory(
         sources=tuple([await _place(journal, attempt) for attempt in sources]),
@@ -72,7 +72,7 @@ async def lesson_history(journal: Journal, known: KnownLesson) -> LessonHistory:
 async def lesson_marks(
     journal: Journal, known: KnownLesson
 ) -> AsyncIterator[tuple[datetime, LessonMark]]:
-    """The marks of a lesson; they stand with the attempt that it stands with."""
+    """Yield the marks of a lesson, which are stored with the lesson's attempt."""
     async for entry in journal.all_entries(known.id, attempt=known.attempt, kinds=[LessonMark]):
         if isinstance(entry.record, LessonMark) and entry.record.lesson == known.id:
             yield entry.at, entry.record
@@ -89,7 +89,7 @@ async def _verdict(journal: Journal, id: int | None) -> Feedback | None:
 
 
 async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
-    """The last that each attempt was given counts."""
+    """Return the uses of a lesson; of each attempt, the last one."""
     last: dict[int, tuple[Entry, Recall]] = {}
     async for entry in journal.all_entries(known.id, kinds=[Recall]):
         if entry.attempt is not None and isinstance(entry.record, Recall):

@@ -1,4 +1,4 @@
-"""Finds what a person names in the journal: runs, tasks and attempts."""
+"""Finds runs, tasks and attempts that a person names."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class FoundTask:
 async def task_state(
     journal: Journal, task: Task, *, kinds: Sequence[type[Record]] = ()
 ) -> TaskState:
-    """Where a task stands now; by entries of these kinds alone, if some are named."""
+    """Return a task's present state, or only what entries of some kinds tell."""
     run = await journal.run(task.run)
     state = TaskState(task=task, judged=judges(run), of_session=run.of_session)
     for attempt in await journal.attempts(task.id):
@@ -57,7 +57,7 @@ async def task_state(
 
 
 async def meet_new(journal: Journal, run: RunState, entry: Entry) -> None:
-    """Have a run meet the task and the attempt of its next entry, if they are new to it."""
+    """Add the task and the attempt of a run's next entry, if they are new to it."""
     if entry.task not in run.tasks:
         run.meet_task(await journal.task(entry.task))
     task = run.tasks[entry.task]
@@ -66,7 +66,7 @@ async def meet_new(journal: Journal, run: RunState, entry: Entry) -> None:
 
 
 async def task_states(journal: Journal, run: int) -> list[TaskState]:
-    """Where the tasks of a run stand now."""
+    """Return the present states of a run's tasks."""
     return [await task_state(journal, each) for each in await journal.tasks(run)]
 
 
@@ -79,7 +79,7 @@ async def is_unfinished(journal: Journal, run: Run) -> bool:
 
 
 def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) -> None:
-    """Let the tasks of a run say what each waits for before it begins; `nodes` as of `say_turn`."""
+    """Set what each task of a run waits for before it begins; `nodes` as in `say_turn`."""
     states = {each.task.name: each.lifecycle for each in tasks}
     for each in tasks:
         say_turn(each, states, nodes)
@@ -88,9 +88,9 @@ def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) 
 def say_turn(
     state: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
-    """Let a task say what it waits for before it begins, as `wait_of` words it.
+    """Set what a task waits for before it begins, in the words of `wait_of`.
 
-    A part of another task waits for no node: it is done where the whole is.
+    A part of another task waits for no node: it runs where the whole does.
     """
     latest = state.latest
     begins = latest is None or latest.interventions.begin_again
@@ -101,7 +101,7 @@ def say_turn(
 
 
 async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
-    """Where the tasks stand that a task depends on, by name."""
+    """Return the states of the tasks that a task depends on, by name."""
     assignment, states = assignment_of(task), dict[str, Lifecycle]()
     before = () if assignment is None else assignment.task.depends_on
     for each in await journal.tasks(task.run) if before else ():
@@ -113,7 +113,7 @@ async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
 
 
 async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
-    """All runs, newest first, or only the one that is asked for. Raises UsageError without it."""
+    """Return all runs, newest first, or only the requested one; raises UsageError without it."""
     runs = (await journal.runs())[::-1]
     if run is None:
         return runs
@@ -125,7 +125,7 @@ async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
 
 
 async def run_of(journal: Journal, attempt: int) -> int:
-    """The run of an attempt. Raises UsageError where there is no such attempt."""
+    """Return the run of an attempt. Raises UsageError if there is no such attempt."""
     found = await journal.attempts_with([attempt])
     if not found:
         raise UsageError(f"there is no attempt {attempt} in {journal.name}")
@@ -133,10 +133,10 @@ async def run_of(journal: Journal, attempt: int) -> int:
 
 
 async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
-    """What `id` names: a task, an attempt's id, or `TASK#N`; the newest run that has it wins.
+    """Return what `id` names: a task, an attempt's id, or `TASK#N`, in the newest run that has it.
 
-    An exact name wins over an attempt's id, and both over a prefix. Raises UsageError with what
-    there is.
+    An exact name precedes an attempt's id, and both precede a prefix. Raises UsageError with the
+    known names.
     """
     tasks = [await journal.tasks(each.id) for each in await chosen_runs(journal, run)]
     name, mark, number = id.partition("#")
@@ -158,7 +158,7 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
 
 
 async def find_about(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
-    """As `find`; else the attempt that an intervention, a request or an escalation is about."""
+    """As `find`; else the attempt of an intervention, a request or an escalation."""
     try:
         return await find(journal, id, run=run)
     except UsageError:
@@ -170,7 +170,9 @@ async def find_about(journal: Journal, id: str, *, run: int | None = None) -> Fo
 
 
 async def _attempt_about(journal: Journal, number: int, run: int | None) -> int | None:
-    """The attempt of an intervention or request by journal id, or of an escalation by its own."""
+    """Return the attempt of an intervention or request by journal id, or of an escalation by its
+    id.
+    """
     kinds = (Intervention, BudgetRequest, PermissionRequest, PlanCheck)
     for entry in await journal.entries(number - 1, run=run, kinds=kinds, limit=1):
         if entry.id == number:
@@ -182,10 +184,10 @@ async def _attempt_about(journal: Journal, number: int, run: int | None) -> int 
 
 
 def assignment_of(task: Task) -> "Assignment | None":
-    """What the task was started with; `None` for an agent that came without a task file."""
+    """Return the task's assignment; `None` for an agent that came without a task file."""
     from pydantic import ValidationError
 
-    # To import it takes a tenth of a second: most of `status` does without.
+    # Importing it takes a tenth of a second, and most of `status` does not need it.
     from midwatch_supervisor.present.assignment import Assignment
 
     try:
@@ -195,16 +197,16 @@ def assignment_of(task: Task) -> "Assignment | None":
 
 
 def wanted_in(task: Task) -> "TaskSpec":
-    """What a task wants; of an agent that came without a task file, what it was asked.
+    """Return a task's specification; for an agent without a task file, its prompt.
 
-    Nobody can begin that anew, or give it another budget than it has.
+    Such an agent cannot be restarted or given another budget.
     """
     assignment = assignment_of(task)
     if assignment is not None:
         return assignment.task
     from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 
-    # Unchecked: a name that Midwatch did not give may be anything, and there are no checks.
+    # Not validated: a name that Midwatch did not give may be anything.
     return TaskSpec.model_construct(
         id=task.name,
         title=task.title,
@@ -216,7 +218,7 @@ def wanted_in(task: Task) -> "TaskSpec":
 
 
 def models_of(task: Task, worker: str) -> tuple[str, ...]:
-    """The models that a worker of the task may have, its own first; empty where nobody knows."""
+    """Return the models that a worker of the task may use, its own first; empty if unknown."""
     assignment = assignment_of(task)
     if assignment is None:
         return ()
@@ -263,7 +265,7 @@ def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
 
 
 async def given_by(learned: Learned, recall: Recall) -> Given:
-    """What a recall names, as it stands now; nothing where the journal has it no more."""
+    """Return what a recall names in its present state, without anything erased meanwhile."""
     lessons = [each.lesson for each in recall.lessons]
     try:
         version = recall.guidelines

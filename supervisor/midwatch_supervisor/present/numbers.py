@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _AMOUNT = re.compile(r"\s*\$?\s*(\d+(?:\.\d+)?)\s*([km](?![a-z]))?\s*(?:us )?([a-z]*?)s?")
 MOST_GRANTED = 1_000_000_000
-"""Of any resource, in one grant."""
+"""The largest grant of any resource."""
 _SCALES = {None: 1, "k": 1_000, "m": 1_000_000}
 _RESOURCES = {
     "": "requests",
@@ -25,28 +25,28 @@ _RESOURCES = {
 
 
 def count_noun(count: int, noun: str) -> str:
-    """A count with its noun: `1 lesson`, `2,000 lessons`."""
+    """Return a count with its noun: `1 lesson`, `2,000 lessons`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def list_names(names: Sequence[str], most: int) -> str:
-    """Names, and how many more there are than `most`: `fix, test and 3 more`."""
+    """Return names, and the number beyond `most`: `fix, test and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def checks_text(passed: int, total: int) -> str:
-    """How many checks pass: `1 of 1 check passes`, `2 of 3 checks pass`."""
+    """Return how many checks pass: `1 of 1 check passes`, `2 of 3 checks pass`."""
     return f"{passed} of {total} {'check passes' if total == 1 else 'checks pass'}"
 
 
 def number(value: int) -> str:
-    """A whole number with its thousands separated: `12,034`."""
+    """Return a whole number with its thousands separated: `12,034`."""
     return f"{value:,}"
 
 
 def amount(value: float) -> str:
-    """A number rounded to what a person wants to know: `7.5`, `9,120`, `12 k`, `1.0 M`."""
+    """Return a number rounded for people: `7.5`, `9,120`, `12 k`, `1.0 M`."""
     for least, size, unit in ((999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (1e4, 1e3, "k")):
         if value >= least:
             scaled = value / size
@@ -55,12 +55,12 @@ def amount(value: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """US dollars without their sign, in cents; in parts of a cent below one."""
+    """Return US dollars without the sign, in cents; below one cent, in fractions of it."""
     return f"{value:,.2f}" if value >= 0.01 or not value else f"{value:.4f}"
 
 
 def duration(seconds: float) -> str:
-    """A length of time in its two largest units: `41 s`, `12 min 5 s`, `3 h 20 min`, `2 d 1 h`."""
+    """Return a duration in its two largest units: `41 s`, `12 min 5 s`, `3 h 20 min`, `2 d 1 h`."""
     whole = round(seconds)
     for size, name, below, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
         if whole >= size:
@@ -69,22 +69,22 @@ def duration(seconds: float) -> str:
 
 
 def percent(rate: float) -> str:
-    """A rate from 0 to 1 in whole percent: `38 %`."""
+    """Return a rate from 0 to 1 in whole percent: `38 %`."""
     return f"{100 * rate:.0f} %"
 
 
 def share(rate: float | None) -> str:
-    """A rate from 0 to 1 in percent with one decimal; `-` if unknown."""
+    """Return a rate from 0 to 1 in percent with one decimal; `-` if unknown."""
     return "-" if rate is None else f"{100 * rate:.1f} %"
 
 
 def hits(found: "Share") -> str:
-    """How many of how many: `3 of 8`."""
+    """Return a share as counts: `3 of 8`."""
     return f"{found.hits} of {found.of}"
 
 
 def rate(found: "Share") -> str:
-    """A share in percent with its 95 % interval: `38 % (14 to 69)`; `-` of none."""
+    """Return a share in percent with its 95 % interval: `38 % (14 to 69)`; `-` of none."""
     if not found.of:
         return "-"
     spread = found.interval
@@ -92,18 +92,18 @@ def rate(found: "Share") -> str:
 
 
 def steps_text(steps: Iterable[int]) -> str:
-    """Step numbers: `step 3`, `steps 3, 5`; empty for none."""
+    """Return step numbers: `step 3`, `steps 3, 5`; empty for none."""
     numbers = [str(step) for step in steps]
     return f"step{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else ""
 
 
 def plan_text(planned: tuple[int, int] | None) -> str:
-    """Where a plan stands: `2/5`; `-` without a plan."""
+    """Return a plan's position: `2/5`; `-` without a plan."""
     return "-" if planned is None else f"{planned[0]}/{planned[1]}"
 
 
 def budget_text(budget: Budget) -> str:
-    """What is used of each resource: `12 of 60 requests, 1.0 M tokens, $0.12, 3 of 30 min`."""
+    """Return the used resources: `12 of 60 requests, 1.0 M tokens, $0.12, 3 of 30 min`."""
     cost = budget.cost_usd
     limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
     return (
@@ -119,7 +119,7 @@ def _used_words(meter: Meter, noun: str = "") -> str:
 
 
 def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
-    """What somebody used of a model: `3 requests, 1.0 M tokens, $0.12`; `nothing` for nothing."""
+    """Return the use of a model: `3 requests, 1.0 M tokens, $0.12`; `nothing` for none."""
     parts = (
         count_noun(requests, "request") if requests else "",
         f"{amount(tokens)} token{'s' * (tokens != 1)}" if tokens else "",
@@ -129,7 +129,7 @@ def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
 
 
 def grant_text(grant: Grant) -> str:
-    """What is granted, exactly, as `parse_grant` reads it again; empty for nothing."""
+    """Return a grant exactly as `parse_grant` reads it; empty for nothing."""
     parts = (
         f"{grant.requests} request{'s' * (grant.requests != 1)}" if grant.requests else "",
         f"{_exact(grant.tokens)} token{'s' * (grant.tokens != 1)}" if grant.tokens else "",
@@ -150,7 +150,7 @@ def _cents(value: float) -> str:
 
 
 def grant_problem(grant: Grant) -> str:
-    """Why nobody may grant so much; empty where one may."""
+    """Return why nobody may grant this much; empty if one may."""
     amounts = (grant.requests, grant.tokens, grant.cost_usd, grant.minutes)
     if any(each < 0 for each in amounts):
         return "a grant can only add: no amount may be below 0"
@@ -160,9 +160,9 @@ def grant_problem(grant: Grant) -> str:
 
 
 def parse_grant(text: str) -> Grant | None:
-    """The grant that a person wrote, such as `20 requests, $0.50, 1.5 M tokens`; `None` if none.
+    """Parse a grant such as `20 requests, $0.50, 1.5 M tokens`; `None` if it is none.
 
-    A number without a word counts requests; `k` and `M` are for tokens. The same resource twice is
+    A number without a word counts requests; `k` and `M` are for tokens. Repeated resources are
     added up.
     """
     amounts = dict.fromkeys(_RESOURCES.values(), 0.0)
@@ -185,5 +185,5 @@ def parse_grant(text: str) -> Grant | None:
 
 
 def kilobytes(size: int) -> str:
-    """Bytes in whole kilobytes, at least one: `12 kB`."""
+    """Return bytes in whole kilobytes, at least one: `12 kB`."""
     return f"{max(1, round(size / 1000)):,} kB"

@@ -1,6 +1,6 @@
-"""What each kind of record says to a person: one line, and all of it in paragraphs. Pure.
+"""The text of each kind of record: one line, and paragraphs with everything. Pure.
 
-The feed, `show`, the console, the report and the progress of a run take the same line from here.
+The feed, `show`, the console, the report and a run's progress all use these lines.
 """
 
 import re
@@ -90,11 +90,11 @@ _SENTENCE = re.compile(r"(?:(?!\.\s).)+", re.DOTALL)
 def line(
     record: Record, about: Intervention | None = None, given: Given = NOTHING, *, id: int = 0
 ) -> TextLine:
-    """What a record says.
+    """Return a record's text.
 
-    `about` is the intervention that a stamp or an outcome is about, that answers a worker's
-    request, or that an attempt waits for; `given` is what a recall was of, as it stands now; `id`
-    is the journal id, which is shown where a command takes it.
+    `about` is the intervention of a stamp or an outcome, that answers a worker's request, or that
+    an attempt waits for; `given` is what a recall selected, in its present state; `id` is the
+    journal id, shown if a command takes it.
     """
     if isinstance(record, Recall):
         return recall_text(record, given)
@@ -116,7 +116,7 @@ _PLAIN_ENDINGS = frozenset({None, Ending.DONE, Ending.CANCELED})
 
 
 def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> str:
-    """A lifecycle as people say it; `about` is what an attempt waits for, where it waits."""
+    """Return a lifecycle in words; `about` is what a waiting attempt waits for."""
     if lifecycle is not Lifecycle.INPUT_REQUIRED:
         return lifecycle.value
     paused = about is not None and about.action is Action.PAUSE
@@ -171,7 +171,7 @@ def _change(change: Change) -> TextLine:
 
 
 def _outage(outage: Outage, at: datetime) -> TextLine:
-    """The outage of a provider, as told at that moment."""
+    """Return the text of a provider's outage at that moment."""
     url, past = brief(outage.url), at - outage.since
     if outage.over:
         return TextLine("→", "provider", f"{url} answers, after {round_time(past)}", Tone.GOOD)
@@ -223,14 +223,14 @@ def _step(step: Step) -> TextLine:
     asked = step.path or arguments_text(step.args)
     if step.ok is not False and not step.exit_code:
         return TextLine("·", tool, brief(changed or asked or step.output), Tone.PLAIN, parts)
-    # What changed meanwhile may be the work of a call beside it.
+    # A change in the meantime may be the work of a concurrent call.
     why = "" if step.exit_code else brief(step.output, 160)
     said = ": ".join(filter(None, (asked or changed, why)))
     return TextLine("✗", tool, f"FAILED{code}{because(said)}", Tone.WARN, parts)
 
 
 def _refusal(output: str) -> str:
-    """What to do before the call, as the refusal says it; else its first sentence."""
+    """Return what to do before the call, according to the refusal; else its first sentence."""
     reason = output.removeprefix(HELD_BACK)
     tool = _CALL_FIRST.search(reason)
     if tool is not None:
@@ -240,7 +240,7 @@ def _refusal(output: str) -> str:
 
 
 def arguments_text(args: str) -> str:
-    """Arguments for a line: of a JSON object only what is set, one value alone without its name."""
+    """Return arguments for a line: only an object's set members, a single value without name."""
     try:
         found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
     except ValidationError:
@@ -317,7 +317,7 @@ def _plan(plan: Plan) -> TextLine:
 
 
 def plan_lines(plan: Plan) -> tuple[str, ...]:
-    """The plan, a line for each plan step: `[x] 1. Read the code (confidence 80 %)`."""
+    """Return the plan with a line for each plan step: `[x] 1. Read the code (confidence 80 %)`."""
     return tuple(
         f"[{_BOXES[step.state]}] {number}. {brief(step.title)}{in_brackets(plan_step_text(step))}"
         for number, step in enumerate(plan.steps, start=1)
@@ -325,7 +325,7 @@ def plan_lines(plan: Plan) -> tuple[str, ...]:
 
 
 def plan_step_text(step: PlanStep) -> str:
-    """What is known of a plan step beside its title and its state; empty for nothing."""
+    """Return what is known of a plan step besides its title and state; empty for nothing."""
     parts = (
         "" if step.confidence is None else f"confidence {step.confidence} %",
         "" if step.requests is None else count_noun(step.requests, "request"),
@@ -364,7 +364,7 @@ def _request_tone(answer: Intervention | None) -> Tone:
 
 
 def answer_text(answer: Intervention | None) -> str:
-    """What was answered to a worker's request."""
+    """Return the answer to a worker's request."""
     if answer is None:
         return "pending"
     if answer.needs_approval:
@@ -469,7 +469,7 @@ def _fault(fault: Fault) -> TextLine:
 
 
 def fault_text(fault: Fault, where: str = "") -> str:
-    """What failed, in which attempt if that is named by ` in …`, and how."""
+    """Return what failed, in which attempt if ` in …` names it, and how."""
     if fault.part in RULES:
         return f"the rule {fault.part} broke and is off{where}{because(fault.error)}"
     the = "" if fault.part.startswith(LEARNING) else "the "

@@ -1,4 +1,4 @@
-"""A run as a person reads it: a line for whatever happens, and at its end what came of each task.
+"""A run for people: a line for each event, and the results of its tasks at the end.
 
 Pure.
 """
@@ -36,7 +36,7 @@ from midwatch_supervisor.present.text_line import brief, status_text, with_reser
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
 
 _BLOCKS = 4
-"""Of more tasks each has a line instead of a block."""
+"""With more tasks than this, each has a line instead of a block."""
 _LABEL = 8
 _REASON = 300
 _CHECK = 80
@@ -48,27 +48,27 @@ LabelledText = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What came of one task."""
+    """The result of one task."""
 
     state: TaskState
     branch: str = ""
-    """Empty where it did not work in git."""
+    """Empty if it did not work in git."""
     folder: str = ""
-    """The workspace, as it is written from here; empty before the first attempt."""
+    """The workspace as a path from here; empty before the first attempt."""
     files: tuple[FileChange, ...] | None = None
-    """Those that it changed; `None` where nobody knows."""
+    """Changed files; `None` if unknown."""
     wanted: int = 0
-    """How many acceptance checks it has."""
+    """Number of acceptance checks."""
 
     @property
     def mergeable(self) -> bool:
-        """Whether there is a branch to take, and something on it."""
+        """Whether there is a branch to merge, with commits on it."""
         done = self.state.lifecycle is Lifecycle.COMPLETED
         return done and bool(self.branch) and self.files != ()
 
 
 def run_end(results: Sequence[TaskResult], *, width: int) -> Iterator[str]:
-    """The lines at the end of a run, for a terminal of so many columns."""
+    """Return the lines at the end of a run, for a terminal of this width."""
     if len(results) <= _BLOCKS:
         for result in results:
             yield ""
@@ -123,7 +123,7 @@ def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
 
 
 def _status_words(state: TaskState) -> str:
-    """The status, with what speaks against a completed one."""
+    """Return the status, with any reservations about a completed task."""
     accepted = state.verdict.accepted if state.verdict else None
     reservations = "" if accepted is False else with_reservations(state.reservations)
     return ", ".join(filter(None, (status_text(state.status, accepted=accepted), reservations)))
@@ -137,7 +137,7 @@ def _reasons(state: TaskState) -> Iterator[LabelledText]:
 
 
 def _checks(result: TaskResult) -> str:
-    """Which ran, and what they said; those of an earlier attempt say so."""
+    """Return the checks that ran and their results; those of an earlier attempt are marked."""
     state = result.state
     found = state.checks.values()
     if not found:
@@ -166,7 +166,7 @@ def _tries(state: TaskState) -> str:
 
 
 def _usage_words(states: Sequence[TaskState]) -> str:
-    """What the workers used, then every other role that did."""
+    """Return what the workers used, then every other role."""
     roles: dict[str, Usage] = {}
     for state in states:
         for (role, _), spent in state.spent.items():
@@ -181,7 +181,7 @@ def _usage(used: Usage) -> str:
 
 
 def _next(result: TaskResult) -> Iterator[LabelledText]:
-    """The commands to give now."""
+    """Return the commands to run next."""
     name = quote(result.state.task.name)
     if not result.state.over:
         yield from (("answer", each) for each in answer_commands(result.state))
@@ -198,7 +198,7 @@ _COMMANDS = frozenset({"answer", "go on", "look", "take"})
 
 
 def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
-    """Values beside their labels; an empty one is left out, and a command is never broken."""
+    """Yield labelled values; empty ones are left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:
         head = f"  {label:<{_LABEL}} "
@@ -209,7 +209,7 @@ def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int, *, indent: str) -> list[str]:
-    """On as many lines as it takes; a count stays with what it counts."""
+    """Wrap to as many lines as needed; a count stays with its noun."""
     lines = wrap(
         _COUNT.sub("\\1\xa0", line),
         max(width, 2 * len(indent)),
@@ -221,15 +221,16 @@ def _wrap(line: str, width: int, *, indent: str) -> list[str]:
 
 
 _WIDTH = 240
-"""Characters of a line; `show` and the console have all of it."""
+"""Characters of a line; `show` and the console have everything."""
 
 
 def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = None) -> str | None:
-    """One line of progress, its time in `zone` (default: this machine's); `None` for nothing.
+    """Return one line of progress, with its time in `zone` (default: this machine's); `None` for
+    nothing.
 
-    Nothing is said of a task that ends with its attempt, unless by checks; of alerts that do not
-    fire yet or only end with their attempt; and of an escalation once it is open. The transcript
-    has taken the entry.
+    Left out are a task that ends with its attempt, unless by checks; alerts that do not fire yet or
+    only end with their attempt; and an escalation after it was opened. The transcript must have
+    taken the entry.
     """
     if not _tells(entry):
         return None

@@ -1,4 +1,4 @@
-"""Text for a terminal: records as lines, a sign a state, others' text made harmless. Pure."""
+"""Text for a terminal: records as lines, signs for states, untrusted text made harmless. Pure."""
 
 import html
 import re
@@ -13,20 +13,21 @@ from midwatch_monitor.state.attempt_details import AttemptStatus
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # cursor, colours
-    # Titles, links, strings. One without an end, or over several lines, would hide what follows.
+    # Titles, links, strings; on one line only, or an unterminated one would hide the rest.
     r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)"
     r"|[ -/]*[0-~])"
 )
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MAX = 20_000
-"""Characters of one text that are looked at: nobody reads more of it in a terminal."""
+"""Characters of one text that are used: nobody reads more of it in a terminal."""
 
 
 def plain(text: str) -> str:
-    """The text with its lines and tabs, without escapes, control characters and bidi overrides.
+    """Return a text with its lines and tabs, but without escapes, control characters and bidi
+    overrides.
 
-    What it says stays readable; what it would do to a terminal is gone. A carriage return begins
-    a new line. A text of more than 20,000 characters is cut.
+    It stays readable, but cannot affect a terminal. A carriage return begins a new line. A text of
+    more than 20,000 characters is cut.
     """
     if len(text) > _MAX:
         text = f"{text[:_MAX]}…"
@@ -38,14 +39,14 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same on one line."""
+    """Return the same on one line."""
     return " ".join(plain(text).split())
 
 
 def visible(line: str) -> str:
-    """One line with its spaces, on which nothing that cannot be printed is lost: it is marked.
+    r"""Return one line with its spaces, with unprintable characters shown.
 
-    A newline becomes `\\n`, an escape `\\x1b`, a direction override `\\u202e`.
+    A newline becomes `\n`, an escape `\x1b`, a direction override `\u202e`.
     """
     if line.isprintable():
         return line
@@ -53,7 +54,7 @@ def visible(line: str) -> str:
 
 
 def as_html(text: str) -> str:
-    """The same for a page: marked, because a page can be printed too, and escaped."""
+    """Return the same for a page: unprintable characters are shown, and HTML is escaped."""
     return html.escape(visible(text))
 
 
@@ -74,17 +75,17 @@ def _is_space(char: str) -> bool:
 
 
 LEARNING = "learning"
-"""How the parts begin that learn from the work: they may fail, and the watch is well."""
+"""Prefix of parts that learn from the work: they may fail while the watch is well."""
 
 NODE = "node"
-"""The part of a fleet that is no part of the watch: others go on where one is lost."""
+"""Prefix of fleet parts outside the watch: if one is lost, others take over."""
 
 Parts = tuple[tuple[str, str], ...]
-"""Paragraphs, each under its name; an empty one is left out."""
+"""Paragraphs with their names; empty ones are left out."""
 
 
 class Tone(Enum):
-    """How a line is meant; the console gives each a style, and no line is told by it alone."""
+    """How a line is meant; the console has a style for each, but never relies on it alone."""
 
     PLAIN = auto()
     DIM = auto()
@@ -95,7 +96,7 @@ class Tone(Enum):
 
 
 class TextLine(NamedTuple):
-    """What one record says to a person, harmless for a terminal.
+    """One record's text for people, harmless for a terminal.
 
     A tuple, so that the tables of texts read as tables.
     """
@@ -107,27 +108,27 @@ class TextLine(NamedTuple):
     """The record on one line."""
     tone: Tone = Tone.PLAIN
     parts: Parts = ()
-    """All of the record; empty if the line is all."""
+    """The whole record; empty if the line has everything."""
 
     @property
     def detail(self) -> str:
-        """All that the record says, in paragraphs."""
+        """The whole record, in paragraphs."""
         return paragraphs(self.parts or ((self.what, self.text),))
 
 
 def paragraphs(parts: Iterable[tuple[str, str]]) -> str:
-    """Texts under their names, harmless for a terminal; an empty one is left out."""
+    """Return named texts, harmless for a terminal; empty ones are left out."""
     return plain("\n\n".join(f"{name}:\n{text}" for name, text in parts if text))
 
 
 def brief(text: str, width: int = 500) -> str:
-    """A text of somebody else's on one line of at most `width` characters."""
+    """Return an untrusted text on one line of at most `width` characters."""
     flat = one_line(text if len(text) <= 4 * width else f"{text[: 4 * width]}…")
     return flat if len(flat) <= width else f"{flat[: width - 1]}…"
 
 
 def cut_middle(text: str, width: int) -> str:
-    """A name of somebody else's on one line of at most `width` characters: both ends are kept."""
+    """Return an untrusted name on one line of at most `width` characters, keeping both ends."""
     flat = one_line(text)
     if len(flat) <= width:
         return flat
@@ -136,39 +137,39 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def because(reason: str, width: int = 500) -> str:
-    """`: reason` behind what it explains; nothing without one."""
+    """Return `: reason`; empty without a reason."""
     return f": {brief(reason, width)}" if reason else ""
 
 
 def in_brackets(text: str) -> str:
-    """` (text)` behind what it belongs to; nothing without one."""
+    """Return ` (text)`; empty without a text."""
     return f" ({brief(text)})" if text else ""
 
 
 def blocker_words(blockers: Iterable[str]) -> str:
-    """What a worker says that it lacks: `blocked: a; b`; nothing without any."""
+    """Return a worker's blockers: `blocked: a; b`; empty without any."""
     said = "; ".join(filter(None, map(brief, blockers)))
     return f"blocked: {said}" if said else ""
 
 
 def with_reservations(reservations: Iterable[str]) -> str:
-    """With what reservations a task counts as completed; nothing without any."""
+    """Return the reservations about a completed task; empty without any."""
     said = "; ".join(reservations)
     return f"with reservations: {brief(said, 160)}" if said else ""
 
 
 def by(author: str) -> str:
-    """` by author` behind what was done; nothing if nobody is named."""
+    """Return ` by author`; empty without an author."""
     return f" by {brief(author)}" if author else ""
 
 
 def number_lines(items: Iterable[str]) -> str:
-    """A numbered list, one item a line."""
+    """Return a numbered list, one item a line."""
     return "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
 
 
 def list_lines(items: Iterable[str]) -> str:
-    """A list, one item a line."""
+    """Return a list, one item a line."""
     return "\n".join(f"- {item}" for item in items)
 
 
@@ -199,10 +200,10 @@ LIFECYCLE_SIGNS: Mapping[Lifecycle, str] = {
 }
 
 LOST_SIGN = "✗"
-"""Of a node that is lost."""
+"""For a lost node."""
 
 SPLIT_SIGN = "÷"
-"""Of an attempt that smaller tasks took over; it is over, and no failure."""
+"""For an attempt replaced by smaller tasks; it is over, and no failure."""
 
 STATUS_SIGNS: Mapping[AttemptStatus, str] = {
     AttemptStatus.PAUSED: "‖",
@@ -210,17 +211,17 @@ STATUS_SIGNS: Mapping[AttemptStatus, str] = {
     AttemptStatus.RESTARTED: "↻",
     AttemptStatus.ENDED: "○",
 }
-"""Where a lifecycle has no sign that says enough."""
+"""For lifecycles without a sufficient sign."""
 
 
 def status_text(status: AttemptStatus, *, accepted: bool | None) -> str:
-    """Where a task stands, in a word, with what speaks against a completed one."""
+    """Return a task's status in a word, with any reservations about a completed one."""
     rejected = accepted is False and status in (AttemptStatus.COMPLETED, AttemptStatus.ENDED)
     return f"{status} (result rejected)" if rejected else status.value
 
 
 def standing_sign(state: AttemptState) -> str:
-    """Where an attempt stands in one sign; one whose result was not accepted has no tick."""
+    """Return an attempt's state as one sign; an unaccepted result has no tick."""
     if state.rejected:
         return LIFECYCLE_SIGNS[Lifecycle.FAILED]
     return STATUS_SIGNS.get(state.status, LIFECYCLE_SIGNS[state.lifecycle])

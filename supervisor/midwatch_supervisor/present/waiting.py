@@ -25,20 +25,20 @@ class Wait:
     """What one task waits for before it begins."""
 
     what: str
-    """In words that may follow `waits for`."""
+    """In words that can follow `waits for`."""
     short: str
-    """In a few, for a cell of a table."""
+    """In few words, for a table cell."""
     vain: bool = False
-    """Whether no node will take it, as the nodes stand."""
+    """Whether no node will take it, in the nodes' present state."""
 
 
 _TURN = Wait(what=TURN, short=TURN)
 
 
 def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
-    """What must come from elsewhere before an attempt goes on; empty for nothing.
+    """Return what an attempt needs from elsewhere to go on; empty for nothing.
 
-    Without `content`, no question and no request of a worker is repeated.
+    Without `content`, questions and requests of a worker are not quoted.
     """
     awaited, about = attempt.awaited
     named = f"{about.action} ({about.id})" if about is not None else ""
@@ -71,7 +71,7 @@ def _approval(id: int | None) -> str:
 
 
 def need_words(attempt: AttemptState) -> str:
-    """What an attempt needs a person for that does not wait for one; empty for nothing."""
+    """Return what an attempt that does not wait needs a person for; empty for nothing."""
     if not needs_person(attempt) or attempt.needed_since is not None:
         return ""
     if unattended(attempt):
@@ -81,7 +81,7 @@ def need_words(attempt: AttemptState) -> str:
 
 
 def task_waits_for(task: TaskState) -> str:
-    """What must come from elsewhere before a task goes on; empty for nothing."""
+    """Return what a task needs from elsewhere to go on; empty for nothing."""
     latest = task.latest
     if task.over:
         return ""
@@ -104,19 +104,19 @@ def task_waits_for(task: TaskState) -> str:
 
 
 def attach_command(agent: str) -> str:
-    """The command that watches sessions of a program, by its files or else by its spans."""
+    """Return the command that watches a program's sessions, by its files or else by its spans."""
     from midwatch_monitor.traces.session_reader import KEPT  # with it come all formats
 
     return command("attach" if agent in KEPT else "attach otlp")
 
 
 def refused(refusal: str) -> str:
-    """What a task waits for that a node cannot do; empty where none said so."""
+    """Return what a task waits for after a node refused it; empty if none did."""
     return refusal and f"a node that can do it ({refusal})"
 
 
 def answer_commands(task: TaskState) -> tuple[str, ...]:
-    """The commands by which a person answers what a task waits for; one of them is enough."""
+    """Return the commands that answer what a task waits for; one of them is enough."""
     name = quote(task.task.name)
     awaited, about = task.latest.awaited if task.latest else (Awaited.NOTHING, None)
     match awaited:
@@ -136,7 +136,7 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
 
 
 def _only_watched(attempt: AttemptState) -> bool:
-    """Whether a person answers elsewhere: from here nothing reaches the worker."""
+    """Whether a person answers elsewhere, as nothing reaches the worker from here."""
     return attempt.acts is not None and Action.NUDGE not in attempt.acts
 
 
@@ -145,10 +145,10 @@ def wait_of(
     states: Mapping[str, Lifecycle],
     nodes: Iterable[NodeStatus] | None,
 ) -> Wait:
-    """What the task waits for before it begins.
+    """Return what the task waits for before it begins.
 
-    `states` are those of the tasks of its run, by name; `nodes` are those of the fleet that it is
-    run by, `None` where one process runs it.
+    `states` are those of its run's tasks, by name; `nodes` are those of the fleet that runs it,
+    `None` if one process runs it.
     """
     before = [name for name in wanted.depends_on if not _done(states.get(name))]
     if before:
@@ -163,7 +163,7 @@ def _done(state: Lifecycle | None) -> bool:
 
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
-    """A node that can do it and takes something more, and how full those are."""
+    """Return a node that can take it, and how full such nodes are."""
     able = [each for each in nodes if _has(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_label_words(labels)}" if labels else "a node"
@@ -183,9 +183,9 @@ def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
 
 
 def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
-    """Whether no node will take what asks for these labels, as the nodes of a fleet stand.
+    """Whether no node of the fleet will take a task with these labels.
 
-    A node that has just left or was lost may come back, and where none is up, that comes first.
+    A node that has just left or was lost may come back; if none is up, that is said first.
     """
     return any(not each.state.gone for each in nodes) and not any(
         _has(each, labels) for each in nodes
@@ -193,7 +193,7 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
 
 
 def missing_node_words(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
-    """That no node that is up takes what asks for these labels; empty where one does."""
+    """Return that no running node takes a task with these labels; empty if one does."""
     up = [each for each in nodes if each.state is NodeState.UP]
     if any(_has(each, labels) for each in up):
         return ""
@@ -214,14 +214,14 @@ def _which(nodes: Sequence[NodeStatus]) -> str:
 
 
 def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
-    """Whether the node of an attempt is gone, as far as is known, and no other has it yet."""
+    """Whether an attempt's node is gone, as far as known, and no other has taken it over."""
     return node is not None and node.state.gone and not attempt.over
 
 
 def missing_lines(
     nodes: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
 ) -> Iterator[str]:
-    """What a fleet needs and has not, a line each."""
+    """Return what a fleet lacks, one line each."""
     node = command("node")
     if not nodes:
         yield f"no node has been here yet: `{node}` starts one"
@@ -233,7 +233,7 @@ def missing_lines(
 
 
 def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
-    """That nobody watches, in words; empty where a monitor is at work."""
+    """Return that nobody monitors; empty if a monitor is at work."""
     known = sorted(monitors, key=lambda each: each.until)
     if any(each.lives(now) for each in known):
         return ""
@@ -247,7 +247,7 @@ def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
 
 
 def round_time(time: timedelta) -> str:
-    """A time in seconds, minutes or hours, as exactly as a reader wants it."""
+    """Return seconds as seconds, minutes or hours, rounded for a reader."""
     seconds = max(0, int(time.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"

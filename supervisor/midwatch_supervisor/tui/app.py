@@ -1,4 +1,4 @@
-"""The console as a Textual app: it hears the journal, and turns each batch into what is shown."""
+"""The console as a Textual app: follows the journal, and shows each batch."""
 
 import asyncio
 import gc
@@ -50,13 +50,13 @@ from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.palette import THEMES
 
 RunWork = Callable[[], Awaitable[int]]
-"""A run that is conducted in this process; answers its exit code."""
+"""A run in this process; returns its exit code."""
 
 _FRAME_SECONDS = 0.1
 _LONG = 20
-"""Seconds for which a notice is shown that must not be missed; escape closes it before."""
+"""Seconds for which an important notice is shown; escape closes it earlier."""
 _PATIENT = 3
-"""Seconds without a broker that are not worth a word."""
+"""Seconds without a broker that are not reported."""
 
 NO_BROKER = "no broker: hints are late"
 _WITHOUT_BROKER = "nothing is lost, only late; look at the broker and the account"
@@ -65,25 +65,25 @@ INTERRUPTED = 130
 """The exit code of a console that was left while its run worked."""
 
 _SELDOM = (50_000, 20, 100)
-"""Objects, and rounds of the younger generations, between two looks for cycles."""
+"""Thresholds of the garbage collector: objects, and rounds of younger generations."""
 
 
 def calm_collector() -> None:
-    """Leave what stands now alone, and look for cycles seldom.
+    """Exclude existing objects from garbage collection, and collect seldom.
 
-    A full look at all that was imported holds up a key for 200 ms. It holds for the process.
+    A full collection of all imported objects blocks keys for 200 ms. Affects the whole process.
     """
     gc.freeze()
     gc.set_threshold(*_SELDOM)
 
 
 async def _import_ahead() -> None:
-    """Import what the first frame does not need, before a key asks for it."""
+    """Import what the first frame does not need, before a key needs it."""
     await asyncio.to_thread(import_module, "midwatch_supervisor.tui.screens.attempt")
 
 
 class Console(OperatorApp):
-    """What an operator sees and does; answers the exit code of the run, if it ran here."""
+    """The operator's app; returns the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
     # What is told has lines of its own above the keys, and covers nothing. The newest is seen, and
@@ -115,10 +115,10 @@ class Console(OperatorApp):
     ) -> None:
         """Show what `feed` brings, `attempt` first.
 
-        `about` says in lines what is watched, `nothing` what to do where there is no task yet.
+        `about` are lines about what is watched, `nothing` says what to do if there is no task yet.
         """
         super().__init__()
-        # A key shows its effect at once: the slide to another tab alone costs a third of a second.
+        # No animations: sliding to another tab alone would take a third of a second.
         self.animation_level = "none"
         self.settings = settings or ConsoleSettings()
         self._keys = with_new_ids(self.settings.keys)
@@ -143,12 +143,12 @@ class Console(OperatorApp):
         """The attempt that was opened last."""
         self.operator = operator
         self.code: int | None = None
-        """The exit code of the run of this process, once it is over."""
+        """The exit code of this process's run, once it is over."""
         self._feed = feed
         self._calibrator = Calibrator(feed.journal)
         self._title_line = TitleLine(self.board, self.queue, now)
         self._unheard = 0
-        """For how many seconds there has been no broker."""
+        """Seconds for which there has been no broker."""
         self._taken = asyncio.Event()
         self._leaving = False
         self._painted = 0.0
@@ -157,7 +157,7 @@ class Console(OperatorApp):
         self._now = now
 
     def _spoken_keys(self) -> dict[str, str]:
-        """The first key of each act, on an attempt or everywhere, as a person reads it."""
+        """Return the first key of each act, on an attempt or everywhere, as people read it."""
         return {key.id: key_text(in_force(key, self._keys)[0]) for key in (*ACTS, *EVERYWHERE)}
 
     def compose(self) -> ComposeResult:
@@ -173,7 +173,7 @@ class Console(OperatorApp):
         self.call_after_refresh(self.run_worker, _import_ahead)
         if self._work is not None:
             self._conduct(self._work)
-        # What only time changes: idle times, ages.
+        # For what only time changes: idle times, ages.
         self.set_interval(1.0, self.pass_a_second)
 
     def on_unmount(self) -> None:
@@ -196,7 +196,7 @@ class Console(OperatorApp):
         try:
             self.code = await work()
         except MidwatchError as error:
-            # Who started the console hears of it too; here a person reads what the journal has.
+            # The caller of the console gets the error too; people can still read the journal here.
             self.code = 1
             said = f"the run broke off: {one_line(str(error))}"
             self.notify(said, severity="error", timeout=_LONG, markup=False)
@@ -204,13 +204,13 @@ class Console(OperatorApp):
             self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
 
     def offers(self) -> tuple[Offer, ...]:
-        """What can be done about the chosen row, or the chosen line of what was learned."""
+        """Return what can be done about the chosen row, or the chosen line of the Learned tab."""
         if self.operator.barred:
             return ()
         return (*super().offers(), *self.learned.offers())
 
     def _go_on(self) -> None:
-        """Conduct the run of this process again, where a task was begun again since it was over."""
+        """Continue this process's run if a task was restarted after its end."""
         if self._work is not None and self.code is not None and self.board.reopened:
             self.board.reopened.clear()
             self.code = None
@@ -235,21 +235,21 @@ class Console(OperatorApp):
             self.panes.fleet.settle()
 
     def _paint(self, *, soon: bool) -> None:
-        # Of a long history that arrives in many batches, ten pictures a second are enough.
+        # While a long history arrives in many batches, ten frames a second are enough.
         if soon and monotonic() - self._painted < _FRAME_SECONDS:
             return
         self._painted = monotonic()
         self.refresh_panes()
 
     def refresh_panes(self) -> None:
-        """Show the board as it is now; what another screen covers can wait."""
+        """Show the board's present state; a covered screen can wait."""
         if len(self.screen_stack) == 1:
             self.panes.refresh_board()
             self._title_line.refresh_board()
         self.refresh_footer()
 
     def pass_a_second(self) -> None:
-        """Show what only time changes (ages, silence), and call a person if one is needed."""
+        """Update what depends on time (ages, silence), and call a person if one is needed."""
         self._go_on()
         self._look_at_broker()
         self._say_later_run()
@@ -273,7 +273,7 @@ class Console(OperatorApp):
             self.banner.report("broker", why, remedy=_WITHOUT_BROKER, passing=True)
 
     def _say_later_run(self) -> None:
-        """Say that a run has begun since this console was opened, which shows another."""
+        """Say that a newer run than the one shown has begun since the console was opened."""
         if self._feed.later:
             newest = self._feed.later[-1].id
             shows, every = command(f"watch --run {newest}"), command("watch --all")
@@ -300,7 +300,7 @@ class Console(OperatorApp):
         self.open_attempt(message.row)
 
     def open_attempt(self, row: Row) -> None:
-        """Show one attempt; of a task that has none yet there is nothing to show."""
+        """Show one attempt; for a task without one there is nothing to show."""
         if row.attempt is None:
             said = f"{row.name} has not begun yet; it waits for {self.board.turn(row)}"
             self.notify(one_line(said), timeout=5, markup=False)
@@ -329,7 +329,7 @@ class Console(OperatorApp):
         self.notify(said, markup=False)
 
     def action_pane(self, name: str) -> None:
-        """See a pane, whatever is in front of it."""
+        """Show a pane, whatever is in front of it."""
         if name == "nodes-pane" and not self.board.node_list.nodes:
             self.notify(self._without_nodes(), timeout=3, markup=False)
             return
@@ -345,7 +345,7 @@ class Console(OperatorApp):
         return "Local run: no nodes"
 
     def action_next_attention(self) -> None:
-        """Open the next attempt that needs a person; from another one's view, the one after it."""
+        """Open the next attempt that needs a person, counted from the one shown."""
         inside = len(self.screen_stack) > 1
         row = next_of(self.queue.rows, self._visited if inside else None)
         if row is not None:
@@ -365,9 +365,9 @@ class Console(OperatorApp):
             self.pop_screen()
 
     def on_key(self, event: events.Key) -> None:
-        """Give a letter to the field that is typed in now, if it was sent to the lines before.
+        """Pass a letter that reached the list to the field being typed in.
 
-        Letters that follow `/` at once are under way to the lines already. They would be acts.
+        Letters typed directly after `/` may still be sent to the list, where they would be acts.
         """
         focused = self.focused
         if focused is not None and focused.check_consume_key(event.key, event.character):
@@ -375,7 +375,7 @@ class Console(OperatorApp):
             focused.post_message(events.Key(event.key, event.character))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether there are lines to be filtered; the screens in front have their own way."""
+        """Whether there are lines to be filtered; screens in front decide for themselves."""
         if action == "filter":
             return len(self.screen_stack) == 1 and self.panes.table is not None
         return super().check_action(action, parameters)
@@ -438,15 +438,15 @@ class Console(OperatorApp):
         self.notify(f"theme: {self.theme}", timeout=2)
 
     def action_help_quit(self) -> None:
-        """Say which key leaves, to one who presses ctrl+c."""
+        """After ctrl+c, say which key quits."""
         self.notify(f"{self._spoken_keys()['quit']} leaves the console", timeout=3, markup=False)
 
     async def action_quit(self) -> None:
-        """Textual's own way out, from its command palette, is ours."""
+        """Replace Textual's own way to quit, from its command palette."""
         self.action_leave()
 
     def action_leave(self) -> None:
-        """Leave; the exit code is the run's. While it works here, that is asked first."""
+        """Quit with the run's exit code. While it works here, ask first."""
         if self._work is None or self.code is not None:
             self._leave()
         else:
@@ -468,7 +468,7 @@ class Console(OperatorApp):
             self._leave()
 
     def _leave(self) -> None:
-        """Leave as soon as what was said is stored; asked for again, at once."""
+        """Quit once all writes are stored; at once if asked again."""
         if self._leaving or not self.storing:
             self._go()
             return

@@ -11,11 +11,11 @@ from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.attention import QueueItem
 
 _LONGEST = 160
-"""Characters of a notice: it is read in passing."""
+"""Characters of a notice, which is read in passing."""
 
 
 def call_text(new: Sequence[QueueItem]) -> str:
-    """The call in one line; the text of an agent in it is harmless."""
+    """Return the call in one line, with an agent's text made harmless."""
     said = new[0].call
     if len(new) > 1:
         what = "attempts" if all(each.row is not None for each in new) else "things"
@@ -25,7 +25,7 @@ def call_text(new: Sequence[QueueItem]) -> str:
 
 
 class Bell:
-    """What has been announced; each need of an attempt is announced once."""
+    """What was announced; each need of an attempt is announced once."""
 
     def __init__(self, opened_at: datetime) -> None:
         self._opened_at = opened_at
@@ -33,9 +33,11 @@ class Bell:
         self._known: set[Hashable] = set()
 
     def next_call(self, waiting: Sequence[QueueItem]) -> str | None:
-        """What is to be said now, if anything; a need that passed may be announced again."""
+        """Return what is to be announced now, if anything; a need that passed may be announced
+        again.
+        """
         told = self._announced | self._known
-        # What began before the console was opened is seen there, and no reason to ring.
+        # Needs from before the console was opened are visible, and no reason to ring.
         new = [
             each
             for each in waiting
@@ -49,19 +51,19 @@ class Bell:
 def notifier(
     environ: Mapping[str, str] = os.environ, which: Callable[[str], str | None] = shutil.which
 ) -> str | None:
-    """The program that notifies this desktop; `None` where only the terminal can."""
+    """Return the program for desktop notifications; `None` if only the terminal can notify."""
     if not environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}:
         return None
     return which("notify-send")
 
 
 def escape(said: str) -> str:
-    """What notifies the person at a terminal that can (OSC 9); others ignore it."""
+    """Return the sequence that notifies the user of a supporting terminal (OSC 9)."""
     return f"\x1b]9;Midwatch: {one_line(said)}\x07"
 
 
 async def notify_desktop(program: str, said: str) -> None:
-    """Call the program; a desktop that does not answer is no trouble of ours."""
+    """Run the notification program, ignoring failures."""
     try:
         process = await asyncio.create_subprocess_exec(
             *(program, "--app-name=Midwatch", "--", "Midwatch"),

@@ -1,4 +1,4 @@
-"""The command palette: whatever a key does on the screen below, by its name."""
+"""The command palette: the current screen's keys and their commands by name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,42 +14,42 @@ from midwatch_supervisor.tui.operator_keys import OperatorApp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A command as the palette lists it."""
+    """A command in the palette's list."""
 
     does: str
     run: IgnoreReturnCallbackType
     help: str
     rank: float
-    """What its score is multiplied by: what cannot be done now, and Textual's own, come after."""
+    """Factor of its score: impossible commands, and Textual's own, are listed later."""
 
 
 _OURS, _NOT_NOW, _TEXTUALS = 1.0, 0.1, 0.01
 
 
 class ConsoleCommands(Provider):
-    """Finds the panes and acts of the console, as the keys in force reach them."""
+    """Finds the console's panes and commands."""
 
     async def discover(self) -> Hits:
-        """What can be done, before a word is typed."""
+        """List what can be done before anything is typed."""
         for each in self._commands():
             if each.rank != _NOT_NOW:
                 yield DiscoveryHit(each.does, each.run, help=each.help)
 
     async def search(self, query: str) -> Hits:
-        """What the typed letters fit; what makes no sense now says why."""
+        """Find commands that match the typed text; impossible ones say why."""
         matcher = self.matcher(query)
         for each in self._commands():
             if (score := matcher.match(each.does) * each.rank) > 0:
                 yield Hit(score, matcher.highlight(each.does), each.run, help=each.help)
 
     def _commands(self) -> Iterator[_Found]:
-        """By the order of the tables of keys, the acts first; then Textual's own."""
+        """Yield commands in the order of the key tables, acts first, then Textual's own."""
         active = self.screen.active_bindings
         reached: dict[str, list[str]] = {}
         for key, each in active.items():
             reached.setdefault(each.binding.id or "", []).append(key)
         for key in dict.fromkeys((*ACTS, *all_keys())):
-            # Moving in a list is left to the keys.
+            # Movements in lists are left out.
             if key.id not in reached or key in LIST:
                 continue
             keys = reached[key.id]
@@ -59,7 +59,7 @@ class ConsoleCommands(Provider):
             yield _Found(
                 does=key.does,
                 run=partial(self.app.run_action, found.binding.action, found.node),
-                # Textual reads it as markup, and it may say what an agent wants to run.
+                # Escaped, as Textual reads it as markup and it may quote an agent's command.
                 help=escape(f"{said}; not now: {why}" if why else said),
                 rank=_NOT_NOW if why else _OURS,
             )

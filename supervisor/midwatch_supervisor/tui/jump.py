@@ -1,4 +1,4 @@
-"""Going to a pane, a task, an attempt or a step by its name."""
+"""Jumps to a pane, a task, an attempt or a step by its name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
 
 _IN_TITLE = 3
-"""How well a text fits that only the title holds."""
+"""The rank of a match in the title only."""
 SHOWN = 100
-"""Targets that are listed at most: nobody looks through more, but types another letter."""
+"""Number of listed targets: instead of looking through more, people type another letter."""
 _NEAR = 3
 _DIGITS = 9
-"""Of a step's number at most."""
+"""Largest number of digits of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JumpTarget:
-    """Something that one can go to by its name."""
+    """Something to jump to by its name."""
 
     name: str
     what: str
-    """What it is, for people."""
+    """Its kind, for people."""
     action: str = ""
-    """Textual's action that goes there; empty for a row."""
+    """Textual's action for it; empty for a row."""
     row: Row | None = None
 
 
 def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
-    """What a key goes to: the panes and, in the view of an attempt, its sides."""
+    """Return the targets of keys: the panes and, in an attempt's view, its tabs."""
     panes = (("app", key) for key in EVERYWHERE if key.action.startswith("pane("))
     sides = (("screen", key) for key in ATTEMPT if key.action.startswith("tab("))
     return tuple(
@@ -54,7 +54,7 @@ def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NamedRow:
-    """A row, with the lower-case texts that are searched."""
+    """A row, with lower-case texts for searching."""
 
     row: Row
     name: str
@@ -67,7 +67,7 @@ class NamedRow:
         return cls(row, name, f"{name}#{row.number}", row.title.lower())
 
     def fit(self, wanted: str) -> int | None:
-        """How well a text fits, 0 the best; `None` if it does not."""
+        """Return how well a text matches, 0 best; `None` if not at all."""
         if wanted in self.label:
             return min(_fit(wanted, self.name), _fit(wanted, self.label))
         return _IN_TITLE if wanted in self.title else None
@@ -82,10 +82,10 @@ class NamedRow:
 def targets(
     text: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow], *, in_attempt: bool
 ) -> list[JumpTarget]:
-    """What a text may mean, the likeliest first: equal names, then those that begin with it.
+    """Return the targets that match a text, best first: equal names, then names that begin with it.
 
-    Then come names and last titles that hold it, and of one task the newest attempt. A number
-    means a step of the attempt that is looked at. An empty text means the places that are `known`.
+    Then come names and titles that contain it, and of one task the newest attempt. A number means a
+    step of the shown attempt. An empty text means all `known` places.
     """
     wanted = text.strip().lower()
     if not wanted:
@@ -98,7 +98,7 @@ def targets(
 
 
 def _steps(wanted: str) -> list[JumpTarget]:
-    """The step that a text means, if it is a number that a step can have."""
+    """Return the step that a text names, if it is a valid step number."""
     if not wanted.isdecimal() or len(wanted) > _DIGITS:
         return []
     number = int(wanted)  # Textual reads the action as Python, in which 07 is no number
@@ -110,7 +110,7 @@ _Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]
 
 
 def _rank(wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]) -> Iterator[_Ranked]:
-    """What may be meant; the first place says how well it fits."""
+    """Yield matches with their ranks."""
     for place, target in enumerate(known):
         if wanted in target.name:
             yield _fit(wanted, target.name), "", place, 0, target
@@ -125,7 +125,7 @@ def _fit(wanted: str, name: str) -> int:
 
 
 def near(text: str, names: Iterable[str]) -> list[str]:
-    """The names that have at least half of a text's pairs of letters, the best first."""
+    """Return names that share at least half of a text's letter pairs, best first."""
     wanted = text.strip().lower()
     pairs = {wanted[place : place + 2] for place in range(len(wanted) - 1)}
 
@@ -141,7 +141,7 @@ def _run(target: JumpTarget, colours: Palette) -> Cell:
 
 
 class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
-    """Asks where to go; the list below shows what is meant, and enter takes its line."""
+    """Asks where to go; the list below shows matches, and enter takes the chosen line."""
 
     DEFAULT_CSS = """
     JumpDialog { align: center top; }
@@ -158,7 +158,7 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     ]
 
     def __init__(self, rows: Iterable[Row], *, in_attempt: bool) -> None:
-        """Let one choose among the panes and `rows` and, in an attempt, its sides and steps."""
+        """Offer the panes and `rows` and, in an attempt, its tabs and steps."""
         super().__init__()
         self._rows = tuple(map(NamedRow.of, rows))
         self._in_attempt = in_attempt

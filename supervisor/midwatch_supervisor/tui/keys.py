@@ -1,7 +1,7 @@
-"""Every key of the console, what it does and what it is called in a key map. Pure.
+"""All keys of the console: what they do, and their names in a key map. Pure.
 
-`midwatch run` and `midwatch config check` look at keys and themes before anything is drawn, so that
-this module does without Textual.
+`midwatch run` and `midwatch config check` validate keys and themes before anything is drawn, so
+this module does not import Textual.
 """
 
 import logging
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One act of the console with its default keys. Positional, so that tables read as tables."""
+    """An act of the console with its default keys. Positional, so that tables read as tables."""
 
     id: str
-    """The name in `console.keys` of the configuration."""
+    """The name in the configuration's `console.keys`."""
     keys: str
     """Default keys, separated by commas."""
     action: str
@@ -37,11 +37,11 @@ class Key:
     does: str
     """What it does, for the help and the footer."""
     short: str = ""
-    """Two words for the footer; without them it is not in the footer."""
+    """One or two words for the footer; without them it is not in the footer."""
 
     @property
     def binding(self) -> "Binding":
-        """The key as Textual wants it; its id lets a key map change it."""
+        """Return Textual's binding for the key; its id lets a key map change it."""
         from textual.binding import Binding
 
         return Binding(
@@ -72,7 +72,7 @@ EVERYWHERE = (
     Key("help", "question_mark,f1", "help", "Show all keys"),
     Key("theme", "T", "next_theme", "Change the theme"),
     Key("palette", "ctrl+p", "command_palette", "Find an act by its name"),
-    # ctrl+q is Textual's own, and comes to the same.
+    # ctrl+q is Textual's own, with the same effect.
     Key("quit", "q", "leave", "Leave the console", "Quit"),
 )
 """Keys that work on every screen."""
@@ -103,8 +103,9 @@ ACTS = (
     Key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
     Key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
 )
-"""Keys that act on the chosen attempt. Each says so where its act makes no sense; the footer shows
-those that do, under the names of `operator_command.offers`."""
+"""Keys that act on the chosen attempt. Each says why if its act is impossible; the footer shows
+possible ones, named as in `operator_command.offers`.
+"""
 
 ATTEMPT = (
     Key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
@@ -133,7 +134,7 @@ ATTEMPT = (
     ),
     Key("attempt.checks", "f8", "tab('checks')", "Show the acceptance checks"),
 )
-"""Keys of the view of one attempt."""
+"""Keys of an attempt's view."""
 
 LEARNED = (
     Key("learned.next", "l,right", "turn(1)", "Show the next part"),
@@ -163,15 +164,15 @@ LEARNED = (
     Key("learned.guidelines", "f4", "tab('guidelines')", "Show the guidelines"),
     Key("learned.statistics", "f5", "tab('statistics')", "Show the statistics of what was learned"),
 )
-"""Keys of the view of what was learned, on the line of its cursor."""
+"""Keys of the Learned tab, for the chosen line."""
 MARKS = frozenset(key.id for key in LEARNED if key.action.startswith("mark("))
-"""Those of them that change something, by id; the footer shows what makes sense, as of `ACTS`."""
+"""Those that change something, by id; the footer shows possible ones, as for `ACTS`."""
 
 
 def key_groups(*, acts: bool = True) -> tuple[tuple[str, tuple[Key, ...]], ...]:
-    """All tables of keys with what they are called in the help. A new table is added here.
+    """Return all tables of keys with their headings in the help. Add new tables here.
 
-    Without `acts` they lack the keys that change something: the journal may only be read.
+    Without `acts`, keys that change something are left out: the journal is read-only.
     """
     learned = LEARNED if acts else tuple(key for key in LEARNED if key.id not in MARKS)
     return (
@@ -188,13 +189,13 @@ def all_keys() -> tuple[Key, ...]:
 
 
 OLD_IDS: Mapping[str, str] = {key.id.replace("list.", "roll."): key.id for key in LIST}
-"""What earlier versions called some acts in a key map, and what they are called now."""
+"""Names of acts in key maps of earlier versions, with the present names."""
 
 THEME_NAMES = ("midwatch", "midwatch-light", "midwatch-safe")
-"""Ours, in the order of the key that changes them; themes.py paints them."""
+"""Our themes, in the order of the key that changes them; themes.py defines them."""
 
 IN_FORCE = FilePosition(file=Path("configuration"))
-"""Where a problem is that is found in the settings in force, whichever file they come from."""
+"""The place of a problem in the settings in force, whichever file it is from."""
 
 _SECTION = "console.keys"
 _MODIFIERS = re.compile(r"(?:(?:ctrl|alt|shift|super|meta|hyper)\+)*")
@@ -205,7 +206,7 @@ _NAMED = frozenset(
         *(f"f{number}" for number in range(1, 25)),
     )
 )
-# Textual calls these otherwise than Unicode does.
+# Textual's names for these differ from Unicode's.
 _RENAMED = {
     "solidus": "slash",
     "reverse_solidus": "backslash",
@@ -218,15 +219,15 @@ _UNICODE = {name: original for original, name in _RENAMED.items()}
 
 
 def next_theme(name: str) -> str:
-    """The theme after this one; the first after one that is not ours."""
+    """Return the next theme; the first one after a theme that is not ours."""
     place = THEME_NAMES.index(name) + 1 if name in THEME_NAMES else 0
     return THEME_NAMES[place % len(THEME_NAMES)]
 
 
 def check_console(settings: ConsoleSettings) -> None:
-    """Raise ConfigError if there is no such theme, act or key, or if keys clash.
+    """Raise ConfigError for an unknown theme, act or key, or if keys clash.
 
-    Acts under an old name are taken, with a warning.
+    Acts under an old name are accepted with a warning.
     """
     for old in OLD_IDS.keys() & settings.keys.keys():
         log.warning("%s: `%s.%s` is now `%s`", IN_FORCE, _SECTION, old, OLD_IDS[old])
@@ -248,23 +249,23 @@ def _wrong_theme(name: str) -> list[ConfigError]:
 
 
 def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
-    """A key map under the names that acts have now."""
+    """Return a key map with the present names of acts."""
     return {OLD_IDS.get(id, id): keys for id, keys in wanted.items()}
 
 
 def key_problems(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
-    """Everything that is wrong in a key map: ids and keys, else clashes."""
+    """Return all problems in a key map: ids and keys, else clashes."""
     problems = [*_unknown(wanted, keys), *_unreadable(wanted)]
     return problems or _clashes(wanted, keys)
 
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
-    """The keys of an act, by Textual's names."""
+    """Return an act's keys by Textual's names."""
     return tuple(textual_key(each) for each in _split(wanted.get(key.id, key.keys)))
 
 
 def textual_key(key: str) -> str:
-    """A key by Textual's name: `/` is `slash`."""
+    """Return Textual's name of a key: `/` is `slash`."""
     if len(key) != 1 or key.isalnum():
         return key
     name = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
@@ -272,7 +273,7 @@ def textual_key(key: str) -> str:
 
 
 def key_text(key: str) -> str:
-    """A key as a person reads it: `slash` is `/`, `escape` is `esc`."""
+    """Return a key as people write it: `slash` is `/`, `escape` is `esc`."""
     modifiers, name = _split_modifiers(key)
     short = {"escape": "esc", "pageup": "page up", "pagedown": "page down"}.get(name)
     return f"{modifiers}{short or _character(name) or name}"
@@ -289,12 +290,12 @@ def _split_modifiers(key: str) -> tuple[str, str]:
 
 
 def _character(name: str) -> str:
-    """The character that a key's name stands for; empty if it stands for none."""
+    """Return the character that a key's name stands for; empty if none."""
     if name in _NAMED:
         return ""
     if len(name) == 1:
         return name
-    # Some names of characters have a hyphen where Textual has an underscore.
+    # Some Unicode names have a hyphen where Textual has an underscore.
     for joint in (" ", "-"):
         with suppress(KeyError):
             return unicodedata.lookup(_UNICODE.get(name, name).replace("_", joint))
@@ -330,7 +331,7 @@ def _is_key(key: str) -> bool:
 
 
 def _clashes(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
-    """Keys that mean two things; where a default is used twice, the screens differ."""
+    """Return keys with two meanings; a default used twice is on different screens."""
     problems: list[ConfigError] = []
     for one, other in combinations(keys, 2):
         both = set(in_force(one, wanted)) & set(in_force(other, wanted))

@@ -1,4 +1,4 @@
-"""What the watch says of itself in its log, so that a person hears of it and not only a file."""
+"""Captures the watch's own log messages, so that a person sees them in the console."""
 
 import logging
 from collections import deque
@@ -10,13 +10,13 @@ LOGGERS = (
     "midwatch_supervisor.decide.supervision",
     "midwatch_supervisor.learning",
 )
-"""Who watches, decides and learns; what workers and runs say is in the journal."""
+"""Loggers of watching, deciding and learning; what workers and runs report is in the journal."""
 _BUS = "midwatch_monitor.bus"
-"""A broker that is away loses nothing: a mark on top says it, and the banner once why."""
+"""The logger of the bus: a lost broker loses nothing, so a mark on top and one banner suffice."""
 
 
 class LogCapture(logging.Handler):
-    """Warnings and errors of the watch since the last look. Any thread may complain."""
+    """Warnings and errors of the watch since the last look. Any thread may log."""
 
     def __init__(self, masked: Callable[[str], str] = str) -> None:
         super().__init__(logging.WARNING)
@@ -25,7 +25,7 @@ class LogCapture(logging.Handler):
         self._bus = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what is complained of, with the error if there is one."""
+        """Keep a message, with its error if there is one."""
         if record.name.startswith(_BUS):
             self._bus = self._masked(record.getMessage())
             return
@@ -36,19 +36,19 @@ class LogCapture(logging.Handler):
         self._said.append(self._masked(said))
 
     def take(self) -> str | None:
-        """The last complaint since the last look, if there was one."""
+        """Return the last message since the last look, if there is one."""
         said = None
         while self._said:  # one by one: somebody may complain meanwhile
             said = self._said.popleft()
         return said
 
     def take_bus(self) -> str:
-        """What the bus said last since the last look; empty for nothing."""
+        """Return the bus's last message since the last look; empty for none."""
         said, self._bus = self._bus, ""
         return said
 
     def attach(self) -> None:
-        """Hear the loggers until it is closed."""
+        """Capture the loggers until the end of the block."""
         for name in LOGGERS:
             logging.getLogger(name).addHandler(self)
 

@@ -1,4 +1,4 @@
-"""What an operator can do about a row: when it makes sense, what it asks first, what comes of it.
+"""An operator's commands about a row: when each is possible, what it asks, what it results in.
 
 Pure.
 """
@@ -47,35 +47,35 @@ class OperatorCommand(StrEnum):
     STOP = "stop"
     RESTART = "restart"
     GRANT = "grant"
-    """More budget, also as the answer to what the worker asked for."""
+    """More budget, also as the answer to a worker's request."""
     SWITCH = "switch"
-    """Another model goes on."""
+    """Continue with another model."""
     APPROVE = "approve"
-    """A decision that waits takes effect, or the worker gets what it asked for."""
+    """Let a waiting decision take effect, or grant a worker's request."""
     MODIFY = "modify"
-    """A decision that waits takes effect in the operator's words."""
+    """Let a waiting decision take effect in the operator's words."""
     REJECT = "reject"
-    """A decision that waits, or what the worker asked for, is turned down."""
+    """Reject a waiting decision or a worker's request."""
     ACCEPT = "accept"
-    """The result is good."""
+    """Accept the result."""
     REFUSE = "refuse"
-    """The result is not good."""
+    """Reject the result."""
     ACKNOWLEDGE = "acknowledge"
     SILENCE = "silence"
 
     @property
     def of_decision(self) -> bool:
-        """Whether it is about something that waits for a person's word."""
+        """Whether it is about something that waits for a person."""
         return self in {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT}
 
     @property
     def of_result(self) -> bool:
-        """Whether it is about what an attempt that is over has left."""
+        """Whether it is about the result of an ended attempt."""
         return self in {OperatorCommand.ACCEPT, OperatorCommand.REFUSE}
 
     @property
     def of_alerts(self) -> bool:
-        """Whether it is about the alerts that fire."""
+        """Whether it is about firing alerts."""
         return self in {OperatorCommand.ACKNOWLEDGE, OperatorCommand.SILENCE}
 
     @property
@@ -88,9 +88,9 @@ class CommandEffect:
     """What a command does; not keyword-only, so that the table reads as a table."""
 
     confirmation: str
-    """What a person is told once it stands in the journal."""
+    """Shown once it is in the journal."""
     action: Action | None = None
-    """The intervention that it is, if it is one of its own."""
+    """The intervention it is, if it is one."""
 
 
 _EFFECTS: Mapping[OperatorCommand, CommandEffect] = {
@@ -115,29 +115,29 @@ _EFFECTS: Mapping[OperatorCommand, CommandEffect] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogQuestion:
-    """What is asked before a command."""
+    """The question before a command."""
 
     title: str
     send: str
     quote: str = ""
-    """What the command answers, as others wrote it."""
+    """The text by others that the command answers."""
     text: str = ""
-    """What the answer begins with."""
+    """The initial text of the answer."""
     required: bool = True
     confirm: bool = False
-    """Only yes or no; `send` is the yes, `leave` the no."""
+    """Whether it is a yes-or-no question; `send` is the yes, `leave` the no."""
     leave: str = "Leave it"
     check: Callable[[str], str] | None = None
-    """Says what is wrong with an answer; empty if nothing is."""
+    """Returns what is wrong with an answer; empty if nothing."""
 
 
 def begins_again(command: OperatorCommand, row: Row) -> bool:
-    """Whether a command has a task begun again whose attempt is over."""
+    """Whether a command restarts a task whose attempt is over."""
     return command is OperatorCommand.RESTART and row.over
 
 
 def confirmation(command: OperatorCommand, row: Row) -> str:
-    """What a person is told once the command stands in the journal."""
+    """Return what is shown once the command is in the journal."""
     return "begun again" if begins_again(command, row) else command.effect.confirmation
 
 
@@ -150,9 +150,9 @@ _TAKEN_OVER = {
 def refusal(
     command: OperatorCommand, row: Row, *, pausing: bool = False, models: Sequence[str] = ()
 ) -> str:
-    """Why a command makes no sense for a row; empty if it does.
+    """Return why a command is impossible for a row; empty if it is possible.
 
-    `pausing` tells of a pause that the journal lacks; `models` are as for `question`.
+    `pausing` means that a pause is being stored; `models` are as for `question`.
     """
     if row.attempt is None:
         return "it has not begun yet"
@@ -164,11 +164,11 @@ def refusal(
 def _refusal_now(
     command: OperatorCommand, row: Row, *, pausing: bool, models: Sequence[str]
 ) -> str:
-    """Why a command that reaches an attempt makes no sense as it stands now."""
+    """Return why a command that reaches the attempt is impossible now."""
     if command.of_result:
         return "" if row.over else f"there is no result yet: {row.status}"
     if begins_again(command, row):
-        # Where it was split, its parts are tasks of their own that can be begun again.
+        # After a split, its parts are tasks of their own that can be restarted.
         return _TAKEN_OVER.get(row.state.transition.ending or Ending.DONE, "")
     if row.over:
         return f"it is over: {row.status}; nothing reaches it any more"
@@ -185,7 +185,7 @@ def _refusal_now(
 
 
 def _alerts_refusal(command: OperatorCommand, row: Row) -> str:
-    """Why a command is not about the alerts that fire; empty if it is."""
+    """Return why a command about firing alerts is impossible; empty if it is possible."""
     if not row.state.firing:
         return "no alert fires"
     if command is OperatorCommand.ACKNOWLEDGE:
@@ -196,16 +196,16 @@ def _alerts_refusal(command: OperatorCommand, row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A command that can be begun now, as the footer shows it."""
+    """A possible command, as shown in the footer."""
 
     key: str
     """The id of its key."""
     does: str
-    """A word or two."""
+    """One or two words."""
 
 
 _EITHER = OperatorCommand.PAUSE, OperatorCommand.RESUME
-"""One key, of which only one makes sense at a time."""
+"""Commands that share a key, of which only one is possible at a time."""
 _GOES_ON = (
     OperatorCommand.GUIDE,
     *_EITHER,
@@ -225,11 +225,11 @@ _LIKELY: Mapping[Need, Sequence[OperatorCommand]] = {
     ),
     Need.OVER: (OperatorCommand.ACCEPT, OperatorCommand.REFUSE, OperatorCommand.RESTART),
 }
-"""What a person does about a row, the most likely first; of others as while it goes on."""
+"""Likely commands for each state of a row, the most likely first; others as while it works."""
 
 
 def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
-    """What can be done about a row now, the most likely first. Arguments as of `refusal`."""
+    """Return what can be done about a row now, most likely first. Arguments as for `refusal`."""
     likely = _LIKELY.get(row.need, _GOES_ON)
     if questions(row.state):
         likely = _WAITS
@@ -243,7 +243,7 @@ def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
 
 
 def _name(command: OperatorCommand, row: Row) -> str:
-    """What a command is called about a row."""
+    """Return a command's name for a row."""
     match command:
         case OperatorCommand.GUIDE if row.state.question is not None:
             return "Answer"
@@ -256,11 +256,11 @@ def _name(command: OperatorCommand, row: Row) -> str:
 
 
 Waiting = tuple[int, OpenQuestion]
-"""A decision that waits for approval, or what a worker asked for, with its journal id."""
+"""A decision that waits for approval, or a worker's request, with its journal id."""
 
 
 def question_for(command: OperatorCommand, row: Row) -> Waiting | None:
-    """What has waited longest for a command, a decision before a request."""
+    """Return what has waited longest for a command, decisions before requests."""
     state = row.state
     if command is OperatorCommand.GRANT:
         for id, request in state.open_requests.items():
@@ -272,7 +272,7 @@ def question_for(command: OperatorCommand, row: Row) -> Waiting | None:
 
 
 def terms_in(command: OperatorCommand, words: str) -> tuple[Terms, str]:
-    """What an answer says exactly, from its first line, and the message, which is the rest."""
+    """Return the terms in an answer's first line, and the rest as message."""
     first, _, rest = words.strip().partition("\n")
     if command is OperatorCommand.GRANT and (grant := parse_grant(first)) is not None:
         return Terms(grant=grant), rest.strip()
@@ -284,10 +284,10 @@ def terms_in(command: OperatorCommand, words: str) -> tuple[Terms, str]:
 def question(
     command: OperatorCommand, row: Row, *, models: Sequence[str] = (), unheard: str = ""
 ) -> DialogQuestion | None:
-    """What is asked before a command; `None` if it is done at once.
+    """Return the question before a command; `None` if there is none.
 
-    `models` are those that the worker may have, where they are known; `unheard` says what must
-    come before it hears anything.
+    `models` are those that the worker may use, if known; `unheard` says what must happen before the
+    worker receives anything.
     """
     name = row.label
     match command:
@@ -325,7 +325,7 @@ def question(
 
 
 _FAR_REACHING = frozenset({Action.REPLAN, Action.RESTART, Action.SPLIT, Action.STOP})
-"""What takes work away or turns it: whoever approves that is asked by name."""
+"""Decisions that discard or redirect work: their approval is confirmed by name."""
 
 
 def _decision_question(command: OperatorCommand, row: Row) -> DialogQuestion | None:
@@ -377,7 +377,7 @@ def _kept_words(row: Row) -> str:
 
 
 def _stop_facts(row: Row, unheard: str) -> str:
-    """What a stop does, and what must come before that."""
+    """Return what a stop does, and what must happen before."""
     soon = "" if unheard else " at once"
     facts = (
         f"It ends{soon} and counts as failed; the tasks that depend on it are not begun.\n"
@@ -389,7 +389,7 @@ def _stop_facts(row: Row, unheard: str) -> str:
 
 
 def _restart_facts(row: Row) -> str:
-    """What is to be answered, what a restart takes over, and what it does not."""
+    """Return what is to be answered, and what a restart keeps and drops."""
     used = f"What is used still counts: {budget_text(row.state.budget)}"
     if row.over:
         used = "The task has its budget once more; what is used stays counted."
@@ -446,7 +446,7 @@ def _grant_problem(words: str) -> str:
 
 
 def _trouble(row: Row) -> str:
-    """What a person would answer: the question that was asked, else the alerts."""
+    """Return what a person would answer: the question asked, else the alerts."""
     if row.lifecycle is Lifecycle.INPUT_REQUIRED:
         return row.state.transition.reason
     return _alerts(row)
@@ -461,18 +461,18 @@ _ACTION_NAMES = {
     Action.GRANT_BUDGET: "more budget",
     Action.SWITCH_MODEL: "model switch",
 }
-"""What actions are called where their own names are no English."""
+"""Names of actions whose own names are not English."""
 _ARRIVED = {
     Action.PAUSE: "paused",
     Action.RESUME: "goes on",
     Action.STOP: "stopped",
     Action.RESTART: "ended; a new attempt follows",
 }
-"""What has happened once these are delivered; of others, that they are."""
+"""What has happened once these are delivered; others are "delivered"."""
 
 
 def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bool]:
-    """What came of an intervention and whether that is good; empty if its author knows already."""
+    """Return an intervention's result and whether it is good; empty if its author knows it."""
     what = _ACTION_NAMES.get(action, action.value)
     if isinstance(news, OutcomeReport):
         reason = f": {news.reason}" if news.reason else ""

@@ -1,4 +1,4 @@
-"""An app whose keys are commands of an operator: asked, stored in the journal, and followed."""
+"""An app with an operator's keys: asks, stores commands in the journal, and follows them."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,14 +45,14 @@ from midwatch_supervisor.tui.widgets.footer import Footer
 from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
-"""The group of the workers that write what a person said."""
+"""The group of Textual workers that store an operator's commands."""
 NOTHING_CHOSEN = "no attempt is chosen"
 _LONGEST = 300
 """Characters of a notification."""
 
 
 class RowChooser(Widget):
-    """Whatever on the screen may have chosen a row: the keys act on that. As a second base."""
+    """A part of the screen with a chosen row, on which the keys act. For use as a second base."""
 
     @property
     def chosen(self) -> Row | None:
@@ -60,26 +60,26 @@ class RowChooser(Widget):
 
     @property
     def unchosen(self) -> str:
-        """Why no row is chosen, for a person; empty if there is no more to say."""
+        """Return why no row is chosen, for people; empty if there is nothing to add."""
         return ""
 
     def slip(self, glance: float) -> str:
-        """Why no act is taken on a row that came under the cursor by itself.
+        """Return why no act is taken on a row that moved under the cursor by itself.
 
-        Empty if it stood there for `glance` seconds.
+        Empty if it has been there for `glance` seconds.
         """
         del glance
         return ""
 
     def shows(self, waiting: int) -> bool:
-        """Whether it tells of the decision or request of a journal id, as far as it has read."""
+        """Whether it shows a decision or request, by journal id, as far as it has read."""
         del waiting
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pending:
-    """A command that was begun, with the decision or the request that waited then."""
+    """A command in preparation, with the decision or request that waited when it began."""
 
     command: OperatorCommand
     row: Row
@@ -87,49 +87,50 @@ class _Pending:
 
     @property
     def id(self) -> int | None:
-        """The journal id of what waited."""
+        """The journal id of that decision or request."""
         return None if self.waiting is None else self.waiting[0]
 
     @property
     def settled(self) -> bool:
-        """Whether what waited no longer does."""
+        """Whether it no longer waits."""
         return self.id is not None and self.id not in questions(self.row.state)
 
 
 class OperatorApp(App[int]):
-    """An app whose keys act on the chosen row. Dialogs ask, a worker writes."""
+    """An app whose keys act on the chosen row. Dialogs ask, a Textual worker writes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ACTS]
 
     board: FleetBoard
     operator: OperatorActions
     conducts: bool
-    """Whether the run is one of this process."""
+    """Whether the run is in this process."""
     glance_seconds = 0.7
-    """How long a line that came under the cursor by itself takes no act: somebody may mean the
-    line that was there before."""
+    """Seconds for which a row that moved under the cursor by itself takes no act: the operator may
+    mean the row that was there before.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._followed: dict[int, Row] = {}
-        """The interventions of this console, by journal id, with what they were issued on."""
+        """This console's interventions by journal id, with the row they were issued on."""
         self._in_turn = asyncio.Lock()
-        """What is said is stored in the order of the keys."""
+        """Commands are stored in the order of the keys."""
         self._settled: set[int] = set()
-        """What was settled here, by journal id; the board hears of it later."""
+        """Journal ids of what was settled here; the board learns of it later."""
         self.brought_at = -inf
-        """When the console itself chose the attempt in front, as `time.monotonic` counts."""
+        """When the console itself chose the attempt in front, by `time.monotonic`."""
         self._pauses: set[int] = set()
-        """The attempts of which a pause is being stored."""
+        """Attempts with a pause that is being stored."""
 
     @property
     def target(self) -> Row | None:
-        """The row that the keys act on: where the focus is, else in the pane that is shown."""
+        """Return the row that the keys act on: in the focused part, else in the shown pane."""
         chooser = self._chooser()
         return None if chooser is None else chooser.chosen
 
     def offers(self) -> tuple[Offer, ...]:
-        """What can be done about the chosen row now; nothing while the cursor follows."""
+        """Return what can be done about the chosen row; empty while the cursor follows the list."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None or chooser.slip(0):
@@ -137,9 +138,9 @@ class OperatorApp(App[int]):
         return offers(row, pausing=row.attempt in self._pauses)
 
     def refresh_footer(self) -> None:
-        """Let the footer in front show what can be done now."""
-        # With every key: a query through the whole screen takes half a millisecond. An app that
-        # is being taken down has no screen any more.
+        """Update the footer in front."""
+        # Called for every key, as querying the screen takes only half a millisecond. An app that
+        # is closing has no screen.
         for screen in self.screen_stack[-1:]:
             for each in screen.children:
                 if isinstance(each, Footer):
@@ -150,7 +151,7 @@ class OperatorApp(App[int]):
         self.refresh_footer()
 
     def why_not(self, key: str) -> str:
-        """Why the command of a key, by the key's id, makes no sense now; empty if it does."""
+        """Return why a key's command is impossible now; empty if it is possible."""
         command, row = OperatorCommand(key), self.target
         if self.operator.barred:
             return self.operator.barred
@@ -164,7 +165,7 @@ class OperatorApp(App[int]):
         return next((each for each in self._places() if isinstance(each, RowChooser)), None)
 
     def _places(self) -> Iterator[DOMNode]:
-        # What a dialog or the palette is about stands below it.
+        # A dialog or the palette is about the screen below it.
         screen = next(each for each in reversed(self.screen_stack) if not each.is_modal)
         if screen.focused is not None:
             yield from screen.focused.ancestors_with_self
@@ -174,7 +175,7 @@ class OperatorApp(App[int]):
                 yield from tabs.active_pane.query("*")
 
     def follow_commands(self, entries: Iterable[Entry]) -> None:
-        """Tell what came of this console's commands; the board has the entries already."""
+        """Report results of this console's commands; the board has the entries already."""
         for entry in entries:
             match entry.record:
                 case Intervention(action=Action.PAUSE):
@@ -185,7 +186,7 @@ class OperatorApp(App[int]):
                     pass
 
     def _follow(self, id: int, row: Row) -> None:
-        """Tell of an intervention from now on; the board may know already what came of it."""
+        """Follow an intervention from now on; the board may already know its result."""
         self._followed[id] = row
         state = row.state.interventions.get(id)
         if news := state and (state.report or state.stamp):
@@ -200,11 +201,11 @@ class OperatorApp(App[int]):
 
     @property
     def storing(self) -> list[Worker[bool]]:
-        """The workers that write what a person said, each of which answers whether it could."""
+        """The Textual workers that store commands, each returning whether it succeeded."""
         return [each for each in self.workers if each.group == STORING and not each.is_finished]
 
     async def stored(self) -> bool:
-        """Wait until all that was said is stored; answers whether it could be."""
+        """Wait until everything is stored; return whether that succeeded."""
         while storing := self.storing:
             if not all([await each.wait() for each in storing]):
                 return False
@@ -216,7 +217,7 @@ class OperatorApp(App[int]):
             self.push_screen(OnceCommandPalette(id="--command-palette"))
 
     def action_act(self, name: str) -> None:
-        """Begin a command on the chosen row, or say why it makes no sense."""
+        """Begin a command on the chosen row, or say why it is impossible."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None:
@@ -228,13 +229,13 @@ class OperatorApp(App[int]):
             self.begin(OperatorCommand(name), row)
 
     def _unread(self, chooser: RowChooser) -> str:
-        """Why nobody can have read yet what the chosen row says; empty if somebody can."""
+        """Return why nobody can have read the chosen row's present text; empty if somebody can."""
         if monotonic() - self.brought_at < self.glance_seconds:
             return "this attempt has just come in front: look at it first"
         return chooser.slip(self.glance_seconds)
 
     def action_pause(self) -> None:
-        """Hold the chosen attempt, or let it go on."""
+        """Pause the chosen attempt, or let it continue."""
         row = self.target
         held = row is not None and self._is_held(row)
         self.action_act(OperatorCommand.RESUME if held else OperatorCommand.PAUSE)
@@ -243,8 +244,8 @@ class OperatorApp(App[int]):
         return row.attempt in self._pauses or is_held(row.state)
 
     def begin(self, command: OperatorCommand, row: Row) -> None:
-        """Ask what there is to be asked and then act, unless that makes no sense for the row."""
-        # The dialog may stand open for long: the decision that it showed is what is acted on.
+        """Ask the command's question and then act, unless the command is impossible for the row."""
+        # The dialog may be open for long: the command acts on the decision it showed.
         pending = _Pending(command=command, row=row, waiting=question_for(command, row))
         if self._refused(pending):
             return
@@ -278,7 +279,7 @@ class OperatorApp(App[int]):
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
                 return "that decision was settled meanwhile"
             return "what it asked for was answered meanwhile"
-        # A person must be able to have read what is approved; a dialog shows it itself.
+        # A person must have been able to read what is approved; a dialog shows it itself.
         if command is OperatorCommand.APPROVE and pending.id is not None and not answered:
             screen = self.screen
             if isinstance(screen, RowChooser) and not screen.shows(pending.id):
@@ -294,7 +295,7 @@ class OperatorApp(App[int]):
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
 
     def _awaited_first(self, command: OperatorCommand, row: Row) -> str:
-        """What must come before the worker hears of a command; empty where it does."""
+        """Return what must happen before the worker receives a command; empty if nothing."""
         run = self.board.runs.get(row.run)
         if run is None or command.of_result or command.of_alerts or row.over:
             return ""
@@ -308,7 +309,7 @@ class OperatorApp(App[int]):
             if pending.command is OperatorCommand.PAUSE:
                 self._pauses.add(attempt.id)
                 self.refresh_footer()
-            # Not a coroutine yet: what is dropped by leaving before it began is no fault.
+            # A function, not a coroutine: if the app closes first, nothing is left unawaited.
             self.run_worker(partial(self._perform, pending, attempt, words), group=STORING)
 
     async def _perform(self, pending: _Pending, attempt: Attempt, words: str) -> bool:
@@ -337,7 +338,7 @@ class OperatorApp(App[int]):
 
 
 _Written = tuple[int | None, str]
-"""The journal id of the intervention that is under way now, if one is, and what was approved."""
+"""The journal id of a delivered intervention, if there is one, and of an approved one."""
 
 
 async def _write(

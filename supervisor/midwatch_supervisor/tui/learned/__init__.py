@@ -1,1 +1,1 @@
-"""What is learned, as a person sees it: lessons, facts, guidelines, and what they are worth."""
+"""What was learned, for people: lessons, facts, guidelines, and statistics about them."""

@@ -42,7 +42,7 @@ def _id(known: Known, colours: Palette) -> Cell:
 
 
 def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
-    """The lessons: what they say, how often they were given, and what came of it."""
+    """Return the table of lessons: their text, how often they were given, and the outcomes."""
     return Table(
         [
             Column("", 1, 0, _lesson_sign),
@@ -90,7 +90,7 @@ def _rating_cell(known: KnownLesson, colours: Palette) -> Cell:
 
 
 def _lesson_words(known: KnownLesson) -> str:
-    """What a filter looks at."""
+    """Return the text that a filter searches."""
     lesson = known.lesson
     state = "obsolete" if known.obsolete else "waiting" if known.waiting else ""
     words = (lesson.text, lesson.failure_class, lesson.origin, known.task, known.project, state)
@@ -98,7 +98,7 @@ def _lesson_words(known: KnownLesson) -> str:
 
 
 def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
-    """The facts: what is shared, what nobody looked at yet, and what was replaced by what."""
+    """Return the table of facts: what is shared, not yet reviewed, or replaced."""
     return Table(
         [
             Column("", 1, 0, _fact_sign),
@@ -148,14 +148,14 @@ def _fact_files(known: KnownFact, colours: Palette) -> Cell:
 
 
 def _fact_words(known: KnownFact) -> str:
-    """What a filter looks at."""
+    """Return the text that a filter searches."""
     fact = known.fact
     words = (fact.text, fact_standing(known), fact.certainty, fact.maker, known.task, known.project)
     return " ".join((*words, *fact.tags, *fact.files)).lower()
 
 
 def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
-    """The versions of the guidelines: where each stands, and what it changes."""
+    """Return the table of versions of the guidelines: their states and changes."""
     return Table(
         [
             Column("", 1, 0, _version_sign),
@@ -204,13 +204,13 @@ def _version_sources(known: KnownGuidelines, colours: Palette) -> Cell:
 
 
 def _version_words(known: KnownGuidelines) -> str:
-    """What a filter looks at."""
+    """Return the text that a filter searches."""
     words = (known.state, known.project, known.author, known.comment, known.guidelines.text)
     return " ".join(words).lower()
 
 
 def question(mark: LearningMark, known: Known, view: LearningView) -> DialogQuestion | None:
-    """What is asked before a mark; `None` if it is made at once."""
+    """Return the question before a mark; `None` if it needs none."""
     name = known_name(known)
     if isinstance(known, KnownGuidelines):
         return _of_version(mark, known, view)
@@ -246,7 +246,7 @@ def _of_version(mark: LearningMark, known: KnownGuidelines, view: LearningView) 
 
 
 def rating_in(words: str) -> tuple[int, str]:
-    """The rating on the first line, and the comment, which is the rest; 0 for no rating."""
+    """Return the rating on the first line, 0 for none, and the rest as comment."""
     first, _, rest = words.strip().partition("\n")
     return (int(first) if first.strip() in {"1", "2", "3", "4", "5"} else 0), rest.strip()
 

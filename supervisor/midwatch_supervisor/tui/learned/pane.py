@@ -1,4 +1,4 @@
-"""The view of what was learned: four parts on tabs, and all of the chosen line below."""
+"""The Learned tab: four parts on tabs, with the detail of the chosen line below."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -63,18 +63,18 @@ from midwatch_supervisor.tui.widgets.palette import app_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 _PAUSE = 0.3
-"""Seconds between two readings at least."""
+"""Minimum seconds between two readings."""
 _OLD = 5.0
-"""Seconds after which what is looked at is read again: other processes write as well."""
+"""Seconds after which shown data is read again, as other processes write too."""
 _OF_GUIDELINES = (Guidelines, GuidelinesMark)
 _SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
 
 
 class LearnedPane(Vertical, DetailTabs, RowChooser):
-    """Lessons, facts, guidelines, statistics. The journal is read beside the keys, never for one.
+    """Lessons, facts, guidelines, statistics. Reading the journal never delays a key.
 
-    Lessons and facts are read while they are looked at; the guidelines always, because a proposed
-    version waits for a person.
+    Lessons and facts are read while they are shown; guidelines always, because a proposed version
+    waits for a person.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LEARNED]
@@ -89,7 +89,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
 
     @dataclass
     class Wanted(Message):
-        """The attempt that something was learned from is to be shown."""
+        """Asks to show the attempt that something was learned from."""
 
         attempt: int
 
@@ -102,9 +102,9 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
     ) -> None:
         super().__init__(id="learned-pane")
         self.view = LearningView()
-        """What was read last."""
+        """The last data read."""
         self.read = 0
-        """How often the whole was read."""
+        """Number of complete readings."""
         self.problem = ""
         """Why the journal could not be read the last time; empty if it could."""
         self._learned = Learned(journal)
@@ -133,7 +133,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
     def on_mount(self) -> None:
         for part in (self._lessons, self._facts, self._guidelines):
             part.wait_for("Reading what was learned…")
-        # What waits for a person is looked for at once, and then whenever it may have changed.
+        # Look for what waits for a person now, and then whenever it may have changed.
         self.set_interval(0.5, self._look_for_proposals)
         self._look_for_proposals()
 
@@ -152,7 +152,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         )
 
     def observe(self, entries: Iterable[Entry], *, again: bool = False) -> None:
-        """Learn whether new entries change what is shown; `again` after a lost connection."""
+        """Note whether new entries change what is shown; `again` after a lost connection."""
         self._stale = self._stale or again
         self._proposals_stale = self._proposals_stale or again
         for entry in entries:
@@ -162,7 +162,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
                     self._proposals_stale = True
 
     def refresh_board(self) -> None:
-        """Show what is known now, and read what may have changed. Only called while it is seen."""
+        """Show the present data, and read what may have changed. Called only while shown."""
         if self.tab == "statistics":
             self._statistics.refresh_board()
         elif self._stale or monotonic() - self._read_at > _OLD:
@@ -173,7 +173,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             self._look(everything=False)
 
     def _look(self, *, everything: bool) -> None:
-        # What comes too soon is looked at with the next batch, or the next second.
+        # Too early: the next batch, or the next second, will do it.
         if self._reading or monotonic() - self._read_at < _PAUSE:
             return
         self._reading, self._proposals_stale = True, False
@@ -214,7 +214,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         self._show_detail()
 
     def see_version(self, id: int) -> None:
-        """Show a version of the guidelines, with what it changes."""
+        """Show a version of the guidelines, with its changes."""
         self._wanted = id
         self.action_tab("guidelines")
         self._guidelines.see(id)
@@ -261,7 +261,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             self.action_detail()
 
     def action_source(self) -> None:
-        """Show the attempt that the line of the cursor comes from."""
+        """Show the attempt that the cursor's line comes from."""
         match self.current:
             case KnownLesson() | KnownFact() as known:
                 self.post_message(self.Wanted(known.attempt))
@@ -271,7 +271,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
                 self._say("no line is chosen", good=False)
 
     def action_mark(self, name: str) -> None:
-        """Begin a mark on the line of the cursor, or say why it makes no sense."""
+        """Begin a mark on the cursor's line, or say why it is impossible."""
         known, mark = self.current, LearningMark(name)
         if known is None:
             self._say("no line is chosen", good=False)
@@ -288,7 +288,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
     def _carry_out(self, mark: LearningMark, known: Known, said: str | bool | None) -> None:
         if said is None or said is False:
             return
-        # The dialog may have stood open for long.
+        # The dialog may have been open for long.
         now = self.view.newest(known)
         if why := refusal(mark, now):
             self._say(f"{known_name(now)}: {why}", good=False)

@@ -1,4 +1,4 @@
-"""What learning comes to: verdicts by origin, classes of failure, what was given, what failed."""
+"""Statistics of learning: verdicts by origin, classes of failure, what was given, what failed."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -21,11 +21,11 @@ from midwatch_supervisor.tui.widgets.table import clock
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _CLASSES = 8
-"""Classes of failure that are told."""
+"""Number of classes of failure shown."""
 _VERDICTS = 12
-"""Verdicts that are told with their words."""
+"""Number of verdicts shown with their words."""
 _PAUSE = 2.0
-"""Seconds between two sums at least."""
+"""Minimum seconds between two sums."""
 EMPTY = (
     "No verdict yet. The result of an attempt is judged when it ends; accept or reject it in the\n"
     "fleet or in its view (A and R, unless changed), or with `midwatch feedback`."
@@ -37,21 +37,21 @@ def percent(share: Share) -> str:
 
 
 def curve(figures: AcceptanceFigures) -> str:
-    """The learning curve as one block character for each part, the oldest first."""
+    """Return the learning curve as one block character for each part, oldest first."""
     return "".join(
         _EIGHTHS[min(7, each.accepted.hits * 8 // each.accepted.of)] for each in figures.curve
     )
 
 
 def bar(number: int, most: int, width: int = 20) -> str:
-    """A number beside the largest one."""
+    """Return a number as a bar relative to the largest one."""
     return "█" * max(1, number * width // most) if number else ""
 
 
 def statistics_text(
     counts: LearningCounts, figures: LearningFigures, colours: Palette, zone: tzinfo | None
 ) -> Text:
-    """The statistics, a heading over each part that there is something to say of."""
+    """Return the statistics, with a heading for each part that has any."""
     if not figures and not counts.failed:
         return Text(EMPTY)
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -143,7 +143,7 @@ class StatisticsPart(ScrollingText):
         on_theme_change(self, self.recolour)
 
     def refresh_board(self) -> None:
-        """Sum up anew, if anything has changed. Only called while it is seen."""
+        """Compute the statistics again, if anything has changed. Called only while shown."""
         early = self._summed >= 0 and monotonic() - self._summed_at < _PAUSE
         if self._summing or early or self._summed == self._counts.grown:
             return

@@ -1,4 +1,4 @@
-"""The view of one attempt: a header, its sides as tabs, and all of the chosen line below."""
+"""The view of one attempt: a header, tabs, and the detail of the chosen line below."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -44,13 +44,13 @@ from midwatch_supervisor.tui.widgets.table import Table
 from midwatch_supervisor.workspaces.task_workspace import workspace_in
 
 _PAGE = 1_000
-"""Entries that are read at a time; keys are heard between."""
+"""Entries read at a time; keys are handled in between."""
 _DIFF_SECONDS = 2.0
-"""How often the diff is read again at most while it is looked at."""
+"""Minimum interval between readings of the diff while it is shown."""
 
 
 class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
-    """One attempt, from its first entry on and then as it goes. It only reads the journal."""
+    """One attempt, from its first entry on and live. It only reads the journal."""
 
     CSS = """
     AttemptScreen > .header {
@@ -74,7 +74,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         now: Callable[[], datetime],
         calibrator: Calibrator,
     ) -> None:
-        """Show an attempt of a task; `row` is its line of the fleet, which the acts are about.
+        """Show an attempt of a task; `row` is its row in the fleet, on which the keys act.
 
         Times are shown in the zone of `now`.
         """
@@ -102,7 +102,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._diff = diff_tab()
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
-        # Kept, as a query finds nothing where the view is closed while it reads.
+        # Kept, since a query finds nothing if the view is closed while it reads.
         self._standing = Static(id="standing", classes="header", markup=False)
         self._waiting = Static(id="waiting", classes="header", markup=False)
         self._detail = Detail()
@@ -126,7 +126,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
 
     @property
     def chosen(self) -> Row:
-        """The attempt's line of the fleet: what the acts are about."""
+        """The attempt's row in the fleet, on which the keys act."""
         return self._row
 
     def shows(self, waiting: int) -> bool:
@@ -135,7 +135,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         return waiting == held[0].id if held else waiting in state.open_requests
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Whether there is anything to be searched, or was found."""
+        """Whether there is something to search, or was found."""
         del parameters
         if action in {"filter", "match"}:
             return self.table is not None and (action == "filter" or bool(self.table.wanted))
@@ -147,12 +147,12 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._calibrate()
         self.focus_lines()
         on_theme_change(self, self._show_header)
-        # What only time changes: how long it has been idle; and the diff, while it is seen.
+        # For what only time changes, the idle time, and for the diff while it is shown.
         self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)
 
     def receive(self, batch: FeedBatch) -> None:
-        """The journal has grown; what is new of this task is read from it."""
+        """Read this task's new entries from the journal."""
         if batch.again or any(entry.task == self.timeline.task.id for entry in batch.entries):
             self._look()
 
@@ -191,7 +191,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
 
     def _wait_for(self, progress: str) -> None:
         for part in self._parts.values():
-            # The diff is not in the journal.
+            # The diff does not come from the journal.
             if isinstance(part, Table | Chart) and part is not self._diff:
                 part.wait_for(progress)
 
@@ -218,7 +218,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._show_header()
 
     def _show(self) -> None:
-        """Show what was read on the side that is seen; the diff is shown once it is read."""
+        """Show the data on the visible tab; the diff is shown once it is read."""
         self._show_header()
         timeline, state = self.timeline, self.timeline.state
         match self.tab:
@@ -269,7 +269,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             self.table.go_to_match(matches)
 
     async def action_back(self) -> None:
-        """Close the search that is typed, else the detail, else the search, or go back."""
+        """Close the search being typed, else the detail, else the search, or go back."""
         if not self.close_filter():
             await self.run_action("app.back")
 
@@ -281,7 +281,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             self.action_detail()
 
     def _open_alert(self, index: int) -> None:
-        """Go to what an alert is grounded on; its steps are marked in the timeline."""
+        """Go to an alert's evidence; its steps are marked in the timeline."""
         alert = self._alerts.items[index].alert
         self._timeline.evidence = alert.evidence or (alert.step,)
         self._jump(max(self._timeline.evidence))
@@ -295,7 +295,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._jump(number)
 
     def action_evidence(self) -> None:
-        """Go to the next step of the evidence, after the last one to the first."""
+        """Go to the next step of the evidence, cyclically."""
         steps = sorted(self._timeline.evidence)
         if not steps:
             self.notify("open an alert first: its evidence is then marked in the timeline")

@@ -1,4 +1,4 @@
-"""The tabs of the attempt view: timeline, alerts, plan, diff, messages, acceptance checks."""
+"""The tabs of an attempt's view: timeline, alerts, plan, diff, messages, acceptance checks."""
 
 from collections.abc import Collection, Sequence
 from datetime import tzinfo
@@ -41,11 +41,11 @@ from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, clock
 
 EVIDENCE = "◀"
-"""Stands at the steps that an alert is grounded on."""
+"""Marks steps that are evidence of an alert."""
 
 
 class TimelineTab(Table[TimelineItem]):
-    """Steps, checkpoints, alerts and what was done, in the order of the journal."""
+    """Steps, checkpoints, alerts and interventions, in journal order."""
 
     def __init__(self, zone: tzinfo | None) -> None:
         def marked(item: TimelineItem, colours: Palette) -> Cell:
@@ -74,12 +74,12 @@ class TimelineTab(Table[TimelineItem]):
             follow=True,
         )
         self.evidence: Collection[int] = ()
-        """The steps that are marked as an alert's evidence."""
+        """Steps marked as an alert's evidence."""
 
     def jump(self, timeline: AttemptTimeline, step: int) -> bool:
-        """Put the cursor on a step; answers whether the timeline has it.
+        """Put the cursor on a step; return whether the timeline has it.
 
-        A filter that leaves the step out is dropped.
+        A filter that hides the step is cleared.
         """
         index = timeline.index_of(step)
         if index is None:
@@ -99,11 +99,11 @@ _ALERT_STYLES = {
     AlertStatus.ENDED: "dim",
     AlertStatus.PENDING: "dim",
 }
-"""One that fires has the style of its severity."""
+"""A firing alert has the style of its severity."""
 
 
 def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
-    """Each alert as it stands now, with its changes below it."""
+    """Return the table of alerts in their present state, each with its changes below."""
     return Table(
         [
             Column("", 1, 0, _alert_sign),
@@ -154,7 +154,7 @@ def _summary(line: AlertTabLine, colours: Palette) -> Cell:
 
 
 NumberedStep = tuple[int, PlanStep, bool]
-"""One plan step with its place in the plan, and whether it is the one in hand."""
+"""One plan step with its number, and whether it is the current one."""
 
 
 def numbered_steps(plan: Plan) -> tuple[NumberedStep, ...]:
@@ -224,7 +224,7 @@ def _plan_detail(each: NumberedStep) -> str:
 
 
 def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
-    """What was done to an attempt, by whom, when it arrived and what came of it."""
+    """Return the table of an attempt's interventions: by whom, when delivered, what came of it."""
 
     def arrived(each: InterventionState, colours: Palette) -> Cell:
         if each.delivered and each.stamped_at is not None:
@@ -281,11 +281,11 @@ def _message(each: InterventionState, colours: Palette) -> Cell:
 
 
 CheckLine = Acceptance | Feedback
-"""What was said of the result: by a check, by a person, or by what became of it."""
+"""A statement about the result: by a check, by a person, or implied."""
 
 
 def checks_tab() -> Table[CheckLine]:
-    """The acceptance checks that were run, with what they said, then the verdicts."""
+    """Return the table of executed acceptance checks, with their results, then the verdicts."""
     return Table(
         [
             Column("result", 8, 0, _verdict),
@@ -321,7 +321,7 @@ _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "rename
 
 
 def diff_tab() -> Table[str]:
-    """The lines of a diff; the sign of each line says what it is."""
+    """Return the table of a diff's lines; each line's sign tells what it is."""
     return Table(
         [Column("+ is new, - is gone", 20, 0, _diff_line, grow=1)],
         name="diff",
@@ -333,7 +333,7 @@ def diff_tab() -> Table[str]:
 
 
 def diff_lines(text: str) -> Sequence[str]:
-    """A diff in lines. They end at line feeds only: other ends are part of a file's text."""
+    """Split a diff into lines at line feeds only: other line ends belong to the file's text."""
     return text.removesuffix("\n").split("\n") if text else ()
 
 
@@ -350,5 +350,5 @@ def _diff_line(line: str, colours: Palette) -> Cell:
 
 
 def flat(line: str) -> str:
-    """A line of code as it stands, harmless: its indentation matters, its end may be cut."""
+    """Return a line of code made harmless, with its indentation; its end may be cut."""
     return plain(line[:_SEEN]).replace("\n", " ")

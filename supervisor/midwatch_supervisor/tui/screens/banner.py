@@ -1,4 +1,4 @@
-"""The lines at the top: what is watched; and while the watch itself is unhealthy, what is wrong."""
+"""The banner: problems of the watch itself."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
 
 _PATIENT = 3.0
-"""Seconds for which the journal may owe an answer."""
+"""Seconds for which the journal may not answer."""
 _NO_CONNECTION = "no connection to the journal, trying again"
 _NEXT_TIME = "look yourself; a new attempt has the rule again"
 LASTING = timedelta(minutes=1)
-"""How long a passing trouble is shown; a monitor that fails says so at each tick, sooner."""
+"""How long a temporary problem is shown; a failing monitor reports more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Something about the watch itself that is wrong."""
+    """A problem of the watch itself."""
 
     what: str
     since: datetime
     remedy: str = ""
-    """What a person can do about it; empty where that stands in `what`, or nobody knows."""
+    """What a person can do about it; empty if that is in `what`, or unknown."""
     last: datetime | None = None
-    """When the banner was told of it the last time, if it passes unless it is told again."""
+    """When a temporary problem was last reported."""
 
     key: str = ""
-    """What it is about, where its words change with the time; its words otherwise."""
+    """Its subject, if its words change with time; otherwise its words."""
 
     @property
     def text(self) -> str:
@@ -44,7 +44,7 @@ class Trouble:
 
     @property
     def mark(self) -> tuple[str, datetime]:
-        """What tells it from others, and from itself before it changed."""
+        """Distinguishes it from others, and from itself before a change."""
         return self.key or self.what, self.since
 
     def passed(self, now: datetime) -> bool:
@@ -53,9 +53,9 @@ class Trouble:
 
 
 def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
-    """What failed and still matters: an attempt that is over needs no rule any more.
+    """Return failures that still matter: an ended attempt needs no rules any more.
 
-    A node that is lost stands in the queue for a person; the watch goes on without it.
+    A lost node is in the attention queue; the watch goes on without it.
     """
     if not faults:
         return []
@@ -75,7 +75,7 @@ def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list
 def journal_still(
     rows: Iterable[Row], last_at: datetime | None, now: datetime, *, stale_seconds: float
 ) -> Trouble | None:
-    """The trouble that agents work and the journal does not grow; `None` if there is none."""
+    """Return the problem that agents work but the journal does not grow; `None` if not."""
     if last_at is None or (now - last_at).total_seconds() < stale_seconds:
         return None
     at_work = sum(works(row) for row in rows)
@@ -93,7 +93,7 @@ def journal_still(
 
 
 def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
-    """The trouble that agents should be working and the process of their run is gone."""
+    """Return the problem that agents should work but their run's process is gone; `None` if not."""
     for id in sorted({row.run for row in board.rows.values() if works(row)}):
         run = board.runs.get(id)
         if run is not None and is_interrupted(journal, id):
@@ -109,7 +109,7 @@ def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
 
 
 def no_node(board: FleetBoard) -> Trouble | None:
-    """The trouble that a fleet has tasks to do and no node; `None` if there is none."""
+    """Return the problem that a fleet has tasks but no node; `None` if not."""
     if not board.node_list.read or board.node_list.at_work:
         return None
     handed_over, waiting = board.open_since, sum(board.shared(row) for row in board.all_rows())
@@ -122,7 +122,7 @@ def no_node(board: FleetBoard) -> Trouble | None:
 
 
 def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
-    """The trouble that a fleet has tasks to do and no monitor; `None` if there is none."""
+    """Return the problem that a fleet has tasks but no monitor; `None` if not."""
     monitors = board.node_list.monitors
     what = "" if monitors is None else monitor_absent(monitors, now)
     handed_over = board.open_since if what else None
@@ -133,7 +133,7 @@ def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
 
 
 def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
-    """What a fleet lacks, as one trouble: the banner shows one, and it would hide the other."""
+    """Return what a fleet lacks as one problem, since the banner shows only one."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
     if len(found) < 2:
         return found[0] if found else None
@@ -145,19 +145,19 @@ def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
 
 
 def works(row: Row) -> bool:
-    """Whether entries are to be expected of an attempt: it works, here or on a node that lives."""
+    """Whether an attempt should write entries: it works, here or on a living node."""
     if row.adrift or row.state.activity is Activity.WAITING:
         return False
     return row.lifecycle is Lifecycle.WORKING
 
 
 def newest_of(troubles: Sequence[Trouble]) -> Trouble:
-    """The one that is shown. Raises ValueError where there is none."""
+    """Return the problem to show. Raises ValueError if there is none."""
     return max(troubles, key=lambda trouble: trouble.since)
 
 
 def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
-    """The newest trouble in one line, and how many more there are; empty if all is well."""
+    """Return the newest problem in one line, and the number of others; empty if there are none."""
     if not troubles:
         return ""
     newest = newest_of(troubles)
@@ -167,7 +167,7 @@ def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
 
 
 class Banner(Static):
-    """What is wrong, in three lines at most; it is not there while all is well."""
+    """Shows what is wrong, in three lines at most; hidden while all is well."""
 
     DEFAULT_CSS = """
     Banner { height: auto; max-height: 3; display: none; padding: 0 1; }
@@ -192,15 +192,15 @@ class Banner(Static):
         self._dropped = 0
         self._silence: Trouble | None = None
         self._troubles: Sequence[Trouble] = ()
-        """All that is wrong and was not put away."""
+        """All problems that were not dismissed."""
         self._put_away: set[tuple[str, datetime]] = set()
         self.said = ""
-        """What it says now."""
+        """Its present text."""
 
     def report(self, part: str, what: str, *, remedy: str = "", passing: bool = False) -> None:
-        """Something that the journal does not say is wrong with a part of the watch.
+        """Report a problem of the watch that is not in the journal.
 
-        What is `passing` is forgotten when it has not been told again for a minute.
+        A `passing` problem is forgotten a minute after its last report.
         """
         now, before = self._now(), self._reported.get(part)
         since = before.since if before is not None and before.what == what else now
@@ -208,18 +208,18 @@ class Banner(Static):
         self._reported[part] = Trouble(what=what, since=since, remedy=remedy, last=last)
 
     def forget(self, part: str) -> None:
-        """What was told of a part of the watch is over."""
+        """Withdraw a problem of a part of the watch."""
         self._reported.pop(part, None)
 
     def report_drops(self, dropped: int) -> None:
-        """How many hints the bus has dropped so far: the journal has all, but later."""
+        """Report how many hints the bus has dropped: the journal has everything, but later."""
         if dropped > self._dropped:
             self._dropped = dropped
             what = "the bus drops hints: what is shown may be late"
             self.report("bus", what, remedy="nothing to do: the journal has all", passing=True)
 
     def report_silence(self, seconds: float, problem: str) -> None:
-        """For how long the journal has not answered, and why, as far as that is known."""
+        """Report for how long the journal has not answered, and why, as far as known."""
         if seconds < _PATIENT:
             self._silence = None
             return
@@ -229,9 +229,9 @@ class Banner(Static):
         self._silence = Trouble(what=what, since=since, remedy="look at the journal's database")
 
     def refresh_board(self) -> None:
-        """Look whether all is well."""
+        """Check whether all is well."""
         now, board = self._now(), self._board
-        # What is read so far is old, and tells nothing of now.
+        # What has been read so far is old, and says nothing about the present.
         found = [] if board.loading else [missing_parts(board, now)]
         if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
@@ -240,14 +240,14 @@ class Banner(Static):
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
         self._reported = kept
         troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]
-        # Of a journal that nobody can read nothing else is known.
+        # While the journal is unreadable, nothing else is known.
         silence = [self._silence] if self._silence else []
         self._put_away &= {each.mark for each in (*silence, *troubles)}
         self._troubles = [each for each in silence or troubles if each.mark not in self._put_away]
         self._say(banner_text(self._troubles, now))
 
     def put_away(self) -> bool:
-        """Show what it says no more, until that changes; answers whether it said anything."""
+        """Dismiss the shown problem until it changes; return whether there was one."""
         if self._troubles:
             self._put_away.add(newest_of(self._troubles).mark)
             self.refresh_board()

@@ -1,4 +1,4 @@
-"""Confidence and progress over the steps of an attempt, with alerts and interventions on them."""
+"""A chart of an attempt's confidence and progress by step, with alerts and interventions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change
 
 _POINTS = 400
-"""Checkpoints that are drawn: more than a wide terminal has columns."""
+"""Number of checkpoints drawn: more than a wide terminal has columns."""
 _NONE = "No checkpoint so far."
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one meaning, with the sign that tells it without colour. Positional, as a table."""
+    """Points of one meaning, with a marker that needs no colour. Positional, as in a table."""
 
     name: str
     marker: str
@@ -39,7 +39,7 @@ class Series:
 
 
 def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
-    """What the chart shows; alerts stand at its foot, what was delivered at its head."""
+    """Return the chart's series; alerts are at the bottom, delivered interventions at the top."""
     points = timeline.points[-_POINTS:]
     steps = tuple(point.step for point in points)
     shown = range(steps[0] if len(timeline.points) > _POINTS else 0, timeline.state.last_step + 1)
@@ -61,7 +61,7 @@ def series(timeline: AttemptTimeline) -> tuple[Series, ...]:
 
 
 def _fired_steps(timeline: AttemptTimeline, severity: Severity) -> list[int]:
-    """Where alerts began to fire with a severity."""
+    """Return the steps at which alerts of a severity began to fire."""
     alerts = (each.alert for each in timeline.alerts)
     return [each.step for each in alerts if each.firing and each.severity is severity]
 
@@ -69,12 +69,12 @@ def _fired_steps(timeline: AttemptTimeline, severity: Severity) -> list[int]:
 def _delivered_steps(timeline: AttemptTimeline) -> list[int]:
     own = timeline.attempt.id
     found = (each for each in timeline.state.interventions if each.delivered)
-    # A restart that it began with was delivered before its first step.
+    # The restart it began with was delivered before its first step.
     return [(each.delivered_step or 0) if each.attempt == own else 0 for each in found]
 
 
 def ticks(first: int, last: int) -> tuple[int, ...]:
-    """The steps that are written below the chart: whole numbers, eight at most."""
+    """Return the steps labelled below the chart: at most eight whole numbers."""
     stride = max(1, -(-(last - first + 1) // 8))
     return tuple(range(first, last + 1, stride))
 
@@ -105,11 +105,11 @@ class Chart(Vertical):
         on_theme_change(self, self.redraw)
 
     def wait_for(self, progress: str) -> None:
-        """Say what is read where there is nothing yet; empty once all was."""
+        """Say what is being read while the chart is empty; an empty text ends that."""
         self._empty.update(progress or _NONE)
 
     def show_timeline(self, timeline: AttemptTimeline) -> None:
-        """Draw what is known; nothing is done where it is drawn already."""
+        """Draw the timeline, unless that is already drawn."""
         shown = series(timeline), timeline.state.last_step
         if shown != self._shown:
             self._shown = shown
@@ -133,7 +133,7 @@ class Chart(Vertical):
         self.query_one(".legend", Static).update(self._legend(found), layout=False)
 
     def _legend(self, found: Sequence[Series]) -> Text:
-        # Plotext's own legend breaks where a series has no point within the limits.
+        # Plotext's own legend breaks if a series has no point within the limits.
         parts = [(f"{each.sign} {each.name}  ", self._colour(each).hex) for each in found]
         return Text.assemble(*parts)
 

@@ -1,4 +1,4 @@
-"""The fleet: every task and attempt as a line, what needs a person first."""
+"""The fleet: all tasks and attempts as lines, those that need a person first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,9 +32,9 @@ from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR = 4
-"""Cells of a progress bar."""
+"""Width of a progress bar in cells."""
 _TREND = 5
-"""Confidences that are drawn."""
+"""Number of confidences drawn."""
 
 
 def sparkline(values: Sequence[int]) -> str:
@@ -49,11 +49,11 @@ def bar(percent: int | None) -> str:
 
 
 _SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budget"}
-"""The columns that show what lines are sorted by."""
+"""Columns that show what lines are sorted by."""
 
 
 def arrange_columns(columns: Sequence[Column[Row]], sort: str) -> list[Column[Row]]:
-    """The columns, where the one that is sorted by has a sign and stays."""
+    """Return the columns, with a sign on the sorted one, which is never dropped."""
     return [
         _with_sort_sign(column) if column.title == _SORTED.get(sort) else column
         for column in columns
@@ -66,7 +66,7 @@ def _with_sort_sign(column: Column[Row]) -> Column[Row]:
 
 
 def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]:
-    """The columns of the fleet; the least important ones have the highest rank."""
+    """Return the fleet's columns; the least important ones have the highest rank."""
 
     def idle(row: Row, colours: Palette) -> Cell:
         if row.state.last_at is None or row.need is Need.OVER:
@@ -95,7 +95,7 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
 
 
 def _sign(row: Row, colours: Palette) -> Cell:
-    """Whether it needs a person, then how it fares, or where it stands."""
+    """Return a row's sign: its need of a person, else its health or status."""
     sign = HEALTH_SIGNS[row.health] if _fares(row) else standing_sign(row.state)
     if row.called:
         return f"{NEEDED}{sign}", colours.bad if row.health is Health.STUCK else colours.warn
@@ -109,12 +109,12 @@ def _run(row: Row, colours: Palette) -> Cell:
 
 
 def _fares(row: Row) -> bool:
-    """Whether its health says more than where it stands."""
+    """Whether its health says more than its status."""
     return row.lifecycle is Lifecycle.WORKING or (row.state.over and bool(row.state.unresolved))
 
 
 def _state(row: Row, colours: Palette) -> Cell:
-    """What it needs of a person; else how it fares, if not well; else where it stands."""
+    """Return its need of a person; else its health, if not good; else its status."""
     if row.need is Need.APPROVAL:
         return "APPROVE", colours.warn
     if row.need is Need.ANSWER and not row.state.paused:
@@ -174,10 +174,10 @@ def _no_task() -> str:
 
 
 class FleetPane(Table[FleetLine], RowChooser):
-    """The fleet as a table, with its filter, and headings that fold."""
+    """The fleet as a table, with a filter and foldable headings."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime], nothing: str = "") -> None:
-        """Show a board; `nothing` says what to do where there is no task yet."""
+        """Show a board; `nothing` says what to do if there is no task yet."""
         self._all_columns = columns(now, board)
         self.order = Order()
         super().__init__(
@@ -191,7 +191,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._now = now
         self._settled = False
         self._placed: FleetLine | None = None
-        """What the cursor was on when lines were shown last."""
+        """What the cursor was on when lines were last shown."""
         self._moved_at = self._sorted_at = now()
 
     def on_mount(self) -> None:
@@ -199,18 +199,18 @@ class FleetPane(Table[FleetLine], RowChooser):
 
     @property
     def chosen(self) -> Row | None:
-        """The row of the cursor; a heading is none."""
+        """The cursor's row; `None` on a heading."""
         return self.current if isinstance(self.current, Row) else None
 
     @property
     def place(self) -> str:
-        """Where one is among the lines; with a filter, how many rows it lets through."""
+        """Return the position among the lines; with a filter, the number of matching rows."""
         if not self.wanted:
             return super().place
         return f"{len(self.order.rows):,} of {self.order.count:,} match"
 
     def refresh_board(self) -> None:
-        """Show the board as it is now; the cursor stays on its row."""
+        """Show the board's present state; the cursor stays on its row."""
         self.order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
@@ -221,7 +221,7 @@ class FleetPane(Table[FleetLine], RowChooser):
 
     @property
     def _stays(self) -> bool:
-        """Whether the cursor stays on its line: it does once the history is read."""
+        """Whether the cursor stays on its line, as it does once the history is read."""
         return self._settled or self.list.picked
 
     def _resort(self) -> None:
@@ -241,7 +241,9 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._placed = self.current
 
     def settle(self) -> None:
-        """The history is read: from now on the cursor stays on its row, until then on the top."""
+        """Note that the history is read: from now on the cursor stays on its row instead of the
+        top.
+        """
         self._settled = True
 
     def _arrange_columns(self) -> list[Column[FleetLine]]:
@@ -251,13 +253,13 @@ class FleetPane(Table[FleetLine], RowChooser):
         self.use(self._arrange_columns())
 
     def regroup(self) -> None:
-        """Group by the next thing, and see the top of it."""
+        """Group by the next criterion, and go to the top."""
         place = GROUPINGS.index(self.order.grouping) + 1
         self.order.arrange(grouping=GROUPINGS[place % len(GROUPINGS)])
         self._show_from_top()
 
     def sort_again(self) -> None:
-        """Sort by the next thing, and see the top of it."""
+        """Sort by the next criterion, and go to the top."""
         place = SORTS.index(self.order.sort) + 1
         self.order.arrange(sort=SORTS[place % len(SORTS)])
         self._sorted_at = self._now()
@@ -271,7 +273,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._placed = self.current
 
     def fold(self) -> bool:
-        """Fold or unfold the group of the cursor's line; answers whether there is one."""
+        """Fold or unfold the cursor's group; return whether there is one."""
         folded = None if self.current is None else self.order.fold(self.current)
         if folded is not None:
             lines = self.order.lines
@@ -291,7 +293,7 @@ class FleetPane(Table[FleetLine], RowChooser):
 
 
 def _standing_style(standing: RowStanding, colours: Palette) -> Style:
-    """How many stand so is told in words; what needs a person has a colour as well."""
+    """Return the style of a state's count; what needs a person has a colour, besides its words."""
     if standing.need is Need.STUCK:
         return colours.bad
     urgent = standing.need < Need.WORKING or (standing.need is Need.OVER and not standing.calm)
@@ -299,7 +301,7 @@ def _standing_style(standing: RowStanding, colours: Palette) -> Style:
 
 
 def _place(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
-    """Where a line is now that was at a place before; `None` if it is not shown."""
+    """Return the present index of a line that was at an index; `None` if it is hidden."""
     if line is None:
         return None
     if before < len(lines) and _same(lines[before], line):

@@ -1,4 +1,4 @@
-"""The queue of what waits for a person, the checkpoints as they come, and the nodes, as tables."""
+"""Tables: the queue of what waits for a person, the stream of checkpoints, and the nodes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches, span
 
 LATE = 30.0
-"""Seconds without a beat that are shown as too many: a node beats once a second."""
+"""Seconds without a beat that are highlighted: a node beats once a second."""
 _COURSES = {Course.ESCALATE: "bad", Course.PIVOT: "warn"}
 _SIGNS: Mapping[NodeState, tuple[str, str]] = {
     NodeState.LOST: (LOST_SIGN, "bad"),
@@ -28,11 +28,11 @@ _SIGNS: Mapping[NodeState, tuple[str, str]] = {
     NodeState.DRAINING: ("◐", "warn"),
     NodeState.DOWN: ("⊘", "dim"),
 }
-"""Each with its style, in the order of the lines."""
+"""Signs with their styles, in the order of the lines."""
 
 
 class AttentionPane(Table[QueueItem], RowChooser):
-    """The queue, the most urgent first."""
+    """The queue, most urgent first."""
 
     def __init__(
         self, queue: AttentionQueue, now: Callable[[], datetime], board: FleetBoard
@@ -63,22 +63,22 @@ class AttentionPane(Table[QueueItem], RowChooser):
         )
         self._queue = queue
         self._unfolded: set[Hashable] = set()
-        """What equal needs are shown one by one."""
+        """Same needs that are listed one by one."""
 
     @property
     def chosen(self) -> Row | None:
-        """The attempt of the cursor; a lost node, labels, guidelines and equal needs have none."""
+        """The cursor's attempt; lost nodes, labels, guidelines and combined needs have none."""
         return None if self.current is None else self.current.row
 
     @property
     def unchosen(self) -> str:
-        """Why no attempt is chosen, where the line stands for several."""
+        """Why no attempt is chosen, if the line stands for several."""
         if self.current is not None and self.current.equal:
             return f"{len(self.current.equal)} attempts are on this line: unfold it first (enter)"
         return ""
 
     def refresh_board(self) -> None:
-        """Show the queue as it is now; a filter lets through what is folded away, too."""
+        """Show the queue's present state; a filter also searches folded lines."""
         items = [*self._queue.calling, *self._queue.proposals]
         before = self.current
         self.take(items if self.wanted else collapse(items, self._unfolded))
@@ -86,12 +86,12 @@ class AttentionPane(Table[QueueItem], RowChooser):
             self._see_again(before)
 
     def _see_again(self, before: QueueItem) -> None:
-        """Stay on what is equal to a line where that was folded away."""
+        """Stay on the same need after its lines were folded."""
         if all(each.key != before.key for each in self.items):
             self.see(before.need)
 
     def fold(self) -> bool:
-        """Fold or unfold the equal needs of the cursor's line; answers whether there are any."""
+        """Fold or unfold the same needs at the cursor; return whether there are any."""
         need = None if self.current is None else self.current.need
         if need is None or all(each.key != need for each in self.items):
             return False
@@ -101,21 +101,21 @@ class AttentionPane(Table[QueueItem], RowChooser):
 
 
 def report_text(report: Report) -> str:
-    """What a filter looks at."""
+    """Return the text that a filter searches."""
     said = report.checkpoint
     words = (report.row.name, report.row.state.attempt.worker, said.decision)
     return " ".join((*words, *said.blockers, said.notes))
 
 
 def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
-    """What came after `last`, oldest first; everything if it is not there any more."""
+    """Return the reports after `last`, oldest first; all if it is no longer there."""
     new = list(takewhile(lambda report: report is not last, reversed(reports)))
     new.reverse()
     return new
 
 
 class CheckpointsPane(Table[Report], RowChooser):
-    """What the workers say of themselves; the cursor follows the end until a line is picked."""
+    """Workers' reports; the cursor follows the end until a line is picked."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         super().__init__(
@@ -146,12 +146,12 @@ class CheckpointsPane(Table[Report], RowChooser):
         return self.current.row if self.current else None
 
     def slip(self, glance: float) -> str:
-        """Why no act is taken on the line of the cursor: empty once a person has picked it."""
+        """Return why no act is taken on the cursor's line; empty once a person has picked it."""
         del glance
         return "" if self.list.picked else "pick a line first: the cursor follows the newest"
 
     def close_filter(self) -> bool:
-        """Drop the filter, or else the pick; answers whether there was a filter."""
+        """Clear the filter, or else the pick; return whether there was a filter."""
         was_open = super().close_filter()
         if not was_open:
             self.list.picked = False
@@ -159,7 +159,7 @@ class CheckpointsPane(Table[Report], RowChooser):
         return was_open
 
     def refresh_board(self) -> None:
-        """Add what is new; only another filter looks at everything again."""
+        """Add new reports; only a changed filter searches all again."""
         wanted, reports = self.wanted, self._reports
         picked = self.current if self.list.picked else None
         place = self.list.cursor
@@ -177,7 +177,7 @@ class CheckpointsPane(Table[Report], RowChooser):
 
 
 def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
-    """Where the line is that was picked, and is looked for first `at` a place; else the newest."""
+    """Return the index of the picked line, searched near `at` first; else the newest."""
     if picked is not None:
         if 0 <= at < len(reports) and reports[at] is picked:
             return at
@@ -227,33 +227,33 @@ def _notes(report: Report, colours: Palette) -> Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A node with what it has in hand."""
+    """A node with the attempts it works on."""
 
     status: NodeStatus
     attempts: tuple[str, ...] = ()
-    """What people call those that it has, or had when it was last heard, and that are not over."""
+    """Names of the unfinished attempts that it has, or had when last heard."""
 
     @property
     def lives(self) -> bool:
-        """Whether it is to be heard."""
+        """Whether the node should be alive."""
         return not self.status.state.gone
 
     @property
     def has(self) -> str:
-        """What it has in hand, in words: the console may follow one run of several."""
+        """What it works on, in words: the console may follow one run of several."""
         others = max(0, self.status.busy - len(self.attempts)) if self.lives else 0
         more = f"{others} more" if self.attempts else f"{others} of other runs"
         return one_line(", ".join((*self.attempts, *([more] if others else ())))) or "-"
 
     @property
     def text(self) -> str:
-        """What a filter looks at."""
+        """The text that a filter searches."""
         words = (self.status.name, node_word(self.status), self.status.version)
         return " ".join((*words, *self.status.labels, *self.attempts))
 
 
 def hosts(board: FleetBoard) -> list[Host]:
-    """The nodes of a board: what is lost first, then what is up, by name."""
+    """Return a board's nodes: lost ones first, then running ones, by name."""
     at_hand: dict[str, list[str]] = defaultdict(list)
     for row in board.rows.values():
         if row.movable and row.need not in (Need.OVER, Need.ANSWER):
@@ -266,7 +266,7 @@ def hosts(board: FleetBoard) -> list[Host]:
 
 
 class NodesPane(Table[Host], RowChooser):
-    """The nodes; a line opens the attempts that are, or were, at work there."""
+    """The nodes; a line opens the attempts that work, or worked, there."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         def beat(host: Host, colours: Palette) -> Cell:

@@ -1,4 +1,4 @@
-"""The sums: how many do what, what it cost, what was done about it and what came of that."""
+"""The overview: counts by status, costs, interventions and their outcomes."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ from midwatch_supervisor.tui.widgets.table import clock
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _HEIGHT = 4
-"""Lines of a bar chart."""
+"""Height of a bar chart, in lines."""
 _WIDEST = 6
-"""Cells of a bar at most."""
+"""Maximum width of a bar, in cells."""
 _AXIS = 6
-"""Cells left of a bar chart."""
+"""Cells to the left of a bar chart."""
 _NODES = (
     ("up", "good"),
     ("doubted", "warn"),
@@ -33,24 +33,24 @@ _NODES = (
     ("down", "dim"),
     ("lost", "bad"),
 )
-"""How nodes stand, with the name of the style."""
+"""Names of nodes' states, with their styles."""
 SPANS = (10, 30, 60, 120, 300, 600, 1800, 3600)
-"""Seconds that one bar may stand for."""
+"""Possible durations of one bar, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """How often something happened, in spans of time that follow each other."""
+    """How often something happened, in consecutive spans of time."""
 
     seconds: int = SPANS[0]
-    """How long one span is."""
+    """The duration of one span."""
     first: datetime | None = None
-    """When the first span begins."""
+    """The beginning of the first span."""
     values: tuple[int, ...] = ()
 
     @property
     def length(self) -> str:
-        """How long one span is, in words."""
+        """The duration of one span, in words."""
         if self.seconds < 60:
             return f"{self.seconds} seconds"
         if self.seconds == 3600:
@@ -59,7 +59,7 @@ class Bars:
 
 
 def bars(times: Mapping[datetime, Counter[str]], what: str, *, most: int) -> Bars:
-    """What happened from the first time to the last, in `most` bars at most."""
+    """Return the events from the first time to the last, in at most `most` bars."""
     if not times:
         return Bars()
     first, last = min(times), max(times)
@@ -74,9 +74,9 @@ def bars(times: Mapping[datetime, Counter[str]], what: str, *, most: int) -> Bar
 
 
 def draw_bars(values: Sequence[int], *, height: int = _HEIGHT, width: int = 1) -> list[str]:
-    """Values as columns of blocks, the top line first; the largest fills the height.
+    """Return values as columns of blocks, the top line first; the largest fills the height.
 
-    Empty if nothing happened. A value above 0 is never invisible.
+    Empty if nothing happened. Values above 0 are always visible.
     """
     most = max(values, default=0)
     if not most:
@@ -89,7 +89,7 @@ def draw_bars(values: Sequence[int], *, height: int = _HEIGHT, width: int = 1) -
 
 
 def rate(totals: Totals) -> str:
-    """The recovery rate in words, with the counts that it is made of."""
+    """Return the recovery rate in words, with its counts."""
     judged, share = totals.outcomes.total(), totals.recovery_rate
     if share is None:
         return "no intervention has been judged yet"
@@ -125,7 +125,7 @@ def overview_text(
     zone: tzinfo | None = None,
     about: Sequence[str] = (),
 ) -> Text:
-    """All of the overview, for a width; `about` is what stays the same."""
+    """Return the whole overview for a width; `about` is the constant part."""
     totals, counts = board.totals, fleet_lines(board.totals)
     text = Text(no_wrap=True, overflow="ellipsis")
     if board.progress:
@@ -161,7 +161,7 @@ def overview_text(
 
 
 def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
-    """What there is to work on; nothing where the work is done in one place."""
+    """Add the nodes; nothing if the work is done in one place."""
     if not nodes.nodes:
         return
     text.append("Nodes\n", colours.heading)
@@ -191,7 +191,7 @@ def _add_chart(
 
 
 def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
-    """When the first bar and the last one began, where bars have a width in cells."""
+    """Return when the first and the last bar began, for bars of a width in cells."""
     if found.first is None:
         return ""
     last = found.first + timedelta(seconds=found.seconds * (len(found.values) - 1))

@@ -1,4 +1,4 @@
-"""The panes of the first screen: one is seen, and only that one is kept up to date."""
+"""The panes of the main screen: one is shown, and only that one is updated."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,23 +32,23 @@ Pane = FleetPane | CheckpointsPane | AttentionPane | OverviewPane | LearnedPane 
 
 @runtime_checkable
 class BatchReceiver(Protocol):
-    """A screen in front of the panes that wants to know what is new in the journal."""
+    """A screen in front of the panes that receives new journal entries."""
 
     def receive(self, batch: FeedBatch) -> None:
-        """Take in what is new; the board has it already."""
+        """Take in new entries; the board has them already."""
         ...
 
 
 _BESIDE = 140
-"""Columns from which the preview stands beside the list."""
+"""Columns from which the preview is beside the list."""
 _BELOW = 28
-"""Lines from which it stands below it."""
+"""Lines from which it is below the list."""
 
 
 class Panes(Vertical):
-    """The fleet, the checkpoints, the attention queue, the overview, the learned, on tabs.
+    """The fleet, the checkpoints, the attention queue, the overview and the Learned tab.
 
-    The nodes have one as soon as there are any. A list of attempts has a preview of the chosen one.
+    The nodes get a tab when there are any. A list of attempts has a preview of the chosen one.
     """
 
     DEFAULT_CSS = """
@@ -79,7 +79,7 @@ class Panes(Vertical):
         about: Sequence[str] = (),
         nothing: str = "",
     ) -> None:
-        """Show a board; `keys` tells the key of each act, `about` what is watched.
+        """Show a board; `keys` returns the key of each act, `about` what is watched.
 
         `nothing` is as for `FleetPane`.
         """
@@ -89,12 +89,12 @@ class Panes(Vertical):
         self._tabs = TabbedContent(initial="fleet-tab", id="panes")
         self._waiting = -1
         self._several = False
-        """Whether there are machines to be told apart."""
+        """Whether there are several machines to distinguish."""
         self.fleet = FleetPane(board, now, nothing)
         self.learned = learned
         self.preview = PreviewView(board, now, keys)
         self._previewed = True
-        """Whether a preview is wanted where there is room for one."""
+        """Whether a preview is wanted if there is room for one."""
         self._attention = AttentionPane(queue, now, board)
         self._hosts = NodesPane(board, now)
         self._panes: dict[str, Pane] = {
@@ -119,12 +119,12 @@ class Panes(Vertical):
 
     @property
     def table(self) -> Table[Any] | None:
-        """The lines that are seen, and can be filtered; not every pane has some."""
+        """The shown lines, which can be filtered; not every pane has some."""
         pane = self.current.table if isinstance(self.current, LearnedPane) else self.current
         return pane if isinstance(pane, Table) else None
 
     def show(self, pane: str) -> None:
-        """See another pane, by its id; the keys go to it."""
+        """Show a pane by its id, and focus it."""
         self._tabs.active = pane.replace("-pane", "-tab")
         self.focus_lines()
 
@@ -136,8 +136,8 @@ class Panes(Vertical):
             (pane if isinstance(pane, OverviewPane) else pane.list).focus()
 
     def show_version(self, id: int) -> None:
-        """See a version of the guidelines, and what it changes."""
-        # A focused line turns to its own tab: the part is turned to before.
+        """Show a version of the guidelines, with its changes."""
+        # Select the part first, since focusing a line selects its tab.
         self._tabs.active = "learned-tab"
         self.learned.see_version(id)
         self.focus_lines()
@@ -147,7 +147,7 @@ class Panes(Vertical):
         self._wait()
 
     def _wait(self) -> None:
-        """Let what is empty say that the journal is read; the learned is read by itself."""
+        """Say in empty panes that the journal is being read; the Learned tab does so itself."""
         for pane in self._panes.values():
             if isinstance(pane, Table):
                 pane.wait_for(self._board.progress)
@@ -166,14 +166,14 @@ class Panes(Vertical):
 
     @property
     def _place(self) -> str:
-        """Where there is room for a preview; empty for nowhere."""
+        """Return where there is room for a preview; empty for nowhere."""
         size = self.screen.size
         if size.width >= _BESIDE:
             return "beside"
         return "below" if size.height >= _BELOW else ""
 
     def toggle_preview(self) -> str:
-        """Show the preview, or hide it; why there is none, where there can be none."""
+        """Show or hide the preview; return why there is none if there can be none."""
         if not self._of_attempts:
             return "only a list of attempts has a preview"
         if not self._place:
@@ -197,7 +197,7 @@ class Panes(Vertical):
         self.refresh_bindings()
 
     def refresh_board(self) -> None:
-        """Show the board as it is now, in what is seen of it."""
+        """Show the board's present state in the shown pane."""
         self._wait()
         self.current.refresh_board()
         self._show_preview()
@@ -211,11 +211,11 @@ class Panes(Vertical):
 
     @property
     def _has_tabs(self) -> bool:
-        """A batch may come before the tabs are there, or while they are taken down."""
+        """Whether the tabs exist: a batch may come before, or while they are removed."""
         return bool(self._tabs.query(f"#{ContentTab.add_prefix(_ATTENTION)}"))
 
     def fold(self) -> bool:
-        """Fold or unfold what the cursor is on; answers whether there is anything to fold."""
+        """Fold or unfold at the cursor; return whether there is anything to fold."""
         pane = self.current
         return isinstance(pane, FleetPane | AttentionPane) and pane.fold()
 

@@ -1,4 +1,4 @@
-"""What is said of a row: in a few words why it stands there, and in the preview all of it."""
+"""What is said about a row: a few words on the reason for its position, and the full preview."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,15 +47,15 @@ from midwatch_supervisor.tui.widgets.table import clock, fit_text, long_span
 PreviewLine = Sequence[Cell]
 
 _NARROW = 90
-"""Cells below which the two halves stand one below the other."""
+"""Width in cells below which the two halves are stacked."""
 _EVIDENCE = 6
-"""Steps of an alert's evidence that are named; the attempt's view has all of them."""
+"""Number of evidence steps named for an alert; the attempt's view has all."""
 LOW = 40
-"""Percent of confidence below which a number is drawn as a warning."""
+"""Percent of confidence below which the number is drawn as a warning."""
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
-    """A text in lines of at most `width` cells, its own line ends kept."""
+    """Return a text in lines of at most `width` cells, keeping its own line ends."""
     lines: list[str] = []
     for part in plain(text).splitlines() or [""]:
         for line in wrap(part, max(8, width), initial_indent=indent, subsequent_indent=indent):
@@ -65,16 +65,16 @@ def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Draws the chosen row for a width, at a time, in the colours of a theme."""
+    """Draws the chosen row for a width, at a time, in a theme's colours."""
 
     row: Row
     width: int
     now: datetime
     colours: Palette
     waits: str = ""
-    """What a task waits for that has not begun."""
+    """What a task that has not begun waits for."""
     keys: Mapping[str, str]
-    """The key of each act, as a person reads it."""
+    """The key of each act, as people write it."""
 
     def lines(self) -> list[PreviewLine]:
         if self.width < _NARROW:
@@ -111,7 +111,7 @@ class Preview:
         return [[(line, style)] for line in wrap_text(text, width, indent)]
 
     def _state_lines(self, width: int) -> list[PreviewLine]:
-        """What waits comes first: it is what a person is here for."""
+        """Yield the row's state, beginning with what waits, which concerns the person."""
         return [
             *self._title(width),
             *self._question_lines(width),
@@ -159,7 +159,7 @@ class Preview:
         return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
 
     def _question_lines(self, width: int) -> list[PreviewLine]:
-        """The proposal, the question or the request that waits, in full, with its keys."""
+        """Yield the waiting proposal, question or request in full, with its keys."""
         row, state = self.row, self.row.state
         if row.need is Need.OVER:
             return []
@@ -193,7 +193,7 @@ class Preview:
 
     def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
         c = self.colours
-        # Whoever wrote it, it stands between our own lines and can not look like one of them.
+        # Marked, so that untrusted text cannot look like one of our own lines.
         return [
             *self._text(title, width, c.warn),
             *self._text(said, width, c.text, "   "),
@@ -257,14 +257,16 @@ def _change_sign(each: EqualCheckpoints) -> str:
 
 
 def confidence_style(each: EqualCheckpoints, colours: Palette) -> Style:
-    """Low or falling is a warning, and so is the same again and again; only a rise is good."""
+    """Return a confidence's style: low, falling or repeated values are warnings; only a rise is
+    good.
+    """
     if each.checkpoint.confidence < LOW or each.count > 2 or (each.change or 0) < 0:
         return colours.warn
     return colours.good if (each.change or 0) > 0 else colours.text
 
 
 def trend_style(confidences: Sequence[int], colours: Palette) -> Style:
-    """The same of the last stated confidences of a row."""
+    """Return the same for a row's last stated confidences."""
     if confidences and confidences[-1] < LOW:
         return colours.warn
     styles = {Trend.UP: colours.good, Trend.DOWN: colours.warn, Trend.LEVEL: colours.text}
@@ -283,14 +285,14 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Why(NamedTuple):
-    """A text of one line, harmless, and how it is meant."""
+    """A harmless one-line text, and how it is meant."""
 
     text: str
     tone: Tone = Tone.PLAIN
 
 
 def why(row: Row, wait: Wait | None) -> Why:
-    """What is to be said of a row; `wait` is what a task waits for that has not begun."""
+    """Return the reason for a row's position; `wait` is what an unstarted task waits for."""
     text, tone = _why(row, wait)
     return Why(one_line(text), tone)
 
@@ -319,14 +321,14 @@ def _why(row: Row, wait: Wait | None) -> Why:
 
 
 def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
-    """What the alerts that fire say; less loudly once a person has seen them all."""
+    """Return the text of firing alerts; less prominent once a person has seen all of them."""
     if row.state.unseen:
         return Why(said, tone)
     return Why(f"{_seen(row.state, row.state.firing[0])}: {said}")
 
 
 def _seen(state: AttemptState, alert: Alert) -> str:
-    """That a person has seen an alert that fires, as its tab says it; empty if nobody has."""
+    """Return that a person has seen a firing alert, as in the Alerts tab; empty if nobody has."""
     status = state.alert_status(alert.key)
     return status if status in {AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED} else ""
 
@@ -347,14 +349,14 @@ def _report_reason(newest: EqualCheckpoints) -> Why:
 
 
 def repetition_text(said: EqualCheckpoints) -> str:
-    """How often and for how long the same was said: ` x8, 2 min`; empty for once."""
+    """Return how often and for how long the same was reported: ` x8, 2 min`; empty for once."""
     return f" {_TIMES}{said.count}, {long_span(said.seconds)}" if said.count > 1 else ""
 
 
 class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
-    """Why the chosen row stands where it does, what it used, what waits, what it reported.
+    """The preview of the chosen row: the reason for its position, usage, what waits, reports.
 
-    It is drawn off lines as every list is; tab reaches it, and then the keys of a list scroll it.
+    It is drawn by lines as lists are; tab focuses it, and then the keys of lists scroll it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
@@ -365,7 +367,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
     def __init__(
         self, board: FleetBoard, now: Callable[[], datetime], keys: Mapping[str, str]
     ) -> None:
-        """Preview rows of a board; `keys` tells the key of each act, as a person reads it."""
+        """Preview rows of a board; `keys` returns the key of each act, as people write it."""
         super().__init__(id="preview")
         self._board = board
         self._now = now
@@ -373,7 +375,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         self._row: Row | None = None
         self._lines: list[PreviewLine] = []
         self._strips: dict[int, Strip] = {}
-        """The lines that were seen, as they were drawn."""
+        """The drawn lines that were visible."""
         self._under: Style | None = None
 
     def on_mount(self) -> None:
@@ -393,7 +395,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         if not self.display or width < 1:
             return
         lines = [] if row is None else self._draw(row, width)
-        # Another size lays the whole screen out anew: what fits has always the same.
+        # A constant size, since a change would lay out the whole screen again.
         size = Size(self.size.width, max(len(lines), self.size.height))
         if self.virtual_size != size:
             self.virtual_size = size
@@ -419,11 +421,11 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
 
     @property
     def text(self) -> str:
-        """What it says, without its colours."""
+        """Its text, without colours."""
         return "\n".join("".join(text for text, _ in line) for line in self._lines)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The visible lines; each is drawn once, until what it says or its background changes."""
+        """Return the visible lines; each is drawn once, until its text or background changes."""
         under = self.rich_style
         if under != self._under:
             self._under, self._strips = under, {}

@@ -1,5 +1,5 @@
-"""The lines at the top: of the fleet who needs a person and what it has cost; of an attempt what
-it is, how it fares and what it waits for.
+"""The lines at the top: for the fleet, needs of a person and costs; for an attempt, its state, its
+health and what it waits for.
 """
 
 from collections.abc import Callable
@@ -44,16 +44,16 @@ from midwatch_supervisor.tui.widgets.palette import (
 from midwatch_supervisor.tui.widgets.table import span
 
 if TYPE_CHECKING:
-    # The first frame needs neither, and what they import takes a while.
+    # Not needed for the first frame, and slow to import.
     from midwatch_monitor.metrics.calibration import Calibration
     from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
 
 NEEDED = "!"
-"""Before whatever needs a person."""
+"""Precedes whatever needs a person."""
 
 
 def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette) -> Text:
-    """The counts of a board; `waiting` things need a person. What is needed most stands first."""
+    """Return a board's counts, most important first; `waiting` things need a person."""
     totals, needs = board.totals, board.totals.needs
     parts: list[Cell] = [
         ("Midwatch", colours.strong),
@@ -77,7 +77,7 @@ def _waiting_text(count: int) -> str:
 
 
 def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
-    """How many attempts fare so; nothing for none, unless all is well."""
+    """Return how many attempts have a health; empty for none, unless all is well."""
     what = "working" if health is Health.OK else health.value
     if not count:
         return [(f"{HEALTH_SIGNS[health]} 0 {what}", colours.dim)] if health is Health.OK else []
@@ -89,7 +89,7 @@ def _done_text(board: FleetBoard) -> str:
 
 
 def _ended_parts(count: int, colours: Palette) -> list[Cell]:
-    """What nobody checked, where there is any."""
+    """Return the unchecked ended tasks, if there are any."""
     ended = AttemptStatus.ENDED
     return [(f"{STATUS_SIGNS[ended]} {count} {ended}", colours.text)] if count else []
 
@@ -100,7 +100,7 @@ def _failed_parts(count: int, colours: Palette) -> list[Cell]:
 
 
 def _runs(board: FleetBoard, now: datetime) -> str:
-    """Which run it is, and for how long it has gone on."""
+    """Return which run it is, and its duration."""
     if not board.runs:
         return ""
     since = min(run.started_at for run in board.runs.values())
@@ -112,7 +112,7 @@ def _runs(board: FleetBoard, now: datetime) -> str:
 
 
 class TitleLine(Static):
-    """One line; what does not fit is cut at its end, and stands in the overview."""
+    """One line; what does not fit is cut at its end, and is in the overview."""
 
     DEFAULT_CSS = """
     TitleLine {
@@ -134,7 +134,7 @@ class TitleLine(Static):
         on_theme_change(self, self.refresh_board)
 
     def mark(self, text: str) -> None:
-        """Say something small before the rest, where it is not cut; nothing if empty."""
+        """Show a short text before the rest, where it is never cut; nothing if empty."""
         self._mark = text
 
     def refresh_board(self) -> None:
@@ -156,9 +156,9 @@ def header(
     *,
     adrift: bool = False,
 ) -> tuple[Text, Text]:
-    """The two lines. What is most needed stands first, as a narrow terminal cuts the ends.
+    """Return the two lines, most important first, as a narrow terminal cuts the ends.
 
-    `adrift` is an attempt whose node is gone, before another goes on with it.
+    An `adrift` attempt has lost its node, and no other continues it yet.
     """
     state, attempt = timeline.state, timeline.attempt
     title, before = brief(timeline.task.title), brief(attempt.model)
@@ -205,7 +205,7 @@ def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
 
 
 def _wait_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell, ...]:
-    """What it waits for, else why it is where it is."""
+    """Return what it waits for, else the reason for its state."""
     if adrift and state.lifecycle is Lifecycle.WORKING:
         text, style = f"waits for a node: {brief(state.node)} is gone", colours.warn
     elif waits := attempt_waits_for(state):
@@ -216,7 +216,7 @@ def _wait_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple
 
 
 def _verdict(timeline: "AttemptTimeline", colours: Palette) -> tuple[Cell, ...]:
-    """The newest verdict on its result, if anybody spoke one."""
+    """Return the newest verdict on its result, if there is one."""
     if not timeline.verdicts:
         return ()
     newest = timeline.verdicts[-1]

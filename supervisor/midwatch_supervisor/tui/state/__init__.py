@@ -1,1 +1,1 @@
-"""What the console shows, folded from the journal. Nothing is drawn here."""
+"""The console's state, folded from the journal. Nothing is drawn here."""

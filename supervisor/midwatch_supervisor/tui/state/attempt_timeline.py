@@ -1,4 +1,4 @@
-"""Everything of one attempt, folded from the journal in order. Pure; nothing is drawn here."""
+"""Everything about one attempt, folded from the journal in order. Pure; nothing is drawn here."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -40,28 +40,28 @@ from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
-"""Items that the timeline keeps at least; the journal has them all."""
+"""Minimum number of items kept in the timeline; the journal has all."""
 _SEARCHED = 4_000
-"""Characters of an item that a search looks at."""
+"""Characters of an item that a search covers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineItem:
     id: int
-    """Of its entry in the journal."""
+    """Id of its entry in the journal."""
     at: datetime
     step: int
-    """The attempt's last step when it happened; for a step its own number."""
+    """The attempt's last step when it happened; for a step, its own number."""
     record: Record
     about: Intervention | None = None
-    """The intervention that a delivery or an outcome is of, or that answers a request."""
+    """The intervention of a delivery or an outcome, or that answers a request."""
     given: Given = NOTHING
-    """What a recall is of, once somebody has looked it up."""
+    """What a recall selected, once looked up."""
 
     told: TextLine = field(init=False, repr=False, compare=False)
-    """The item as a line. Worked out once, like its words: no key waits for thousands of them."""
+    """The item as a line. Cached, like its words: no key should wait for thousands of them."""
     words: str = field(init=False, repr=False, compare=False)
-    """What a search looks at, in lower case: the line, and the beginning of all there is."""
+    """What a search covers, in lower case: the line, and the beginning of its detail."""
 
     def __post_init__(self) -> None:
         told = line(self.record, self.about, self.given)
@@ -91,12 +91,12 @@ KINDS: Mapping[str, Callable[[TimelineItem], bool]] = {
     "checkpoint": _of_step(lambda step: step.checkpoint),
     "alert": lambda item: isinstance(item.record, Alert),
 }
-"""What of the timeline an operator can see alone."""
+"""Kinds of items that an operator can filter by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What the worker said of itself at one step, in percent."""
+    """What the worker reported at one step, in percent."""
 
     step: int
     progress: int
@@ -104,7 +104,7 @@ class Point:
 
 
 def intervention_detail(state: InterventionState) -> str:
-    """All that there is to say of an intervention and what came of it."""
+    """Return an intervention in full, with its results."""
     parts = [line(state.intervention).detail]
     if state.stamp is not None:
         parts.append(f"then:\n{state.action} {fate_text(state)}")
@@ -116,11 +116,11 @@ def intervention_detail(state: InterventionState) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertTabLine:
-    """One alert as it stands now, or, below it, one change of it."""
+    """One alert in its present state or, below it, one of its changes."""
 
     alert: Alert
     at: datetime
-    """Of the change; of an alert, since when it stands as it does."""
+    """The time of the change; for an alert, since when it has its present state."""
     status: AlertStatus
     change: bool = False
 
@@ -132,8 +132,8 @@ class AlertTabLine:
 class AttemptTimeline:
     """One attempt from its first entry to its newest. Takes all entries of its task, in order.
 
-    Of the other attempts only the interventions matter: a restart is issued on one attempt and
-    judged on the next.
+    Of other attempts only interventions matter: a restart is issued on one attempt and judged on
+    the next.
     """
 
     def __init__(self, task: Task, attempt: Attempt, *, judged: bool = True) -> None:
@@ -141,20 +141,20 @@ class AttemptTimeline:
         self.attempt = attempt
         self.items: list[TimelineItem] = []
         self.alerts: list[AlertTabLine] = []
-        """Every change of an alert, oldest first."""
+        """All changes of alerts, oldest first."""
         self.points: list[Point] = []
         self.verdicts: list[Feedback] = []
-        """Of persons, of what became of the result, of the reviewer; oldest first."""
+        """Verdicts of people, implied ones, and the reviewer's, oldest first."""
         self.recall: Recall | None = None
         """What it was given at its beginning."""
         self.last_id = 0
         self.last_at: datetime | None = None
         self.state = AttemptState(attempt=attempt, judged=judged)
-        """Where the attempt stands."""
+        """The attempt's present state."""
         self._others = Interventions()
 
     def fold(self, entry: Entry) -> None:
-        """Take in the next entry; those of other tasks and those known already are passed over."""
+        """Take in the next entry; those of other tasks, and known ones, are skipped."""
         if entry.task != self.task.id or entry.id <= self.last_id:
             return
         self.last_id = entry.id
@@ -180,7 +180,7 @@ class AttemptTimeline:
                 self._add(entry)
 
     def _answer(self, entry: Entry) -> None:
-        """Keep with a worker's request what was said to it, as far as that stands now."""
+        """Add the answer, if it holds at present, to a worker's request."""
         state = self._about(entry)
         request = None if state is None else state.intervention.petition
         if request is not None:
@@ -188,7 +188,7 @@ class AttemptTimeline:
             self._update(lambda item: item.id == request, about=answer)
 
     def _about(self, entry: Entry) -> InterventionState | None:
-        """The intervention that an entry issues, or tells what became of."""
+        """Return the intervention that an entry issues, or reports on."""
         match entry.record:
             case Delivery(intervention=id) | OutcomeReport(intervention=id):
                 return self.state.interventions.get(id)
@@ -196,17 +196,17 @@ class AttemptTimeline:
                 return self.state.interventions.get(entry.id)
 
     def _begin(self) -> None:
-        """Take over the restart that this attempt began with: its message is in the prompt."""
+        """Add the restart that this attempt began with: its message is in the prompt."""
         restarts = [each for each in self._others if each.action is Action.RESTART]
         if restarts and restarts[-1].delivered:
             self.state.interventions.by_id[restarts[-1].id] = restarts[-1]
 
     def remember(self, given: Given) -> None:
-        """Keep what the newest recall was of: the timeline tells it from now on."""
+        """Store what the newest recall selected, for the timeline."""
         self._update(lambda item: isinstance(item.record, Recall), given=given)
 
     def _update(self, wanted: Callable[[TimelineItem], bool], **news: Any) -> None:
-        """Change the newest item that is wanted."""
+        """Change the newest matching item."""
         for place in range(len(self.items) - 1, -1, -1):
             if wanted(self.items[place]):
                 self.items[place] = replace(self.items[place], **news)
@@ -238,24 +238,24 @@ class AttemptTimeline:
                 del kept[:KEPT]
 
     def index_of(self, step: int) -> int | None:
-        """Where the timeline has a step; `None` if it does not have it any more, or not yet."""
+        """Return a step's index in the timeline; `None` if it is no longer, or not yet, there."""
         for index, item in enumerate(self.items):
             if isinstance(item.record, Step) and item.record.number == step:
                 return index
         return None
 
     def checks(self) -> Sequence[Acceptance | Feedback]:
-        """The newest result of each acceptance check, then every verdict on the result."""
+        """Return the newest result of each acceptance check, then all verdicts on the result."""
         return (*self.state.details.checks.values(), *self.verdicts)
 
     def alert_lines(self) -> tuple[AlertTabLine, ...]:
-        """Each alert as it stands now, those that fire first, with its changes below it."""
+        """Return each alert in its present state, firing ones first, with its changes below."""
         changes: dict[AlertKey, list[AlertTabLine]] = defaultdict(list)
         for change in self.alerts:
             changes[change.alert.key].append(change)
         lines: list[tuple[AlertTabLine, ...]] = []
         for key, found in changes.items():
-            # It may have become more severe since it began to stand as it does.
+            # It may have become more severe since it began to fire.
             *_, latest = (list(each) for _, each in groupby(found, key=lambda each: each.status))
             status = self.state.alert_status(key)
             now = AlertTabLine(alert=found[-1].alert, at=latest[0].at, status=status)

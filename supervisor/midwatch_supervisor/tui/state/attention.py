@@ -1,4 +1,4 @@
-"""The queue of what waits for a person: what it wants, and for how long. Pure."""
+"""The queue of what waits for a person: what it needs, and since when. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -39,36 +39,36 @@ from midwatch_supervisor.tui.state.row import Need, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueItem:
-    """Something that waits for a person: one line of the queue. Its texts are harmless."""
+    """Something that waits for a person: one line of the queue, with harmless texts."""
 
     key: Hashable
-    """What tells it from others: an attempt, a node, labels, a version of the guidelines."""
+    """Identifies it: an attempt, a node, labels, a version of the guidelines."""
     mark: Hashable
-    """What tells this need from an earlier or later one of the same attempt."""
+    """Distinguishes this need from earlier or later ones of the same attempt."""
     known: frozenset[Hashable] = frozenset()
-    """The needs of the attempt that a person who hears of this one knows as well, for good."""
+    """Needs of the attempt that are known to whoever hears of this one."""
     name: str
     kind: str
-    """What it needs, in a word."""
+    """The kind of need, in a word."""
     what: str
-    """The question, the held decision, what the alert says, or what is asked for."""
+    """The question, the waiting decision, the alert's text, or the request."""
     since: datetime | None
     sign: str
     tone: Tone
     call: str = ""
     """How a person is called for it; empty if nobody is."""
     fresh: bool | None = None
-    """Whether it began while the console looked; `None` if `since` tells."""
+    """Whether it began while the console was open; `None` if `since` tells."""
     row: Row | None = None
     """The attempt, if it is one that needs a person."""
     version: KnownGuidelines | None = None
-    """The guidelines, if it is a proposed version of them."""
+    """The guidelines, if it is a proposed version."""
     want: str = ""
-    """What an attempt wants, without what its worker lacks."""
+    """What an attempt wants, without its worker's blockers."""
     need: Hashable = None
-    """What is the same for attempts that need the same; `None` for what is not an attempt."""
+    """Equal for attempts with the same need; `None` for anything else."""
     equal: tuple["QueueItem", ...] = ()
-    """The attempts that need the same, if it stands for several."""
+    """Attempts with the same need, if it stands for several."""
 
     def began(self, opened_at: datetime) -> bool:
         """Whether it began after the console was opened, or as it was."""
@@ -82,7 +82,7 @@ class QueueItem:
 
     @property
     def text(self) -> str:
-        """What a filter looks at."""
+        """The text that a filter searches."""
         worker = "" if self.row is None else self.row.state.attempt.worker
         return f"{self.name} {worker} {self.kind} {self.what} {self.rules}"
 
@@ -98,7 +98,7 @@ _NEEDS = {
 
 
 def waiting_attempt(row: Row) -> QueueItem:
-    """An attempt that waits; nobody is called for what others may answer as well."""
+    """Return the item of a waiting attempt; nobody is called for what others may answer too."""
     want, since = _want_of(row)
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
@@ -130,9 +130,9 @@ def _paused_by(row: Row) -> Actor:
 
 
 def _marks(row: Row) -> list[Hashable]:
-    """What tells the needs of an attempt from others, the present one first.
+    """Return the marks of an attempt's needs, the present one first.
 
-    Whoever answers goes on to other matters: what led to the question is no news after it.
+    After an answer, the earlier circumstances of the question are no news.
     """
     state, of = row.state, row.attempt
     held: list[Hashable] = [(of, each.id) for each in reversed(state.interventions.held)]
@@ -147,7 +147,7 @@ def _marks(row: Row) -> list[Hashable]:
 
 
 def _want_of(row: Row) -> tuple[str, datetime | None]:
-    """What an attempt wants of a person, and since when."""
+    """Return what an attempt wants from a person, and since when."""
     state = row.state
     if row.need is Need.ANSWER:
         asked = state.asks_beside
@@ -163,7 +163,7 @@ def _want_of(row: Row) -> tuple[str, datetime | None]:
     alerts = [alert for alert in state.firing if alert.severity is Severity.CRITICAL]
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
     since = min(times, default=None)
-    # That there are several blockers says less than what they are.
+    # The blockers themselves say more than their number.
     if _lacks(row) and {alert.key.rule for alert in alerts} == {_blocked_rule()}:
         return _lacks(row), since
     return "; ".join(alert.summary or alert.key.rule for alert in alerts), since
@@ -176,7 +176,7 @@ def _blocked_rule() -> str:
 
 
 def _with_blockers(row: Row, want: str) -> str:
-    """What an attempt wants; with what its worker lacks, where nobody is asked in words."""
+    """Return what an attempt wants, with its worker's blockers unless there is a question."""
     lacks = _lacks(row)
     if row.need is Need.ANSWER:
         resumes = "" if row.state.asks_beside else "p resumes it"
@@ -187,19 +187,19 @@ def _with_blockers(row: Row, want: str) -> str:
 
 
 def _lacks(row: Row) -> str:
-    """What its worker said last that it lacks."""
+    """Return the blockers that its worker reported last."""
     said = row.state.checkpoint
     return "" if said is None else blocker_words(said.blockers)
 
 
 _SEVERAL = 3
-"""So many attempts or more that need the same are one line."""
+"""From this many attempts on, the same need is one line."""
 
 
 def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list[QueueItem]:
-    """The queue with what is needed by several attempts as one line, where the first of them was.
+    """Return the queue with the same need of several attempts as one line, in place of the first.
 
-    Below those that are `unfolded` stand the attempts themselves.
+    The attempts of those that are `unfolded` are listed below.
     """
     by_need: dict[Hashable, list[QueueItem]] = {}
     for item in items:
@@ -215,7 +215,7 @@ def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list
 
 
 def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
-    """One line for attempts that need the same; no act reaches any of them by it."""
+    """Return one line for attempts with the same need, on which no act is possible."""
     first = equal[0]
     name = f"{'▸' if folded else '▾'} {len(equal)} {_TIMES}"
     return replace(
@@ -224,7 +224,7 @@ def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
 
 
 def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
-    """A node that is lost; `adrift` of its attempts are not continued elsewhere yet."""
+    """Return the item of a lost node; `adrift` of its attempts are not yet continued elsewhere."""
     what = "the node is lost; other nodes continue its attempts"
     if not loss.status.busy:
         what = "the node is lost; it had no attempt in hand"
@@ -247,7 +247,7 @@ def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
 
 
 def unplaced_tasks(tasks: Unplaced) -> QueueItem:
-    """Tasks of the same labels that no node will take; one line, however many they are."""
+    """Return one item for tasks with the same labels that no node will take."""
     more = len(tasks.rows) - 1
     name = one_line(f"{tasks.rows[0].name}{f' +{more}' if more else ''}")
     named = f"the label{'s' if len(tasks.labels) > 1 else ''} {', '.join(tasks.labels)}"
@@ -267,7 +267,7 @@ def unplaced_tasks(tasks: Unplaced) -> QueueItem:
 
 
 def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
-    """A version of the guidelines that waits for approval; nobody is called for it."""
+    """Return the item of proposed guidelines; nobody is called for it."""
     version = known.guidelines
     words = len(version.text.split())
     what = f"version {version.version} ({words} words) is proposed for {known.project}"
@@ -285,7 +285,7 @@ def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
 
 
 def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
-    """The row of the queue that follows an attempt, around the end; the first for others."""
+    """Return the row after an attempt in the queue, cyclically; the first for others."""
     places = [row.attempt for row in queue]
     if not queue:
         return None
@@ -297,29 +297,29 @@ _MATTERS = (AttemptTransition, Alert, Delivery, Escalation, Intervention, *_REQU
 
 
 class AttentionQueue:
-    """What waits for a person; the fleet is gone through only after something that matters."""
+    """What waits for a person; recomputed only after relevant entries."""
 
     def __init__(self, board: FleetBoard) -> None:
         self._board = board
         self._rows: list[Row] | None = None
         self.proposals: tuple[QueueItem, ...] = ()
-        """The guidelines that wait, the newest first: they come after every attempt."""
+        """Waiting guidelines, the newest first, listed after all attempts."""
 
     def observe(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
-        """Learn whether new entries can change the queue; `of_nodes` tells that nodes did."""
+        """Note whether new entries can change the queue; `of_nodes` says that nodes changed."""
         if of_nodes or any(_matters(entry.record) for entry in entries):
             self._rows = None
 
     @property
     def rows(self) -> list[Row]:
-        """The attempts, the most urgent first."""
+        """Return the attempts, most urgent first."""
         if self._rows is None:
             self._rows = self._board.attention()
         return self._rows
 
     @property
     def of_nodes(self) -> list[QueueItem]:
-        """The nodes that are lost, by name, and the tasks that no node will take."""
+        """Return the lost nodes by name, and the tasks that no node will take."""
         return [*self._lost, *map(unplaced_tasks, self._board.unplaced)]
 
     @property
@@ -331,7 +331,7 @@ class AttentionQueue:
 
     @property
     def calling(self) -> list[QueueItem]:
-        """Everything that a person may be called for: lost nodes, attempts, then tasks."""
+        """Return everything a person may be called for: lost nodes, attempts, then tasks."""
         unplaced = map(unplaced_tasks, self._board.unplaced)
         return [*self._lost, *map(waiting_attempt, self.rows), *unplaced]
 

@@ -43,14 +43,14 @@ from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingT
 from midwatch_supervisor.tui.state.row import Need, Row
 
 STREAM = 5_000
-"""Checkpoints that the stream keeps; the journal has them all."""
+"""Number of checkpoints kept in the stream; the journal has all."""
 
 _TIMES = 24 * 60 * 6
-"""Spans of ten seconds that are counted: those of a day, or of more where some are empty."""
+"""Number of ten-second spans that are counted: a day's worth, or more if some are empty."""
 
 
 def _moves(record: Record) -> bool:
-    """Whether a record may change where a row stands in the fleet; most of a journal does not."""
+    """Whether a record may change a row's position; most do not."""
     if isinstance(record, Change):
         return bool(record.node or record.lifecycle or record.outage)
     return not isinstance(record, Step | Plan)
@@ -64,30 +64,30 @@ class Report:
     at: datetime
     checkpoint: Checkpoint
     change: int | None
-    """Of the confidence since the attempt's last checkpoint."""
+    """Change of confidence since the attempt's previous checkpoint."""
     planned: tuple[int, int] | None = None
-    """Where the plan stood then, if there was one."""
+    """The plan's position at that time, if there was one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """What the header and the overview count."""
+    """The counts in the header and the overview."""
 
     needs: Counter[Need] = field(default_factory=Counter[Need])
-    """Attempts, and tasks without one."""
+    """Attempts, and tasks without one, by need."""
     tasks: Counter[Lifecycle] = field(default_factory=Counter[Lifecycle])
-    """Those that have moved."""
+    """Tasks that have entries."""
     ended: set[int] = field(default_factory=set[int])
-    """Those of them, by id, that ended by themselves and that nobody checked."""
+    """Ids of tasks that ended by themselves without a check."""
     used: Usage = field(default_factory=Usage)
     """What the workers used."""
     alerts: int = 0
     interventions: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
     acts: Counter[Actor] = field(default_factory=Counter[Actor])
-    """Decisions of the policy and the supervisor, and what operators did to attempts."""
+    """Decisions of the policy and the supervisor, and operators' acts on attempts."""
     times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
-    """`alerts` fired and `interventions` delivered, by the ten seconds in which it happened."""
+    """Fired `alerts` and delivered `interventions`, by ten-second span."""
 
     def count(self, what: str, at: datetime) -> None:
         time = at.replace(second=at.second // 10 * 10, microsecond=0)
@@ -97,24 +97,24 @@ class Totals:
 
     @property
     def completed(self) -> int:
-        """How many tasks are completed, and were checked."""
+        """Number of completed and checked tasks."""
         return self.tasks[Lifecycle.COMPLETED] - len(self.ended)
 
     @property
     def recovery_rate(self) -> float | None:
-        """The share of judged interventions after which the attempt recovered."""
+        """Share of judged interventions after which the attempt recovered."""
         judged = self.outcomes.total()
         return self.outcomes[Outcome.RECOVERED] / judged if judged else None
 
 
 class FleetBoard:
-    """Every task and attempt as a row, by need, with what the other panes show."""
+    """All tasks and attempts as rows by need, with the data of the other panes."""
 
     def __init__(self) -> None:
         self.read = 0
-        """Entries so far."""
+        """Number of entries so far."""
         self.loading = True
-        """Whether the journal's end was never reached: what is known is not all."""
+        """Whether the journal's end was never reached, so that data is incomplete."""
         self.rows: dict[int, Row] = {}
         """By attempt id."""
         self.queued: dict[int, Row] = {}
@@ -129,28 +129,28 @@ class FleetBoard:
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
         self.reopened: set[int] = set()
-        """The tasks that a person has begun again, until the next attempt begins."""
+        """Tasks that a person has restarted, until the next attempt begins."""
         self._lifecycles: dict[int, Lifecycle] = {}
-        """Of tasks that have moved, by id."""
+        """Lifecycles of tasks with entries, by id."""
         self._refusals: dict[int, str] = {}
-        """Which node said of a task that it cannot do it, and why; by the same ids."""
+        """For tasks that a node refused, by id: which node, and why."""
         self._interventions = Interventions()
         self._used: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
         """By task: its attempts share one budget."""
         self._places: set[str] = set()
-        """Every node that an attempt was on."""
+        """All nodes that attempts were on."""
         self._fleet: dict[int, datetime] = {}
-        """The runs that nodes share, with when each was handed over."""
+        """Runs that nodes share, with their submission times."""
         self._not_judged: set[int] = set()
         self._waiting_tasks = WaitingTasks()
         self._unplaced: tuple[Unplaced, ...] | None = None
-        """What no node will take; `None` if that may have changed."""
+        """Tasks that no node will take; `None` if that may have changed."""
         self._waiting: dict[int, Row] = {}
-        """What may be in the queue for a person, by attempt id."""
+        """Candidates for the queue, by attempt id."""
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
         self._needs: dict[Row, Need] = {}
-        """As they are counted."""
+        """Needs as counted."""
 
     def take(self, batch: FeedBatch) -> None:
         for run in batch.runs:
@@ -170,7 +170,7 @@ class FleetBoard:
 
     @property
     def progress(self) -> str:
-        """How far the journal is read; empty once all of it was."""
+        """Return how far the journal is read; empty once all of it was."""
         if not self.loading:
             return ""
         return f"Reading the journal{f': {self.read:,} entries' if self.read else ''}…"
@@ -183,7 +183,7 @@ class FleetBoard:
             self._not_judged.add(run.id)
 
     def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
-        """Learn how the nodes stand: what was at work on one that is gone is adrift."""
+        """Update the nodes' states: attempts on a lost node are adrift."""
         if self.node_list.take(statuses):
             self._unplaced = None
             for row in self.rows.values():
@@ -207,7 +207,7 @@ class FleetBoard:
         self._queue(task)
 
     def meet_attempt(self, attempt: Attempt) -> None:
-        """Learn of an attempt, whose task has been met."""
+        """Add an attempt; its task must be known."""
         task = self.tasks[attempt.task]
         self.attempts[attempt.id] = attempt
         self.reopened.discard(task.id)
@@ -226,7 +226,7 @@ class FleetBoard:
         self._change(row)
 
     def fold(self, entry: Entry) -> None:
-        """Take in the journal's next entry; its task and attempt have been met."""
+        """Take in the journal's next entry; its task and attempt must be known."""
         if not said_by_person(entry.record):
             self.last_at = entry.at
         if isinstance(entry.record, TaskTransition):
@@ -246,7 +246,7 @@ class FleetBoard:
             self._update_place(row)
 
     def _change(self, row: Row) -> None:
-        """Note that a row may stand elsewhere, and count what it needs now."""
+        """Note that a row may have moved, and count its present need."""
         self._changed.add(row)
         before, needs = self._needs.get(row), self.totals.needs
         need = self._needs[row] = row.need
@@ -263,9 +263,9 @@ class FleetBoard:
             self._waiting.pop(row.state.id, None)
 
     def take_moved(self) -> tuple[set[Row], set[Row]]:
-        """The rows whose need, name or alerts changed since the last call, and those that are gone.
+        """Return rows whose need, name or alerts changed since the last call, and those removed.
 
-        For one listener: the fleet, which keeps its lines in order.
+        For a single caller: the fleet, which keeps its lines in order.
         """
         moved = self._changed, self._gone
         self._changed, self._gone = set(), set()
@@ -289,18 +289,18 @@ class FleetBoard:
             self._change(row)
 
     def _queue(self, task: Task) -> None:
-        """Show a task without an attempt that works on it."""
+        """Add a row for a task without a working attempt."""
         self.queued[task.id] = row = Row.of(task)
         self._change(row)
 
     def _reopen(self, task: Task) -> None:
-        """Show a task that is begun again as one that waits for its turn."""
+        """Show a restarted task as waiting for its turn."""
         if task.id not in self.queued:
             self.reopened.add(task.id)
             self._queue(task)
 
     def _count(self, row: Row, entry: Entry) -> None:
-        """Count what an entry adds to what the row has been until now."""
+        """Count what an entry adds to its row's present values."""
         totals, state = self.totals, row.state
         match entry.record:
             case Step(checkpoint=Checkpoint() as checkpoint):
@@ -342,13 +342,14 @@ class FleetBoard:
             totals.count("interventions", entry.at)
 
     def all_rows(self) -> list[Row]:
-        """Every line of the fleet, unsorted."""
+        """Return all rows of the fleet, unsorted."""
         return [*self.queued.values(), *self.rows.values()]
 
     def attention(self) -> list[Row]:
-        """What waits for a person, the longest first; then what is stuck and not acknowledged.
+        """Return what waits for a person, the longest first; then what is stuck and not
+        acknowledged.
 
-        Last is who asked for something: the policy or the supervisor may answer that as well.
+        Requests come last, as the policy or the supervisor may answer them too.
         """
         waiting: list[Row] = []
         stuck: list[Row] = []
@@ -364,22 +365,22 @@ class FleetBoard:
         return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *asking]
 
     def shared(self, row: Row) -> bool:
-        """Whether a row is one that nodes are to work on, and is not over."""
+        """Whether a row is for nodes to work on, and not over."""
         return row.need is not Need.OVER and self._shared(self.tasks[row.task])
 
     def _shared(self, task: Task) -> bool:
-        # An agent that somebody watches in a process of their own has no task file.
+        # An agent watched in its own process has no task file.
         return task.run in self._fleet and not task.embedded
 
     @property
     def open_since(self) -> datetime | None:
-        """Since when nodes have something to do: the start of the oldest run that is not over."""
+        """Return since when nodes have work: the start of the oldest unfinished run."""
         runs = {row.run for row in self.all_rows() if self.shared(row)}
         return min((self._fleet[run] for run in runs), default=None)
 
     @property
     def unplaced(self) -> tuple[Unplaced, ...]:
-        """The tasks that no node will take, as the nodes stand."""
+        """Return the tasks that no node will take, in the nodes' present state."""
         if self._unplaced is None:
             of_nodes = (
                 (row, self.tasks[row.task]) for row in self.queued.values() if self.shared(row)
@@ -390,7 +391,7 @@ class FleetBoard:
         return self._unplaced
 
     def wait(self, row: Row) -> Wait | None:
-        """What a task waits for before it begins; `None` if it has begun or nobody knows."""
+        """Return what a task waits for before it begins; `None` if it has begun or is unknown."""
         begun = row.attempt is not None and row.lifecycle is not Lifecycle.SUBMITTED
         if begun or row.need is Need.OVER:
             return None
@@ -403,18 +404,18 @@ class FleetBoard:
         return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:
-        """What a task waits for before it begins, in words; empty if it has begun."""
+        """Return in words what a task waits for before it begins; empty if it has begun."""
         wait = self.wait(row)
         return wait.what if wait is not None else TURN * (row.attempt is None)
 
     @property
     def several_nodes(self) -> bool:
-        """Whether there is more than one node, so that it helps to name an attempt's."""
+        """Whether there are several nodes, so that naming an attempt's node helps."""
         return len(self._places | self.node_list.nodes.keys()) > 1
 
     @property
     def several_runs(self) -> bool:
-        """Whether tasks of more than one run stand together, whose names may be the same."""
+        """Whether tasks of several runs are shown, whose names may be equal."""
         return len(self.runs) > 1
 
     @property

@@ -1,4 +1,4 @@
-"""The journal as the console hears it: in batches, never faster than it can draw."""
+"""Follows the journal for the console, in batches, never faster than it can draw."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -15,54 +15,54 @@ from midwatch_monitor.records import Attempt, Entry, NodeStatus, Run, Task
 T = TypeVar("T")
 
 _BATCH = 500
-"""Entries of one batch; a long history arrives in many, so that keys are heard between."""
+"""Entries in one batch; a long history takes many, so that keys are handled in between."""
 
 _AGAIN = 1.0
 """Seconds between two tries while the journal cannot be read."""
 _NODES = 1.0
-"""Seconds between two looks at the nodes: they beat once a second."""
+"""Seconds between two looks at the nodes, which beat once a second."""
 _MONITORS = 3.0
-"""Seconds between two looks at the monitors: what they hold they hold for longer."""
+"""Seconds between two looks at the monitors, whose leases last longer."""
 
 _RUNS = 1.0
-"""Seconds between two looks for runs that began meanwhile."""
+"""Seconds between two looks for newer runs."""
 
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
-"""How the nodes stand in the journal."""
+"""The nodes' states in the journal."""
 MonitorsNow = Callable[[], Awaitable[Sequence[MonitorStatus]]]
-"""What monitors hold in the journal."""
+"""The monitors' leases in the journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedBatch:
-    """What is new, with the runs, tasks and attempts that are met in it for the first time."""
+    """New entries, with runs, tasks and attempts that occur in them for the first time."""
 
     entries: tuple[Entry, ...] = ()
     runs: tuple[Run, ...] = ()
     tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     nodes: tuple[NodeStatus, ...] | None = None
-    """All nodes, where one of them has changed, and when they were read for the first time."""
+    """All nodes, if one of them changed, and when read for the first time."""
     monitors: tuple[MonitorStatus, ...] | None = None
-    """All monitors, as the nodes."""
+    """All monitors, likewise."""
     more: bool = False
-    """Whether another batch follows at once: what is drawn now would soon be old."""
+    """Whether another batch follows at once, so that drawing now would be wasted."""
     again: bool = False
-    """Whether the journal could not be read before it: others may have missed something."""
+    """Whether the journal was unreadable before it: others may have missed something."""
     ends: bool = False
-    """Whether the journal's end is reached with it for the first time."""
+    """Whether it is the first to reach the journal's end."""
 
     @property
     def says(self) -> bool:
-        """Whether it holds any news."""
+        """Whether it contains anything new."""
         told = self.nodes is not None or self.monitors is not None
         return bool(self.entries) or self.again or self.ends or told
 
 
 class Feed:
-    """Follows a journal. A bus makes it sooner; without one, the journal is asked by itself.
+    """Follows a journal. A bus makes that faster; without one, the journal is polled.
 
-    A journal that cannot be read is asked again until it can.
+    An unreadable journal is retried until it can be read.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Feed:
     ) -> None:
         """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
 
-        `nodes` and `monitors` are asked where there may be a fleet; `connected` says whether the
-        bus has its broker. With `others`, it is also seen which runs begin meanwhile.
+        `nodes` and `monitors` are asked if there may be a fleet; `connected` tells whether the bus
+        has its broker. With `others`, it also notices newer runs.
         """
         self.journal = journal
         self._run = run
@@ -101,17 +101,17 @@ class Feed:
         self._asked_at: float | None = None
         self._failed = False
         self._at_end = False
-        """Whether the journal was read to its end once."""
+        """Whether the journal's end was reached once."""
         self.dropped = 0
-        """Hints that the bus dropped: what they told of is read all the same, but later."""
+        """Hints dropped by the bus: their entries are still read, but later."""
         self.problem = ""
         """Why the journal could not be read the last time; empty if it could."""
         self.later: tuple[Run, ...] = ()
-        """Other runs that began meanwhile, oldest first."""
+        """Other runs that began since, oldest first."""
 
     @property
     def connected(self) -> bool:
-        """Whether hints of other machines can come."""
+        """Whether hints from other machines can arrive."""
         return self._connected()
 
     @property
@@ -120,14 +120,14 @@ class Feed:
 
     @property
     def unanswered(self) -> float:
-        """For how many seconds the journal has owed an answer; 0 while it owes none."""
+        """Seconds for which the journal has not answered; 0 while it is not asked."""
         return 0.0 if self._asked_at is None else monotonic() - self._asked_at
 
     async def batches(self) -> AsyncGenerator[FeedBatch]:
-        """What the journal says, from its beginning, and then whatever is added.
+        """Yield the journal's entries from its beginning, and then new ones.
 
-        Nothing is read ahead: who takes the next batch has dealt with the last one. Raises
-        JournalTooNewError or JournalCorruptError; no second try helps there.
+        Nothing is read ahead: the previous batch has been processed. Raises JournalTooNewError or
+        JournalCorruptError, for which retrying is useless.
         """
         async with self._bus.subscribe() as hints:
             while True:
@@ -147,7 +147,7 @@ class Feed:
                 self.dropped = hints.dropped
 
     async def _read_new(self) -> FeedBatch | None:
-        """What is new now; `None` if the journal cannot be read."""
+        """Return what is new; `None` if the journal cannot be read."""
         self._asked_at = monotonic() if self._asked_at is None else self._asked_at
         try:
             batch = await self._read()
@@ -172,7 +172,7 @@ class Feed:
         later = None if self._runs_now is None else await self._runs_now.take_change()
         more = len(page) == _BATCH
         ends = not more and not self._at_end
-        # Only what was read to its end counts as read.
+        # Only a complete reading counts.
         self._at_end = self._at_end or ends
         if page:
             self._after = page[-1].id
@@ -202,7 +202,7 @@ class Feed:
 
 
 class _Seen(Generic[T]):
-    """Something beside the entries that is asked for now and then."""
+    """Something besides entries that is asked for at intervals."""
 
     def __init__(self, ask: Callable[[], Awaitable[Sequence[T]]], *, every: float) -> None:
         self._ask = ask
@@ -212,12 +212,12 @@ class _Seen(Generic[T]):
         self._kept: tuple[T, ...] | None = None
 
     async def take_change(self) -> tuple[T, ...] | None:
-        """What it is now; `None` if it is as before, or was asked for just now."""
+        """Return its present value; `None` if unchanged, or asked for just now."""
         if self._at is None or monotonic() - self._at >= self._every:
             self._at = monotonic()
             self._found = tuple(await self._ask())
         return None if self._found == self._kept else self._found
 
     def keep(self) -> None:
-        """What was found last is told of: from now on it is as before."""
+        """Note that the last value has been reported."""
         self._kept = self._found

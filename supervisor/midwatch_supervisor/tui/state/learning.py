@@ -1,4 +1,4 @@
-"""What was learned, and the figures of it, as the console shows them."""
+"""What was learned, and its statistics, for the console."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -27,32 +27,32 @@ from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.text_line import LEARNING
 
 PAGE = 500
-"""Lessons and facts that are shown; `midwatch lessons list` and `facts list` have all of them."""
+"""Number of lessons and facts shown; `midwatch lessons list` and `facts list` have all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningView:
-    """Lessons, facts and versions of guidelines, each with what became of it."""
+    """Lessons, facts and versions of guidelines in their present state."""
 
     lessons: tuple[KnownLesson, ...] = ()
     facts: tuple[KnownFact, ...] = ()
     guidelines: tuple[KnownGuidelines, ...] = ()
     others: Mapping[int, KnownFact] = field(default_factory=dict[int, KnownFact])
-    """Older facts that stand in the place of one of `facts`, by journal id."""
+    """Older replacements of some of `facts`, by journal id."""
 
     @property
     def proposed(self) -> tuple[KnownGuidelines, ...]:
         return tuple(each for each in self.guidelines if each.state is GuidelinesState.PROPOSED)
 
     def successor(self, fact: KnownFact) -> KnownFact | None:
-        """What stands in a fact's place, if anything does and it is known."""
+        """Return a fact's replacement, if there is one and it is known."""
         if fact.instead is None:
             return None
         found = (each for each in self.facts if each.id == fact.instead)
         return next(found, self.others.get(fact.instead))
 
     def before(self, known: KnownGuidelines) -> KnownGuidelines | None:
-        """What a version is compared with: what is in force, or for a decided one its base."""
+        """Return what a version is compared with: the one in force or, once decided, its base."""
         if known.state is not GuidelinesState.PROPOSED:
             return next(
                 (each for each in self.guidelines if each.id == known.guidelines.base), None
@@ -61,7 +61,7 @@ class LearningView:
         return next((each for each in live if each.project == known.project), None)
 
     def former(self, project: str) -> KnownGuidelines | None:
-        """What is in force again when the version in force is rolled back, as far as known."""
+        """Return the version that a rollback would restore, as far as known."""
         formers = [
             (each.decided_at, each.id, each)
             for each in self.guidelines
@@ -72,7 +72,7 @@ class LearningView:
         return max(formers, key=lambda former: former[:2])[2] if formers else None
 
     def newest(self, known: Known) -> Known:
-        """The same lesson, fact or version as it stands now."""
+        """Return the same lesson, fact or version in its present state."""
         every = (*self.lessons, *self.facts, *self.guidelines)
         return next((each for each in every if each.id == known.id), known)
 
@@ -81,12 +81,12 @@ class LearningView:
 
 
 async def read_guidelines(learned: Learned, before: LearningView) -> LearningView:
-    """The same with the versions of the guidelines as they are now. Raises JournalError."""
+    """Return the view with present versions of the guidelines. Raises JournalError."""
     return replace(before, guidelines=tuple(await learned.guidelines()))
 
 
 async def read_learning(learned: Learned) -> LearningView:
-    """Everything as it is now. Raises JournalError."""
+    """Read everything in its present state. Raises JournalError."""
     facts = tuple(await learned.facts(live=False, limit=PAGE))
     known = {fact.id for fact in facts}
     lacking = sorted({fact.instead for fact in facts if fact.instead is not None} - known)
@@ -100,38 +100,38 @@ async def read_learning(learned: Learned) -> LearningView:
 
 
 HISTORY = 200
-"""Verdicts that are kept with their words; all of them count."""
+"""Number of verdicts kept with their words; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAttempt:
-    """One verdict that somebody spoke, or that a person's acts imply; without their diff."""
+    """One explicit or implied verdict, without its diff."""
 
     at: datetime
     name: str
-    """Of the attempt: `fix#2`."""
+    """The attempt's name: `fix#2`."""
     verdict: Feedback
 
 
 class LearningCounts:
-    """What the statistics are made of. It takes every entry of what is watched, in order.
+    """The data of the statistics. Takes all entries of what is watched, in order.
 
-    To sum up ten thousand attempts takes a fifth of a second: `figures` may be called in another
-    thread than the rest, though never in two at once.
+    Summing up ten thousand attempts takes a fifth of a second: `figures` may be called in another
+    thread, but not in two at once.
     """
 
     def __init__(self) -> None:
         self._learning = LearningTally()
         self._waiting: deque[Entry | Task] = deque()
-        """What the figures do not know yet; a deque, since two threads may be at its ends."""
+        """Records not yet included in the figures; a deque, since two threads may use its ends."""
         self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)
-        """The oldest first."""
+        """Oldest first."""
         self.failed: Counter[str] = Counter()
-        """What of learning failed: tries at lessons, summaries and reviews, and other parts."""
+        """Failures of learning: of lessons, summaries, reviews, and other parts."""
         self.failure = ""
-        """Why the last of these did."""
+        """The reason of the last failure."""
         self.grown = 0
-        """How many entries were taken: while it is the same, the figures are."""
+        """Number of entries taken: while it is unchanged, so are the figures."""
 
     def meet(self, task: Task) -> None:
         self._waiting.append(task)
@@ -167,7 +167,7 @@ class LearningCounts:
 
 
 def _bare(record: Record) -> Record:
-    """A record without the texts that nothing counts: all of them together fill the memory."""
+    """Return a record without texts that are not counted, which would fill the memory."""
     match record:
         case Lesson():
             return replace(record, text="", insights=())

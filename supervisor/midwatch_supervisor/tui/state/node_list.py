@@ -1,4 +1,4 @@
-"""The nodes of a fleet as the journal last told of them, and the tasks that wait for one. Pure."""
+"""The nodes of a fleet as last reported, and the tasks that wait for one. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -13,42 +13,42 @@ from midwatch_supervisor.present.waiting import Wait, nobody_has, wait_of
 from midwatch_supervisor.tui.state.row import Row
 
 _KEPT = timedelta(days=1)
-"""How long a node that left is shown, counted from its last beat."""
+"""How long a node that left is shown after its last beat."""
 
 
 def node_word(status: NodeStatus) -> str:
-    """What a node is doing, in a word; `doubted` while only the broker says that it is gone."""
+    """Return a node's state in a word; `doubted` while only the broker reports it gone."""
     return "doubted" if status.doubted else status.state.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostNode:
-    """A node that is lost, as a person is told of it."""
+    """A lost node, as people are told of it."""
 
     status: NodeStatus
     old: bool = False
-    """Whether it was lost before the console looked: nobody is called for that."""
+    """Whether it was lost before the console was opened: nobody is called for that."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which start of which node."""
+        """Identifies the start of a node."""
         return self.status.name, self.status.boot
 
 
 class NodeList:
-    """Of each node its newest start; those that left long ago are left out."""
+    """The newest start of each node, without those that left long ago."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeStatus] = {}
-        """By name, in the order of the names."""
+        """By name, in the order of names."""
         self.losses: tuple[LostNode, ...] = ()
         self.read = False
-        """Whether it is known at all how the nodes stand."""
+        """Whether the nodes' states are known at all."""
         self.monitors: tuple[MonitorStatus, ...] | None = None
-        """Those that hold something, or held it last; `None` while nobody has told."""
+        """Monitors that hold something, or last held it; `None` while unknown."""
 
     def take(self, statuses: Iterable[NodeStatus]) -> bool:
-        """Learn how all nodes stand now; answers whether one came, left or changed its state."""
+        """Take in the present states; return whether a node came, left or changed its state."""
         before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
         self.nodes = _newest(statuses)
         known = {loss.key: loss.old for loss in self.losses}
@@ -66,7 +66,7 @@ class NodeList:
 def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
     ordered = sorted(statuses, key=lambda each: (each.name, each.started_at))
     newest = {each.name: each for each in ordered}
-    # The clock of the journal's database, as far as it is seen here.
+    # The database's clock, as far as it is known here.
     now = max((each.beat_at for each in newest.values()), default=None)
     return {
         name: each
@@ -77,20 +77,20 @@ def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """Tasks that no node will take as the nodes stand: none has their labels."""
+    """Tasks that no node will take at present: none has their labels."""
 
     labels: tuple[str, ...]
     rows: tuple[Row, ...]
 
     @property
     def since(self) -> datetime | None:
-        """When the first of them was handed over."""
+        """When the first of them was submitted."""
         times = (row.state.last_at for row in self.rows)
         return min((at for at in times if at is not None), default=None)
 
 
 class WaitingTasks:
-    """What tasks that have not begun ask for; each is read once, when it is first wanted.
+    """The requirements of tasks that have not begun; each is read once, when first needed.
 
     There may be ten thousand.
     """
@@ -99,7 +99,7 @@ class WaitingTasks:
         self._ids: dict[tuple[int, str], int] = {}
         """Tasks by run and name."""
         self._wanted: dict[int, tuple[TaskSpec, bool] | None] = {}
-        """By task; with whether it is a part of a split one, which waits for no node."""
+        """By task, with whether it is a part of a split one, which waits for no node."""
 
     def meet(self, task: Task) -> None:
         self._ids[task.run, task.name] = task.id
@@ -110,9 +110,9 @@ class WaitingTasks:
     def wait(
         self, task: Task, states: Mapping[int, Lifecycle], nodes: Iterable[NodeStatus] | None
     ) -> Wait | None:
-        """What a task waits for; `None` of an agent that came by itself.
+        """Return what a task waits for; `None` for an agent that came by itself.
 
-        `states` are those of all tasks, by id; `nodes` as `wait_of` takes them.
+        `states` are those of all tasks, by id; `nodes` are as for `wait_of`.
         """
         wanted = self._read(task)
         if wanted is None:
@@ -125,7 +125,7 @@ class WaitingTasks:
     def find_unplaced(
         self, waiting: Iterable[tuple[Row, Task]], nodes: Collection[NodeStatus]
     ) -> tuple[Unplaced, ...]:
-        """Of the tasks that wait for a node, those that none will take, by their labels."""
+        """Return those of the tasks waiting for a node that none will take, by labels."""
         by_labels: dict[tuple[str, ...], list[Row]] = defaultdict(list)
         for row, task in waiting:
             wanted = self._read(task)

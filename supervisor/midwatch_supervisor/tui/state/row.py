@@ -20,15 +20,15 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.need import calls_person
 
 KEPT = 12
-"""Groups of equal checkpoints that are kept of each attempt; the journal has them all."""
+"""Number of groups of equal checkpoints kept for each attempt; the journal has all."""
 _LOOKS_BACK = 3
-"""Checkpoints over which a trend is taken."""
+"""Number of checkpoints that a trend covers."""
 _STEADY = 5
-"""Percentage points within which a confidence stands still."""
+"""Percentage points within which a confidence counts as unchanged."""
 
 
 class Trend(StrEnum):
-    """Where a confidence is going; the value is its sign."""
+    """The direction of a confidence; the value is its sign."""
 
     UNKNOWN = ""
     """There are too few reports."""
@@ -38,7 +38,7 @@ class Trend(StrEnum):
 
 
 def trend(confidences: Sequence[int]) -> Trend:
-    """The trend of the last stated confidences, in percent, oldest first."""
+    """Return the trend of the last stated confidences, in percent, oldest first."""
     if len(confidences) < 2:
         return Trend.UNKNOWN
     change = confidences[-1] - confidences[max(0, len(confidences) - 1 - _LOOKS_BACK)]
@@ -49,14 +49,14 @@ def trend(confidences: Sequence[int]) -> Trend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualCheckpoints:
-    """Checkpoints one after the other that say the same."""
+    """Consecutive equal checkpoints."""
 
     checkpoint: Checkpoint
     first_at: datetime
     last_at: datetime
     count: int = 1
     change: int | None = None
-    """Of the confidence since what was said before, in percentage points."""
+    """Change of confidence since the previous group, in percentage points."""
 
     @property
     def seconds(self) -> float:
@@ -82,7 +82,7 @@ class CheckpointHistory:
 
     @property
     def newest(self) -> EqualCheckpoints | None:
-        """The last ones; `None` before the first report."""
+        """The last group; `None` before the first report."""
         return self._groups[-1] if self._groups else None
 
     @property
@@ -91,7 +91,7 @@ class CheckpointHistory:
 
 
 def _says(checkpoint: Checkpoint) -> tuple[object, ...]:
-    """What a reader could tell it from another by."""
+    """Return everything that distinguishes a checkpoint for a reader."""
     return (
         checkpoint.plan_step,
         checkpoint.progress_percent,
@@ -103,7 +103,7 @@ def _says(checkpoint: Checkpoint) -> tuple[object, ...]:
 
 
 class Need(IntEnum):
-    """How much a line needs a person, the most first."""
+    """How much a line needs a person, most first."""
 
     ANSWER = 0
     """It waits for an answer."""
@@ -131,14 +131,14 @@ _NOBODY = Attempt(
     workspace="",
     started_at=datetime(1970, 1, 1, tzinfo=UTC),
 )
-"""Stands for the attempt of a task that has none yet."""
+"""Placeholder for the attempt of a task that has none yet."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Row:
-    """What the fleet table shows of one attempt, or of a task that has none yet.
+    """One attempt in the fleet's table, or a task without one.
 
-    A row is only equal to itself: it changes, and it stands in sets.
+    A row is only equal to itself: it is mutable, and used in sets.
     """
 
     run: int
@@ -148,14 +148,14 @@ class Row:
     project: str = ""
     state: AttemptState
     movable: bool = False
-    """Whether another node continues it when its own is gone."""
+    """Whether another node can continue it if its own is gone."""
     adrift: bool = False
     """Whether its node is gone and no other continues it yet."""
     checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
 
     @classmethod
     def of(cls, task: Task, state: AttemptState | None = None, *, movable: bool = False) -> "Row":
-        """The row of an attempt at a task, or of a task without one."""
+        """Return the row of an attempt at a task, or of a task without one."""
         return cls(
             run=task.run,
             task=task.id,
@@ -178,17 +178,17 @@ class Row:
 
     @property
     def number(self) -> int:
-        """Which attempt of its task it is, from 1; 0 before there is one."""
+        """The attempt's number in its task, from 1; 0 before there is one."""
         return self.state.attempt.number
 
     @property
     def label(self) -> str:
-        """What people call the attempt: `fix#2`."""
+        """The attempt's name: `fix#2`."""
         return f"{self.name}#{self.number}" if self.number else self.name
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Of the attempt, or of the task that has none yet."""
+        """The lifecycle of the attempt, or of a task that has none yet."""
         return self.state.lifecycle
 
     @property
@@ -197,24 +197,24 @@ class Row:
 
     @property
     def rejected(self) -> bool:
-        """Whether it completed, and its result was not accepted."""
+        """Whether it completed and its result was not accepted."""
         return self.lifecycle is Lifecycle.COMPLETED and self.state.rejected
 
     @property
     def status(self) -> str:
-        """Where it stands, in a word."""
+        """Its status in a word."""
         if self.attempt is None and self.lifecycle is Lifecycle.SUBMITTED:
             return "queued"
         return "not accepted" if self.rejected else self.state.status.value
 
     @property
     def rules(self) -> str:
-        """The rules that fire, or fired when it ended."""
+        """Rules that fire, or fired at its end."""
         return ", ".join(dict.fromkeys(alert.key.rule for alert in self.state.unresolved))
 
     @property
     def health(self) -> Health:
-        """How it fares; nobody knows where its node is gone."""
+        """Its health; unknown if its node is gone."""
         return Health.UNKNOWN if self.adrift else self.state.health
 
     @property
@@ -223,7 +223,7 @@ class Row:
         if state.over:
             return Need.OVER
         if state.needed_since is not None:
-            # Who was asked nothing is parked for what waits for approval.
+            # Without a question, it is parked because of what waits for approval.
             held = state.interventions.held
             asked = state.parked and not state.goes_on and (state.waits or not held)
             return Need.ANSWER if asked or not held else Need.APPROVAL
@@ -233,11 +233,11 @@ class Row:
 
     @property
     def called(self) -> bool:
-        """Whether a person is called for it: not for what others may answer as well."""
+        """Whether a person is called for it, which is not so for what others may answer."""
         return calls_person(self.state, adrift=self.adrift)
 
     @property
     def used(self) -> float | None:
-        """The largest share of a limited resource that is used; `None` without limits."""
+        """The largest used share of a limited resource; `None` without limits."""
         found = (each for _, each in meters(self.state.budget))
         return max((each.used / each.limit for each in found if each.limit), default=None)

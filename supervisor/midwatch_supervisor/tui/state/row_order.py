@@ -1,4 +1,4 @@
-"""The lines of the fleet: what they are grouped by, and their order. Pure."""
+"""The lines of the fleet: their groups and their order. Pure."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -16,15 +16,15 @@ from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.row import Need, Row
 
 GroupKey = tuple[int, str]
-"""Where a group stands among the others, and its name."""
+"""A group's position among the others, and its name."""
 
 _DONE = "done"
 OPEN: GroupKey = 0, ""
-"""The lines that stand in no group."""
+"""The lines without a group."""
 DONE: GroupKey = 1, _DONE
-"""What is over, where nothing else is grouped."""
+"""The group of ended rows when there is no other grouping."""
 FEW_DONE = 10
-"""So many lines that are over are never folded away by themselves."""
+"""Up to this many ended lines are not folded automatically."""
 
 _CALM: frozenset[str] = frozenset(
     {_DONE, AttemptStatus.PAUSED, AttemptStatus.SPLIT, AttemptStatus.RESTARTED}
@@ -32,16 +32,16 @@ _CALM: frozenset[str] = frozenset(
 
 
 class RowStanding(NamedTuple):
-    """Where a row stands, as it is sorted and counted: the most urgent first."""
+    """A row's state, for sorting and counting: most urgent first."""
 
     need: Need
     calm: bool
-    """Whether there is nothing wrong with it: after those of the same need where there is."""
+    """Whether nothing is wrong with it: sorted after others with the same need."""
     word: str
 
 
 def standing_of(row: Row) -> RowStanding:
-    """Where a row stands, as headings count it."""
+    """Return a row's state, as counted in headings."""
     need = row.need
     match need:
         case Need.APPROVAL:
@@ -64,11 +64,11 @@ class Grouping:
     name: str
     key: Callable[[Row, RowStanding], GroupKey]
     lone_heading: bool = True
-    """Whether a group of a single line has a heading: a task's name stands in its line."""
+    """Whether a group of one line has a heading: a task's name is already in its line."""
 
 
 def _by(name: Callable[[Row], str], without: str) -> Callable[[Row, RowStanding], GroupKey]:
-    """By a name; those `without` one come last."""
+    """Return a grouping key by name; those `without` one come last."""
 
     def key(row: Row, standing: RowStanding) -> GroupKey:
         del standing
@@ -102,23 +102,23 @@ GROUPINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHeading:
-    """The line of a group, above its rows."""
+    """The heading of a group, above its rows."""
 
     group: GroupKey
     counts: tuple[tuple[RowStanding, int], ...]
-    """How many rows stand where, the most urgent first."""
+    """Number of rows in each state, most urgent first."""
     folded: bool
-    """Whether its rows are not shown."""
+    """Whether its rows are hidden."""
 
     @property
     def title(self) -> str:
-        """The group with how many rows it has: `▾ north (13)`."""
+        """The group with its number of rows: `▾ north (13)`."""
         total = sum(count for _, count in self.counts)
         return f"{'▸' if self.folded else '▾'} {one_line(self.group[1])} ({total})"
 
     @property
     def details(self) -> tuple[tuple[RowStanding, str], ...]:
-        """How many rows stand where, in words; nothing where the title says it."""
+        """The number of rows in each state, in words; empty if the title says it."""
         if [standing.word for standing, _ in self.counts] == [self.group[1]]:
             return ()
         return tuple((each, f"{count} {each.word}") for each, count in self.counts)
@@ -127,27 +127,27 @@ class GroupHeading:
 def group_heading(
     group: GroupKey, counts: Mapping[RowStanding, int], *, folded: bool
 ) -> GroupHeading:
-    """The heading of a group whose rows stand there."""
+    """Return the heading of a group with rows in these states."""
     found = sorted((standing, count) for standing, count in counts.items() if count)
     return GroupHeading(group=group, counts=tuple(found), folded=folded)
 
 
 def folds_done(*, rows: int, open_rows: int, done_rows: int, room: int) -> bool:
-    """Whether a group that is over is folded away while nobody has said otherwise.
+    """Whether a group of ended rows is folded unless a person has decided otherwise.
 
-    It is not while all `rows` fit into the `room` in lines, or it is small, or nothing is open.
+    Not if all `rows` fit into the `room` in lines, or the group is small, or nothing is open.
     """
     return rows > room and open_rows > 0 and done_rows > FEW_DONE
 
 
 class Tally:
-    """How many rows of each group stand where."""
+    """Counts rows of each group by state."""
 
     def __init__(self) -> None:
         self.sizes: Counter[GroupKey] = Counter()
         self.counts: dict[GroupKey, dict[RowStanding, int]] = {}
         self.over = 0
-        """How many rows are over."""
+        """Number of ended rows."""
 
     def is_over(self, group: GroupKey) -> bool:
         """Whether all rows of a group are over."""
@@ -155,7 +155,7 @@ class Tally:
         return all(each.need is Need.OVER or not count for each, count in counts.items())
 
     def add(self, group: GroupKey, standing: RowStanding, rows: int = 1) -> None:
-        """Count `rows` more, or less if negative."""
+        """Add `rows`, or remove them if negative."""
         self.sizes[group] += rows
         self.over += rows if standing.need is Need.OVER else 0
         counts = self.counts.setdefault(group, {})
@@ -168,7 +168,7 @@ FleetLine = Row | GroupHeading
 """One line of the fleet."""
 
 RESORT_AFTER = timedelta(seconds=3)
-"""How long lines that are sorted by what changes with time keep their order at least."""
+"""How long lines sorted by something that changes with time keep their order at least."""
 READ_FOR = timedelta(seconds=1)
 """How long they keep it after the cursor was moved."""
 
@@ -180,7 +180,7 @@ class Sort:
     """Which lines come first, in words."""
     by_need: bool = False
     measure: Callable[[Row], float] | None = None
-    """What changes with time, the smallest first; after it come what is queued and what is over."""
+    """The value that changes with time, smallest first; queued and ended rows come last."""
 
 
 def _last_heard(row: Row) -> float:
@@ -202,27 +202,28 @@ SORTS = (
 
 
 def may_resort(now: datetime, *, sorted_at: datetime, moved_at: datetime) -> bool:
-    """Whether lines may move that are sorted by what changes with time: nobody is reading them.
+    """Whether lines sorted by something that changes with time may be reordered: nobody is reading
+    them.
 
-    `sorted_at` is when they were sorted last, `moved_at` when the cursor was moved last.
+    `sorted_at` is when they were last sorted, `moved_at` when the cursor was last moved.
     """
     return now - sorted_at >= RESORT_AFTER and now - moved_at >= READ_FOR
 
 
 _Key = tuple[GroupKey, int, float, RowStanding, str, int, int]
 _ANY = RowStanding(need=Need.ANSWER, calm=True, word="")
-"""Stands for where a row stands if that does not matter."""
+"""Placeholder for an irrelevant state."""
 _RANKS = {Need.QUEUED: 1, Need.OVER: 2}
 
 _FEW = 16
-"""Above this many and one in 20, sorting lines is cheaper than moving them one by one."""
+"""Above this many and one in 20, sorting all lines is cheaper than moving single ones."""
 
 
 class Order:
-    """Rows by group, then as they are sorted, then by name, the newest attempt first.
+    """Rows by group, then sorted, then by name, the newest attempt first.
 
-    By need, the order does not depend on time, so that lines do not jump. It is kept from
-    change to change: a row that moves costs a search and a shift, and the others are not looked at.
+    By need, the order does not depend on time, so that lines do not jump. It is maintained
+    incrementally: a moved row costs a search and a shift, without touching the others.
     """
 
     def __init__(self) -> None:
@@ -231,19 +232,19 @@ class Order:
         self._words: tuple[str, ...] = ()
         self._all: list[Row] = []
         self._keys: list[_Key] = []
-        """Those of `_all`, in the same places."""
+        """The keys of `_all`, at the same indexes."""
         self._key_of: dict[Row, _Key] = {}
         self._standing_of: dict[Row, RowStanding] = {}
         self._texts: dict[Row, str] = {}
-        """What the filter looks at; made before, so that no key has to wait for it."""
+        """Texts for filtering, made in advance, so that no key has to wait."""
         self._tally = Tally()
         self._folds: dict[GroupKey, bool] = {}
-        """What a person has folded or unfolded."""
+        """Groups that a person has folded or unfolded."""
         self._room = maxsize
         self._held: Row | None = None
         self._lines: Sequence[FleetLine] | None = None
         self.rows: list[Row] = []
-        """The rows that hold every word of the filter, folded away or not."""
+        """The rows that match the filter, folded or not."""
 
     def arrange(self, *, grouping: Grouping | None = None, sort: Sort | None = None) -> None:
         if grouping is not None:
@@ -257,7 +258,7 @@ class Order:
         self._sift()
 
     def filter(self, wanted: str) -> None:
-        """Show the rows that hold every word, in any case and order."""
+        """Show the rows that contain every word, in any case and order."""
         words = tuple(wanted.lower().split())
         if words != self._words:
             self._words = words
@@ -265,18 +266,18 @@ class Order:
 
     @property
     def count(self) -> int:
-        """How many rows there are, with those that are not shown."""
+        """Number of rows, including hidden ones."""
         return len(self._all)
 
     def resort(self) -> None:
-        """Sort anew by what changes with time, if that is what the rows are sorted by."""
+        """Sort again if the rows are sorted by something that changes with time."""
         if self.sort.measure is not None:
             self.arrange()
 
     def move(self, changed: Collection[Row], *, gone: Collection[Row] = ()) -> None:
-        """Take in rows that are new or need a person more or less, and drop those that are gone.
+        """Add new and changed rows, and remove those that are gone.
 
-        What else they are sorted by stays as it was until they are sorted anew.
+        Other sort values stay as they were until the rows are sorted again.
         """
         moved: dict[Row, tuple[_Key, RowStanding]] = {}
         for row in changed:
@@ -338,38 +339,38 @@ class Order:
         self.rows, self._lines = found, None
 
     def _key(self, row: Row, standing: RowStanding, before: _Key | None = None) -> _Key:
-        """The key of a row; what it is sorted by stays as it was `before`."""
+        """Return a row's key; its sort value stays as it was `before`."""
         group, rank, measure = self.grouping.key(row, standing), 0, 0.0
         if self.sort.measure is not None:
             rank = _RANKS.get(standing.need, 0)
             measure = self.sort.measure(row) if before is None else before[2]
         stands = standing if self.sort.by_need else _ANY
-        # Two runs may have the same names; the ids make every key one of a kind.
+        # Two runs may have the same names; the ids make every key unique.
         return group, rank, measure, stands, row.name, -row.number, row.attempt or -row.task
 
     # -- headings, and what they fold away --------------------------------------------------------
 
     @property
     def lines(self) -> Sequence[FleetLine]:
-        """What is shown: headings, and the rows that are not folded away."""
+        """Return the visible lines: headings, and rows that are not folded."""
         if self._lines is None:
             self._lines = self._sifted_lines() if self._words else self._folded_lines()
         return self._lines
 
     def fit(self, room: int) -> None:
-        """There is room for so many lines."""
+        """Set the number of lines that fit."""
         if room != self._room:
             self._room, self._lines = room, None
 
     def hold(self, row: Row | None) -> None:
-        """Show a row even if it comes into a group that is folded: somebody is reading it."""
+        """Show a row even if it moves into a folded group: somebody is reading it."""
         if row is not self._held:
             self._held, self._lines = row, None
 
     def fold(self, line: FleetLine) -> GroupHeading | None:
-        """Fold or unfold the group of a line; its heading then, or `None` if it has none.
+        """Fold or unfold a line's group; return its heading, or `None` if it has none.
 
-        While a filter is set, nothing is folded away.
+        While a filter is set, nothing is folded.
         """
         group = line.group if isinstance(line, GroupHeading) else self._key_of[line][0]
         if self._words or group == OPEN or not self._has_heading(group, asked=True):
@@ -413,7 +414,7 @@ class Order:
         return lines
 
     def _has_heading(self, group: GroupKey, *, asked: bool = False) -> bool:
-        """Whether a group has a heading; `asked` for, what is over has one as well."""
+        """Whether a group has a heading; if `asked` for, so does the group of ended rows."""
         if self.grouping is BY_NEED:
             return group == DONE and (asked or group in self._folds or self._folds_over(DONE))
         return self.grouping.lone_heading or self._tally.sizes[group] > 1

@@ -1,4 +1,4 @@
-"""Tabs that keys turn through, with all of the chosen line below them."""
+"""Tabs selected by keys, with the detail of the chosen line below."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,13 +14,13 @@ from midwatch_supervisor.tui.widgets.table import Table
 
 
 class DetailTabs(Widget):
-    """What keys do to tabs and a detail. Textual takes styles from the first base only: this is
-    the second, and whoever has it makes the parts and yields the detail.
+    """The keys' actions on tabs and a detail. Textual takes styles only from the first base class:
+    this is for use as the second, and its user creates the parts and the detail.
     """
 
     _tabs: TabbedContent
     _parts: Mapping[str, Widget]
-    """By the name of its tab, in their order."""
+    """Return the parts by tab name, in order."""
     _detail: Detail
 
     def _compose_tabs(self) -> ComposeResult:
@@ -31,21 +31,21 @@ class DetailTabs(Widget):
 
     @property
     def tab(self) -> str:
-        """The name of the tab that is seen."""
+        """The name of the shown tab."""
         return self._tabs.active.removesuffix("-tab")
 
     @property
     def table(self) -> Table[Any] | None:
-        """The lines that are seen; not every part has some."""
+        """The shown table; not every part has one."""
         part = self._parts.get(self.tab)
         return cast("Table[Any]", part) if isinstance(part, Table) else None
 
     def focus_lines(self) -> None:
-        """Let the keys go to the part that is seen."""
+        """Focus the shown part."""
         raise NotImplementedError
 
     def _show_detail(self) -> None:
-        """Show all of the line of the cursor, if the detail is open."""
+        """Show the detail of the cursor's line, if the detail is open."""
         raise NotImplementedError
 
     def action_tab(self, name: str) -> None:
@@ -62,9 +62,9 @@ class DetailTabs(Widget):
             self.focus_lines()
 
     def close_filter(self) -> bool:
-        """Close the detail, else drop the filter; answers whether there was one of them.
+        """Close the detail, else clear the filter; return whether there was either.
 
-        A filter that is being typed is dropped first.
+        A filter being typed is cleared first.
         """
         table = self.table
         if self._detail.open and not (table and table.filtering):

@@ -1,4 +1,4 @@
-"""Screens in front of others: questions, texts to be written, the help, the command palette."""
+"""Modal screens: questions, text input, the help, the command palette."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ T = TypeVar("T")
 
 
 class ClosesOnce(Screen[T]):
-    """A screen whose second answer counts for nothing.
+    """A screen that ignores a second answer.
 
-    A key that is pressed twice is heard twice before the screen is gone. Textual would take the
-    second time what is in front then: an attempt that is looked at, or the last screen there is.
+    A key pressed twice is handled twice before the screen is gone. Textual would then close the
+    screen in front: an attempt's view, or even the last screen.
     """
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Answer and close, if that is not done yet."""
+        """Answer and close, unless already done."""
         return super().dismiss(result) if self.is_active else AwaitComplete.nothing()
 
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter"})
-"""Many terminals cannot tell shift+enter from enter; ctrl+j works in all of them."""
+"""Many terminals cannot distinguish shift+enter from enter; ctrl+j works in all of them."""
 
 
 class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
@@ -65,21 +65,21 @@ class QuestionDialog(ModalScreen[T], ClosesOnce[T]):
         self._question = question
 
     def _compose_head(self) -> ComposeResult:
-        """What is asked, and somebody's words, to be read before one answers; they may be long."""
+        """Yield the question, and the quoted text to read first, which may be long."""
         yield Static(one_line(self._question.title), classes="title", markup=False)
         if self._question.quote:
             yield VerticalScroll(Static(plain(self._question.quote), markup=False), classes="quote")
 
 
 class AnswerArea(TextArea):
-    """A few lines of text: enter sends them, ctrl+j begins a new line."""
+    """A few lines of text: enter sends them, ctrl+j inserts a line break."""
 
     @dataclass
     class Sent(Message):
         text: str
 
     def on_key(self, event: events.Key) -> None:
-        """Take enter before the text area makes a line of it."""
+        """Handle enter before the text area turns it into a line break."""
         if event.key != "enter" and event.key not in _NEW_LINE:
             return
         event.stop()
@@ -91,7 +91,7 @@ class AnswerArea(TextArea):
 
 
 class TextDialog(QuestionDialog[str | None]):
-    """Asks for a text; answers it without the space around it, or `None` if it was given up."""
+    """Asks for a text; returns it stripped, or `None` if canceled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel")]
 
@@ -139,9 +139,9 @@ class TextDialog(QuestionDialog[str | None]):
 
 
 class ConfirmDialog(QuestionDialog[bool]):
-    """Asks before something ends, and answers whether it was agreed to.
+    """Asks for confirmation; returns whether it was given.
 
-    Enter means the button with the focus.
+    Enter means the focused button.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -158,7 +158,7 @@ class ConfirmDialog(QuestionDialog[bool]):
                 yield Button(f"{self._question.leave} (n)", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """A thoughtless enter ends nothing."""
+        """Focus the harmless button, against a careless enter."""
         self.query_one("#no", Button).focus()
 
     def action_other(self) -> None:
@@ -173,12 +173,12 @@ class ConfirmDialog(QuestionDialog[bool]):
 
 
 def dialog(asked: DialogQuestion) -> ConfirmDialog | TextDialog:
-    """The dialog of a question: yes or no, or an answer in words."""
+    """Return the dialog for a question: yes or no, or an answer in words."""
     return ConfirmDialog(asked) if asked.confirm else TextDialog(asked)
 
 
 class OnceCommandPalette(CommandPalette, ClosesOnce[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
-    """Textual's command palette; it closes once too, and a command is carried out once."""
+    """Textual's command palette, which also closes only once and runs a command only once."""
 
     @on(Input.Submitted)
     @on(Button.Pressed)
@@ -193,7 +193,7 @@ KeyGroup = tuple[str, Sequence[Key]]
 
 
 def help_lines(groups: Sequence[KeyGroup], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Each key as keys, act and id; a group's title stands alone in the first place."""
+    """Yield each key as keys, act and id; a group's title is alone in the first place."""
     lines: list[tuple[str, str, str]] = []
     for title, keys in groups:
         lines += [(title, "", "")] if keys else []
@@ -204,7 +204,7 @@ def help_lines(groups: Sequence[KeyGroup], keymap: Mapping[str, str]) -> list[tu
 
 
 class HelpScreen(ModalScreen[None], ClosesOnce[None]):
-    """All keys in force. What is shown comes from the tables of keys, and from nowhere else."""
+    """All keys in force, taken only from the tables of keys."""
 
     CSS = """
     HelpScreen { align: center middle; }
@@ -222,7 +222,7 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
     def __init__(
         self, groups: Sequence[KeyGroup], keymap: Mapping[str, str], about: Sequence[str] = ()
     ) -> None:
-        """Show `groups` of keys as a key map has them, under lines about what is watched."""
+        """Show `groups` of keys as in a key map, below lines about what is watched."""
         super().__init__()
         self.lines = help_lines(groups, keymap)
         self._about = about

@@ -1,7 +1,7 @@
-"""The line of keys below: those that act on the screen in front, and always the help.
+"""The footer: the keys of the current screen, and always the help.
 
-It is drawn as one line. Textual's own footer is a row of widgets that is built anew whenever the
-focus moves, which costs more than all the rest of a key.
+It is drawn as one line. Textual's own footer is a row of widgets that is rebuilt whenever the focus
+moves, which costs more than everything else a key does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,12 +37,12 @@ class Shown:
 
     @property
     def width(self) -> int:
-        """Cells that it takes, the space after it included."""
+        """Its width in cells, including the following space."""
         return cell_len(self.key) + cell_len(self.does) + 3
 
 
 def fit_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
-    """The keys that there is room for; help and leaving stay, the others go from the end."""
+    """Return the keys that fit; help and quit stay, the others are dropped from the end."""
     kept = list(keys)
     while sum(key.width for key in kept) > width:
         spare = [key for key in kept if key.action not in {_HELP, _LEAVE}]
@@ -54,7 +54,7 @@ def fit_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
 
 @runtime_checkable
 class Offering(Protocol):
-    """An app that says which acts on the chosen row make sense now."""
+    """An app that says which acts on the chosen row are possible now."""
 
     def offers(self) -> tuple[Offer, ...]:
         """The acts, the most likely first."""
@@ -62,7 +62,7 @@ class Offering(Protocol):
 
 
 def arrange_keys(keys: Iterable[Shown], offers: Sequence[Offer]) -> list[Shown]:
-    """The acts that are offered, by their order, then all other keys; the help stands last."""
+    """Return offered acts in their order, then all other keys, with the help last."""
     acts = {key.id: key for key in keys if key.id in _ACTS}
     others = [key for key in keys if key.id not in _ACTS]
     found = [replace(acts[each.key], does=each.does) for each in offers if each.key in acts]
@@ -74,7 +74,7 @@ def _short(binding: Binding) -> str:
 
 
 class Footer(Widget):
-    """The keys of the screen that it stands on. A click on one does what the key does."""
+    """The keys of its screen. A click on one does what the key does."""
 
     DEFAULT_CSS = """
     Footer { height: 1; dock: bottom; background: $footer-background; }
@@ -83,7 +83,7 @@ class Footer(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._active: list[Shown] = []
-        """All keys of the screen that may be shown."""
+        """All keys of the screen that can be shown."""
         self._offers: tuple[Offer, ...] = ()
         self._keys: list[Shown] = []
         self._colours: Palette | None = None
@@ -108,7 +108,7 @@ class Footer(Widget):
             for binding in reversed(active)
             if binding.show or binding.action == _HELP or binding.id in _ACTS
         )
-        # Of several keys of one act the first is shown.
+        # The first key of each act is shown.
         self._active = [*{key.action: key for key in shown}.values()][::-1]
         self._arrange(app.offers() if isinstance(app, Offering) else ())
 

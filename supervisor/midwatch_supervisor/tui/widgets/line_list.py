@@ -1,4 +1,4 @@
-"""A long list, drawn line by line off a model: only what is visible costs anything."""
+"""A long list drawn line by line from a model: only visible lines cost anything."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from midwatch_supervisor.tui.keys import LIST
 from midwatch_supervisor.tui.widgets.palette import Palette, palette_of, palette_on
 
 Cell = tuple[str, Style]
-"""A piece of a line with its style; control characters must be gone from the text."""
+"""A piece of a line with its style; the text must not contain control characters."""
 
 Painter = Callable[[int, int, Palette], Sequence[Cell]]
 """Draws the line with an index, for a width in cells."""
 
 CURSOR = ">"
-"""Stands before the line of the cursor, in a cell of its own, so that no colour is needed."""
+"""Before the cursor's line, in a cell of its own, so that no colour is needed."""
 MATCH = "•"
-"""Stands there before a line that a search has found."""
+"""In the same cell, before a line that matches a search."""
 
 
 class LineList(ScrollView, can_focus=True):
     """A list with a cursor, for the keys `j k g G`, the arrows, the mouse and enter.
 
-    It knows nothing of what it shows: a painter draws a line when it becomes visible.
+    It does not know what it shows: a painter draws a line when it becomes visible.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LIST]
@@ -41,7 +41,7 @@ class LineList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another line, or a person has picked its line."""
+        """The cursor moved to another line, or a person picked its line."""
 
         list: "LineList"
         index: int
@@ -55,7 +55,7 @@ class LineList(ScrollView, can_focus=True):
         """Enter, or a double click on a line."""
 
     class Scrolled(Message):
-        """Other lines are seen than before."""
+        """Other lines are visible than before."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class LineList(ScrollView, can_focus=True):
         follow: bool = False,
         marked: Callable[[int], bool] = lambda index: False,
     ) -> None:
-        """Draw with `painter`, and a sign before the lines that are `marked`.
+        """Draw with `painter`, and a sign before `marked` lines.
 
-        With `follow` the cursor stays at the end once it is there.
+        With `follow`, the cursor stays at the end once it is there.
         """
         super().__init__(id=id)
         self._painter = painter
@@ -76,7 +76,7 @@ class LineList(ScrollView, can_focus=True):
         self.count = 0
         self.cursor = 0
         self.picked = False
-        """Whether a person put the cursor there; whoever moves it otherwise takes that back."""
+        """Whether a person put the cursor there; other movements reset it."""
         self._colours: Palette | None = None
         self._under: Style | None = None
         self._laid: Palette | None = None
@@ -84,10 +84,10 @@ class LineList(ScrollView, can_focus=True):
         self._width = 0
 
     def show(self, count: int, *, cursor: int | None = None) -> None:
-        """There are `count` lines now, and any of them may have changed; redraw what is visible.
+        """Set the number of lines, any of which may have changed, and redraw the visible ones.
 
-        A cursor that could be seen can be seen afterwards; where the operator has scrolled away
-        from it, the lines stay where they are.
+        A visible cursor stays visible; if the operator has scrolled away from it, the lines stay
+        where they are.
         """
         at_end = self._follow and self.at_end
         seen = self._shows(self.cursor)
@@ -162,7 +162,7 @@ class LineList(ScrollView, can_focus=True):
         return self._colours
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The visible lines; what is the same for all of them is worked out once."""
+        """Return the visible lines; what they share is computed once."""
         self._first, self._width = self._top, self.scrollable_content_region.width
         under = self.rich_style
         if self._laid is None or under != self._under:
@@ -179,10 +179,10 @@ class LineList(ScrollView, can_focus=True):
         at_cursor = index == self.cursor
         if at_cursor and self.has_focus:
             over = under + self.colours.cursor
-            # The whole line in one style: what a cell's own colour says, its sign says too.
+            # One style for the whole line: signs also tell what the cells' colours tell.
             segments = [Segment(text, over) for text, _ in cells]
             return Strip([Segment(CURSOR, over), *segments]).adjust_cell_length(width, over)
-        # A style of the palette lies on the background already.
+        # Styles of the palette already include the background.
         segments = [
             Segment(text, style if style.bgcolor is not None else under + style)
             for text, style in cells
@@ -205,7 +205,7 @@ class LineList(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         self.action_move(self.count)
-        # Who goes to the end of a list that is followed wants to see what comes there.
+        # Going to the end of a followed list means following it.
         self.picked = self.picked and not self._follow
 
     def action_open(self) -> None:
@@ -213,13 +213,13 @@ class LineList(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects a line; a double click opens it."""
+        """Select a line on a click; open it on a double click."""
         index = event.y + self._top
         if not 0 <= index < self.count:
             return
         same = index == self.cursor
         self.action_move(index - self.cursor)
-        # Lines may have moved between the two clicks: then the second only selects.
+        # If lines moved between the two clicks, the second only selects.
         if same and event.chain > 1:
             self.action_open()
 

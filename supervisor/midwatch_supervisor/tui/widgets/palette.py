@@ -1,4 +1,4 @@
-"""The styles of lines that are drawn by hand, from the theme. Nothing is told by them alone."""
+"""Styles of hand-drawn lines, from the theme. No information relies on them alone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -29,18 +29,18 @@ class Palette:
     warn: Style
     bad: Style
     cursor: Style
-    """Laid over the line that the keys act on, in place of the line's own colours."""
+    """Replaces the colours of the line that the keys act on."""
 
     def __getitem__(self, name: str) -> Style:
-        """The style with a name, for tables of states and their styles."""
+        """Return the style with a name, for tables of states and their styles."""
         style: Style = getattr(self, name)
         return style
 
 
 def palette(variables: Mapping[str, str]) -> Palette:
-    """The palette of a theme, from its CSS variables. Every colour can be read on the background.
+    """Return a theme's palette, from its CSS variables. Every colour is legible on the background.
 
-    A theme of the terminal's own colours keeps them; its cursor is the reversed line.
+    A theme with the terminal's own colours keeps them; its cursor is the reversed line.
     """
     ink, paper = _colour(variables, "foreground"), _colour(variables, "background")
     if ink is None or paper is None:
@@ -54,7 +54,7 @@ def palette(variables: Mapping[str, str]) -> Palette:
     under = _colour(variables, "primary") or ink
     return Palette(
         text=Style(color=ink.hex),
-        # A terminal's own dim is left to chance, and costs a filter over every line.
+        # Terminals' own dim is unreliable, and costs a filter over every line.
         dim=Style(color=paper.blend(ink, 0.65).hex),
         strong=Style(color=ink.hex, bold=True),
         heading=Style(color=legible("primary"), bold=True),
@@ -67,12 +67,12 @@ def palette(variables: Mapping[str, str]) -> Palette:
 
 
 def palette_of(widget: Widget) -> Palette:
-    """The palette of the theme that a widget is shown in."""
+    """Return the palette of the theme in which a widget is shown."""
     return palette(app_of(widget).get_css_variables())
 
 
 def on_theme_change(widget: Widget, recolour: Callable[[], None]) -> None:
-    """Call `recolour` whenever another theme is taken, as long as the widget is mounted."""
+    """Call `recolour` whenever the theme changes, as long as the widget is mounted."""
 
     def changed(theme: Theme) -> None:
         del theme
@@ -82,24 +82,23 @@ def on_theme_change(widget: Widget, recolour: Callable[[], None]) -> None:
 
 
 def app_of(widget: Widget) -> App[object]:
-    """The app of a widget, whose type Textual does not tell."""
+    """Return a widget's app, whose type Textual does not declare."""
     return cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType]
 
 
 def palette_on(colours: Palette, under: Style) -> Palette:
-    """The palette on a background, added once and not for each cell."""
+    """Return the palette on a background, combined once instead of for each cell."""
     return Palette(**{each.name: under + getattr(colours, each.name) for each in fields(colours)})
 
 
 _LEGIBLE = 2.5
-"""The least contrast of a colour with the background, as WCAG counts it, from 1 to 21.
-
-Below 3, which WCAG wants of large text, because themes are made around it and a sign says it too.
+"""Minimum contrast with the background, from 1 to 21 by WCAG. It is below 3, which WCAG requires
+for large text, because themes are designed around it and signs carry the information too.
 """
 
 
 def _colour(variables: Mapping[str, str], name: str) -> Color | None:
-    # Some variables are rules of Textual's, such as `auto 87%`, or colours of the terminal.
+    # Some variables are Textual's rules, such as `auto 87%`, or terminal colours.
     found = variables.get(name, "")
     return Color.parse(found) if found.startswith("#") else None
 
@@ -167,11 +166,11 @@ def status_style(state: AttemptState, colours: Palette) -> Style:
 
 
 def tone_style(tone: Tone, colours: Palette) -> Style:
-    """A tone has the style of its name."""
+    """Return the style of a tone, which has the same name."""
     return colours.text if tone is Tone.PLAIN else colours[tone.name.lower()]
 
 
-# Dark, light, and one whose colours most colour-blind people tell apart: the palette of Masataka
+# Dark, light, and one with colours that most colour-blind people can distinguish, by Masataka
 # Okabe and Kei Ito, "Color Universal Design" (2002, revised 2008): blue #0072B2, sky blue #56B4E9,
 # yellow #F0E442, orange #E69F00, vermilion #D55E00.
 DARK = Theme(

@@ -1,4 +1,4 @@
-"""Texts that scroll by the keys of every list, and a field to type a line in."""
+"""Texts scrolled by the keys of lists, and a one-line text field."""
 
 from typing import ClassVar
 
@@ -17,7 +17,9 @@ SCROLL_KEYS: list[BindingType] = [key.binding for key in LIST if key.action != "
 
 
 class ScrollActions(Widget):
-    """What `SCROLL_KEYS` do. Textual takes styles from the first base only: this is the second."""
+    """Actions of `SCROLL_KEYS`. Textual takes styles only from the first base class: use this
+    second.
+    """
 
     def action_move(self, lines: int) -> None:
         self.scroll_relative(y=lines, animate=False)
@@ -45,20 +47,20 @@ class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.text = ""
-        """What is shown, without its colours."""
+        """The shown text, without its colours."""
         self._static = Static(markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._static
 
     def show_text(self, text: Text) -> None:
-        """Show a text from now on; it stays where it was scrolled to."""
+        """Show a text, keeping the scroll position."""
         self.text = text.plain
         self._static.update(text)
 
 
 class Detail(ScrollingText):
-    """All of one line, in the lower part of a screen. Takes texts that have lost their escapes."""
+    """The detail of a line, in the lower part of a screen. Texts must be free of escapes."""
 
     DEFAULT_CSS = """
     Detail {
@@ -80,7 +82,7 @@ class Detail(ScrollingText):
         self.set_class(wanted, "open")
 
     def show_detail(self, text: str) -> None:
-        """Show a text from its beginning; the same again stays where it was scrolled to."""
+        """Show a text from its beginning; the same text keeps its scroll position."""
         if text != self.text:
             self.show_text(Text(text or "(nothing)"))
             self.text = text
@@ -90,8 +92,8 @@ class Detail(ScrollingText):
 class TextField(Input):
     """An `Input` whose size does not depend on its text.
 
-    Textual's own asks for a new layout of the whole screen at each letter, which takes twice as
-    long as all the rest of it.
+    Textual's own requests a new layout of the screen for each letter, which takes twice as long as
+    everything else.
     """
 
     virtual_size = Reactive(Size(0, 0))

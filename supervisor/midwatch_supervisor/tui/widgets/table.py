@@ -1,4 +1,4 @@
-"""Tables: columns that fit the width, a filter or a search above, and a sentence for no line."""
+"""Tables: columns that fit the width, a filter or a search, and a sentence for an empty table."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -25,29 +25,29 @@ T = TypeVar("T")
 Draw = Callable[[T, Palette], Cell]
 
 KIND = "is:"
-"""How a word of a filter begins that wants a kind of lines, where a table has kinds."""
+"""Prefix of a filter word that selects a kind of lines, if a table has kinds."""
 _FOUND = Style(bold=True, underline=True)
-"""Laid over the words that a search has found."""
+"""Added to words that match a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column: how wide, how important, and what it says of an item."""
+    """One column: its width, its importance, and its text for an item."""
 
     title: str
     width: int
-    """In cells; at least this much."""
+    """Minimum width in cells."""
     rank: int
-    """Columns with the highest rank are left out first; rank 0 always stays."""
+    """Columns with the highest rank are dropped first; rank 0 always stays."""
     draw: Draw[T]
     grow: int = 0
-    """Its share of the width that is left over."""
+    """Its share of surplus width."""
     differs: Callable[[], bool] = lambda: True
-    """Whether it tells one item from another now; otherwise it is left out."""
+    """Whether it currently distinguishes items; otherwise it is dropped."""
 
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
-    """The columns that fit into a width, in their order, with the width of each."""
+    """Return the columns that fit into a width, in their order, with their widths."""
     kept = _differing(columns)
     while len(kept) > 1 and _needed_width(kept) > width:
         worst = max(kept, key=lambda column: column.rank)
@@ -70,7 +70,7 @@ def _needed_width(columns: Sequence[Column[T]]) -> int:
 
 
 def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
-    """One line of an item; neighbours of one style are one piece, since each piece costs time."""
+    """Return an item's line; neighbours of one style are merged, since each piece costs time."""
     cells: list[Cell] = []
     line, last = "", colours.text
     for column, width in layout:
@@ -88,10 +88,10 @@ def title_cells(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> li
 
 
 def fit_text(text: str, width: int) -> str:
-    """The text in exactly `width` cells; what does not fit ends in an ellipsis."""
+    """Return a text in exactly `width` cells; a longer one ends in an ellipsis."""
     if text.isascii() and len(text) <= width:
         return text.ljust(width)
-    # Characters without a width of their own could go on for ever in one cell.
+    # Zero-width characters could be added to one cell without end.
     kept = text[: 4 * width]
     if len(kept) == len(text) and cell_len(text) <= width:
         return set_cell_size(text, width)
@@ -99,7 +99,7 @@ def fit_text(text: str, width: int) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time span in its largest unit: 5s, 3m, 2h, 4d."""
+    """Return a duration in its largest unit: 5s, 3m, 2h, 4d."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
@@ -107,28 +107,28 @@ def span(seconds: float) -> str:
 
 
 def long_span(seconds: float) -> str:
-    """The same for a sentence: 5 s, 12 min, 2 h, 4 d."""
+    """Return the same for a sentence: 5 s, 12 min, 2 h, 4 d."""
     short = span(seconds)
     return f"{short[:-1]} {short[-1].replace('m', 'min')}"
 
 
 def clock(at: datetime, zone: tzinfo | None) -> str:
-    """The time of day in a time zone; `None` is this machine's."""
+    """Return the time of day in a time zone; `None` is this machine's."""
     return f"{at.astimezone(zone):%H:%M:%S}"
 
 
 def matches(text: str, wanted: str) -> bool:
-    """Whether a text holds every word of a filter, in any case and order."""
+    """Whether a text contains every word of a filter, in any case and order."""
     return holds(text.lower(), wanted.lower().split())
 
 
 def holds(text: str, words: Sequence[str]) -> bool:
-    """Whether a text holds every word; all of them in lower case."""
+    """Whether a text contains every word; all in lower case."""
     return all(word in text for word in words)
 
 
 def mark_words(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
-    """The pieces of a line with the words, in lower case, standing out wherever they are seen."""
+    """Yield a line's pieces with the given words, in lower case, highlighted."""
     found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     return [
         (piece, style + _FOUND if place % 2 else style)
@@ -142,11 +142,11 @@ _NO_KINDS: Mapping[str, Callable[[object], bool]] = {}
 
 
 class Table(Vertical, Generic[T]):
-    """Titles, lines that are drawn off a model, and a filter where there is a `hint` for it.
+    """Titles, lines drawn from a model, and a filter if there is a `hint` for it.
 
-    The filter shows only the lines that hold its words. With `searches` all lines stay, those that
-    hold the words are marked, and the cursor goes from one to the next; only a word such as
-    `is:failed` still leaves lines out. The list is called `name`, and the table itself `name`-pane.
+    The filter shows only lines that contain its words. With `searches`, all lines stay, matching
+    ones are marked, and the cursor jumps between them; only words such as `is:failed` hide lines.
+    The list has the name `name`, and the table itself `name`-pane.
     """
 
     DEFAULT_CSS = """
@@ -174,33 +174,33 @@ class Table(Vertical, Generic[T]):
         detail: Callable[[T], str] = str,
         follow: bool = False,
     ) -> None:
-        """Make an empty table.
+        """Create an empty table.
 
-        `text` is what the filter looks at, in lower case; without it, what is drawn and `detail`,
-        which is all of an item. `kinds` are the words behind `is:`, `key` tells items apart. With
-        `follow` the cursor stays at the end once it is there.
+        `text` returns what the filter searches, in lower case; without it, the drawn line and
+        `detail`, an item's full text. `kinds` are the words after `is:`, `key` identifies items.
+        With `follow`, the cursor stays at the end once it is there.
         """
         super().__init__(id=f"{name}-pane", classes="empty")
         self.items: Sequence[T] = ()
-        """What is shown, in its order."""
+        """The shown items, in order."""
         self.list = LineList(self._paint, id=name, follow=follow, marked=self._is_match)
         self._every: Sequence[T] = ()
         self._total = 0
-        """How many there are without the filter."""
+        """Number of items without the filter."""
         self._columns = columns
         self._differing: Sequence[Column[T]] = ()
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
         self._slipped_at = -inf
-        """When another item came under the cursor by itself, as `time.monotonic` counts."""
+        """When another item moved under the cursor by itself, by `time.monotonic`."""
         self._text, self._key, self._detail = text or self._text_of, key, detail
         self._kinds, self._searches, self._follows = kinds, searches, follow
         self._taken_with = ""
-        """The filter when the items were taken last."""
+        """The filter when the items were last taken."""
         self._matches: Sequence[int] = ()
-        """The lines that a search has found."""
+        """Lines that match a search."""
         self._searched = False
-        """Whether there was a search when the filter changed last."""
+        """Whether there was a search when the filter last changed."""
         self._filter = TextField(
             placeholder=_placeholder(hint, kinds, searches=searches),
             id=f"{name}-filter",
@@ -230,12 +230,12 @@ class Table(Vertical, Generic[T]):
 
     @property
     def detail(self) -> str:
-        """All that the item of the cursor has to say; empty without one."""
+        """The full text of the cursor's item; empty without one."""
         return "" if self.current is None else self._detail(self.current)
 
     @property
     def wanted(self) -> str:
-        """What is typed in the filter."""
+        """The text typed into the filter."""
         return self._filter.value
 
     @property
@@ -248,7 +248,7 @@ class Table(Vertical, Generic[T]):
 
     @property
     def place(self) -> str:
-        """Where one is among the lines, in words; empty where all of them are seen."""
+        """Return the position among the lines, in words; empty if all are visible."""
         if self.searching:
             return self._place_of_match()
         count, total = len(self.items), self._total
@@ -267,9 +267,9 @@ class Table(Vertical, Generic[T]):
         return f"{at}{count:,} found"
 
     def show(self, items: Sequence[T], *, cursor: int | None = None, total: int = 0) -> None:
-        """Show these items of `total`, if there are more, and put the cursor on one of them."""
+        """Show these items, out of `total` if there are more, and put the cursor on one of them."""
         before = self.current
-        # What grows or is cut beside it is shown with the next call.
+        # Other changes are shown with the next call.
         self.items, self._total = tuple(items), total
         self._say_why(nothing=not items)
         self.set_class(not items, "empty")
@@ -286,22 +286,22 @@ class Table(Vertical, Generic[T]):
         if now is None or before is None or self._key(now) != self._key(before):
             self.list.picked = False
             self._slipped_at = monotonic()
-            # The cursor may be where it was, and on another line.
+            # The cursor may be at the same place, but on another line.
             self.post_message(LineList.Moved(self.list, self.list.cursor))
 
     def slip(self, glance: float) -> str:
-        """Why no act is taken on the item of the cursor: nobody can have read it yet.
+        """Return why no act is taken on the cursor's item: nobody can have read it yet.
 
-        Empty if one is: a person picked it, or it has stood there for `glance` seconds.
+        Empty if one is: a person picked it, or it has been there for `glance` seconds.
         """
         if self.list.picked or monotonic() - self._slipped_at >= glance:
             return ""
         return "another line has just come under the cursor: look at it first"
 
     def take(self, items: Sequence[T]) -> None:
-        """Show the items that the filter lets through; the cursor stays on its item.
+        """Show the items that match the filter; the cursor stays on its item.
 
-        It stays at the end instead where it follows that.
+        If it follows the end, it stays there instead.
         """
         changed, self._taken_with = self.wanted != self._taken_with, self.wanted
         kinds, words = self._split()
@@ -317,7 +317,7 @@ class Table(Vertical, Generic[T]):
         self.show(found, cursor=cursor, total=len(items))
 
     def _place_of(self, item: T, shown: Sequence[T]) -> int | None:
-        """Where an item is; where it is left out, the line after it; `None` if it is gone."""
+        """Return an item's index; if it is hidden, that of the next line; `None` if it is gone."""
         key, at = self._key(item), self.list.cursor
         if at < len(shown) and self._key(shown[at]) == key:
             return at
@@ -338,10 +338,10 @@ class Table(Vertical, Generic[T]):
         return self._searches or holds(self._text(item), words)
 
     def _split(self) -> tuple[Sequence[Callable[[T], bool]] | None, Sequence[str]]:
-        """The kinds that are wanted, `None` for any, and the words, in lower case."""
+        """Return the wanted kinds, `None` for any, and the words, in lower case."""
         every = self.wanted.lower().split()
         named = [word for word in every if self._kinds and word.startswith(KIND)]
-        # A word that is being typed wants all kinds that begin like it.
+        # A word being typed matches all kinds that begin with it.
         kinds = [
             kind
             for word in named
@@ -365,9 +365,9 @@ class Table(Vertical, Generic[T]):
                 return
 
     def go_to_match(self, matches: int) -> None:
-        """Put the cursor so many matches further, or back; after the last one comes the first.
+        """Move the cursor some matches forward or back, cyclically.
 
-        Where only kinds of lines are searched for, each line that is left is one.
+        If only kinds of lines are searched, each remaining line is a match.
         """
         cursor, found = self.list.cursor, self._matches
         found = found if self.searching or not self.wanted else range(len(self.items))
@@ -376,7 +376,7 @@ class Table(Vertical, Generic[T]):
             self.list.go(found[(after + matches) % len(found)], around=True)
 
     def say(self, nothing: str) -> None:
-        """Change the sentence that stands in an empty table."""
+        """Change the sentence of an empty table."""
         self._nothing_at_all = nothing
         self._nothing.update(nothing)
 
@@ -387,23 +387,23 @@ class Table(Vertical, Generic[T]):
             self._nothing.update(self._progress or why)
 
     def wait_for(self, progress: str) -> None:
-        """Say how far it is read where there is nothing yet; empty once all was."""
+        """Say how far the journal is read while the table is empty; an empty text ends that."""
         if progress != self._progress:
             self._progress = progress
             self._say_why(nothing=not self.items)
 
     def open_filter(self) -> None:
         self._filter.add_class("open")
-        # At once: what is typed next must not act on the lines.
+        # At once: the next typed letter must not act on the lines.
         self.screen.set_focus(self._filter)
 
     def filter_by(self, wanted: str) -> None:
-        """Show only the lines that hold these words; the keys stay with the lines."""
+        """Show only lines that contain these words; the keys stay with the lines."""
         self._filter.add_class("open")
         self._filter.value = wanted
 
     def close_filter(self) -> bool:
-        """Drop the filter; answers whether there was one. The cursor stays on its item."""
+        """Clear the filter; return whether there was one. The cursor stays on its item."""
         was_open = self._filter.has_class("open")
         self._filter.remove_class("open")
         self._filter.value = ""
@@ -433,7 +433,7 @@ class Table(Vertical, Generic[T]):
     @on(LineList.Moved)
     @on(LineList.Scrolled)
     def _draw_place(self) -> None:
-        """Say anew where one is, if that has changed."""
+        """Update the position, if it has changed."""
         if self.place != self._place:
             self._draw_titles()
 
@@ -467,7 +467,7 @@ class Table(Vertical, Generic[T]):
     def _draw_titles(self) -> None:
         self._place = self.place
         colours = self.list.colours
-        # Each line begins with the cell of the cursor's sign.
+        # Each line begins with a cell for the cursor's sign.
         titles = Text.assemble(" ", *title_cells(self._layout, colours), no_wrap=True)
         if self._place:
             titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
@@ -480,12 +480,12 @@ def _words_of(kinds: Mapping[str, object]) -> str:
 
 
 def _placeholder(hint: str, kinds: Mapping[str, object], *, searches: bool) -> str:
-    """What an empty filter says of itself."""
+    """Return the text of an empty filter field."""
     only = f" · only: {_words_of(kinds)}" if kinds else ""
     return f"find: words, enter, then n or N{only}" if searches else f"filter: {hint}"
 
 
 def _left_out(kinds: Mapping[str, object]) -> str:
-    """What stands in place of lines where the filter lets none through."""
+    """Return the sentence for a table whose filter hides everything."""
     known = f" There are {_words_of(kinds)}." if kinds else ""
     return f"No line is what the filter wants; escape drops it.{known}"
