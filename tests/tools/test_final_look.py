@@ -43,6 +43,7 @@ def test_r54_the_question_names_the_goal_and_the_checks_and_how_to_end_it() -> N
         ((call("edit_file"), call("reflect"), DONE), SECOND),
         ((DONE,), ""),
         ((call("reflect"), DONE), ""),
+        ((call("read_file"), ModelResponse(parts=[TextPart("Nothing to fix.")])), ""),
         ((call("read_file"), ModelResponse(parts=[TextPart("Nothing to mend.")])), ""),
     ],
 )

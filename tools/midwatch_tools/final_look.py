@@ -18,8 +18,10 @@ from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget
 from midwatch_tools.tools.reflect import NAMES
 
-NOTHING = "NOTHING TO MEND"
+NOTHING = "NOTHING TO FIX"
 """What a worker says if it is content with its result."""
+_CONTENT = re.compile(f"{NOTHING}|NOTHING TO MEND", re.IGNORECASE)
+"""`MEND` is the word in the question of attempts that an older version began."""
 _ASKED = "Before this counts as done"
 _MARK = re.compile(rf"\[midwatch(?: [0-9a-f]{{8}})?\] {_ASKED}")
 _MOST_USED = 0.85
@@ -55,8 +57,8 @@ def refine_question(
     return (
         f"[midwatch {code}] {_ASKED} (look {len(asked) + 1} of {settings.refine}): read what you "
         "have changed as somebody else's work. Go through the goal and every acceptance check one "
-        "by one: what is missing, wrong, untested, or more than was asked for? Mend it, and verify "
-        f"that. If nothing is to be mended, change nothing, and say {NOTHING}."
+        "by one: what is missing, wrong, untested, or more than was asked for? Fix it, and verify "
+        f"that. If there is nothing to fix, change nothing, and say {NOTHING}."
     )
 
 
@@ -80,6 +82,6 @@ def _mended(since: Sequence[ModelMessage]) -> bool:
     fixed.
     """
     said = [message for message in since if isinstance(message, ModelResponse)]
-    if any(NOTHING in (message.text or "").upper() for message in said):
+    if any(_CONTENT.search(message.text or "") for message in said):
         return False
     return any(call.tool_name not in NAMES for message in said for call in message.tool_calls)

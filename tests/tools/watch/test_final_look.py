@@ -37,7 +37,12 @@ async def test_r54_the_last_result_is_the_mended_one(perform: Perform, workspace
 
 @pytest.mark.parametrize(
     ("refine", "said", "count"),
-    [(0, "Nothing to mend.", 0), (3, "NOTHING TO MEND", 1), (3, "It is fine.", 1)],
+    [
+        (0, "Nothing to mend.", 0),
+        (3, "NOTHING TO FIX", 1),
+        (3, "Nothing to mend.", 1),
+        (3, "It is fine.", 1),
+    ],
 )
 async def test_r54_it_ends_when_nothing_is_to_be_mended(
     perform: Perform, refine: int, said: str, count: int
