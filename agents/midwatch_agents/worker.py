@@ -222,7 +222,7 @@ def _tool(path: str, worker: str) -> Callable[..., Any]:
 def _ready_agent(spec: WorkerSpec) -> Agent[object, Any]:
     agent = import_object(spec.agent, "agent")
     if not isinstance(agent, Agent):
-        raise UsageError(f"{spec.agent} is no pydantic-ai agent")
+        raise UsageError(f"{spec.agent} is not a pydantic-ai agent")
     return cast("Agent[object, Any]", agent)
 
 

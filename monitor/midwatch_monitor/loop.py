@@ -194,7 +194,7 @@ class Monitor:
         try:
             await self._review(self._views[attempt])
         except StaleIncarnationError as error:
-            log.info("another monitor was first: %s", error)
+            log.info("another monitor wrote first: %s", error)
             self._refused.add(attempt)
         except Exception:
             self._touched.add(attempt)

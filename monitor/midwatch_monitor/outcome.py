@@ -101,7 +101,7 @@ class InterventionTrial:
         elif alert.key.rule in {key.rule for key in self.answers}:
             self.again = alert.key.rule
         else:
-            self.worse = f"{alert.key.rule} fires as well"
+            self.worse = f"{alert.key.rule} began to fire too"
 
     def _all_after(self, alert: Alert) -> bool:
         """Return whether all evidence of an alert is later than the delivery."""
@@ -136,14 +136,14 @@ class InterventionTrial:
         if self.fresh and all(key.rule == "workspace_conflict" for key in self.answers):
             return Outcome.RECOVERED, "the conflict is gone"
         if self.late:
-            return Outcome.NO_EFFECT, "what it answers had ended before it arrived"
+            return Outcome.NO_EFFECT, "its alerts had ended before it was delivered"
         ended = [alert.key.rule for alert in known if alert.resolution is Resolution.ENDED]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
         emptied = self.fresh or any(each.resolution is Resolution.RESTARTED for each in known)
         proof = self._proof(emptied=emptied)
         if not proof:
-            nothing = "no check told anything new" if emptied else "nothing observed moved"
+            nothing = "no check has shown anything new" if emptied else "no progress was observed"
             return Outcome.NO_EFFECT, f"{nothing} since"
         fires = any(alert.firing for alert in known)
         how = "the obstacle was not met again" if fires else "resolved"

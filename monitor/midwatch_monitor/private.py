@@ -41,4 +41,4 @@ def keep_private(paths: Iterable[Path]) -> None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            log.warning("others may read %s: %s", path, error.strerror)
+            log.warning("could not restrict access to %s: %s", path, error.strerror)

@@ -18,7 +18,7 @@ def heed(done: "asyncio.Future[Any]") -> None:
     asyncio would log that it was never retrieved.
     """
     if not done.cancelled() and (error := done.exception()) is not None:
-        log.debug("what was cut short has failed: %s", error)
+        log.debug("interrupted work failed: %s", error)
 
 
 @asynccontextmanager

@@ -103,7 +103,7 @@ class WatchedAttempt:
         coming = self.state.interventions.under_way
         answers = [each for each in coming if each.intervention.escalation == asked.id]
         expired = self._deliveries(answers, DeliveryState.EXPIRED)
-        why = "an alert about the work fires"
+        why = "superseded by an alert about the work"
         return (*expired, replace(asked, state=EscalationState.CLOSED, reason=why))
 
     def fold(self, entry: Entry) -> None:

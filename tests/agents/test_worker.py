@@ -198,7 +198,7 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
         ({"tools": ["somebodys:triple"]}, "worker w, tool: somebodys has no 'triple'"),
         ({"tools": ["somebodys:seven"]}, "worker w: the tool somebodys:seven is not a function"),
         ({"tools": ["nobodys:tool"]}, "nobodys cannot be imported: ModuleNotFoundError: No module"),
-        ({"agent": "somebodys:seven"}, "somebodys:seven is no pydantic-ai agent"),
+        ({"agent": "somebodys:seven"}, "somebodys:seven is not a pydantic-ai agent"),
         ({"agent": "nobodys:agent"}, "agent: nobodys cannot be imported"),
         ({"mcp": ["serve 'it"]}, 'the MCP server "serve \'it" is no URL and no command'),
     ],

@@ -108,7 +108,7 @@ def test_a_higher_severity_is_worse() -> None:
 def test_another_rule_that_fires_is_worse() -> None:
     tried = moved(trial(), Movement.CHECK_PASSED)
     tried.see_alert(replace(FIRING, key=AlertKey(rule="cycle")))
-    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, "cycle fires as well")
+    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, "cycle began to fire too")
 
 
 def test_a_check_that_passed_and_now_fails_is_worse() -> None:
@@ -226,7 +226,7 @@ def test_what_ended_before_an_intervention_arrived_is_not_its_doing() -> None:
     late = moved(replace(trial(), severities={}), Movement.CHECK_PASSED)
     assert late.verdict({STALL: CLEARED}) == (
         Outcome.NO_EFFECT,
-        "what it answers had ended before it arrived",
+        "its alerts had ended before it was delivered",
     )
 
 

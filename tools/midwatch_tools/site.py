@@ -59,7 +59,7 @@ def _fault(root: Path, path: str) -> str:
             return "it lies outside of the workspace"
         files = [each for each in inside if each.is_file()]
         if not files:
-            return "it is no file" if any(each.exists() for each in inside) else "it is missing"
+            return "it is not a file" if any(each.exists() for each in inside) else "it is missing"
         return "" if any(each.stat().st_size for each in files) else "it is empty"
     except (OSError, ValueError, RuntimeError, NotImplementedError):
         return "no file can be called that"  # a model may name a link to itself, or a null byte

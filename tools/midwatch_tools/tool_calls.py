@@ -90,7 +90,7 @@ class Remembered:
         try:
             kept = _Kept.model_validate_json(self._bodies[call])
         except ValidationError:  # which says what stands there
-            raise JournalCorruptError(f"the kept result of call {call!r} is none") from None
+            raise JournalCorruptError(f"the stored result of call {call!r} is not valid") from None
         if kept.how == "retry":
             raise ModelRetry(str(kept.value))
         if kept.how == "failed":

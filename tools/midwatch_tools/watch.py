@@ -132,7 +132,7 @@ class Watch(AttemptWatch):
         _require_name(name)
         root = None if root is None else Path(root)
         if root is not None and not root.is_dir():
-            raise UsageError(f"Watch(root=…): {root} is no folder")
+            raise UsageError(f"Watch(root=…): {root} is not a folder")
         observes = mode == "observe"
         super().__init__(
             None,

@@ -32,7 +32,7 @@ class LineTransport:
                     return None
                 message = json.loads(line)
             except (ValueError, RecursionError) as error:  # a greeting, or longer than `LONGEST`
-                log.warning("a line that is no message is passed over: %s", error)
+                log.warning("a line that is not a message is ignored: %s", error)
                 continue
             if isinstance(message, dict):
                 return message  # pyright: ignore[reportUnknownVariableType]

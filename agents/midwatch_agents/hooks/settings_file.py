@@ -69,7 +69,7 @@ def _parse(text: str, adapter: HookAdapter, command: str) -> Json:
     try:
         settings: Json = json.loads(text, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError) as error:
-        raise _refusal(f"are no plain JSON ({error})", adapter, command) from error
+        raise _refusal(f"are not plain JSON ({error})", adapter, command) from error
     if not JsonNode(settings).is_object:
         raise _refusal("are no JSON object", adapter, command)
     hooks = JsonNode(settings.get("hooks", {}))

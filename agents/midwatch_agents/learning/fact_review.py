@@ -160,7 +160,7 @@ def faults(answer: ReviewReply, *, new: int, known: int) -> list[str]:
         if not 1 <= each.number <= new:
             found.append(f"there is no new fact {each.number}")
         elif each.action not in {*ReviewAction}:
-            found.append(f"{each.action!r} is no action")
+            found.append(f"{each.action!r} is not an action")
         elif each.action == ReviewAction.REMOVE and not each.reason.strip():
             found.append(f"the removal of new fact {each.number} has no reason")
         elif each.action == ReviewAction.ENRICH and not each.text.strip():
@@ -169,7 +169,7 @@ def faults(answer: ReviewReply, *, new: int, known: int) -> list[str]:
         if not (1 <= each.new <= new and 1 <= each.known <= known):
             found.append(f"there are no facts {each.new} and {each.known} for a conflict")
         elif each.resolution not in {*ConflictRuling}:
-            found.append(f"{each.resolution!r} is no resolution")
+            found.append(f"{each.resolution!r} is not a resolution")
         elif each.resolution == ConflictRuling.MERGE and not each.text.strip():
             found.append("a merge has no text")
     return found
@@ -453,7 +453,7 @@ class _Review:
             return
         better = replace(_reword(new.fact, text, said, confirmed=confirmed), sources=_sources(new))
         if lacks(better):
-            self._hold(new, "its new words could not be taken")
+            self._hold(new, "its new wording could not be used")
             return
         self.counts["modified"] += 1
         self._end(new.id, fact=better, reason=said.reason or "the review: enrich")

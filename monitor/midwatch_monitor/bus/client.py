@@ -51,7 +51,7 @@ _SOON = 5.0
 Some brokers give no reason when they end a connection because another client brings its id. A
 second such end this soon shows that the other client reconnects as well.
 """
-_GUESSED = "so it seems: it ended two connections, one soon after the other, and said no reason"
+_GUESSED = "probably: the broker closed two connections in short succession without a reason"
 
 
 Hear = Callable[[str, bytes, Sequence[int]], None]
@@ -339,7 +339,7 @@ def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str |
     except OSError as error:
         raise LinkError(LinkFault.AWAY, f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise LinkError(LinkFault.AWAY, f"{file} is no text in UTF-8") from None
+        raise LinkError(LinkFault.AWAY, f"{file} is not valid UTF-8 text") from None
 
 
 def pause(tries: int, longest: float) -> float:
@@ -417,20 +417,20 @@ class OutageLog:
         self._reported = error.fault
         if error.fault is LinkFault.REFUSED:
             advice = (
-                f"does not let {self._username!r} in: check that it has this account, and its "
-                f"password in {self._source}; until then hints are late"
+                f"refuses the user {self._username!r}: check the account, and its password in "
+                f"{self._source}; until then hints are delayed"
             )
             log.warning("the broker at %s %s", self._address, advice)
         elif error.fault is LinkFault.TAKEN_OVER:
             log.warning(
-                "another process comes to the broker at %s by the name of this one (%s): this one "
-                "goes on by an id of its own, for which the broker keeps no hints while it is "
-                "away; start each with a --name of its own",
+                "another process uses the same client id at the broker %s (%s); continuing with a "
+                "unique id, for which the broker keeps no hints while this process is away; give "
+                "each process its own --name",
                 self._address,
                 error,
             )
         else:
-            message = "no connection to the broker at %s (%s): hints are late until it is back"
+            message = "no connection to the broker at %s (%s): hints are delayed until it is back"
             log.warning(message, self._address, error)
 
     def note_connection(self) -> None:

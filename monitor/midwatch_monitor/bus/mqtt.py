@@ -68,7 +68,7 @@ class Receiver:
         try:
             self._take(topic, payload, subscriptions)
         except Exception:  # one message must not end the connection
-            log.exception("a message from the broker could not be taken")
+            log.exception("a message from the broker could not be processed")
 
     def _take(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         if len(payload) > self._limit:
@@ -133,7 +133,7 @@ class MqttBus:
         several may have the same name. Raises UsageError if the name cannot stand in a topic.
         """
         if not is_topic_name(name) or (status and status.name != name):
-            raise UsageError(f"{name!r} is no name for a node: letters, digits, and . _ - in it")
+            raise UsageError(f"{name!r} is not a valid node name: use letters, digits and . _ -")
         self._settings = settings.broker
         self._topics = Topics(settings.name)
         self._name = name

@@ -125,7 +125,7 @@ class ProviderSettings(Section):
 
 def _check_pattern(pattern: str) -> str:
     if reason := fault(pattern):
-        raise Refusal(f"is no pattern that RE2 knows: {reason}")
+        raise Refusal(f"is not a pattern that RE2 knows: {reason}")
     return pattern
 
 

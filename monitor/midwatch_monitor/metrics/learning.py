@@ -55,9 +55,9 @@ QUIET = 10
 class Worth(StrEnum):
     """What the reviews so far say about the worth of reviewing."""
 
-    NONE = "no review has worked yet"
+    NONE = "no review has succeeded yet"
     EARLY = "too few reviews to tell"
-    LITTLE = "the review changes little: think of switching it off"
+    LITTLE = "reviews change little: consider switching them off"
     SOME = "the review changes what is shared"
 
 

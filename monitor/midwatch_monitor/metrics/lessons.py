@@ -263,9 +263,9 @@ Same = Callable[[int], Hashable]
 class ComparisonResult(StrEnum):
     """The result of a comparison."""
 
-    NONE_GIVEN = "nothing to tell: none of them was given a lesson"
-    FEW = "not enough to tell: fewer than 10 different tasks in a group"
-    OPEN = "not enough to tell: the interval holds 0"
+    NONE_GIVEN = "no result: no task was given a lesson"
+    FEW = "too few to tell: fewer than 10 different tasks in a group"
+    OPEN = "no significant difference: the interval includes 0"
     HIGHER = "higher with lessons"
     LOWER = "lower with lessons"
 

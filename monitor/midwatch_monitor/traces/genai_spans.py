@@ -78,7 +78,7 @@ def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
             return Parse(body, ExportTraceServiceRequest(), ignore_unknown_fields=True)
         return ExportTraceServiceRequest.FromString(body)
     except (DecodeError, ParseError, ValueError, RecursionError) as error:
-        raise TraceError(f"no spans of OTLP: {error}") from error
+        raise TraceError(f"not spans in OTLP: {error}") from error
 
 
 def _span(span: "Span", service: str) -> JsonNode:

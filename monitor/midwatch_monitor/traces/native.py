@@ -391,7 +391,7 @@ def _args(args: str) -> object:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _budget_fields(budget: Budget) -> dict[str, object]:

@@ -152,7 +152,7 @@ def _convert(kind: Any, tokens: Sequence[Token]) -> object:
     if kind is int:
         wrong = next((token.value for token in tokens if not _WHOLE.fullmatch(token.value)), None)
         if wrong is not None:
-            raise ValueError(f"`{wrong}` is no whole number of at most 18 digits")
+            raise ValueError(f"`{wrong}` is not a whole number of at most 18 digits")
     return cast(object, convert(kind, tokens))
 
 

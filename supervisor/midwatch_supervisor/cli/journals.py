@@ -48,7 +48,7 @@ def journal_place(option: str | None) -> str:
             Path(location).exists()
         except OSError as error:
             raise UsageError(
-                f"there can be no journal at {location}: {error.strerror}; name another with "
+                f"a journal cannot be created at {location}: {error.strerror}; name another with "
                 "--journal"
             ) from error
     return location

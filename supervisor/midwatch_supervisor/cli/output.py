@@ -135,7 +135,7 @@ def refuse_existing(target: Path, *, force: bool) -> None:
 def new_file(target: Path) -> Generator[BinaryIO]:
     """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
     if target.exists() and not target.is_file():
-        raise UsageError(f"{target} is no file")
+        raise UsageError(f"{target} is not a file")
     if not target.parent.exists():
         raise UsageError(f"{target} cannot be written: the folder {target.parent} does not exist")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")

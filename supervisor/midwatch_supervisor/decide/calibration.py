@@ -90,7 +90,7 @@ class Calibrator:
                 await self._catch_up()
                 return separation(tuple(self._samples.get(model, {}).values()))
         except Exception as error:
-            log.warning("what %s says of its confidence cannot be weighed: %s", model, error)
+            log.warning("the stated confidence of %s cannot be evaluated: %s", model, error)
             return None
 
     async def _catch_up(self) -> None:

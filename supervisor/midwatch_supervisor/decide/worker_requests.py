@@ -75,7 +75,7 @@ class OpenRequest:
         if self.turned_down is not None:
             return f"it was rejected by {self.turned_down or 'an operator'}"
         if not isinstance(self.request, BudgetRequest):
-            return "" if self.revisions_left > 0 else "the plan was revised as often as it may be"
+            return "" if self.revisions_left > 0 else "no more plan changes may be approved"
         if not context.means.grant:
             return "no more may be granted without a person"
         if not self._amount(self.request.wanted, context):
@@ -138,12 +138,13 @@ def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
         return RequestRuling(granted=False, reason=f"{closed}.")
     if not isinstance(asked.request, BudgetRequest):
         left = asked.revisions_left - 1
-        return RequestRuling(granted=True, reason=f"after this one {left} more may be approved.")
+        more = f"{left or 'no'} more plan change{'s' * (left != 1)}"
+        return RequestRuling(granted=True, reason=f"{more} may be approved after this one.")
     stuck = [each for each in context.alerts if each.severity is Severity.CRITICAL and each.firing]
     if stuck:
         seen = "; ".join(each.summary or each.key.rule for each in stuck)
         return RequestRuling(
-            granted=False, reason=f"the work does not move: {seen}. Mend that first."
+            granted=False, reason=f"the work makes no progress: {seen}. Fix that first."
         )
     return _as_needed(asked, asked.request.wanted, context)
 
@@ -163,7 +164,7 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
         return RequestRuling(granted=False, reason=f"{_used_words(tightest)}{_enough(tightest)}")
     short = [f"{_used_words(found)}." for name, found in ahead.items() if name not in lasting]
     if wanted and grant != wanted:
-        short.append(f"{grant_text(wanted)} were asked for; no more than this is given now.")
+        short.append(f"You asked for {grant_text(wanted)}; only this much is granted now.")
     reason = " ".join(short) or "within what the policy allows."
     return RequestRuling(granted=True, grant=grant, reason=reason)
 
@@ -189,7 +190,7 @@ def _used_words(ahead: Outlook) -> str:
 def _enough(ahead: Outlook) -> str:
     if ahead.done is None:
         return (
-            f", {_number(ahead.left)} are left, and nothing tells how much of the work is done. "
+            f", {_number(ahead.left)} are left, and how much of the work is done is unknown. "
             f"Ask again when {_TIGHT} % are used."
         )
     return ": at this rate it is enough. Ask again when it is not."

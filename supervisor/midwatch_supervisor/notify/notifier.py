@@ -217,7 +217,7 @@ class Notifier:
                 await self._read(run)
         except JournalError as error:
             level = logging.DEBUG if self._failing else logging.WARNING
-            log.log(level, "nobody is told anything at present: %s", error)
+            log.log(level, "notifications cannot be sent at present: %s", error)
             self._failing = True
             return
         self._failing = False

@@ -85,11 +85,11 @@ def refusal(mark: LearningMark, known: Known) -> str:
     if mark is LearningMark.RATE:
         return "" if isinstance(known, KnownLesson) else "only lessons are rated"
     if mark is LearningMark.APPROVE:
-        return "" if known.waiting else "it does not wait for anybody"
+        return "" if known.waiting else "it does not wait for approval"
     gone = known.obsolete if isinstance(known, KnownLesson) else not known.live
     if mark is LearningMark.RETIRE:
-        return "nobody gets it any more already" if gone else ""
-    return "" if gone else "it waits: approve it" if known.waiting else "it stands as it is"
+        return "it is retired already" if gone else ""
+    return "" if gone else "it waits: approve it" if known.waiting else "it is in use already"
 
 
 def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
@@ -408,7 +408,7 @@ class OperatorActions:
         )
         entries = await self._journal.answer(Commit(drafts=drafts))
         if entries is None:
-            raise UsageError("somebody else has answered that just now")
+            raise UsageError("somebody else has just answered that")
         self._publish(entries)
         return entries[-1].id
 

@@ -173,7 +173,7 @@ class Withdrawer:
             if done is not None:
                 break
         else:
-            raise JournalError(f"{task.name} moves all the time: say it again")
+            raise JournalError(f"{task.name} keeps changing; try again")
         if done.course is not WithdrawalCourse.SPLIT:
             return [done]
         found = [
@@ -381,7 +381,7 @@ async def store_reopening(
     issued = Draft(record=order, at=at, task=what.task.id, attempt=what.attempt.id)
     entries = await journal.write(reopen, issued, states, step=step, after=what.after)
     if entries is None:
-        raise UsageError(f"{what.task.name} has moved just now: look again")
+        raise UsageError(f"{what.task.name} has just changed; check it and try again")
     return entries
 
 

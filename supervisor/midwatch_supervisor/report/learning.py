@@ -83,7 +83,7 @@ def _acceptance(figures: Sequence[AcceptanceFigures]) -> ReportSection:
         "stand in one rate: a person, what a person did with the result, and its checks and its "
         "end.",
         "Weeks begin on Monday, in UTC, and hold what was judged in them. Without a verdict there "
-        "is nothing: silence is no acceptance.",
+        "is nothing: silence is not acceptance.",
         charts=weekly,
         tables=(table(("verdicts", "accepted", RATE), totals),),
         nothing="No result was judged yet.",

@@ -126,6 +126,6 @@ def moment(text: str, *, now: datetime) -> datetime:
         return (found if found.tzinfo else found.replace(tzinfo=now.tzinfo)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"--since {text!r} is no moment: write a duration (90m, 2h, 7d, 2w), a date "
+            f"--since {text!r} is not a time: write a duration (90m, 2h, 7d, 2w), a date "
             "(2026-11-21) or a time (2026-11-21T20:00)"
         ) from None

@@ -450,7 +450,9 @@ class AttemptRun:
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
         """Store the end. If the worker still runs, claim the attempt anew so it cannot write."""
         if ended.ending is Ending.DONE and (fault := await self._keep("By Midwatch,")):
-            ended = replace(ended, ending=Ending.ERROR, reason=f"its work is on no branch: {fault}")
+            ended = replace(
+                ended, ending=Ending.ERROR, reason=f"its work could not be committed: {fault}"
+            )
         elif ended.ending in _LEFT:
             await self._keep("Not accepted: by Midwatch,")
         more = ended.records

@@ -102,7 +102,7 @@ _MAX_FILES = 50
 _UNPROVEN = 10
 """Percentage points of confidence that each unproven claim costs."""
 NOT_REVIEWED = "not reviewed"
-PROVISIONAL = "checked only with the whole that it is a part of"
+PROVISIONAL = "checked only together with the whole task"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,9 @@ async def finish(
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
     if left := await left_behind(workspace, assignment.task.files_wanted):
-        said = f"no merge takes {', '.join(left)}: git ignores it; copy it, or change .gitignore"
+        said = (
+            f"a merge leaves out {', '.join(left)}: git ignores it; copy it, or change .gitignore"
+        )
         done = replace(done, flag="; ".join(filter(None, [said, done.flag])))
     if not assignment.task.review:
         return _end_completed(checks, done)
@@ -212,12 +214,12 @@ def _open(title: str) -> Claim:
 
 def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
     claims = [
-        Claim(what=f"file {name}", state=ClaimState.PASSED, reason="it is other than before")
+        Claim(what=f"file {name}", state=ClaimState.PASSED, reason="it was changed")
         for name in changed[:_MAX_FILES]
     ]
     if len(changed) > _MAX_FILES:
         what = f"{len(changed) - _MAX_FILES} more files"
-        claims.append(Claim(what=what, state=ClaimState.PASSED, reason="they are other"))
+        claims.append(Claim(what=what, state=ClaimState.PASSED, reason="they were changed"))
     return tuple(claims)
 
 
@@ -270,7 +272,7 @@ async def _review(
 
 
 def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
-    log.warning("the work counts by its checks alone: %s", error)
+    log.warning("accepted without a review: %s", error)
     flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
     return _end_completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
 

@@ -58,7 +58,7 @@ _LONG = 20
 _PATIENT = 3
 """Seconds without a broker that are not reported."""
 
-NO_BROKER = "no broker: hints are late"
+NO_BROKER = "no broker: hints are delayed"
 _WITHOUT_BROKER = "nothing is lost, only late; look at the broker and the account"
 
 INTERRUPTED = 130

@@ -318,7 +318,7 @@ def _unknown(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError
 
 def _unreadable(wanted: Mapping[str, str]) -> list[ConfigError]:
     return [
-        ConfigError(IN_FORCE, f"{_SECTION}.{id}", f"`{key}` is no key")
+        ConfigError(IN_FORCE, f"{_SECTION}.{id}", f"`{key}` is not a key")
         for id, keys in wanted.items()
         for key in _split(keys)
         if not _is_key(key)

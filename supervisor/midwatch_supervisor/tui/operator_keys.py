@@ -283,7 +283,7 @@ class OperatorApp(App[int]):
         if command is OperatorCommand.APPROVE and pending.id is not None and not answered:
             screen = self.screen
             if isinstance(screen, RowChooser) and not screen.shows(pending.id):
-                return "what waits has changed just now: look at it first"
+                return "what waits has just changed: look at it first"
         return ""
 
     def _newest(self, row: Row) -> int:

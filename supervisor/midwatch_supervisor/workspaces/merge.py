@@ -205,7 +205,7 @@ async def merge_branch(merge: Merge) -> None:
     try:
         await _leave_trace(merge)
     except WorkspaceError as error:
-        log.warning("what becomes of %s is not followed: %s", merge.branch, error)
+        log.warning("the merge of %s cannot be tracked: %s", merge.branch, error)
 
 
 async def _leave_trace(merge: Merge) -> None:

@@ -139,7 +139,7 @@ class Placement:
         try:
             await self.snapshots.save(attempt, workspace, step=0, incarnation=None)
         except (MidwatchError, OSError):
-            log.exception("the whole in %s was not saved", workspace.folder)
+            log.exception("the combined work in %s was not saved", workspace.folder)
         finally:
             self.snapshots.let_go(attempt, workspace)
 
@@ -164,7 +164,7 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
         if worktree is not None:
             return Workspace(folder=folder, branch=branch, worktree=worktree)
     if known or named is not None:
-        raise WorkspaceError(f"{folder} is no worktree of {assignment.source}")
+        raise WorkspaceError(f"{folder} is not a worktree of {assignment.source}")
     return Workspace(folder=folder)
 
 

@@ -259,7 +259,7 @@ def owner_of(branch: str, attempts: Sequence[Attempt]) -> BranchOwner:
             return BranchOwner(attempt=attempt)
         if branch_of(whole_of(folder)) == branch:
             return BranchOwner(attempt=attempt, own=False)
-    raise WorkspaceError(f"nobody knows whose work {branch} is")
+    raise WorkspaceError(f"no attempt of this run has the branch {branch}")
 
 
 async def final_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot:

@@ -148,7 +148,7 @@ class SnapshotStore:
         path = Path(made_at)
         label, name = path.parent.name, path.name
         if not label or {label, name} & {"", ".."}:
-            raise WorkspaceError(f"{made_at!s} is no workspace of an attempt")
+            raise WorkspaceError(f"{made_at!s} is not the workspace of an attempt")
         return self._home / "work" / label / name
 
     def _private(self, folder: Path) -> Path:

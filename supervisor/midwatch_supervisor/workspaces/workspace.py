@@ -45,7 +45,7 @@ class Workspace:
     def at(self) -> Worktree:
         """The worktree. Raises WorkspaceError if there is none."""
         if self.worktree is None:
-            raise WorkspaceError(f"{self.folder} is no git worktree")
+            raise WorkspaceError(f"{self.folder} is not a git worktree")
         return self.worktree
 
 
@@ -89,7 +89,7 @@ async def reopen_workspace(folder: Path, source: Path | None, *, branch: str) ->
         return Workspace(folder=folder)
     worktree = await asyncio.to_thread(worktree_of, source, folder, branch)
     if worktree is None:
-        raise WorkspaceError(f"{folder} is no worktree of {source}")
+        raise WorkspaceError(f"{folder} is not a worktree of {source}")
     return Workspace(folder=folder, branch=branch, worktree=worktree)
 
 
@@ -101,7 +101,7 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
         folder.mkdir(parents=True)
         return True
     if not source.is_dir():
-        raise UnreachableError(f"the workspace {source} is no folder")
+        raise UnreachableError(f"the workspace {source} is not a folder")
     if plain or not is_repository(source):
         try:
             _copy(source, folder)

@@ -29,7 +29,7 @@ def open_file(folder: Path, name: str) -> BinaryIO:
         os.close(above)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise OSError(22, "no plain file", name)
+        raise OSError(22, "not a plain file", name)
     return os.fdopen(opened, "rb")
 
 

@@ -129,13 +129,13 @@ def test_ours_is_a_path_to_midwatch_quoted_or_not(program: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{ // mine\n}", "are no plain JSON"),
-        ('{"a": 1,}', "are no plain JSON"),
+        ("{ // mine\n}", "are not plain JSON"),
+        ('{"a": 1,}', "are not plain JSON"),
         ('{"a": 1, "a": 2}', "a key stands twice"),
         ("[]", "are no JSON object"),
         ('{"hooks": []}', "in another layout"),
         ('{"hooks": {"Stop": {}}}', "in another layout"),
-        ("[" * 100_000, "are no plain JSON"),
+        ("[" * 100_000, "are not plain JSON"),
     ],
     ids=range(7),
 )

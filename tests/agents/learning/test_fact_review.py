@@ -257,7 +257,7 @@ def test_v27_the_model_is_told_what_its_answer_lacks() -> None:
     )
     assert faults(answer, new=4, known=0) == [
         "nothing is said of the new facts 4",
-        "'drop' is no action",
+        "'drop' is not an action",
         "there is no new fact 9",
         "new fact 3 is enriched without a text",
     ]

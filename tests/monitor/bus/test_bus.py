@@ -134,5 +134,5 @@ async def test_a_bus_that_was_never_opened_still_carries_hints_within_its_proces
 
 @pytest.mark.parametrize("name", ["", "a/b", "#"])
 async def test_a_name_that_topics_cannot_hold_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="no name for a node"):
+    with pytest.raises(UsageError, match="not a valid node name"):
         over_a_broker(name)

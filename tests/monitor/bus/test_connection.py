@@ -28,8 +28,8 @@ def outage(**knobs: Path) -> OutageLog:
     ("fault", "told"),
     [
         (LinkFault.AWAY, "no connection to the broker at broker.example.org:8883 (no route)"),
-        (LinkFault.REFUSED, "does not let 'node-a' in: check that it has this account"),
-        (LinkFault.TAKEN_OVER, "start each with a --name of its own"),
+        (LinkFault.REFUSED, "refuses the user 'node-a': check the account"),
+        (LinkFault.TAKEN_OVER, "give each process its own --name"),
     ],
 )
 def test_an_outage_is_told_once(
@@ -117,7 +117,7 @@ def test_without_a_file_the_password_is_in_its_variable() -> None:
 def test_a_file_that_is_no_text_is_told_without_what_stands_in_it(tmp_path: Path) -> None:
     file = tmp_path / "word"
     file.write_bytes(b"secret\xff")
-    with pytest.raises(LinkError, match="no text in UTF-8") as caught:
+    with pytest.raises(LinkError, match="not valid UTF-8 text") as caught:
         read_password(SETTINGS.model_copy(update={"password_file": file}), {})
     assert caught.value.__cause__ is None
 

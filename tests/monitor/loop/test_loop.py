@@ -228,7 +228,7 @@ async def test_another_alarm_makes_it_worse(
     await recorder.record(report(80, decision=Course.ESCALATE), act(0), act())
     await monitor.look()
     (verdict,) = await records_of(journal, OutcomeReport)
-    reason = "explicit_escalation fires as well"
+    reason = "explicit_escalation began to fire too"
     assert (verdict.outcome, verdict.reason) == (Outcome.MADE_WORSE, reason)
 
 

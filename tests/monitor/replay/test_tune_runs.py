@@ -300,7 +300,7 @@ def test_which_exit_status_is_out_of_budget_is_told(
         ("path,outcome", "a,solved", "index.csv:2: outcome is 'solved'; it is one of resolved, un"),
         ("path,outcome", "a", "index.csv:2: outcome is ''"),
         ("path,outcome", ",resolved", "index.csv:2: the path is empty"),
-        ("path,outcome", "a,resolved\n./a,resolved", "a is there twice"),
+        ("path,outcome", "a,resolved\n./a,resolved", "a is listed twice"),
     ],
 )
 def test_a_wrong_table_is_told_with_its_place(
@@ -314,7 +314,7 @@ def test_a_wrong_table_is_told_with_its_place(
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     file = tmp_path / "index.csv"
     file.write_bytes(b"path,outcome\n\xff,resolved\n")
-    with pytest.raises(UsageError, match="is no CSV in UTF-8"):
+    with pytest.raises(UsageError, match="is not a CSV file in UTF-8"):
         read_labels(file)
     with pytest.raises(UsageError, match="cannot be read"):
         read_labels(tmp_path / "none.csv")

@@ -202,5 +202,5 @@ def test_a_bad_pattern_is_named_with_its_line(
     config = tmp_path / "own.yaml"
     config.write_text("secrets:\n  patterns:\n    ours: 'ours_[0-9'\n")
     assert main(["config", "check", str(config)]) == 2
-    said = f"{config}:3: secrets.patterns.ours: is no pattern that RE2 knows"
+    said = f"{config}:3: secrets.patterns.ours: is not a pattern that RE2 knows"
     assert said in "".join(capsys.readouterr())

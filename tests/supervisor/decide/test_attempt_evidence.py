@@ -179,7 +179,7 @@ async def test_why_git_cannot_read_a_workspace_is_said(
     evidence = await AttemptEvidence.read(journal, replace(attempt, workspace=str(folder)))
     wanted = Assignment(task=TASK, worker="w", spec=WorkerSpec(), models={}, workspace=source)
     evidence.task = replace(evidence.task, spec=wanted.model_dump_json())
-    with pytest.raises(WorkspaceError, match=f"^{folder} is no worktree of {source}$"):
+    with pytest.raises(WorkspaceError, match=f"^{folder} is not a worktree of {source}$"):
         await evidence.diff()
 
 

@@ -66,7 +66,7 @@ def test_work_that_moves_is_given_what_it_asks_for() -> None:
 def test_what_is_above_the_caps_is_cut_and_the_worker_is_told() -> None:
     ruled = by_policy(wants(Grant(requests=100)), CONTEXT)
     assert ruled.grant == Grant(requests=15)
-    assert "100 requests were asked for" in ruled.reason
+    assert "You asked for 100 requests;" in ruled.reason
 
 
 def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
@@ -109,8 +109,8 @@ def test_only_what_will_not_last_is_granted(
         ),
         (
             None,
-            "2 of 60 requests are used, 58 are left, and nothing tells how much of the work is "
-            "done. Ask again when 75 % are used.",
+            "2 of 60 requests are used, 58 are left, and how much of the work is done is "
+            "unknown. Ask again when 75 % are used.",
         ),
     ],
 )
@@ -123,8 +123,8 @@ def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
     assert by_policy(both, used(6, tokens=900)) == RequestRuling(
         granted=True,
         grant=Grant(tokens=100),
-        reason="900 of 1,000 tokens are used for 40 % of the work. 5 requests, 100 tokens were "
-        "asked for; no more than this is given now.",
+        reason="900 of 1,000 tokens are used for 40 % of the work. You asked for 5 requests, "
+        "100 tokens; only this much is granted now.",
     )
 
 
@@ -140,7 +140,7 @@ def test_what_is_granted_is_told_once() -> None:
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:
     ruled = by_policy(MORE, replace(CONTEXT, alerts=(STUCK,)))
     assert ruled.intervention(MORE, needs_approval=False) == intervention(
-        message="Refused: the work does not move: it goes round. Mend that first.", petition=9
+        message="Refused: the work makes no progress: it goes round. Fix that first.", petition=9
     )
 
 
@@ -155,7 +155,7 @@ def test_a_warning_does_not_keep_work_from_its_budget() -> None:
         (MORE, Means(), "no more may be granted without a person."),
         (wants(Grant(minutes=5)), CONTEXT.means, "has no limit that could be raised."),
         (replace(MORE, turned_down="ann: no"), CONTEXT.means, "it was rejected by ann: no."),
-        (replace(PLAN, revisions_left=0), CONTEXT.means, "revised as often as it may be."),
+        (replace(PLAN, revisions_left=0), CONTEXT.means, "no more plan changes may be approved."),
     ],
 )
 def test_what_the_caps_refuse_nobody_is_asked_about(

@@ -137,7 +137,7 @@ def test_people_hear_why_a_node_is_given_up() -> None:
 
 
 def test_one_line_names_ten_of_the_tasks_that_a_node_left_behind() -> None:
-    assert rescue("a", ["x", "y"]) == "others go on with what node a had in hand: x, y"
+    assert rescue("a", ["x", "y"]) == "other nodes take over the tasks of node a: x, y"
     assert rescue("a", list("abcdefghijkl")).endswith("i, j and 2 more")
 
 

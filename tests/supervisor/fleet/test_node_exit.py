@@ -29,7 +29,7 @@ def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
         (TurnOutcome.WAITS, "fix#1 waits, for a person or for other tasks", "1 ended"),
         (TurnOutcome.TAKEN, "fix#1 is in other hands", "1 ended"),
         (TurnOutcome.FAILED, "fix#1 did not get on, and is offered again", "1 ended"),
-        (None, "fix#1 is given back: others go on with it", "1 given back"),
+        (None, "fix#1 is given back: other nodes take it over", "1 given back"),
     ],
 )
 @pytest.mark.usefixtures("attempt")
@@ -41,8 +41,8 @@ async def test_it_says_what_it_waits_for_and_what_came_of_it(
     report.turn_ended(TurnEnded(task=1, outcome=outcome))
     await report.end()
     assert capsys.readouterr().out.splitlines() == [
-        "Node one takes nothing more. It waits for 1 task, 90 s at most: fix#1",
-        "A second SIGTERM or Ctrl-C gives them back at once: others go on with them",
+        "Node one takes no more turns. It waits for 1 task, 90 s at most: fix#1",
+        "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over",
         said,
         f"Node one has left: {sum}",
     ]
@@ -92,7 +92,7 @@ async def test_with_nothing_in_hand_it_says_so(journal: Journal, capsys: Capture
     report.begin(frozenset())
     await report.end()
     assert capsys.readouterr().out.splitlines() == [
-        "Node one takes nothing more, and has nothing in hand",
+        "Node one takes no more turns, and none is running",
         "Node one has left",
     ]
 

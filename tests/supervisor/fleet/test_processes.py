@@ -163,7 +163,7 @@ async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> 
     code, _, log = await ended(other)
     assert code == 0
     assert "WARNING node one is lost: it was not heard in time, last at " in log
-    assert "WARNING others go on with what node one had in hand: " in log
+    assert "WARNING other nodes take over the tasks of node one: " in log
     for name in left:
         assert log.count(f"INFO {name}#1 of node one goes on at other, with its files as ") == 1
 
@@ -188,10 +188,14 @@ async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
     (company.folder / "go").touch()
     code, out, errors = await ended(one)
     assert code == 0
-    assert errors.endswith("INFO one takes nothing more, and waits for 2 in hand, 300 s at most\n")
+    assert errors.endswith(
+        "INFO one takes no more turns and waits for those running (2), 300 s at most\n"
+    )
     assert errors.count("\n") == 1
     waits, again, *ends, last = out.splitlines()[2:]
-    assert waits == "Node one takes nothing more. It waits for 2 tasks, 300 s at most: a#1, b#1"
-    assert again == ("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+    assert waits == "Node one takes no more turns. It waits for 2 tasks, 300 s at most: a#1, b#1"
+    assert again == (
+        "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over"
+    )
     assert sorted(ends) == ["a#1 is completed", "b#1 is completed"]
     assert last == "Node one has left: 2 ended"

@@ -106,7 +106,7 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
     mine = pool(take, queues, stands=stands)
     assert await mine.do(ticket(1), ()) == TurnOutcome.FAILED
     mine.close()
-    assert await mine.do(ticket(2), ()) == "given back: taken for lost"
+    assert await mine.do(ticket(2), ()) == "given back: declared lost"
     assert (queues.put_back, queues.offered) == ([], [])
 
 
@@ -123,7 +123,7 @@ async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await mine.drop()
-    assert await asyncio.gather(*both) == ["given back", "given back: taken for lost"]
+    assert await asyncio.gather(*both) == ["given back", "given back: declared lost"]
     assert (queues.put_back, queues.offered) == ([], [])
 
 
@@ -145,7 +145,7 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
     await asyncio.sleep(0)
     await mine.drop()
     async with asyncio.timeout(120):
-        assert await asyncio.gather(older, newer) == ["given back", "given back: taken for lost"]
+        assert await asyncio.gather(older, newer) == ["given back", "given back: declared lost"]
     assert times == [1]
 
 

@@ -29,5 +29,5 @@ def test_a_moment_is_a_duration_before_now_a_date_or_a_time(text: str, at: datet
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2", "-2h", "2026-13-01", "9999999d"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no moment: write a duration"):
+    with pytest.raises(UsageError, match="is not a time: write a duration"):
         moment(text, now=NOW)

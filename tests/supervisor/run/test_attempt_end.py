@@ -95,7 +95,7 @@ TASK = Assignment(
 )
 GOOD = acceptance(check="true")
 RAN = Claim(what="true", state=ClaimState.PASSED, reason="Midwatch ran it")
-CHANGED = Claim(what="file a.py", state=ClaimState.PASSED, reason="it is other than before")
+CHANGED = Claim(what="file a.py", state=ClaimState.PASSED, reason="it was changed")
 UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was never completed")
 
 

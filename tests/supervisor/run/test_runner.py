@@ -101,8 +101,8 @@ async def test_a_result_that_git_ignores_counts_with_that_reservation(
     item = "id: write, goal: Do it., acceptance: [file: out.txt], workspace: project"
     assert await harness.run(tasks(item)) == 0
     assert (await harness.last(AttemptTransition)).reason == (
-        "every acceptance check passed, with reservations: no merge takes out.txt: git ignores it; "
-        "copy it, or change .gitignore"
+        "every acceptance check passed, with reservations: a merge leaves out out.txt: git "
+        "ignores it; copy it, or change .gitignore"
     )
 
 

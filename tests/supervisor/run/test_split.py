@@ -110,7 +110,7 @@ async def test_an_early_part_is_flagged_and_the_whole_says_what_was_checked(
 ) -> None:
     await whole(harness)
     flags = {each.goal.split(".txt")[0]: each.flag for each in await harness.told(Completion)}
-    assert flags["Write one"] == "checked only with the whole that it is a part of"
+    assert flags["Write one"] == "checked only together with the whole task"
     assert flags["Do it."] == ""
     checks = [each.check for each in await harness.told(Acceptance)]
     assert checks.count("something was changed") == 1

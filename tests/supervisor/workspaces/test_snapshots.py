@@ -405,7 +405,9 @@ async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
 
 async def test_a_branch_of_nobody_is_told(nodes: tuple[Node, Node], attempt: Attempt) -> None:
     _, b = nodes
-    with pytest.raises(WorkspaceError, match="nobody knows whose work midwatch/r9/x-1 is"):
+    with pytest.raises(
+        WorkspaceError, match="no attempt of this run has the branch midwatch/r9/x-1"
+    ):
         await b.snapshot_store.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
 
 

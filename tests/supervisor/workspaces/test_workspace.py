@@ -119,7 +119,7 @@ async def test_a_folder_that_is_there_already_is_never_used(tmp_path: Path) -> N
 
 
 async def test_a_source_that_is_missing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="gone is no folder"):
+    with pytest.raises(WorkspaceError, match="gone is not a folder"):
         await prepare(tmp_path / "new", tmp_path / "gone", branch="b", merges=())
 
 

@@ -101,8 +101,8 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
         ({"name": " "}, r"Watch\(name=' '\): a name has a letter at least"),
         ({"name": "..."}, "a name has a letter at least"),
         ({"name": "x" * 81}, "a name has at most 80 characters"),
-        ({"root": Path("/nowhere")}, "/nowhere is no folder"),
-        ({"root": "/nowhere"}, "/nowhere is no folder"),
+        ({"root": Path("/nowhere")}, "/nowhere is not a folder"),
+        ({"root": "/nowhere"}, "/nowhere is not a folder"),
     ],
 )
 def test_a_watch_that_could_not_be_meant_is_refused_at_once(

@@ -350,4 +350,4 @@ def _orphans(connection: Connection, table: Table, key: ForeignKey) -> Iterator[
     )
     many = connection.execute(query).scalar_one()
     if many:
-        yield f"{many} rows in `{table.name}` name a row of `{wanted.name}` that is not there"
+        yield f"{many} rows in `{table.name}` refer to a row of `{wanted.name}` that does not exist"

@@ -251,7 +251,7 @@ def pass_over(connection: Connection, name: str, why: str) -> None:
     if len(_named) > _MOST_NAMED:
         log.warning("more rows cannot be read: `midwatch db check` names them")
     else:
-        log.warning("%s cannot be read and is passed over: %s", name, why)
+        log.warning("%s cannot be read and is skipped: %s", name, why)
 
 
 def record_in(connection: Connection, name: str, kind: str, body: str) -> Record | Fault:

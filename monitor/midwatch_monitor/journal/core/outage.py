@@ -191,7 +191,7 @@ class Patience:
         why = "" if self._told else refusal_in(error)
         if why:
             self._told = True
-            log.warning("the journal's database lets us in no more, trying again: %s", why)
+            log.warning("the journal's database refuses the connection, trying again: %s", why)
 
     def _sleep(self, seconds: float) -> None:
         self._ended.wait(seconds)

@@ -125,7 +125,9 @@ def _key(store: Store, found: Version) -> bytes:
     try:
         return bytes.fromhex(found.mask_key)
     except (TypeError, ValueError):
-        raise JournalCorruptError(f"{store.name} is damaged: its key of marks is none") from None
+        raise JournalCorruptError(
+            f"{store.name} is damaged: its key for marks is not valid"
+        ) from None
 
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:

@@ -73,5 +73,5 @@ def sources_of(
     )
     strange = set(wanted) - set(connection.execute(query).scalars())
     if strange:
-        raise JournalError(f"attempt {min(strange)} is none of the project")
+        raise JournalError(f"attempt {min(strange)} does not belong to the project")
     return wanted

@@ -92,7 +92,9 @@ def plain(url: URL) -> URL:
     try:
         (url.host or "").encode("idna")
     except UnicodeError:
-        raise JournalAccessError(f"no host can be called {url.host}, as the journal's is") from None
+        raise JournalAccessError(
+            f"the journal's host {url.host} is not a valid host name"
+        ) from None
     return url.set(drivername=_DRIVER)
 
 

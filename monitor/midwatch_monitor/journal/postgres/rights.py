@@ -127,8 +127,8 @@ def require_making(connection: Connection, name: str) -> None:
     if not rights.makes:
         schema = rights.schema or "public"
         raise JournalReadOnlyError(
-            f"{name} is empty, and the role {rights.role} may make no tables in it: its owner can "
-            f"`GRANT USAGE, CREATE ON SCHEMA {schema} TO {rights.role}`"
+            f"{name} is empty, and the role {rights.role} may not create tables in it: its "
+            f"owner can `GRANT USAGE, CREATE ON SCHEMA {schema} TO {rights.role}`"
         )
 
 

@@ -62,7 +62,7 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{file} is no CSV in UTF-8: {error}") from error
+        raise UsageError(f"{file} is not a CSV file in UTF-8: {error}") from error
     return _labels(file, read, absent)
 
 
@@ -105,7 +105,7 @@ def _labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Lab
     for label in labels:
         path = (file.parent / label.path).resolve()
         if path in by_path:
-            raise UsageError(f"{file}: {label.path} is there twice")
+            raise UsageError(f"{file}: {label.path} is listed twice")
         by_path[path] = label
         by_name[_name(Path(label.path))] += (label,)
     return Labels(file=file, by_path=by_path, by_name=dict(by_name), absent=absent)
@@ -159,7 +159,7 @@ def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
     seen: set[Path] = set()
     for path in paths:
         if not path.exists():
-            raise UsageError(f"{path} is not there")
+            raise UsageError(f"{path} does not exist")
         if path.is_file():
             open_trace(path, format).close()
         for trace in find_traces(path, format) if path.is_dir() else (path,):

@@ -170,12 +170,12 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
         case WithdrawalCourse.SPLIT:
             return f"{name} was split: it ends with its parts"
         case WithdrawalCourse.SPLITTING:
-            return f"{name} is being split: say it again in a moment"
+            return f"{name} is being split; try again in a moment"
         case WithdrawalCourse.KEPT:
             if run.of_session:
                 return f"{name} is only watched: end it where it was started"
             return (
-                f"{name} waits in the program that has run {run.id} in hand: end that one, "
+                f"{name} waits in the program that works on run {run.id}: end that program, "
                 "or let it be"
             )
         case _:

@@ -53,8 +53,8 @@ def node(
 ) -> int:
     """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C).
 
-    Then it takes nothing more, and waits for what it has in hand, `fleet.drain_seconds` at most;
-    what is left it gives back, and others go on with it. Told again, it gives back all at once.
+    Then it takes no more turns and waits for those running, `fleet.drain_seconds` at most; it gives
+    back the rest, and other nodes take them over. Told again, it gives back all at once.
     """
     from midwatch_monitor.private import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr

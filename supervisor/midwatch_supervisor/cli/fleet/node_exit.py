@@ -132,12 +132,14 @@ class NodeExitReport:
         elif held:
             count = "1 task" if len(held) == 1 else f"{len(held)} tasks"
             write_line(
-                f"Node {self._name} takes nothing more. It waits for {count}, {seconds:g} s at "
+                f"Node {self._name} takes no more turns. It waits for {count}, {seconds:g} s at "
                 f"most: {', '.join(each.name for each in held)}"
             )
-            write_line("A second SIGTERM or Ctrl-C gives them back at once: others go on with them")
+            write_line(
+                "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over"
+            )
         else:
-            write_line(f"Node {self._name} takes nothing more, and has nothing in hand")
+            write_line(f"Node {self._name} takes no more turns, and none is running")
         sys.stdout.flush()
 
     async def _say_end(self, ended: TurnEnded) -> None:
@@ -147,7 +149,7 @@ class NodeExitReport:
         lifecycle = held.lifecycle if ended.outcome is TurnOutcome.OVER else None
         if ended.outcome is None:
             self._came["given back"] += 1
-            said = "is given back: others go on with it"
+            said = "is given back: other nodes take it over"
         else:
             self._came["ended"] += 1
             said = _ENDS.get(ended.outcome, f"is {lifecycle or 'over'}")

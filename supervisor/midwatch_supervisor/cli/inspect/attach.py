@@ -186,7 +186,7 @@ async def _watch(
     try:
         at = socket_path(folder)
         if at is None:
-            raise PermissionError(EACCES, "it is no folder of yours")
+            raise PermissionError(EACCES, "it is not a folder of yours")
         await stack.enter_async_context(listen_for_hooks(at, watch))
         # What hooks left behind while nobody listened; what is for another watch stays.
         lines = take_inbox(folder)

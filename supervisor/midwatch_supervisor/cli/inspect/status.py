@@ -232,7 +232,7 @@ def lost_lines(
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            others = "" if alone or not each.busy else "; others go on with its attempts"
+            others = "" if alone or not each.busy else "; other nodes take over its attempts"
             yield f"node {each.name} is lost: last heard {heard}{others}"
 
 

@@ -74,7 +74,7 @@ class Page:
 
     def refusal(self, error: OSError | UnicodeError) -> UsageError:
         """What is said where nobody can listen there; a host may be no name that there can be."""
-        why = error.strerror if isinstance(error, OSError) else "that is no host"
+        why = error.strerror if isinstance(error, OSError) else "that is not a host name"
         return UsageError(f"cannot listen on {self.host}:{self.port}: {why}")
 
     def announce(self, line: str) -> None:

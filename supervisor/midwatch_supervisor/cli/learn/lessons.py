@@ -323,7 +323,8 @@ async def _place(
         tasks: Sequence[Task] = (found.task,)
         name = found.task.project
         if not name or project not in (None, name):
-            raise UsageError(f"task {found.task.name} is none of project {project or 'at all'}")
+            of = f"does not belong to project {project}" if name and project else "has no project"
+            raise UsageError(f"task {found.task.name} {of}")
     else:
         name = await project_named(Learned(journal), project)
         runs = (await journal.runs())[::-1]

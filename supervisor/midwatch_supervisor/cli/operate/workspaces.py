@@ -219,7 +219,7 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: b
 
 
 def _ignored_text(names: Sequence[str]) -> str:
-    return f"no merge takes {brief(', '.join(names))}, which git ignores"
+    return f"a merge leaves out {brief(', '.join(names))}, which git ignores"
 
 
 async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:

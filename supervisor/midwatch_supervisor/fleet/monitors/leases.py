@@ -134,9 +134,9 @@ async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) 
         return list_names(found, _MOST_NAMED)
 
     if changes.lost:
-        log.warning("another monitor looks after these now: %s", names(changes.lost))
+        log.warning("another monitor has taken over: %s", names(changes.lost))
     if won:
-        log.info("taken over from a monitor that renewed no lease: %s", names(won))
+        log.info("taken over from a monitor that did not renew its leases: %s", names(won))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class LeaderRole:
                     self._begin()
                 else:
                     if self._working is not None:
-                        log.warning("%s is left to others: its lease ran out", self._name)
+                        log.warning("the role %s was given up: its lease ran out", self._name)
                     await self._leave()
                 passed = self._loop.time() - began
                 await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))

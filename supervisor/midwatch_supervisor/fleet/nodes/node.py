@@ -146,8 +146,8 @@ class Node:
     async def _drain(self) -> None:
         """Let running turns end within the time for it, and give back the rest."""
         name, busy, most = self._status.name, self._turn_pool.busy, self._settings.drain_seconds
-        waits = f", and waits for {busy} in hand, {most:g} s at most" if busy else ""
-        log.info("%s takes nothing more%s", name, waits)
+        waits = f" and waits for those running ({busy}), {most:g} s at most" if busy else ""
+        log.info("%s takes no more turns%s", name, waits)
         self._turn_pool.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
         self._watch_changes()
@@ -178,7 +178,7 @@ class Node:
             await self._beat()
             await self._dispatcher.look()
         except MidwatchError as error:
-            log.warning("%s left without a word: %s", self._status.name, error)
+            log.warning("%s could not report that it left: %s", self._status.name, error)
 
     # -- living ----------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Node:
                     raise ReplacedError(f"another process is node {self._status.name} now")
                 if before is NodeState.LOST:
                     log.warning(
-                        "%s was taken for lost: it gives back what it has in hand (%d)",
+                        "%s was declared lost; it gives back its running turns (%d)",
                         *(self._status.name, self._turn_pool.busy),
                     )
                     await self._turn_pool.drop()
@@ -235,7 +235,9 @@ class Node:
                 clock() - self._heard_at > self._settings.lost_after_seconds
                 and self._turn_pool.busy
             ):
-                log.warning("%s is cut off: others go on with its work", self._status.name)
+                log.warning(
+                    "%s cannot reach the journal; other nodes take over its work", self._status.name
+                )
                 await self._turn_pool.drop()
 
     async def _look_now_and_then(self) -> None:

@@ -82,7 +82,7 @@ async def take_turn(machine: Machine, task: int) -> TurnOutcome:
         log.warning("a turn of task %s failed: %s", task, error)
         return TurnOutcome.FAILED
     except Exception:  # must not stop the node's other turns
-        log.exception("a turn of task %s broke", task)
+        log.exception("a turn of task %s failed unexpectedly", task)
         return TurnOutcome.FAILED
 
 
@@ -112,7 +112,7 @@ async def _take(machine: Machine, task: Task) -> TurnOutcome:
     except MidwatchError:
         raise
     except Exception as error:  # must not stop the node's other turns
-        log.exception("a turn of task %s broke", task.id)
+        log.exception("a turn of task %s failed unexpectedly", task.id)
         return await _note_failure(machine, failures, task, error)
 
 

@@ -164,7 +164,7 @@ class TurnPool:
             return "it came back"
         try:
             if not await self._ours(era):
-                return "given back: taken for lost"
+                return "given back: declared lost"
             await self._turn_queue.rescue(ticket, labels=labels)
         except JournalError as error:  # the next dispatcher hands out another turn
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)

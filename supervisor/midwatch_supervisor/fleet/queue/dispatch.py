@@ -318,7 +318,7 @@ def loss(status: NodeStatus) -> str:
 
 def rescue(node: str, tasks: Sequence[str]) -> str:
     """Return the log line about the tasks of a lost node. Pure."""
-    return f"others go on with what node {node} had in hand: {list_names(tasks, _MOST_NAMED)}"
+    return f"other nodes take over the tasks of node {node}: {list_names(tasks, _MOST_NAMED)}"
 
 
 def fleet_of(run: Run) -> str:

@@ -227,7 +227,7 @@ def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
     """Return the item of a lost node; `adrift` of its attempts are not yet continued elsewhere."""
     what = "the node is lost; other nodes continue its attempts"
     if not loss.status.busy:
-        what = "the node is lost; it had no attempt in hand"
+        what = "the node is lost; it was running no attempt"
     if adrift:
         waits = "1 attempt waits" if adrift == 1 else f"{adrift} attempts wait"
         what = f"the node is lost; {waits} for another one"

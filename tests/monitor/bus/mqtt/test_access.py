@@ -43,8 +43,8 @@ async def test_a_wrong_password_is_told_once_and_tried_until_it_is_right(
         (told,) = caplog.records
         assert told.levelno == logging.WARNING
         assert told.getMessage() == (
-            f"the broker at 127.0.0.1:{guarded.broker.port} does not let 'a' in: check that it has "
-            f"this account, and its password in {file}; until then hints are late"
+            f"the broker at 127.0.0.1:{guarded.broker.port} refuses the user 'a': check the "
+            f"account, and its password in {file}; until then hints are delayed"
         )
         file.write_text(f"{WORDS['a']}\n")
         await guarded.until(lambda: a.counters.connected)
@@ -146,7 +146,7 @@ async def test_no_password_stands_in_a_log(guarded: Net, caplog: pytest.LogCaptu
         await hints.wait()
         repeated = f"{a!r} {vars(a)!r}"
     async with guarded.bus("a", word="a-wrong-word", connected=False):
-        await guarded.until(lambda: "does not let" in caplog.text)
+        await guarded.until(lambda: "refuses the user" in caplog.text)
     written = f"{caplog.text} {guarded.broker.log}"
     assert "Sending CONNECT" in written
     for word in (*WORDS.values(), "a-wrong-word"):

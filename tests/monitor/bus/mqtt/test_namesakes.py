@@ -16,7 +16,7 @@ from midwatch_stage.ports import LOOPBACK
 from midwatch_stage.proxy import TcpProxy
 
 STATUS = "midwatch/v1/midwatch/nodes/a/status"
-TAKEN = "another process comes to the broker"
+TAKEN = "another process uses the same client id"
 SESSION_TAKEN_OVER = b"\xe0\x01\x8e"
 """The packet DISCONNECT with the reason that newer brokers tell."""
 
@@ -71,7 +71,7 @@ async def test_two_monitors_of_one_name_come_to_rest_and_both_hear(
         assert sorted(shares[0] + shares[1]) == list(range(1, 21))
         assert net.broker.log.count("already connected") == fights
     (said,) = warned(caplog)
-    assert said.endswith("start each with a --name of its own")
+    assert said.endswith("give each process its own --name")
 
 
 async def test_who_is_told_leaves_at_once(net: Net, caplog: pytest.LogCaptureFixture) -> None:

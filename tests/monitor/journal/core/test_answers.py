@@ -47,7 +47,7 @@ async def test_a_second_answer_is_refused(
 ) -> None:
     id = await write(ASKS)
     await desk.settle(attempt, id, ASKS, agreed=True, step=1)
-    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+    with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.settle(attempt, id, ASKS, agreed=False, comment="No.", step=1)
     assert await said(journal) == ["ada"]
 
@@ -68,9 +68,9 @@ async def test_what_waits_for_approval_is_settled_once(
     (entry,) = await journal.entries(id - 1, limit=1)
     seen = InterventionState.begin(entry, nudge)
     await desk.settle(attempt, id, seen, agreed=first, step=1)
-    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+    with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.settle(attempt, id, seen, agreed=second, step=1)
-    with pytest.raises(UsageError, match="somebody else has answered that just now"):
+    with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.modify(attempt, id, nudge, "In other words.", step=1)
     (stamp,) = await records_of(journal, Delivery)
     assert stamp.state is (DeliveryState.APPROVED if first else DeliveryState.REJECTED)

@@ -116,7 +116,7 @@ async def test_a_broken_entry_is_named_once_and_its_place_is_kept(
     assert [each.id for each in found] == list(steps)
     assert all(isinstance(each.record, Fault) for each in found)
     assert [line.partition(": ")[0] for line in caplog.messages] == [
-        f"entry {id} cannot be read and is passed over" for id in steps
+        f"entry {id} cannot be read and is skipped" for id in steps
     ]
 
 

@@ -146,7 +146,7 @@ async def test_a_node_in_a_state_that_only_a_newer_version_knows_is_passed_over(
         await nodes.enter(replace(NODE, name=name), alive_seconds=10)
     await journal.write(rewrite, "node-a", state="dozing")
     assert [found.name for found in await nodes.all()] == ["node-b"]
-    assert "node node-a cannot be read and is passed over" in caplog.text
+    assert "node node-a cannot be read and is skipped" in caplog.text
 
 
 @pytest.mark.parametrize("comes", [False, True])

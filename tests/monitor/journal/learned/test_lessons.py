@@ -209,7 +209,7 @@ async def test_s36_a_lesson_of_several_attempts_is_found_by_each(past: PastAttem
 @pytest.mark.parametrize("project", ["other", ""])
 async def test_s36_a_source_is_an_attempt_of_the_project(past: PastAttempts, project: str) -> None:
     own, strange = await past.attempt(), await past.attempt(project)
-    with pytest.raises(JournalError, match="attempt 2 is none of the project"):
+    with pytest.raises(JournalError, match="attempt 2 does not belong to the project"):
         await past.say(own, Lesson(text="…", sources=(strange.id,)))
 
 

@@ -252,9 +252,9 @@ async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_f
         assert await asyncio.wait_for(asked, 120) == []
     (said,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert said.getMessage() == (
-        "the journal's database lets us in no more, trying again: password authentication failed "
-        'for user "ann"; is the password right? it is taken from the URL (its special characters '
-        "written as in %40 for @), from PGPASSWORD or from ~/.pgpass"
+        "the journal's database refuses the connection, trying again: password authentication "
+        'failed for user "ann"; is the password right? it is taken from the URL (its special '
+        "characters written as in %40 for @), from PGPASSWORD or from ~/.pgpass"
     )
 
 

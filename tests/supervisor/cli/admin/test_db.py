@@ -184,7 +184,7 @@ ORPHAN = "INSERT INTO lease (attempt, incarnation, holder, at) VALUES (99, 1, ''
         (
             "postgresql",
             ["ALTER TABLE lease DROP CONSTRAINT lease_attempt_fk", ORPHAN],
-            "1 rows in `lease` name a row of `attempt` that is not there",
+            "1 rows in `lease` refer to a row of `attempt` that does not exist",
         ),
     ],
     indirect=["location"],

@@ -219,7 +219,7 @@ def test_of_several_agents_one_whose_settings_cannot_be_changed_hinders_no_other
     (codex := settings.parents[1] / "codex").mkdir()
     (codex / "hooks.json").write_text("{} // mine\n")
     assert main(["hook", command, "codex", "claude-code", "--yes"]) == 2
-    assert f"{codex / 'hooks.json'}: the settings are no plain JSON" in capsys.readouterr().err
+    assert f"{codex / 'hooks.json'}: the settings are not plain JSON" in capsys.readouterr().err
     assert settings.exists() == (command == "install")
 
 
@@ -251,7 +251,7 @@ def test_settings_with_comments_are_left_as_they_are(capsys: Capture, settings: 
     settings.parent.mkdir()
     settings.write_text("{} // mine\n")
     assert main(["hook", "install", "claude-code", "--yes"]) == 2
-    assert f"{settings}: the settings are no plain JSON" in capsys.readouterr().err
+    assert f"{settings}: the settings are not plain JSON" in capsys.readouterr().err
     assert settings.read_text() == "{} // mine\n"
 
 

@@ -169,7 +169,7 @@ async def test_a_split_task_ends_with_its_parts(
 ) -> None:
     await begin(submitted, at, WORKING, SPLIT)
     assert await midwatch("cancel", "fix") == 1
-    assert capsys.readouterr().out == "fix is being split: say it again in a moment\n"
+    assert capsys.readouterr().out == "fix is being split; try again in a moment\n"
     whole = json.loads((await submitted.task(1)).spec)
     for id in (3, 4):
         spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
@@ -214,7 +214,7 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
 ) -> None:
     await new_task(journal)
     assert await midwatch("cancel", "fix") == 1
-    assert capsys.readouterr().out.startswith("fix waits in the program that has run 1 in hand")
+    assert capsys.readouterr().out.startswith("fix waits in the program that works on run 1")
     await begin(journal, at, WORKING)
     assert await midwatch("cancel", "fix") == 0
     assert len(await states(journal)) == 1

@@ -14,10 +14,10 @@ def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_log_is_ope
 ) -> None:
     log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
     with log_to_stderr():
-        log.info("one takes nothing more")
+        log.info("one takes no more turns")
         log.debug("a detail")
     log.info("afterwards")
-    line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes nothing more\n"
+    line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes no more turns\n"
     assert re.fullmatch(line, capsys.readouterr().err)
 
 

@@ -264,4 +264,4 @@ def test_others_go_on_with_the_work_of_a_lost_node_if_there_are_any(alone: bool,
     lost = replace(NODE_A, state=NodeState.LOST, busy=busy)
     known = [lost] if alone else [lost, replace(NODE_A, name="node-b")]
     (said,) = lost_lines(known, lost.beat_at - timedelta(days=1), UTC)
-    assert said.endswith("; others go on with its attempts") is (bool(busy) and not alone)
+    assert said.endswith("; other nodes take over its attempts") is (bool(busy) and not alone)

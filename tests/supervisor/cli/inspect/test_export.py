@@ -284,7 +284,7 @@ async def test_nothing_is_overwritten_unless_forced(
             "no/such/x cannot be written: the folder no/such does not exist\n",
         ),
         (["--all", "no/such"], "no/such cannot be made: the folder no does not exist\n"),
-        (["1", "--output", ".", "--force"], ". is no file\n"),
+        (["1", "--output", ".", "--force"], ". is not a file\n"),
         (["--all", "file"], "file cannot be made: File exists\n"),
     ],
 )

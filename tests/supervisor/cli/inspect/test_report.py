@@ -225,7 +225,7 @@ async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journ
     [
         (("--html", "--json"), "choose one of --html and --json"),
         (("--output", "a.html"), "--output is for --html"),
-        (("--since", "soon"), "--since 'soon' is no moment"),
+        (("--since", "soon"), "--since 'soon' is not a time"),
         (("--run", "7"), "there is no run 7"),
     ],
 )
@@ -301,7 +301,7 @@ async def test_r66_the_comparison_says_when_there_is_not_enough_to_tell(
     )
     assert await midwatch("report", "lessons") == 0
     said = capsys.readouterr().out
-    assert "not enough to tell: fewer than 10 different tasks in a group" in said
+    assert "too few to tell: fewer than 10 different tasks in a group" in said
 
 
 async def test_v23_the_review_is_told_with_its_cost(capsys: Capture, learned: int) -> None:

@@ -264,7 +264,7 @@ def test_a_source_is_left_untried_where_the_others_say_too_little(
         (["--format", "yaml"], "no trace format is called 'yaml'"),
         (["--output", "midwatch.yaml"], "midwatch.yaml exists already, so nothing was written"),
         (["--outcomes", "none.csv"], "none.csv cannot be read"),
-        (["elsewhere"], "elsewhere is not there"),
+        (["elsewhere"], "elsewhere does not exist"),
         (["midwatch.yaml"], "midwatch.yaml: not in a known trace format"),
     ],
 )

@@ -209,7 +209,7 @@ async def test_what_is_done_to_a_fact_is_one_object(
 async def test_what_changes_nothing_or_is_not_there_is_refused(say: Say, capsys: Capture) -> None:
     (number,) = await say(REDIS)
     assert await midwatch("facts", "restore", str(number)) == 2
-    assert f"fact {number}: it stands as it is" in capsys.readouterr().err
+    assert f"fact {number}: it is in use already" in capsys.readouterr().err
     for act in ("show", "retire"):
         assert await midwatch("facts", act, "999") == 2
         assert "no fact 999; `midwatch facts list --all`" in capsys.readouterr().err

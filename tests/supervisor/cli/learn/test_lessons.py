@@ -210,7 +210,7 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     ("argv", "error"),
     [
         (("show", "99"), "there is no lesson 99"),
-        (("restore", "{id}"), "lesson {id}: it stands as it is"),
+        (("restore", "{id}"), "lesson {id}: it is in use already"),
         (("list", "--project", "nowhere"), "there is no project `nowhere`"),
     ],
 )

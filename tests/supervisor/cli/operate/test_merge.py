@@ -214,11 +214,11 @@ async def test_a_file_that_a_check_names_and_git_ignores_is_kept_until_it_is_cop
     (worktree / "good.txt").write_text("good\n")
     await finish(journal, worktree, acceptance=(FileCheck(file="good.txt"),))
     assert (await read(capsys, "merge", "totals"))[-1] == (
-        f"kept {worktree}: no merge takes good.txt, which git ignores; copy it from there, then "
-        "`midwatch clean totals --run 1` removes the rest"
+        f"kept {worktree}: a merge leaves out good.txt, which git ignores; copy it from there, "
+        "then `midwatch clean totals --run 1` removes the rest"
     )
     assert (await read(capsys, "clean"))[0] == (
-        "kept totals#1 of run 1: no merge takes good.txt, which git ignores; "
+        "kept totals#1 of run 1: a merge leaves out good.txt, which git ignores; "
         f"copy it from {worktree}"
     )
     (repository / "good.txt").write_text("good\n")
@@ -434,7 +434,7 @@ async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
     await finish(journal, orphan)
     assert await midwatch("merge", "totals") == 2
     assert capsys.readouterr().err == (
-        f"the workspace of totals cannot be used: {orphan} is no worktree of {repository}\n"
+        f"the workspace of totals cannot be used: {orphan} is not a worktree of {repository}\n"
     )
 
 

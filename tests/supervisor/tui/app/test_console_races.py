@@ -185,7 +185,7 @@ async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_
         last = await seat.write(stamp(first), HELD)
         await seat.pilot.press("a")
         assert await seat.written() == []
-        assert seat.app.told == ["fix#1: what waits has changed just now: look at it first"]
+        assert seat.app.told == ["fix#1: what waits has just changed: look at it first"]
         read.set()
         await seat.until(lambda: screen.timeline.last_id == last)
         await seat.pilot.press("a")

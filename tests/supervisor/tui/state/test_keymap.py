@@ -41,7 +41,7 @@ def test_an_unknown_act_is_refused_with_the_nearest_one() -> None:
 
 @pytest.mark.parametrize("key", ["ctlr+x", "slahs", "", "f25", "ctrl+", "xy"])
 def test_what_is_no_key_is_refused(key: str) -> None:
-    assert refused({"up": key}, UP) == (f"configuration: console.keys.up: `{key}` is no key",)
+    assert refused({"up": key}, UP) == (f"configuration: console.keys.up: `{key}` is not a key",)
 
 
 @pytest.mark.parametrize(

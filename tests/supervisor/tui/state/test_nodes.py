@@ -183,7 +183,7 @@ def test_of_a_lost_node_that_had_nothing_no_attempts_are_promised() -> None:
     told.board.meet_nodes([NORTH, SOUTH])
     told.board.meet_nodes([NORTH, replace(SOUTH, state=NodeState.LOST, busy=0)])
     (lost,) = AttentionQueue(told.board).of_nodes
-    assert lost.what == "the node is lost; it had no attempt in hand"
+    assert lost.what == "the node is lost; it was running no attempt"
 
 
 def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
