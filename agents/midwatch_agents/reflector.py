@@ -106,7 +106,7 @@ Quote = Annotated[
 ]
 
 
-_MISQUOTED = "What you quote stands nowhere in what you were shown: copy a passage word for word."
+_MISQUOTED = "Your quote does not occur in what you were shown: copy a passage word for word."
 
 
 @dataclass(slots=True)

@@ -206,7 +206,7 @@ async def test_r53_a_lesson_that_quotes_nothing_of_its_attempt_is_at_last_refuse
     reflector = Reflector({**GOOD, "quote": quote})
     taught = await reflector.lesson()
     assert taught.lesson is None
-    assert "What you quote stands nowhere in what you were shown" in taught.refused
+    assert "Your quote does not occur in what you were shown" in taught.refused
     assert quote not in taught.refused
     assert (len(reflector.told), paid(taught.spending)[2]) == (3, 3)
 
@@ -290,7 +290,7 @@ async def test_s12_a_look_back_has_a_summary_topics_and_the_turns_of_the_case() 
     ("wrong", "said"),
     [
         ({"topics": ["a", "b"]}, "topics"),
-        ({"quote": "It worked well."}, "What you quote stands nowhere"),
+        ({"quote": "It worked well."}, "Your quote does not occur"),
     ],
 )
 async def test_s12_a_summary_of_the_wrong_form_is_handed_back(

@@ -136,7 +136,7 @@ class AgentSession:
             try:
                 await self._ask("session/load", {"sessionId": before, **place})
             except WorkerError as error:
-                log.warning("an earlier session is not gone on with: %s", error)
+                log.warning("an earlier session cannot be continued: %s", error)
             else:
                 self.id = before
                 return True
@@ -210,7 +210,9 @@ class AgentSession:
         try:
             await self._ask("_session/steering", self._words(text), seconds=_CANCEL_SECONDS)
         except WorkerError as error:
-            log.info("the agent cannot be told in its turn, which is canceled: %s", error)
+            log.info(
+                "the agent takes no message during its turn, so the turn is canceled: %s", error
+            )
             return False
         return True
 

@@ -254,7 +254,7 @@ class Supervision:
         try:
             await work
         except StaleIncarnationError as error:
-            log.info("somebody else was first: %s", error)
+            log.info("somebody else answered first: %s", error)
             if guard is None:  # without a guard the next look finds the other answer
                 seconds = AGAIN_SECONDS
             else:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_MODEL = "there is no model for the review"
-_NOTHING_SAID = "the answer says nothing that can be done of any fact"
+_NOTHING_SAID = "the answer names no action that is possible for any fact"
 _BATCH = 40
 """New facts in one question; more are asked about in several."""
 _KNOWN = 60

@@ -308,7 +308,7 @@ class Notifier:
         try:
             await self._journal.commit(Commit(drafts=drafts))
         except JournalError as error:
-            log.warning("what was told cannot be noted, and may be told again: %s", error)
+            log.warning("sent notifications cannot be recorded, and may be sent again: %s", error)
 
 
 @asynccontextmanager

@@ -81,9 +81,9 @@ def refusal(mark: LearningMark, known: Known) -> str:
     if isinstance(known, KnownGuidelines):
         return _refused_version(mark, known)
     if mark in {LearningMark.REJECT, LearningMark.ROLL_BACK}:
-        return "that is for guidelines"
+        return "only guidelines can be rejected or rolled back"
     if mark is LearningMark.RATE:
-        return "" if isinstance(known, KnownLesson) else "only lessons are rated"
+        return "" if isinstance(known, KnownLesson) else "only lessons can be rated"
     if mark is LearningMark.APPROVE:
         return "" if known.waiting else "it does not wait for approval"
     gone = known.obsolete if isinstance(known, KnownLesson) else not known.live
@@ -98,7 +98,7 @@ def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
     elif mark is LearningMark.ROLL_BACK:
         needed, called = GuidelinesState.LIVE, "in force"
     else:
-        return "guidelines are approved, rejected or rolled back"
+        return "guidelines can only be approved, rejected or rolled back"
     return "" if known.state is needed else f"it is not {called}; it is {known.state}"
 
 

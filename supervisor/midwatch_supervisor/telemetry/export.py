@@ -127,9 +127,9 @@ class _Collector(SpanExporter):
         result = self._exporter.export(spans)
         away = result is not SpanExportResult.SUCCESS
         if away and not self.away:
-            log.warning("%s takes no telemetry; the work goes on without", self._address)
+            log.warning("%s does not accept telemetry; the work goes on without it", self._address)
         elif self.away and not away:
-            log.info("%s takes telemetry again", self._address)
+            log.info("%s accepts telemetry again", self._address)
         self.away = away
         return result
 

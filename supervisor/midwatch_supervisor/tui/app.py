@@ -59,7 +59,7 @@ _PATIENT = 3
 """Seconds without a broker that are not reported."""
 
 NO_BROKER = "no broker: hints are delayed"
-_WITHOUT_BROKER = "nothing is lost, only late; look at the broker and the account"
+_WITHOUT_BROKER = "nothing is lost, only delayed; look at the broker and the account"
 
 INTERRUPTED = 130
 """The exit code of a console that was left while its run worked."""

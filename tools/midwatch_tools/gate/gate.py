@@ -421,7 +421,9 @@ class Entrance:
                 self.gate.observe(entry)
                 self._delivered += isinstance(entry.record, Delivery)
         except Exception:
-            log.exception("the gate of attempt %s is open from here on", self._attempt)
+            log.exception(
+                "the gate of attempt %s failed; it refuses nothing any more", self._attempt
+            )
             self.is_open = True
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:

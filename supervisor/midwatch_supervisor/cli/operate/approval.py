@@ -106,7 +106,7 @@ async def _find_waiting(
     asked = state.interventions.get(id) or state.asked[id][1]
     what = f"{question_name(asked)} {id} for {task.name}#{attempt.number}"
     if asked in state.waits and (commands := answer_commands(whole)):
-        raise UsageError(f"{what} is nothing to approve: `{commands[0]}` answers it")
+        raise UsageError(f"{what} cannot be approved: `{commands[0]}` answers it")
     _require_waiting(what, id, asked, state)
     return what, asked, state
 

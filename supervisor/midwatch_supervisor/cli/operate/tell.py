@@ -289,7 +289,7 @@ async def switch(
     """Let another model go on with an attempt, with all that was said in it so far."""
     name = model.strip()
     if not name:
-        raise UsageError("name the model that shall go on")
+        raise UsageError("name the model to switch to")
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         target = await open_attempt(opened, attempt, run=run)
         if target.state.model == name:

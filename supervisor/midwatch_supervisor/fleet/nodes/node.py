@@ -248,9 +248,9 @@ class Node:
                 await self._dispatcher.look()
             except MidwatchError as error:
                 level = logging.DEBUG if self._outage_log.away else logging.WARNING
-                log.log(level, "%s could not hand out: %s", self._status.name, error)
+                log.log(level, "%s could not hand out turns: %s", self._status.name, error)
             except Exception:  # must not stop the node
-                log.exception("%s could not hand out", self._status.name)
+                log.exception("%s could not hand out turns", self._status.name)
             # Many turns end at once, and DBOS records their ends a little later.
             await asyncio.sleep(_LOOK_SECONDS)
             try:

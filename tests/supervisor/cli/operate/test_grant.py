@@ -143,7 +143,7 @@ async def test_a_dry_run_writes_nothing(
             ("grant", "fix", "--requests=-5"),
             "a grant can only add: no amount may be below 0",
         ),
-        ((), ("switch", "fix", " "), "name the model that shall go on"),
+        ((), ("switch", "fix", " "), "name the model to switch to"),
         ((Change(model="big"),), ("switch", "fix", "big"), "fix#1 works with big already"),
         (
             (AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR),),

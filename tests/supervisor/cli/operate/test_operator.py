@@ -149,7 +149,7 @@ async def test_a_question_is_answered_and_not_approved(write: Write, capsys: Cap
     for command in ("approve", "reject"):
         assert await midwatch(command, "3") == 2
         assert capsys.readouterr().err == (
-            'ask_operator 3 for fix#1 is nothing to approve: `midwatch tell fix "your answer"` '
+            'ask_operator 3 for fix#1 cannot be approved: `midwatch tell fix "your answer"` '
             "answers it\n"
         )
 

@@ -75,7 +75,7 @@ LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPO
     ("mark", "known", "why"),
     [
         (Mark.RATE, LESSON, ""),
-        (Mark.RATE, FACT, "only lessons are rated"),
+        (Mark.RATE, FACT, "only lessons can be rated"),
         (Mark.RETIRE, LESSON, ""),
         (Mark.RETIRE, OBSOLETE, "it is retired already"),
         (Mark.RESTORE, OBSOLETE, ""),
@@ -83,14 +83,14 @@ LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPO
         (Mark.RESTORE, REPLACED, ""),
         (Mark.RESTORE, replace(LESSON, waiting=True), "it waits: approve it"),
         (Mark.APPROVE, FACT, "it does not wait for approval"),
-        (Mark.REJECT, FACT, "that is for guidelines"),
+        (Mark.REJECT, FACT, "only guidelines can be rejected or rolled back"),
         (Mark.APPROVE, replace(FACT, state=FactState.WAITING), ""),
         (Mark.APPROVE, PROPOSED, ""),
         (Mark.APPROVE, LIVE, "it is not proposed; it is live"),
         (Mark.REJECT, FORMER, "it is not proposed; it is former"),
         (Mark.ROLL_BACK, LIVE, ""),
         (Mark.ROLL_BACK, PROPOSED, "it is not in force; it is proposed"),
-        (Mark.RETIRE, LIVE, "guidelines are approved, rejected or rolled back"),
+        (Mark.RETIRE, LIVE, "guidelines can only be approved, rejected or rolled back"),
     ],
 )
 def test_a_mark_that_makes_no_sense_is_refused(mark: Mark, known: Known, why: str) -> None:
