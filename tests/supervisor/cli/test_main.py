@@ -133,7 +133,7 @@ def test_no_kind_of_mistake_in_a_task_file_hides_another(capsys: Capture) -> Non
 def test_what_a_worker_cannot_have_is_said_by_a_check_as_by_a_run(
     capsys: Capture, worker: str, key: str
 ) -> None:
-    task = "tasks: [{id: a, goal: x, acceptance: [x]}]"
+    task = "tasks: [{id: a, goal: x, acceptance: ['true']}]"
     Path("a.yaml").write_text(f"models: {{worker: openai:x}}\nworkers: {{bob: {worker}}}\n{task}\n")
     assert main(["run", "a.yaml"]) == 2
     said = capsys.readouterr().err
@@ -165,7 +165,9 @@ def test_a_model_that_cannot_be_asked_is_said_by_a_check_as_by_a_run(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, models: str, key: str, problem: str
 ) -> None:
     monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "auto")
-    Path("a.yaml").write_text(f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: [x]}}]\n")
+    Path("a.yaml").write_text(
+        f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: ['true']}}]\n"
+    )
     assert main(["config", "check", "a.yaml"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"a.yaml:1: {key}: {problem}")
