@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and answer its exit code: 2 for bad usage, 1 for any other failure.
+    """Run one command and return its exit code: 2 for bad usage, 1 for any other failure.
 
-    Without `argv` it is this process's own command, and Ctrl-C is taken at any moment of it.
+    Without `argv` the command is that of this process, and Ctrl-C is handled throughout.
     """
     words = sys.argv[1:] if argv is None else argv
     if _is_hook(words):
@@ -38,9 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_hook(words: Sequence[str]) -> bool:
-    """Whether an agent calls at a hook, and waits. A person at a terminal gets the command line.
+    """Return whether an agent calls this as a hook and waits for the answer.
 
-    So does who gives more than a name, or misspells `install`: no agent is called nearly that.
+    A person at a terminal gets the command line instead, and so does anybody who passes more than a
+    name or misspells `install`: no agent has a name that close to it.
     """
     if len(words) != 2 or words[0] != "hook" or words[1][:1] == "-" or os.isatty(0):
         return False
@@ -49,7 +50,7 @@ def _is_hook(words: Sequence[str]) -> bool:
 
 
 def _announce(words: Sequence[str]) -> None:
-    """Say at once that a console starts: to import what draws it takes a second or more."""
+    """Say at once that a console starts: importing its libraries takes a second or more."""
     if words[:1] != ["watch"] or {"-h", "--help"} & set(words):
         return
     web = "--web" in words

@@ -1,4 +1,4 @@
-"""The table of commands, and how one is run: from its words to its exit code.
+"""The table of commands, and how one is run: from its arguments to its exit code.
 
 No command is imported before it is called.
 """
@@ -41,7 +41,7 @@ from midwatch_supervisor.cli.output import (
 )
 
 NOT_READ = 128 + signal.SIGPIPE
-"""The exit code where whoever read the output went: what shells say of other programs then."""
+"""Exit code when the reader of the output is gone: what shells report of other programs then."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 GROUPS = {
@@ -107,13 +107,13 @@ GROUPS = {
         "db": ("admin.db:app", "Look after the journal's database."),
     },
 }
-"""The commands by what they are for: name, where it is, and what it does, in the help's order."""
+"""The commands in groups, in the help's order: name, module and what it does."""
 
 COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}
 
 
 def build() -> App:
-    """The command line. Calling it answers what the command answers, or raises."""
+    """Return the command line; calling it returns what the command returns, or raises."""
     app = App(
         name="midwatch",
         help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
@@ -148,7 +148,7 @@ def _version() -> str:
 
 
 def _convert(kind: Any, tokens: Sequence[Token]) -> object:
-    """What was written, as its kind. cyclopts would round where a whole number is meant."""
+    """Convert a value to its type. Whole numbers are checked first: cyclopts would round."""
     if kind is int:
         wrong = next((token.value for token in tokens if not _WHOLE.fullmatch(token.value)), None)
         if wrong is not None:
@@ -157,14 +157,14 @@ def _convert(kind: Any, tokens: Sequence[Token]) -> object:
 
 
 def _default_text(default: object) -> str | None:
-    """A default as the help shows it; nothing where none is set."""
+    """Return a default as the help shows it, or `None` if there is nothing to show."""
     return None if default is False or default in (None, "", ()) else str(default)
 
 
 def refuse_unknown(argv: Sequence[str]) -> None:
-    """Raise UsageError if the first word is no command.
+    """Raise UsageError if the first word is not a command.
 
-    cyclopts would import every command to say so.
+    To find that out, cyclopts would import every command.
     """
     word = argv[0] if argv else "-"
     if not word.startswith("-") and word not in {*COMMANDS, "__complete"}:
@@ -174,7 +174,7 @@ def refuse_unknown(argv: Sequence[str]) -> None:
 
 
 def run_command(argv: Sequence[str] | None) -> int:
-    """Run one command of these words, or of the process, and answer its exit code.
+    """Run the command given by these words, or by the process's, and return its exit code.
 
     Raises KeyboardInterrupt.
     """

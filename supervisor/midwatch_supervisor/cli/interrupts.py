@@ -1,6 +1,7 @@
-"""Ctrl-C, and the end of a process: the first ends a command in order, the second at once.
+"""Ctrl-C and the end of a process: the first ends a command in order, the second at once.
 
-Neither shows a traceback. Imports next to nothing: it is in force while the rest is imported.
+Neither shows a traceback. This module imports next to nothing, because it must be in force while
+everything else is imported.
 """
 
 import os
@@ -16,31 +17,31 @@ if TYPE_CHECKING:
     import asyncio
 
 INTERRUPTED = 130
-"""The exit code."""
+"""Exit code of an interrupted command."""
 
 T = TypeVar("T")
 SignalHandler = Callable[[int, FrameType | None], object] | int | None
 
 
 def leave_at_once(*_: object) -> None:
-    """End the process where it stands. What the journal holds is whole, as after a crash."""
+    """End the process at once. The journal stays whole, as after a crash."""
     os._exit(INTERRUPTED)
 
 
 class Interrupts:
-    """What Ctrl-C does to this process. Nothing outside its main thread, which signals go to."""
+    """Handles Ctrl-C in this process, in its main thread only: that one receives the signals."""
 
     def __init__(self) -> None:
         self.came = False
-        """Whether there was one: what fails after it may have failed because of it."""
+        """Whether one has come: a later failure may be due to it."""
 
     def take(self) -> None:
-        """From now on the first raises KeyboardInterrupt, and the second leaves."""
+        """From now on, let the first raise KeyboardInterrupt and the second end the process."""
         _handle(self._raise)
         sys.unraisablehook = self._ignore
 
     def run(self, work: Coroutine[object, object, T], *, notice: str = "") -> T:
-        """Like `asyncio.run`, but the first interrupt cancels the work, and says the notice.
+        """Like `asyncio.run`, but the first interrupt cancels the work and prints the notice.
 
         Raises KeyboardInterrupt once the work has ended.
         """
@@ -84,13 +85,13 @@ class Interrupts:
         _handle(leave_at_once)
 
     def _ignore(self, unraisable: "sys.UnraisableHookArgs") -> None:
-        """Say nothing of an interrupt that came where nothing can be raised."""
+        """Ignore an interrupt that came where nothing can be raised."""
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
 
 
 INTERRUPTS = Interrupts()
-"""Of this process."""
+"""The handler of this process."""
 
 
 def _handle(handler: SignalHandler) -> None:
@@ -107,11 +108,11 @@ _STOPPING = 0.5
 def run_to_end(
     work: Coroutine[Any, Any, int], *, grace_seconds: float, notice: str = NOTICE
 ) -> int:
-    """Like `asyncio.run`, but what does not heed its cancellation keeps the process only so long.
+    """Like `asyncio.run`, but work that ignores its cancellation ends after `grace_seconds`.
 
-    That is a tool that blocks in a thread, or a task that goes on when it is canceled: the
-    process leaves without them, with the exit code that the work came to. The notice is for whoever
-    interrupts it.
+    Such work is a tool that blocks in a thread, or a task that goes on when it is canceled: the
+    process exits without it, with the exit code that the work had reached. The notice is shown to
+    whoever interrupts it.
     """
     import asyncio
 

@@ -1,4 +1,4 @@
-"""The journal that a command works with."""
+"""The journal that a command uses."""
 
 import os
 from functools import partial
@@ -38,7 +38,7 @@ DryRunOption = Annotated[
 
 
 def journal_place(option: str | None) -> str:
-    """Where the journal of a command is: a path or a URL.
+    """Return where a command's journal is: a path or a URL.
 
     Raises UsageError for a path that cannot even be looked at.
     """
@@ -55,14 +55,14 @@ def journal_place(option: str | None) -> str:
 
 
 def masked_note(journal: "Journal", *texts: str) -> str:
-    """What a person is told behind an answer whose own words are kept without a secret."""
+    """Return a note that says how a text was masked before it was stored; empty if it was not."""
     said = " ".join(filter(None, texts))
     kept = journal.masker.text(said)
     return f"; what is secret in it is masked: {kept}" if kept != said else ""
 
 
 async def journal_of_work(location: str, settings: "Settings") -> "Journal":
-    """The journal of a process that works or judges, by its settings; made if there is none."""
+    """Open the journal of a process that runs or monitors tasks, and create it if there is none."""
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.secrets.masking import known_secrets
 
@@ -76,14 +76,14 @@ async def journal_of_work(location: str, settings: "Settings") -> "Journal":
 
 
 async def journal_to_read(option: str | None) -> "Journal":
-    """The existing journal, to read only. Raises UsageError where there is none."""
+    """Open the existing journal read-only. Raises UsageError if there is none."""
     return await _open(option, to_write=False)
 
 
 async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Journal":
-    """The existing journal, to read and to write; in a dry run to read only.
+    """Open the existing journal for reading and writing; in a dry run for reading only.
 
-    Raises UsageError where there is none, and JournalReadOnlyError where it may only be read.
+    Raises UsageError if there is none, and JournalReadOnlyError if it may only be read.
     """
     return await _open(option, to_write=not dry_run)
 
@@ -91,10 +91,10 @@ async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Jou
 async def journal_to_watch(
     option: str | None, *, patience_seconds: float | None = None
 ) -> tuple["Journal", str]:
-    """The existing journal, to write as well where that is allowed; else why it is not.
+    """Open the existing journal, for writing where that is allowed; else return why it is not.
 
-    `patience_seconds` is how long a lost connection is waited for, if not as long as usual. Raises
-    UsageError where there is no journal.
+    `patience_seconds` is how long to wait for a lost connection, if not as long as usual. Raises
+    UsageError if there is no journal.
     """
     try:
         return await _open(option, patience_seconds, to_write=True), ""

@@ -1,4 +1,4 @@
-"""What a command prints: plain lines, or one JSON object a line; and the files that it writes."""
+"""What a command prints, as plain lines or one JSON object a line, and the files it writes."""
 
 import errno
 import json
@@ -14,13 +14,14 @@ from midwatch_monitor.private import private_file
 from midwatch_supervisor.present.text_line import visible
 
 NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT})
-"""Errors of a stream that takes no more."""
+"""Error numbers of a stream that takes no more output."""
 
 
 def write_line(text: str) -> None:
-    """Print one line for people. A newline in it was somebody else's, and is shown as a mark.
+    """Print one line for people. A newline in it comes from somebody else's text and is shown as a
+    mark.
 
-    So is whatever else would steer the terminal. Lines of our own are calls of their own.
+    So is anything else that would control the terminal. Print several lines with several calls.
     """
     _write(sys.stdout, visible(text))
 
@@ -46,7 +47,7 @@ _COLOURS = (
 def write_json(fields: Mapping[str, object]) -> None:
     """Print one object on one line, with JSON's own escapes for what cannot be printed.
 
-    Where the stream knows only ASCII, that is all the rest.
+    On a stream that knows only ASCII, those are all other characters.
     """
     utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
@@ -56,7 +57,7 @@ def write_json(fields: Mapping[str, object]) -> None:
 
 
 def write_either(fields: Mapping[str, object], text: str, *, json: bool) -> None:
-    """Print one thing as an object where JSON is wanted, else as a line for people."""
+    """Print one thing as a JSON object if that is wanted, else as a line for people."""
     if json:
         write_json(fields)
     else:
@@ -76,9 +77,9 @@ def write_error(text: str) -> None:
 
 
 def confirm(what: str, *notices: str) -> bool:
-    """Whether the person at the terminal types the whole word `yes`; the notices are said before.
+    """Print the notices and return whether the person at the terminal types the whole word `yes`.
 
-    Raises UsageError where nobody sits there: `what` is what would happen.
+    Raises UsageError if nobody is at a terminal; `what` says what would happen.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this would {what}: say --yes, or look first with --dry-run")
@@ -88,20 +89,20 @@ def confirm(what: str, *notices: str) -> bool:
 
 
 def open_closed_streams() -> None:
-    """Send nowhere what is printed to a stream that whoever began this process had closed."""
+    """Replace each output stream that the calling program had closed by one that discards all."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def drop_output() -> None:
-    """Send the rest of stdout nowhere, so that the interpreter's last flush cannot fail."""
+    """Discard the rest of stdout, so that the interpreter's last flush cannot fail."""
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - devnull is no path of ours
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextmanager
 def outlasting_reader() -> Generator[None]:
-    """Print as part of a work that goes on where whoever read it has gone, or the disk is full."""
+    """Print as part of work that goes on when the reader is gone or the disk is full."""
     try:
         yield
         sys.stdout.flush()
@@ -114,26 +115,28 @@ def outlasting_reader() -> Generator[None]:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """File names may hold bytes that are no text, and a terminal may not know every letter."""
+    """Write a line, escaping what the terminal's encoding lacks and bytes of names that are not
+    text.
+    """
     encoding = stream.encoding or "utf-8"
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def require_absent(target: Path) -> None:
-    """Raise UsageError for a file that is there already: nothing is written then."""
+    """Raise UsageError for a file that exists, saying that nothing was written."""
     if target.exists() or target.is_symlink():
         raise UsageError(f"{target} exists already, so nothing was written")
 
 
 def refuse_existing(target: Path, *, force: bool) -> None:
-    """Raise UsageError for a file that is there already, unless that is wanted."""
+    """Raise UsageError for a file that exists, unless replacing it is wanted."""
     if not force and (target.exists() or target.is_symlink()):
         raise UsageError(f"{target} exists already; --force overwrites it")
 
 
 @contextmanager
 def new_file(target: Path) -> Generator[BinaryIO]:
-    """A file that gets its name only once it is whole. Raises UsageError if it cannot be."""
+    """Open a file that gets its name only once it is whole. Raises UsageError if it cannot be."""
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is not a file")
     if not target.parent.exists():
@@ -154,7 +157,7 @@ def new_file(target: Path) -> Generator[BinaryIO]:
 
 @contextmanager
 def output_stream(target: str) -> Generator[BinaryIO]:
-    """A new file, or stdout for `-`: what is written is UTF-8, whatever the terminal speaks."""
+    """Open a new file, or stdout for `-`; the output is UTF-8, whatever the terminal's encoding."""
     if target == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer

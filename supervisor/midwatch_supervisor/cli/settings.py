@@ -1,4 +1,4 @@
-"""The configuration that a command works with."""
+"""The configuration that a command uses."""
 
 import os
 from collections.abc import Sequence
@@ -35,18 +35,18 @@ def _check_any_port(kind: object, port: int) -> None:
 
 Port = Annotated[int, Parameter(validator=_check_port)]
 AnyPort = Annotated[int, Parameter(validator=_check_any_port)]
-"""A port, or 0 for one that is free."""
+"""A port number, or 0 for any free one."""
 
 
 def settings_in_force(config: Sequence[Path] | None) -> "Settings":
-    """The settings from `--config`, else where they are looked for, under the environment."""
+    """Load the settings from `--config`, else the usual places, with the environment on top."""
     from midwatch_monitor.config.source import load_settings
 
     return load_settings(config_files(config), environ=os.environ)
 
 
 def config_files(config: Sequence[Path] | None) -> Sequence[Path]:
-    """The files from `--config`, else those that are looked for; there need be none."""
+    """Return the files from `--config`, else those in the usual places; there may be none."""
     if config:
         return config
     named = os.environ.get("MIDWATCH_CONFIG")

@@ -1,1 +1,1 @@
-"""Commands by which a person acts on an attempt."""
+"""Commands with which a person acts on an attempt."""

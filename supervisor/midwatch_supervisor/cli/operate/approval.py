@@ -1,4 +1,4 @@
-"""`midwatch approve` and `reject`: a person's word on what waits for it."""
+"""`midwatch approve` and `reject`: a person decides on what waits for approval."""
 
 from typing import Annotated
 
@@ -72,9 +72,9 @@ async def settle(
     comment: str = "",
     dry_run: bool = False,
 ) -> str:
-    """Answer what waits for a person's word; what was done, in words.
+    """Approve or reject what waits for a person, and return a sentence that says what was done.
 
-    Raises UsageError where it does not wait, or nothing is called that.
+    Raises UsageError if it is not waiting, or if nothing has that id.
     """
     number, of = find_question(await question_states(journal), id)
     attempt = await journal.attempt(of)
@@ -96,9 +96,9 @@ async def settle(
 async def _find_waiting(
     journal: Journal, attempt: Attempt, id: int
 ) -> tuple[str, OpenQuestion, AttemptState]:
-    """What it is called, what it asks for, and where its attempt stands.
+    """Return what it is called, what it asks for, and the state of its attempt.
 
-    Raises UsageError where it does not wait.
+    Raises UsageError if it is not waiting.
     """
     task = await journal.task(attempt.task)
     whole = await task_state(journal, task)
@@ -112,7 +112,9 @@ async def _find_waiting(
 
 
 async def question_states(journal: Journal, *more: type[Record]) -> RunState:
-    """Where all attempts of a journal stand, as far as open questions and `more` kinds tell."""
+    """Return the states of all attempts in a journal, as far as open questions and `more` kinds
+    tell.
+    """
     run = RunState()
     async for entry in journal.all_entries(kinds=(*OPEN_QUESTION_KINDS, *more)):
         run.fold(entry)
@@ -120,9 +122,9 @@ async def question_states(journal: Journal, *more: type[Record]) -> RunState:
 
 
 def find_question(run: RunState, id: str | int) -> tuple[int, int]:
-    """What `id` names, and the attempt that it is about, both by journal id. Pure.
+    """Return the journal ids of the question that `id` names and of its attempt. Pure.
 
-    Of what waits, its beginning is enough where that is a text. Raises UsageError.
+    If `id` is text, the beginning of a waiting question's id is enough. Raises UsageError.
     """
     attempts = [each for task in run.tasks.values() for each in task.attempts.values()]
     for each in attempts:
@@ -143,7 +145,7 @@ def find_question(run: RunState, id: str | int) -> tuple[int, int]:
 
 
 def _require_waiting(what: str, id: int, asked: OpenQuestion, state: AttemptState) -> None:
-    """Raise UsageError if it was settled already, never needed to be, or nobody would hear it."""
+    """Raise UsageError if it was settled, needs no approval, or would reach nobody."""
     if not isinstance(asked, InterventionState):
         if (answer := state.answer(id)) is not None:
             raise UsageError(f"{what} was answered already: {answer_text(answer)}")

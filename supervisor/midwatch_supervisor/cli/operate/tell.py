@@ -1,4 +1,4 @@
-"""`midwatch tell`, `grant` and `switch`: what a person has to say to an attempt at work."""
+"""`midwatch tell`, `grant` and `switch`: a person acts on an attempt that is running."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 
 
 def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
-    """The bus of a console or of one command; nothing is kept for it while it is away.
+    """Return the bus for a console or a single command; no messages are kept for it while it is
+    away.
 
-    It logs in by its name, the host's if none is given, unless `fleet.broker.username` says
+    It logs in under `name`, by default the host's name, unless `fleet.broker.username` says
     otherwise. Without a broker in the settings it reaches this process only.
     """
     from midwatch_monitor.bus import bus_for
@@ -62,16 +63,18 @@ def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
 
 @asynccontextmanager
 async def operator_in(journal: "Journal", author: str | None) -> AsyncGenerator[OperatorActions]:
-    """A person's desk at a journal; what is done there is told before this is left.
+    """Yield a person's actions on a journal; messages about them are sent before this ends.
 
-    The journal is all that is needed: without a broker it is heard of later.
+    The journal alone is enough: without a broker, others learn of the actions later.
     """
     async with bus_of(fleet_here()) as bus:
         yield OperatorActions(journal, author=operator_name(author), bus=bus)
 
 
 def fleet_here() -> "FleetSettings":
-    """The fleet's settings here, for hints; the built-in ones where a file is wrong."""
+    """Return the fleet's settings of this folder, used to send hints; the defaults if a file is
+    wrong.
+    """
     try:
         return settings_in_force(None).fleet
     except ConfigError as error:
@@ -88,22 +91,22 @@ MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAttempt:
-    """An attempt with its task, as it stands now."""
+    """An attempt with its task, and its state now."""
 
     task: Task
     state: AttemptState
     older: bool = False
-    """Whether a later run has a task of that name."""
+    """Whether a later run has a task with the same name."""
 
     @property
     def name(self) -> str:
-        """What people call it: `fix#2`."""
+        """Return its name for people, such as `fix#2`."""
         of = f" of run {self.task.run}" if self.older else ""
         return f"{self.task.name}#{self.state.attempt.number}{of}"
 
 
 async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
-    """The attempt that is meant by `id`; raises UsageError if it is over."""
+    """Return the attempt that `id` means. Raises UsageError if it is over."""
     target = await meant_attempt(journal, id, run=run)
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
@@ -116,10 +119,10 @@ async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> 
 
 
 async def meant_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
-    """The attempt that `id` names, or the latest of a task, in a run or in any.
+    """Return the attempt that `id` names, or a task's latest one, in the given run or in any.
 
-    Of those of one name that is the newest which is not over, if there is one: others would not
-    hear of it.
+    Among tasks with the same name, the newest that is not over is meant, if there is one: an
+    attempt that is over would not receive anything.
     """
     target = await begun_attempt(journal, id, run=run)
     if run is None and target.state.over and not id.isdecimal():
@@ -129,9 +132,9 @@ async def meant_attempt(journal: Journal, id: str, *, run: int | None = None) ->
 
 
 async def _older_namesake(journal: Journal, task: Task, number: int | None) -> OpenAttempt | None:
-    """The attempt of the newest earlier task of that name that is not over, if there is one.
+    """Return the newest attempt that is not over among earlier tasks with the same name, if any.
 
-    With a number only the one that has it.
+    With a number, only the attempt with that number counts.
     """
     for run in await chosen_runs(journal, None):
         for each in await journal.tasks(run.id) if run.id < task.run else ():
@@ -144,7 +147,7 @@ async def _older_namesake(journal: Journal, task: Task, number: int | None) -> O
 
 
 async def begun_attempt(journal: Journal, id: str, *, run: int | None = None) -> OpenAttempt:
-    """The attempt that `id` names, or the latest of a task, also one that is over."""
+    """Return the attempt that `id` names, or a task's latest one, even if it is over."""
     found = await find(journal, id, run=run)
     tasks = await task_state(journal, found.task)
     state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
@@ -212,9 +215,9 @@ async def send(
     author: str | None,
     dry_run: bool = False,
 ) -> str:
-    """Guide, pause, resume or stop the attempt that `id` names; what was sent, in words.
+    """Guide, pause, resume or stop the attempt that `id` names, and return a sentence that says so.
 
-    Raises UsageError where that reaches nobody, or could change nothing.
+    Raises UsageError if it would reach nobody, or could change nothing.
     """
     target = await open_attempt(journal, id, run=run)
     what = "guidance" if action is Action.NUDGE else action.value
@@ -318,9 +321,9 @@ async def _send(
     request: int | None = None,
     dry_run: bool,
 ) -> str:
-    """Send an act, or say what would be sent. What holds or ends an attempt answers no alert.
+    """Send an act, or say what would be sent. A pause, resume or stop resolves no alert.
 
-    `what` is what people call it, `request` what it answers of the worker's, by journal id.
+    `what` is its name for people, `request` the journal id of the worker's request that it answers.
     """
     if why := act_refusal(target.state, action, held=is_held(target.state)):
         raise UsageError(f"{target.name}: {why}")
@@ -345,7 +348,7 @@ async def _send(
 
 
 def _oldest_request(state: AttemptState) -> tuple[int | None, Grant]:
-    """The oldest request for budget that waits for an answer, with what it asks for."""
+    """Return the oldest open request for budget, with what it asks for."""
     for id, request in state.open_requests.items():
         if isinstance(request, BudgetRequest):
             return id, request.wanted

@@ -1,4 +1,6 @@
-"""`midwatch diff`, `merge` and `clean`: what tasks have changed, taken over, and thrown away."""
+"""`midwatch diff`, `merge` and `clean`: look at what tasks have changed, take it over, or delete
+it.
+"""
 
 import asyncio
 import shlex
@@ -84,7 +86,7 @@ async def diff(
 async def _read_changes(
     journal: "Journal", chosen: TaskWorkspace
 ) -> tuple[str, tuple[FileChange, ...]]:
-    """The diff, and the files in it."""
+    """Return the diff, and the files in it."""
     found = await chosen.diff(journal)
     if found is not None:
         return found
@@ -140,7 +142,7 @@ async def merge(
 async def _write_files(
     journal: "Journal", result: TaskWorkspace, into: Path | None, *, dry_run: bool
 ) -> bool:
-    """Write a result outside git into a new folder; whether it is one."""
+    """Write a result outside git into a new folder, and return whether the result is such a one."""
     name = shlex.quote(result.name)
     async with result.open_anywhere(journal) as workspace:
         in_git = result.of_fleet if workspace is None else workspace.worktree is not None
@@ -197,7 +199,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
 
 
 async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: bool) -> None:
-    """Remove what the merge has made needless, unless something may still need it."""
+    """Remove the branch and worktree after a merge, unless something in them is still needed."""
     await give_back(plan)
     if not (result.made_by_run and await result.there()):
         return
@@ -223,7 +225,7 @@ def _ignored_text(names: Sequence[str]) -> str:
 
 
 async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
-    """The merge of a task's result, wherever that was made."""
+    """Return the merge of a task's result, whichever machine made it."""
     assignment = result.assignment
     bundles = Bundles(journal)
     if assignment is not None and assignment.base and await bundles.snapshots(result.attempt.id):
@@ -238,7 +240,7 @@ async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
 
 
 async def _repository(source: Path | None, name: str) -> Path:
-    """Where the owner works: the task's workspace, or the repository around this folder."""
+    """Return the owner's repository: the task's workspace, or the repository around this folder."""
     if source is not None and await asyncio.to_thread(is_repository, source):
         return source
     here = await asyncio.to_thread(Path.cwd)
@@ -249,7 +251,7 @@ async def _repository(source: Path | None, name: str) -> Path:
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:
-    """Where the result is of a task that was completed."""
+    """Return the workspace that holds the result of a completed task."""
     name, status = state.task.name, state.lifecycle
     if status is not Lifecycle.COMPLETED:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
@@ -299,19 +301,19 @@ async def clean(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """The workspace of one attempt at a task that is over."""
+    """The workspace of one attempt of a task that is over."""
 
     task: TaskState
     at: TaskWorkspace
 
     @property
     def name(self) -> str:
-        """What people call it: `fix#2 of run 3`."""
+        """Return its name for people, such as `fix#2 of run 3`."""
         return f"{self.at.name}#{self.at.attempt.number} of run {self.task.task.run}"
 
     @property
     def merging(self) -> str:
-        """The command that takes what is in it; empty where it is not its task's result."""
+        """Return the command that merges it; empty if it is not the result of its task."""
         result = result_of(self.task) if self.task.lifecycle is Lifecycle.COMPLETED else None
         if result is None or result.folder != self.at.folder:
             return ""
@@ -321,9 +323,9 @@ class Leftover:
 async def _over(
     journal: "Journal", names: Sequence[str], run: int | None
 ) -> tuple[list[TaskState], list[str]]:
-    """The tasks that are named, else all; of runs of which no task may still build on another.
+    """Return the named tasks, or all, in runs that are over; and for each other run why it stays.
 
-    And of each other run with a workspace why it stays as it is.
+    A run is not over while one of its tasks may still build on another's workspace.
     """
     over: list[TaskState] = []
     kept: list[str] = []
@@ -346,7 +348,7 @@ async def _over(
 
 
 def _places(task: TaskState) -> list[TaskWorkspace]:
-    """The workspaces of all attempts, and that of the result where it is another."""
+    """Return the workspaces of all attempts, and that of the result if it is another."""
     places = [workspace_in(task.task, each) for each in task.attempts.values()]
     result = result_of(task)
     found = {each.folder: each for each in (*places, *([result] if result else []))}
@@ -354,7 +356,7 @@ def _places(task: TaskState) -> list[TaskWorkspace]:
 
 
 async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
-    """Remove it, or say why not; whether it goes."""
+    """Remove a workspace or say why it stays, and return whether it was removed."""
     try:
         workspace = await left.at.open()
         lost = await unmerged_changes(workspace, left.at.source)

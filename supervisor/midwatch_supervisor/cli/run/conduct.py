@@ -1,4 +1,4 @@
-"""What `run`, `demo` and `resume` share: a run in this process, its progress, and how it ends."""
+"""What `run`, `demo` and `resume` share: a run in this process, its progress and its end."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_
 from midwatch_tools.journal_location import FOLDER, main_worktree
 
 _COUNTED = 100
-"""Tasks whose changed lines are counted at the end of a run; git takes a while over each."""
+"""Tasks whose changed lines are counted at the end of a run; git needs a while for each."""
 _AT_ONCE = 4
 EXIT_CODES = {
     0: "all tasks completed",
@@ -69,11 +69,11 @@ EXIT_CODES = {
     4: "ended as stuck or out of budget",
     130: "interrupted",
 }
-"""What `midwatch run`, `demo` and `resume` end with."""
+"""Exit codes of `midwatch run`, `demo` and `resume`."""
 
 
 async def print_end(tasks: Sequence[TaskState], code: int) -> None:
-    """Print what came of each task, and the exit code in words."""
+    """Print the result of each task, and the exit code in words."""
     say_turns(tasks, None)
     looking = asyncio.Semaphore(_AT_ONCE)
 
@@ -106,7 +106,7 @@ async def _result(task: TaskState, *, count: bool) -> TaskResult:
 async def _read_changes(
     at: TaskWorkspace, *, count: bool
 ) -> tuple[str, tuple[FileChange, ...] | None]:
-    """The branch and the files of a task, as far as they can be read."""
+    """Read the branch and the changed files of a task, as far as possible."""
     try:
         workspace = await at.open()
         files = await file_changes(workspace, at.source) if count else None
@@ -121,22 +121,22 @@ def _from_here(folder: Path) -> str:
 
 
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
-"""Stores a run, or finds it again, and goes by that clock."""
+"""Stores a run or finds it again, using the given clock."""
 
 
 def in_advise_mode(settings: Settings) -> Settings:
-    """The same configuration, with every decision held back for an operator."""
+    """Return the same configuration in advise mode: an operator approves every decision."""
     return settings.model_copy(update={"mode": Mode.ADVISE})
 
 
 def with_patience(settings: Settings) -> Settings:
-    """The same configuration, which waits for a provider that has not answered yet."""
+    """Return the same configuration, waiting for a provider that has not answered yet."""
     provider = settings.provider.model_copy(update={"wait_for_first_answer": True})
     return settings.model_copy(update={"provider": provider})
 
 
 def home() -> Path:
-    """Midwatch's own folder for work that is started here; made, and hidden from git."""
+    """Create and return Midwatch's own folder for work started here, hidden from git."""
     folder = main_worktree(Path.cwd()) / FOLDER
     ignore = folder / ".gitignore"
     try:
@@ -156,9 +156,9 @@ def start(
     journal: str | None,
     output: Output,
 ) -> int:
-    """Start a new run and stay with it to its end; answers the exit code.
+    """Start a new run, stay with it to its end, and return the exit code.
 
-    `wanted` is called once all else is in order, that it may write what its tasks work on.
+    `wanted` is called last before the start, because it may write the files its tasks work on.
     """
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
@@ -181,9 +181,9 @@ def start(
 
 
 def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
-    """Go on with a run and stay with it to its end; answers the exit code.
+    """Continue a run, stay with it to its end, and return the exit code.
 
-    `patient` is to wait for a provider that has not answered yet.
+    With `patient`, wait for a provider that has not answered yet.
     """
     told = {"notify": settings_in_force(None).notify}  # whom to call is of here and now
     settings = settings_of(found).model_copy(update=told)
@@ -204,7 +204,7 @@ def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> 
 
 
 async def find_run(location: str, wanted: int | None) -> Run:
-    """The run to go on with; raises UsageError if there is none."""
+    """Return the run to continue. Raises UsageError if there is none."""
     async with await Journal.open(location, create=False) as journal:
         runs = await journal.runs()
         if wanted is not None:
@@ -234,14 +234,16 @@ async def find_run(location: str, wanted: int | None) -> Run:
 
 
 async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
-    """Whether a run has task files; an agent in somebody's program only that program begins."""
+    """Whether Midwatch can start the run: an agent embedded in a program is started only by that
+    program.
+    """
     return not all(task.embedded for task in await journal.tasks(run.id))
 
 
 def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Output) -> int:
-    """Conduct a run until its end, or until its console is left; answers the exit code.
+    """Conduct a run until its end, or until its console is closed, and return the exit code.
 
-    Raises KeyboardInterrupt when the process is told to stop; everything is resumable then.
+    Raises KeyboardInterrupt when the process is told to stop; then everything can be resumed.
     """
     if output is Output.CONSOLE:
         check_console(settings.console)
@@ -302,7 +304,7 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
 
 
 def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
-    """What is about to happen, in lines: which run, sandbox and models."""
+    """Describe what is about to run, in lines: the run, the sandbox and the models."""
     tasks = count_noun(len(jobs), "task")
     lines = [
         f"Run {resources.run.id}: {tasks}, journal {resources.journal.name}",
@@ -317,8 +319,8 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
 class Reporter:
     """Prints a run as it goes: for people, or one JSON object a line.
 
-    What stands in the journal up to `told` was printed when it happened. Without a `run` it prints
-    all of them.
+    Entries of the journal up to `told` have been printed before. Without a `run` it prints all
+    runs.
     """
 
     def __init__(
@@ -341,12 +343,12 @@ class Reporter:
         self._transcript = Transcript([job.task for job in jobs])
 
     async def catch_up(self) -> None:
-        """Print what stands in the journal since the last time."""
+        """Print what the journal has received since the last call."""
         while page := await self._journal.entries(self._read, run=self._run):
             await self.follow(page)
 
     async def follow(self, entries: Sequence[Entry]) -> None:
-        """Print what is new, in a thread: a reader that takes nothing must hold up nobody."""
+        """Print new entries in a thread, so that a reader who does not read holds up nobody."""
         lines: list[JsonLine | str] = []
         for entry in entries:
             await meet_new(self._journal, self._transcript.run, entry)
@@ -369,7 +371,7 @@ class Reporter:
                     write_json(line)
 
     async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
-        """Conduct a run, and print what happens; its exit code."""
+        """Conduct a run, print what happens, and return its exit code."""
         if not (self._json or self._quiet):
             self._print(about(resources, jobs))
         try:
@@ -380,7 +382,7 @@ class Reporter:
             raise
 
     async def end(self, code: int) -> None:
-        """Print what came of it."""
+        """Print the result."""
         with outlasting_reader():
             if self._json:
                 write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
@@ -389,7 +391,7 @@ class Reporter:
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:
-    """What commands of workers run in, and what that leaves open."""
+    """Say what workers' commands run in, and what that leaves open."""
     if sandbox_kind is SandboxKind.NONE:
         return f"none ({OPEN})"
     return (
@@ -407,10 +409,10 @@ _LOOK_SECONDS = 0.5
 
 @asynccontextmanager
 async def end_without_journal(location: str) -> AsyncGenerator[None]:
-    """End what is done in here once the journal at that path is gone. Raises JournalError then.
+    """Cancel the work inside once the journal's file is gone, and raise JournalError.
 
-    What would be logged of it says nothing more, and is dropped. A database on a server cannot go
-    like that.
+    Log messages from then on are dropped, since they say nothing new. A database on a server cannot
+    disappear like that.
     """
     if is_url(location) or location == ":memory:":
         yield
@@ -442,14 +444,14 @@ async def end_without_journal(location: str) -> AsyncGenerator[None]:
 
 
 async def _end_without(there: Callable[[], bool], main: "asyncio.Task[object]") -> None:
-    """Cancel the task once the file is not there."""
+    """Cancel the task once the file is gone."""
     while there():  # noqa: ASYNC110 - files tell of no event
         await asyncio.sleep(_LOOK_SECONDS)
     main.cancel()
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Which file stands there; `None` for none."""
+    """Return the device and inode of a file; `None` if there is none."""
     try:
         found = file.stat()
     except OSError:

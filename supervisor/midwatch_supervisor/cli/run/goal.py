@@ -1,4 +1,4 @@
-"""What `midwatch run` is to do: a task file, one on stdin, or a goal in a sentence with the
+"""What `midwatch run` is asked to do: a task file, one on stdin, or a goal in a sentence with the
 project's own test command.
 """
 
@@ -23,34 +23,36 @@ from midwatch_supervisor.present.text_line import brief
 from midwatch_tools.git import run_git
 
 STDIN = Path("stdin")
-"""What a task file on stdin is called."""
+"""Name of a task file on stdin."""
 _DASHES = ("-", "/dev/stdin")
 _EXAMPLE = '`midwatch run "fix the failing tests" --check "pytest -q"`'
 _TITLE = 60
 _ID = 40
-"""Characters of a task's id that come from its goal."""
+"""Length of a task's id that is made from its goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What is to be done."""
+    """The tasks to run and where they come from."""
 
     tasks: TaskFile
     source: str
-    """What the run is said to come from."""
+    """Where the run is recorded to come from."""
     folder: Path
-    """Where relative workspaces start."""
+    """Folder that relative workspaces start from."""
     notice: str = ""
-    """What was chosen for the person, in one line; empty for a file, which says it itself."""
+    """One line that says what was chosen for the person; empty for a task file, which says it
+    itself.
+    """
 
 
 def run_request(
     text: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
 ) -> RunRequest:
-    """What the first word of `midwatch run` means, in the folder where one stands.
+    """Return what the first word of `midwatch run` means in the current folder.
 
-    A file or what ends like one is a task file, `-` one on stdin, and the rest a goal. Raises
-    UsageError for what is neither, and ConfigError for a wrong file.
+    A file, or a name that ends like one, is a task file; `-` is one on stdin; anything else is a
+    goal. Raises UsageError for what is none of these, and ConfigError for an invalid file.
     """
     if _is_file(text):
         if checks or model:
@@ -126,7 +128,7 @@ def _of_goal(
 
 
 def _repository(folder: Path) -> Path:
-    """The worktree around a folder; outside git the folder itself."""
+    """Return the root of the worktree around a folder; outside git the folder itself."""
     try:
         return Path(run_git(folder, "rev-parse", "--show-toplevel").strip() or folder)
     except WorkspaceError:
@@ -134,7 +136,7 @@ def _repository(folder: Path) -> Path:
 
 
 def _id(goal: str) -> str:
-    """A short name, of whole words where there is room for one."""
+    """Make a short id of a goal, cut between words if possible."""
     plain = unicodedata.normalize("NFKD", goal.casefold()).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     cut = words if len(words) <= _ID else words[:_ID].rpartition("-")[0] or words[:_ID]
@@ -147,11 +149,11 @@ class ProjectCheck:
 
     command: str
     found_in: str
-    """The file that says so."""
+    """File that defines it."""
 
 
 def find_check(folder: Path) -> ProjectCheck | None:
-    """The project's own test command; the first of several kinds. Nothing is run."""
+    """Find the project's own test command; the first of several kinds. Runs nothing."""
     return next(_checks(folder), None)
 
 
@@ -186,7 +188,7 @@ def _python(folder: Path) -> Iterator[ProjectCheck]:
 
 _TESTS = ("test_*.py", "test/**/test_*.py", "tests/**/test_*.py")
 _RUNNERS = {"uv.lock": "uv run ", "poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
-"""What runs a program of the project, by the file that it keeps."""
+"""The program that runs a project's tools, by the lock file that it keeps."""
 _NODE_RUNNERS = {
     "pnpm-lock.yaml": "pnpm test",
     "yarn.lock": "yarn test",
@@ -214,7 +216,7 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def _text(file: Path) -> str:
-    """What stands in it; nothing where it is not there, or is no text."""
+    """Read a file; empty if it is missing or not text."""
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):

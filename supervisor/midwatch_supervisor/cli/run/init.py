@@ -1,4 +1,4 @@
-"""`midwatch init`: the first two files, for the project that stands there."""
+"""`midwatch init`: a project's first two files."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _TESTS = """\
       - {command}
 
 """
-"""The first task where the project's test command was found."""
+"""First task of a project whose test command was found."""
 
 
 def init(
@@ -57,7 +57,7 @@ def init(
 
 
 def _model() -> ModelChoice | None:
-    """The model that can be asked here, if there is any."""
+    """Return a model that can be asked on this machine, if there is one."""
     try:
         return choose_model(os.environ)
     except UsageError:

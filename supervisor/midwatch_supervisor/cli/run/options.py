@@ -1,4 +1,4 @@
-"""What `run`, `demo` and `resume` may be told, and how they show a run."""
+"""Options shared by `run`, `demo` and `resume`, and how they show a run."""
 
 import sys
 from enum import Enum, auto
@@ -53,12 +53,12 @@ class Output(Enum):
     CONSOLE = auto()
     PROGRESS = auto()
     QUIET = auto()
-    """Only its end."""
+    """Only its end is shown."""
     JSON = auto()
 
 
 def output(*, headless: bool, quiet: bool, json: bool) -> Output:
-    """How a run is shown: under the console where a person sits and nothing else is wanted."""
+    """Choose how a run is shown: in the console at a terminal, unless something else is wanted."""
     if json:
         return Output.JSON
     if quiet:
@@ -67,5 +67,5 @@ def output(*, headless: bool, quiet: bool, json: bool) -> Output:
 
 
 def on_terminal() -> bool:
-    """Whether a person sits at both ends of this process."""
+    """Whether both stdin and stdout of this process are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _CONSOLE_PACE = 0.8
-"""Seconds that the demo's script takes for an answer: long enough to be watched, and acted upon."""
+"""Seconds the demo's scripted model takes for an answer: long enough to watch and to step in."""
 
 
 def run(
@@ -131,7 +131,7 @@ def demo(
 
 
 def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
-    """The same task with scripted models that take so long for an answer."""
+    """Return the same task with scripted models that take that many seconds for an answer."""
     if seconds is None:
         return assignment
     models = {
@@ -153,7 +153,7 @@ def _rehearse(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> Non
 
 
 def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
-    """Raise MidwatchError for what would end the run before it begins, whatever the machine."""
+    """Raise MidwatchError for anything that would end the run before it begins, on any machine."""
     from midwatch_agents.models import SCRIPTED, check_model, model_for
     from midwatch_monitor.journal.core.schema import require_usable
     from midwatch_supervisor.present.assignment import models_named
@@ -168,7 +168,7 @@ def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
 
 
 def _models_asked(each: "Assignment") -> "Iterator[tuple[Role, ModelSpec]]":
-    """The models without which a run cannot begin, each with its role."""
+    """Yield the models that a run needs from its start, each with its role."""
     from midwatch_monitor.config.tasks import Role
 
     for name in (each.worker, *each.others):

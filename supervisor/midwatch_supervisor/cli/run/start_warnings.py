@@ -1,4 +1,4 @@
-"""What a person should know before a run begins, and before they leave it alone."""
+"""Warnings before a run begins, while a person is still there to act on them."""
 
 import asyncio
 import re
@@ -14,9 +14,9 @@ from midwatch_supervisor.workspaces.removal import uncommitted_names
 from midwatch_tools.git import is_repository
 
 _NAMED = 3
-"""Uncommitted files that are named."""
+"""Number of uncommitted files that are named."""
 _FIRST_WORD = re.compile(r"\s*([A-Za-z0-9][\w.+-]*)(?=\s|$)")
-"""Of a command that begins with the plain name of a program."""
+"""Matches the first word of a command, if it is the plain name of a program."""
 _OF_SHELL = frozenset(
     {
         *("alias", "case", "cd", "command", "eval", "exec", "exit", "export", "for", "if", "read"),
@@ -24,13 +24,14 @@ _OF_SHELL = frozenset(
         *("wait", "while"),
     }
 )
-"""What a shell does itself."""
+"""Commands that the shell itself provides."""
 
 
 async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
-    """What workers will not see, a sentence for each repository: a worktree has what is committed.
+    """Return a sentence for each repository with changes that workers will not see: uncommitted
+    ones.
 
-    `besides` is the task file, which they do not need.
+    `besides` is the task file, which workers do not need.
     """
     sources = dict.fromkeys(each.workspace for each in wanted if each.workspace is not None)
     told: list[str] = []
@@ -54,7 +55,7 @@ async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -
 
 
 def missing_programs(wanted: Sequence[Assignment]) -> list[str]:
-    """The checks that no attempt can pass as things are: their program is not on this machine."""
+    """Return a warning for each check that cannot pass because its program is not installed."""
     commands = [(each.task.id, check) for each in wanted for check in each.task.acceptance]
     found = [
         (task, check, word[1])
