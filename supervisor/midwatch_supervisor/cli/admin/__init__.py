@@ -1,1 +1,1 @@
-"""Commands that look after the configuration and the database."""
+"""Commands for the configuration, the database and this machine."""

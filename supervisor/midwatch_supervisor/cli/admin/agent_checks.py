@@ -1,4 +1,4 @@
-"""What `midwatch doctor` finds out about models, and about coding agents that are installed."""
+"""The checks of `midwatch doctor` on models and on installed coding agents."""
 
 import asyncio
 import os
@@ -35,13 +35,13 @@ from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
 from midwatch_supervisor.present.numbers import count_noun
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
-"""What a person starts, where that is not what speaks ACP."""
+"""The program that a person starts, where another one speaks ACP."""
 _DAY = timedelta(days=1)
 _VERSION_SECONDS = 5.0
 
 
 def models_in(tasks: TaskFile | None) -> list[ModelSpec]:
-    """The models of makers that a task file names, each once."""
+    """Return the models of providers that a task file names, each once."""
     if tasks is None:
         return []
     own = [(each.model, *each.other_models) for each in tasks.workers.values()]
@@ -51,7 +51,7 @@ def models_in(tasks: TaskFile | None) -> list[ModelSpec]:
 
 
 async def keys(specs: Iterable[ModelSpec]) -> list[CheckResult]:
-    """Which keys are set, by the names of their variables."""
+    """Return which API keys are set, by the names of their variables."""
     known = [key for provider in PROVIDERS for key in provider.keys]
     known += [each.api_key_env for each in specs if each.api_key_env]
     there = [key for key in dict.fromkeys(known) if os.environ.get(key)]
@@ -60,12 +60,12 @@ async def keys(specs: Iterable[ModelSpec]) -> list[CheckResult]:
 
 
 async def models(specs: Iterable[ModelSpec]) -> list[CheckResult]:
-    """Whether those models can be asked. An Ollama is asked on this machine only."""
+    """Check whether those models can be asked. Ollama is asked only on this machine."""
     return await asyncio.to_thread(lambda: [*map(_model, specs)])
 
 
 async def goal_model() -> list[CheckResult]:
-    """Whether there is a model for a goal that names none. Raises UsageError if not."""
+    """Find the model for a goal that names none. Raises UsageError if there is none."""
     address = ollama_address(os.environ)
     keyed = (p for p in PROVIDERS if any(map(os.environ.get, p.keys)) and installed(p.package))
     if not any(keyed) and not _is_here(address):
@@ -112,12 +112,12 @@ def _is_here(address: str) -> bool:
 
 
 async def worker(name: str, spec: WorkerSpec) -> list[CheckResult]:
-    """Whether the program of a worker by ACP is there. Raises UsageError if not."""
+    """Check that the program of an ACP worker is installed. Raises UsageError if not."""
     return [CheckResult(f"worker {name}", State.OK, " ".join(preset_of(spec, name).command))]
 
 
 async def agent(name: str, run: RunSettings) -> list[CheckResult]:
-    """Whether a coding agent is installed, calls Midwatch, and was used in the last day.
+    """Check whether a coding agent is installed, calls Midwatch, and was used in the last day.
 
     One that can be a worker is started where it would work: in the sandbox, if there is one.
     """
@@ -137,7 +137,9 @@ async def agent(name: str, run: RunSettings) -> list[CheckResult]:
 
 
 async def _unseen(program: str, run: RunSettings) -> str:
-    """What to do where a program does not start in the sandbox; empty if it does, or has none."""
+    """Return what to do if a program does not start in the sandbox; empty if it does or has no
+    sandbox.
+    """
     if await find_sandbox(run.sandbox, attended=True) is SandboxKind.NONE:
         return ""
     with TemporaryDirectory() as folder:
@@ -147,7 +149,7 @@ async def _unseen(program: str, run: RunSettings) -> str:
 
 
 def _use(name: str) -> list[str]:
-    """Whether an agent's hooks call Midwatch, and how many sessions are new."""
+    """Return whether an agent's hooks call Midwatch, and how many sessions are new."""
     if name not in KEPT:
         return []
     found = find_sessions(KEPT[name], os.environ, Path.home(), since=now() - _DAY)
@@ -168,10 +170,10 @@ def _hooks(adapter: HookAdapter) -> str:
 async def _first_line(
     command: Sequence[str], environ: Mapping[str, str], *, errors: bool = False
 ) -> str:
-    """The first line of a command's output; empty for none. Its process group is ended then.
+    """Return the first line of a command's output, empty for none, and end its process group.
 
-    Raises TimeoutError after five seconds, OSError for what cannot be started, and ValueError for
-    a line without an end.
+    Raises TimeoutError after five seconds, OSError for what cannot be started, and ValueError for a
+    line without an end.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

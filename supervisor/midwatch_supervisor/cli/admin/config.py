@@ -1,4 +1,4 @@
-"""`midwatch config`: is a file right, and what is in force."""
+"""`midwatch config`: check files, and print the configuration in force."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -75,7 +75,7 @@ def _problems(file: Path) -> list[ConfigError]:
 
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:
-    """What the workers name that cannot be imported, or is nothing."""
+    """Yield errors for what workers name that is missing or cannot be imported."""
     from midwatch_agents.worker import wrong_parts  # takes a second
 
     for name, written in _mapping(document, "workers").items():
@@ -86,7 +86,7 @@ def _of_workers(document: Document) -> Iterator[ConfigError]:
 
 
 def _of_models(document: Document) -> Iterator[ConfigError]:
-    """What models are named that there are not, or cannot be asked."""
+    """Yield errors for models that do not exist or cannot be asked."""
     from midwatch_agents.models import check_model
 
     named = [(("models", role), model) for role, model in _mapping(document, "models").items()]
@@ -105,7 +105,7 @@ def _of_models(document: Document) -> Iterator[ConfigError]:
 
 
 def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
-    """The workers of tasks that no model would do the work of."""
+    """Return errors for tasks' workers that have no model."""
     from midwatch_agents.worker import check_has_model
 
     found: dict[str, ConfigError] = {}
@@ -120,7 +120,7 @@ def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
 
 
 def _of_console(document: Document) -> Iterator[ConfigError]:
-    """What is wrong with keys and the theme, which the console knows."""
+    """Yield errors in the keys and the theme of the console."""
     with suppress(ValidationError):  # which has been said
         console = ConsoleSettings.model_validate(_mapping(document, "console"))
         try:

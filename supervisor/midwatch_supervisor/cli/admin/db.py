@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = App(name="db")
 
 _TOLD = 10_000
-"""Rows of a table after which it is said how far the copy is."""
+"""Rows of a table after which a copy prints its progress."""
 
 PlaceArgument = Annotated[
     str,
@@ -113,7 +113,7 @@ def _connect(location: str, access: "Access") -> "Store":
 
 
 def _is_new(location: str) -> bool:
-    """Whether it names a file that there is not yet."""
+    """Whether the location is a file that does not exist yet."""
     from midwatch_monitor.journal.core.engine import is_url
 
     return not is_url(location) and not Path(location).exists()

@@ -26,11 +26,11 @@ from midwatch_supervisor.tui.keys import check_console
 
 _SIGNS = {State.OK: "✓", State.MISSING: "!", State.FAILED: "✗", State.UNUSED: "·"}
 _SECONDS = 15.0
-"""How long one check may take."""
+"""Seconds that one check may take."""
 _TASKS = Path("tasks.yaml")
-"""What `midwatch init` writes, and the only task file that is looked for."""
+"""Name of the file that `midwatch init` writes, the only task file checked."""
 _Check = tuple[str, str, State, Awaitable[list[CheckResult]]]
-"""The group of a check, its name, its state where it comes to no end, and its work."""
+"""A check's group, its name, its state if it does not finish, and the check."""
 
 
 async def doctor(
@@ -62,7 +62,7 @@ async def doctor(
 
 
 def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
-    """The checks, in the order in which they are reported."""
+    """Return the checks in the order in which they are reported."""
     specs = agent_checks.models_in(tasks)
     kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
     coder = "coder" if tasks is None or WorkerKind.CODER in kinds else ""
@@ -89,7 +89,7 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
 async def _run_check(
     name: str, otherwise: State, check: Awaitable[list[CheckResult]]
 ) -> list[CheckResult]:
-    """What a check finds. One that goes wrong takes no other along."""
+    """Run a check; if it fails unexpectedly, the others go on."""
     try:
         async with asyncio.timeout(_SECONDS):
             return await check
@@ -103,7 +103,7 @@ async def _run_check(
 
 
 def _configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult]:
-    """The settings in force, and what is said of the files that they come from."""
+    """Return the settings in force, and the result of checking the files they come from."""
     try:
         settings = settings_in_force(config)
         check_console(settings.console)
@@ -115,7 +115,7 @@ def _configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult
 
 
 def _tasks(file: Path) -> tuple[TaskFile | None, list[CheckResult]]:
-    """The tasks of a file, if it is there, and what is said of it."""
+    """Return the tasks of a file, if it exists, and the result of checking it."""
     try:
         tasks = load_tasks(file) if file.is_file() else None
     except ConfigError as error:
@@ -129,7 +129,7 @@ def _wrong(name: str, error: ConfigError) -> CheckResult:
 
 
 def _lines(groups: Mapping[str, Sequence[CheckResult]]) -> Iterator[str]:
-    """The findings under the names of their groups, and what they come to."""
+    """Yield the results under the names of their groups, and a summary."""
     every = [each for group in groups.values() for each in group]
     width = min(max(len(each.name) for each in every), 24)
     for group, findings in groups.items():

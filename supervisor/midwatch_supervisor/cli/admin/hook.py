@@ -1,6 +1,7 @@
-"""`midwatch hook install` and `uninstall`: an agent's settings name Midwatch at its hooks, or not.
+"""`midwatch hook install` and `uninstall`: add Midwatch's hooks to agents' settings, or remove
+them.
 
-`midwatch hook AGENT` is for the agent itself, and never comes here: see `midwatch_agents.hooks`.
+`midwatch hook AGENT` is called by the agent itself and is handled in `midwatch_agents.hooks`.
 """
 
 import os
@@ -41,7 +42,7 @@ def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOpti
 
 
 def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
-    """Change the settings of each agent; the exit code. One that cannot be is said, and no more."""
+    """Change the settings of each agent and return the exit code. An agent that fails is reported."""
     codes = [0]
     for adapter in _adapters(agents):
         try:
@@ -86,7 +87,7 @@ def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
 
 
 def _called(name: str) -> Callable[..., None]:
-    """What a person gets who calls what is the agent's to call."""
+    """Return the command a person gets who calls what only the agent should call."""
 
     def called(*_: Annotated[str, Parameter(show=False)]) -> None:
         raise UsageError(
@@ -117,7 +118,7 @@ def _adapters(names: Sequence[str]) -> list[HookAdapter]:
 def _plan_change(
     adapter: HookAdapter, change: Callable[[str], str]
 ) -> tuple[Path, str | None, str]:
-    """An agent's settings: the file (where it is a link, what that leads to), its text, the new."""
+    """Return an agent's settings file, with links resolved, its text now and its new text."""
     file = adapter.settings_file(os.environ, Path.home()).resolve()
     before = _read(file)
     try:
@@ -127,7 +128,7 @@ def _plan_change(
 
 
 def _program() -> str:
-    """This `midwatch`: an agent's `PATH` may be another."""
+    """Return the path of this `midwatch`: an agent may have another `PATH`."""
     called = Path(sys.argv[0])
     found = str(called) if called.name == "midwatch" else shutil.which("midwatch")
     beside = Path(sys.executable).with_name("midwatch")
@@ -144,7 +145,7 @@ def _read(file: Path) -> str | None:
 
 
 def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: bool) -> int:
-    """Show the change, and make it if that is agreed on; the exit code."""
+    """Show the change, make it if the person agrees, and return the exit code."""
     old, new = (before or "").splitlines(), after.splitlines()
     write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
     if dry_run:
@@ -167,7 +168,7 @@ def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: b
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write all of a file or nothing of it, with the rights that it had. Raises OSError."""
+    """Replace a file whole or not at all, keeping its permissions. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     written = Path(name)

@@ -1,4 +1,4 @@
-"""What `midwatch doctor` finds out about this machine: packages, programs, journal, broker."""
+"""The checks of `midwatch doctor` on this machine: packages, programs, journal and broker."""
 
 import asyncio
 import os
@@ -35,24 +35,24 @@ EXTRAS = {
     "postgres": ("psycopg", "a journal in PostgreSQL"),
     "fleet": ("dbos", "several machines on one journal"),
 }
-"""The package by which each extra is known to be installed, and what it is for."""
+"""A package that shows that an extra is installed, and what the extra is for."""
 _GIT = (2, 31)
-"""The first that knows `rev-parse --path-format`."""
+"""First version that knows `rev-parse --path-format`."""
 _LEAST_MIB = 10
 _GIT_SECONDS = 5.0
 _BROKER_SECONDS = 3.0
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """The result of a check in a word."""
 
     OK = "ok"
     MISSING = "missing"
-    """It was asked for, or should work, and does not; `midwatch run` goes on without it."""
+    """It is wanted or should work, and does not; `midwatch run` works without it."""
     FAILED = "failed"
-    """`midwatch run` needs it here, and does not get it."""
+    """`midwatch run` needs it here and does not have it."""
     UNUSED = "unused"
-    """It is not there, and nothing here asks for it."""
+    """It is missing, and nothing here uses it."""
 
 
 class CheckResult(NamedTuple):
@@ -62,11 +62,11 @@ class CheckResult(NamedTuple):
     state: State
     detail: str
     fix: str = ""
-    """What to do; empty where nothing is, or where the detail says it."""
+    """What to do; empty if nothing is needed, or if the detail says it."""
 
 
 async def extras(needed: str) -> list[CheckResult]:
-    """Which optional packages are there; `needed` is the extra without which nothing runs here."""
+    """Check which optional packages are installed; without the extra `needed`, nothing runs here."""
     return [
         extra_finding(extra, use, there=installed(package), needed=extra == needed)
         for extra, (package, use) in EXTRAS.items()
@@ -81,7 +81,7 @@ def extra_finding(extra: str, use: str, *, there: bool, needed: bool) -> CheckRe
 
 
 async def git() -> list[CheckResult]:
-    """Whether there is a git that can make workspaces."""
+    """Check for a git that can make workspaces."""
     try:
         return [git_finding(await ask_git(Path("/"), "version", seconds=_GIT_SECONDS))]
     except UnreachableError:
@@ -97,7 +97,7 @@ def git_finding(version: str) -> CheckResult:
 
 
 async def sandbox(wish: Sandbox, *, attended: bool) -> list[CheckResult]:
-    """Whether commands of workers run in a sandbox here, by running one.
+    """Check whether workers' commands run in a sandbox here, by running one.
 
     `attended` is whether a run from here would open the console.
     """
@@ -113,7 +113,7 @@ async def sandbox(wish: Sandbox, *, attended: bool) -> list[CheckResult]:
 
 
 async def journal(option: str | None) -> list[CheckResult]:
-    """Whether the journal can be written. None is made, and no table is changed."""
+    """Check whether the journal can be written. Creates none and changes no table."""
     return [await asyncio.to_thread(_journal, option)]
 
 
@@ -136,7 +136,7 @@ def _journal(option: str | None) -> CheckResult:
 
 
 def _tables(location: str) -> CheckResult:
-    """Whether a database can be written, and has the right tables. Raises JournalError."""
+    """Check whether a database can be written and has the right tables. Raises JournalError."""
     from midwatch_monitor.journal.core.engine import Access, connect, explain_errors, transaction
     from midwatch_monitor.journal.core.schema import prepare, upgrade, version_of
 
@@ -157,7 +157,7 @@ def _tables(location: str) -> CheckResult:
 
 
 async def broker(settings: BrokerSettings) -> list[CheckResult]:
-    """Whether the broker lets us in, where one is configured."""
+    """Check whether the broker accepts a connection, if one is configured."""
     if not settings.url:
         return []
     from midwatch_monitor.bus.client import Login, connect, read_password
@@ -170,4 +170,4 @@ async def broker(settings: BrokerSettings) -> list[CheckResult]:
 
 
 def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:
-    """Nothing is subscribed to."""
+    """Ignore a message: nothing is subscribed to."""

@@ -1,4 +1,4 @@
-"""`midwatch notify`: whether those who are called can be reached."""
+"""`midwatch notify`: check whether the people who are called can be reached."""
 
 import asyncio
 import os
@@ -46,7 +46,9 @@ async def send_test(
 
 
 async def _try(settings: "NotifySettings", name: str) -> tuple[int, str]:
-    """The exit code for one target, and why a test message was not taken; empty if it was."""
+    """Return the exit code for one target and why its test message was refused; empty if it was
+    not.
+    """
     from midwatch_supervisor.notify.news import Notification
     from midwatch_supervisor.notify.notifier import senders_of
 

@@ -1,1 +1,1 @@
-"""Commands of a fleet."""
+"""Commands for a fleet."""

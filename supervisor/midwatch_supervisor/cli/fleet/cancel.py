@@ -1,4 +1,4 @@
-"""`midwatch cancel`: tasks are withdrawn, whether they have begun or not."""
+"""`midwatch cancel`: withdraw tasks, whether they have begun or not."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -80,7 +80,7 @@ async def cancel(
 async def _find_tasks(
     journal: Journal, names: Sequence[str], run: int | None
 ) -> list[tuple[Run, Task]]:
-    """The tasks that are meant with their runs, each before what it depends on."""
+    """Return the tasks that are meant with their runs, each task before those it depends on."""
     if names:
         found = [await _task(journal, name, run) for name in dict.fromkeys(names)]
     else:
@@ -109,7 +109,7 @@ async def _task(journal: Journal, name: str, run: int | None) -> Task:
 
 
 async def _open_in(journal: Journal, name: str) -> list[int]:
-    """The runs with a task of that name that is not over, the newest first."""
+    """Return the runs with an open task of that name, newest first."""
     tasks = [
         task
         for run in await chosen_runs(journal, None)
@@ -121,7 +121,7 @@ async def _open_in(journal: Journal, name: str) -> list[int]:
 
 
 async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> None:
-    """Take what was canceled out of the queues; else the node that is given it puts it away."""
+    """Remove canceled tasks from the queues; a node that still receives one drops it."""
     from midwatch_supervisor.fleet.queue.dispatch import no_dispatch, take_back
 
     canceled: dict[int, set[int]] = {}

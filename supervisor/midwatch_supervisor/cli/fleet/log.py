@@ -1,4 +1,4 @@
-"""What a process of a fleet writes on stderr of what it does, for whoever reads its log later."""
+"""What a process of a fleet logs on stderr."""
 
 import logging
 import os
@@ -21,13 +21,13 @@ _FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
 class PlainFormatter(logging.Formatter):
-    """Records of one line each, and tracebacks that are indented: neither steers a terminal.
+    """Formats one line a record, and indents tracebacks; no control character reaches a terminal.
 
     An error may quote what a worker or a provider said, so secrets in it are masked.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The record's line, without its traceback."""
+        """Return the record's line without its traceback."""
         return visible(_mask(super().formatMessage(record)))
 
     def formatException(self, ei: ExcInfo) -> str:
@@ -48,7 +48,7 @@ def _masker() -> "Masker":
 
 
 def make_stderr_plain() -> None:
-    """Let neither an unformatted warning nor an unexpected error steer the terminal."""
+    """Make warnings and unexpected errors on stderr free of control characters."""
     plain = PlainFormatter()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(plain)
@@ -61,7 +61,7 @@ def make_stderr_plain() -> None:
 
 @contextmanager
 def log_to_stderr() -> Generator[None]:
-    """Write what Midwatch logs, from INFO on, a line each with its time."""
+    """Log Midwatch's records from INFO on to stderr, a line each with its time."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter(_FORM))
     loggers = [logging.getLogger(name) for name in _OURS]

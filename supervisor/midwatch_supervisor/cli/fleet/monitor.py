@@ -1,4 +1,4 @@
-"""`midwatch monitor`: watch and supervise what no process of its own looks after."""
+"""`midwatch monitor`: watch and supervise runs that have no process of their own for that."""
 
 import asyncio
 import os
@@ -95,7 +95,7 @@ async def _keep(
 
 
 def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: bool) -> None:
-    """Say what is watched."""
+    """Print what is watched."""
     if json:
         write_json(
             {
@@ -130,7 +130,7 @@ def _at() -> str:
 
 
 async def until_told(work: "Coroutine[object, object, None]") -> None:
-    """Do it until SIGTERM or Ctrl-C, which is how it is meant to end."""
+    """Run the work until SIGTERM or Ctrl-C, its regular end."""
     working = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):

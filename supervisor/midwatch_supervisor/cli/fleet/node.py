@@ -77,7 +77,7 @@ def node(
 
 
 def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
-    """The node's own settings, with what its options say."""
+    """Return the node's settings, with its options on top."""
     from pydantic import ValidationError
 
     from midwatch_monitor.config.fleet import FleetSettings
@@ -143,7 +143,7 @@ def _begin(
     *,
     json: bool,
 ) -> None:
-    """Say who works where, and what its workers' commands run in."""
+    """Print the node's name and slots, and what its workers' commands run in."""
     from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.cli.fleet.nodes import slots_words
     from midwatch_supervisor.cli.run.conduct import sandbox_words

@@ -1,4 +1,4 @@
-"""What `midwatch node` says while it leaves, and what becomes of the work in its hands."""
+"""What `midwatch node` prints while it leaves, and the results of the tasks that it holds."""
 
 import asyncio
 import sys
@@ -17,9 +17,9 @@ from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
 from midwatch_supervisor.present.json_lines import moment
 
 _ASKED_SECONDS = 2.0
-"""How long the journal may take to say what is in hand; without it there are numbers only."""
+"""Seconds the journal may take to name the tasks held; without an answer only ids are printed."""
 _LAST_SECONDS = 5.0
-"""How long the process waits for the last of these lines."""
+"""Seconds the process waits for the last of these lines."""
 _ENDS = {
     TurnOutcome.WAITS: "waits, for a person or for other tasks",
     TurnOutcome.TAKEN: "is in other hands",
@@ -30,13 +30,13 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTask:
-    """A task in hand; what the journal did not say in time is missing."""
+    """A task that the node holds; what the journal did not say in time is missing."""
 
     id: int
     task: Task | None = None
     attempt: Attempt | None = None
     lifecycle: Lifecycle | None = None
-    """Of the task."""
+    """State of the task."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class HeldTask:
 
     @property
     def fields(self) -> dict[str, object]:
-        """What JSON says of it."""
+        """The fields of its JSON object."""
         return {
             "run": self.task.run if self.task else None,
             "task": self.task.name if self.task else None,
@@ -55,7 +55,7 @@ class HeldTask:
 
 
 class NodeExitReport:
-    """Speaks for a node that leaves, beside what the node does: it holds nothing up."""
+    """Prints about a node that leaves, in a task of its own that never delays the node."""
 
     def __init__(
         self,
@@ -75,12 +75,14 @@ class NodeExitReport:
         self._came: Counter[str] = Counter()
 
     def turn_ended(self, turn: TurnEnded) -> None:
-        """A turn has ended, which is of interest once the node leaves."""
+        """Note that a turn has ended, which is printed once the node is leaving."""
         if self._speaking is not None:
             self._ends.put_nowait(turn)
 
     def begin(self, in_hand: frozenset[int]) -> None:
-        """The node was told to leave. A second time: it gives back what it has, at once."""
+        """Print that the node was told to leave; the second time, that it gives back everything at
+        once.
+        """
         if self._speaking is None:
             self._speaking = asyncio.create_task(self._speak(in_hand))
         elif in_hand:
@@ -90,7 +92,7 @@ class NodeExitReport:
             )
 
     async def end(self) -> None:
-        """The node has left."""
+        """Print that the node has left."""
         self._ends.put_nowait(None)
         if self._speaking is not None:
             await asyncio.wait({self._speaking}, timeout=_LAST_SECONDS)

@@ -1,4 +1,4 @@
-"""`midwatch nodes`: the nodes of a fleet, and the monitors that look after their work."""
+"""`midwatch nodes`: the nodes of a fleet, and the monitors that watch their work."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -34,7 +34,10 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
 
 
 def _in_hand(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
-    """What a node has in hand, and what it left, in this start or one before, and nobody took."""
+    """Return the attempts that a node works on, and those it left that nobody took over.
+
+    The latter include attempts of an earlier start of the node.
+    """
     mine = [each for each in at_work if each.holder == status.holder]
     others = [
         each

@@ -1,4 +1,4 @@
-"""`midwatch submit`: hand the tasks of a file over to a fleet."""
+"""`midwatch submit`: hand the tasks of a file to a fleet."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from midwatch_supervisor.present.assignment import Assignment
 
 _ASKED_SECONDS = 10.0
-"""How long `--dry-run` waits for a repository elsewhere."""
+"""Seconds that `--dry-run` waits for a repository elsewhere."""
 _NAMED = 3
-"""Tasks of one warning that are named; the others are counted."""
+"""Number of tasks named in one warning; the others are counted."""
 
 
 def submit(
@@ -111,7 +111,7 @@ async def _submit(
 async def _hand_out(
     journal: "Journal", settings: "Settings", location: str, clock: "Clock"
 ) -> None:
-    """Hand out what can begin. The run is stored: a monitor does it where this fails."""
+    """Dispatch the tasks that can begin. If that fails, a monitor does it: the run is stored."""
     from midwatch_monitor.errors import JournalError
     from midwatch_supervisor.fleet.queue.dispatch import dispatch_once
 
@@ -122,7 +122,7 @@ async def _hand_out(
 
 
 def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
-    """What nodes may lack for these tasks, each with the tasks' names."""
+    """Return what nodes may lack for these tasks, each with the tasks' names."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
         for what in _lacks(each, nodes):
@@ -131,7 +131,7 @@ def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> 
 
 
 def _lacks(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str]:
-    """What no node that is up can give a task, and what others than this machine may not have."""
+    """Return what a task needs that no running node has, or that may be only on this machine."""
     from midwatch_supervisor.present.waiting import missing_node_words
 
     missing = "" if nodes is None else missing_node_words(each.task.labels, nodes)
@@ -142,9 +142,9 @@ def _lacks(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str
 
 
 async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
-    """The nodes of the fleet; `None` where they cannot be asked now.
+    """Return the nodes of the fleet; `None` if they cannot be read now.
 
-    Raises JournalError where they never could be: for another address, password or Midwatch.
+    Raises JournalError if they never could be: the address, password or Midwatch version is wrong.
     """
     from midwatch_monitor.errors import (
         JournalAccessError,
@@ -171,7 +171,7 @@ async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
 async def _say_all(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
 ) -> None:
-    """Say of each task where it is to be worked on; each repository is asked once."""
+    """Print for each task where it starts from; each repository is asked once."""
     known: dict[str, _Start] = {}
     nodes = await _nodes(location, fleet)
     for each in wanted:
@@ -181,10 +181,10 @@ async def _say_all(
 
 
 class _Start(NamedTuple):
-    """Where the work on a repository begins, as far as that is known."""
+    """The commit that work on a repository starts from, as far as known."""
 
     commit: str
-    """Empty for what is no repository."""
+    """Empty if the workspace is not a repository."""
     problem: str = ""
     """Why the commit is not known."""
 

@@ -1,1 +1,1 @@
-"""Commands that read."""
+"""Commands that only read."""

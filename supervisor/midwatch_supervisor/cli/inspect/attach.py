@@ -1,4 +1,4 @@
-"""`midwatch attach`: watch agents that somebody else starts, by their session files and hooks."""
+"""`midwatch attach`: watch agents that others start, by their session files and hooks."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OTLP = "otlp"
 _LOOK_SECONDS = 0.5
-"""How often the journal is asked for what to print."""
+"""Seconds between two looks at the journal for something to print."""
 
 
 def attach(
@@ -171,9 +171,9 @@ async def _attach(
 async def _watch(
     stack: AsyncExitStack, desk: "SessionJournal", sources: "SessionSources"
 ) -> "SessionWatch":
-    """Who follows the sessions, and listens to their hooks until the end of the stack.
+    """Return the watch over the sessions, whose hooks are answered until the stack ends.
 
-    Raises UsageError where hooks cannot be heard.
+    Raises UsageError if the hooks cannot be answered.
     """
     from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
     from midwatch_supervisor.sessions.session_watch import SessionWatch, Unheard, listen_for_hooks
@@ -204,9 +204,9 @@ async def _watch(
 async def _take_spans(
     stack: AsyncExitStack, desk: "SessionJournal", port: int, works: "list[asyncio.Task[None]]"
 ) -> str:
-    """Follow sessions by their spans; the address that takes them. `works` has one more then.
+    """Follow sessions by their spans, add that work to `works`, and return the receiving address.
 
-    Raises UsageError where it cannot listen, and MissingExtraError.
+    Raises UsageError if it cannot listen there, and MissingExtraError.
     """
     if find_spec("aiohttp") is None or find_spec("opentelemetry.proto") is None:
         raise MissingExtraError(f"`attach {OTLP}`", "otel")
@@ -226,7 +226,7 @@ async def _take_spans(
 def _monitor(
     desk: "SessionJournal", bus: "FleetBus", location: str, senders: "Mapping[str, Sender]"
 ) -> "FleetMonitor":
-    """Who judges and answers what is recorded here."""
+    """Return the monitor that judges and answers what is recorded here."""
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.process import identity
 
@@ -243,7 +243,7 @@ def _monitor(
 
 
 def _begin(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Let it go on until the end of the stack."""
+    """Run the work until the stack ends."""
     task = asyncio.create_task(work)
     stack.push_async_callback(_end, task)
     return task
@@ -255,7 +255,7 @@ async def _end(task: "asyncio.Task[None]") -> None:
 
 
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
-    """What is watched, for people."""
+    """Describe for people what is watched."""
     files = sources.agents or sources.paths
     hooked = [each.agent for each in sources.agents if _is_hooked(each.agent)]
     install = "; `midwatch hook install AGENT` lets you guide and stop its next sessions"
@@ -286,7 +286,7 @@ def _watched(sources: "SessionSources", spans: str) -> str:
 
 
 def _nothing(sources: "SessionSources", spans: str) -> str:
-    """What stands in the console before the first session, for people."""
+    """Return the console's text before the first session."""
     back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
     return (
         f"No session yet of {_watched(sources, spans)}. Start an agent: its session stands here "
@@ -295,7 +295,7 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
 
 
 def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
-    """Say it where `--once` had nothing to take in; its exit code."""
+    """Say that `--once` found nothing to record, and return the exit code."""
     # Of a file that was named, the watch has said why.
     searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
     if not watch.sessions and (what := _watched(searched, "")):
@@ -304,7 +304,7 @@ def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:
-    """Print what happens, until told to stop."""
+    """Print what happens until told to stop."""
     from midwatch_supervisor.cli.fleet.monitor import until_told
 
     async def following() -> None:

@@ -1,4 +1,4 @@
-"""`midwatch export`: recorded attempts as traces, which `midwatch replay` reads."""
+"""`midwatch export`: write recorded attempts as traces, which `midwatch replay` reads."""
 
 import re
 from pathlib import Path
@@ -36,9 +36,9 @@ Everything = Annotated[
 Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are there already.")]
 
 _PAGE = 200
-"""Entries that are held at a time; a step may carry its whole output."""
+"""Entries held in memory at a time; a step may carry its whole output."""
 _LONGEST = 100
-"""Letters of a task's name that the name of its file has."""
+"""Letters of a task's name used in the name of its file."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -75,7 +75,7 @@ async def export(
 
 
 def _make(folder: Path) -> None:
-    """Make a folder where there is none, and nothing above it. Raises UsageError."""
+    """Create a folder, but not its parents. Raises UsageError."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -95,7 +95,7 @@ async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
 
 
 async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[str, Attempt]:
-    """Every attempt of the run, by the file that it goes to."""
+    """Return all attempts of the run by the file each is written to."""
     runs = await chosen_runs(journal, run)
     if not runs:
         raise UsageError("nothing has run yet")
@@ -112,7 +112,7 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
 
 
 async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
-    """Write one attempt; answers its number of steps."""
+    """Write one attempt and return its number of steps."""
     after, steps = 0, 0
     files: tuple[str, ...] | None = ()
     while page := await journal.entries(
@@ -132,7 +132,7 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
 
 
 def _event(entry: Entry) -> Event | None:
-    """What a trace tells of an entry: what the rules were fed, and when the attempt was over."""
+    """Return a trace's event for an entry: what the rules received, and when the attempt ended."""
     match entry.record:
         case Step() | Change() as event:
             return event

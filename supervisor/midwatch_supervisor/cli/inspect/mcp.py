@@ -1,4 +1,4 @@
-"""`midwatch mcp`: what Midwatch knows, for other programs, by the Model Context Protocol."""
+"""`midwatch mcp`: serve Midwatch's data and tools to other programs by the Model Context Protocol."""
 
 import logging
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.cli.inspect.web import Page
 
 AUTHOR = "mcp"
-"""Who acts, where nobody says more."""
+"""Author of acts if none is given."""
 _HOST = "127.0.0.1"
 _GRACE_SECONDS = 0.5
 
@@ -81,14 +81,14 @@ def _check_name(worker: str) -> None:
 
 
 def _log_plainly() -> None:
-    """Have warnings written as everywhere, before the library chooses another form."""
+    """Have warnings logged as everywhere else, before the library chooses another format."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def _page(http: str | None, token_file: Path | None) -> "Page | None":
-    """Where it is served over HTTP, and for which token."""
+    """Return the address to serve on over HTTP, and the token to ask for."""
     from midwatch_supervisor.cli.inspect.web import host_and_port, page_at
 
     if http is None:

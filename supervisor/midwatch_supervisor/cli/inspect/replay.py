@@ -1,4 +1,4 @@
-"""`midwatch replay`: today's rules over recorded runs, alert by alert or as a table."""
+"""`midwatch replay`: run today's rules over recorded runs, and print alerts or a table."""
 
 import os
 import re
@@ -38,7 +38,7 @@ FormatOption = Annotated[str, Parameter(help=f"The traces' format: {AUTO}, {', '
 
 
 def check_format(format: str) -> None:
-    """Raise UsageError for a format of traces that nobody knows."""
+    """Raise UsageError for an unknown format of traces."""
     if format not in (AUTO, *FORMATS):
         raise UsageError(f"no trace format is called {format!r}: {AUTO}, {', '.join(FORMATS)}")
 
@@ -95,7 +95,7 @@ def _traces(path: Path, format: str) -> Iterable[Path]:
 def _replay(
     trace: Path, settings: Settings, format: str, worker: str, unread: list[Path]
 ) -> Iterator[ReplayLine]:
-    """What the rules say of a trace; one that cannot be read is named, and is one of `unread`."""
+    """Run the rules over a trace; one that cannot be read is reported and added to `unread`."""
     try:
         yield from replay_trace(trace, settings, format=format, worker=worker)
     except TraceError as error:
@@ -116,7 +116,7 @@ _PLACE = re.compile(r"(.+):\d+", re.DOTALL)
 
 
 def _without_step(path: Path) -> Path:
-    """The file of `FILE:STEP`; a path that exists is meant as it is."""
+    """Return the file of `FILE:STEP`; a path that exists is taken as it is."""
     place = _PLACE.fullmatch(str(path))
     if place is None or path.exists() or not Path(place[1]).is_file():
         return path
@@ -135,7 +135,7 @@ def _print_table(
 
 
 def _findings(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:
-    """What was found; what went wrong in reading is printed as it is met."""
+    """Yield the alerts of one trace, and print problems in reading it where they occur."""
     for line in run:
         if isinstance(line, AlertLine | TraceLine):
             yield line
@@ -178,19 +178,19 @@ _WRONG = "what was wrong"
 _MIN_NAME = 10
 _MIN_WRONG = 20
 _MIN_WRONG_BESIDE = 40
-"""Columns that what was wrong needs before the place stands on the same line."""
+"""Columns that an error message needs before its place fits on the same line."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplayedSession:
-    """What the rules say of one trace."""
+    """What the rules say about one trace."""
 
     path: Path
     steps: int = 0
     alarms: int = 0
-    """How many times an alarm fired; a severity that rises is no further alarm."""
+    """Number of alarms that fired; a severity that rises is not another alarm."""
     first: int = 0
-    """The step of the first alarm."""
+    """Step of the first alarm."""
     worst: AlertLine | None = None
     """The first alarm of the highest severity."""
     _latest: dict[tuple[str, str], Severity] = field(
@@ -198,7 +198,7 @@ class ReplayedSession:
     )
 
     def observe(self, alert: AlertLine) -> None:
-        """Count an alert that fires, or whose severity rises."""
+        """Count an alert that fires or whose severity rises."""
         if not alert.severity.alarm:
             return
         key = (alert.rule, alert.subject)
@@ -212,7 +212,7 @@ class ReplayedSession:
 
 
 def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[ReplayedSession]:
-    """The sessions of one replay, in the order in which they were met."""
+    """Return the sessions of one replay in the order in which they were found."""
     sessions: dict[str, ReplayedSession] = {}
     for line in lines:
         session = sessions.setdefault(line.trace, ReplayedSession(path=Path(line.trace)))
@@ -226,7 +226,9 @@ def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[ReplayedSe
 def session_table(
     sessions: Sequence[ReplayedSession], *, skipped: int, width: int
 ) -> Iterator[str]:
-    """Sessions with alarms, those without as a count, and the sums, for so many columns."""
+    """Return a table, at most that wide, of sessions with alarms, a count of the others, and the
+    totals.
+    """
     found = [(each, each.worst) for each in sessions if each.worst is not None]
     found.sort(key=lambda each: (-each[1].severity.rank, -each[0].alarms, each[0].first))
     if found:
@@ -248,7 +250,7 @@ def session_table(
 
 
 def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Iterator[str]:
-    """A line for each session; where it was stands below it if both do not fit on one."""
+    """Return a line for each session, with its place on a second line if both do not fit on one."""
     names = _names([session.path for session, _ in found], max(_MIN_NAME, width // 4))
     figures = [
         (name, session.steps, session.alarms, session.first)
@@ -272,7 +274,7 @@ def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Ite
 
 
 def _names(paths: Sequence[Path], width: int) -> list[str]:
-    """Short names; those of one name get that of their folder."""
+    """Return short names; names that are the same are told apart by their folders."""
     stems = [path.stem.removesuffix(".traj") for path in paths]
     often = Counter(stems)
     return [
@@ -282,6 +284,6 @@ def _names(paths: Sequence[Path], width: int) -> list[str]:
 
 
 def _place(path: Path, step: int) -> str:
-    """A file and a step as one word for a shell, never an option."""
+    """Return a file and a step as one shell word that is never an option."""
     file = f"./{path}" if str(path).startswith("-") else str(path)
     return shlex.quote(f"{file}:{step}")

@@ -1,5 +1,5 @@
-"""`midwatch report`, `calibration` and `metrics`: in figures, what came of the tasks, of what was
-learned, and of what models said of themselves.
+"""`midwatch report`, `calibration` and `metrics`: figures on tasks, on what was learned, and on how
+far models' own statements can be trusted.
 """
 
 import asyncio
@@ -75,14 +75,14 @@ class ReportOptions:
     json: JsonOption = False
 
     def check(self) -> None:
-        """Raise UsageError where options exclude each other."""
+        """Raise UsageError if options exclude each other."""
         if self.html and self.json:
             raise UsageError("choose one of --html and --json")
         if self.output != "-" and not self.html:
             raise UsageError("--output is for --html")
 
     def selection(self, now: datetime) -> Selection:
-        """Which tasks count. Raises UsageError."""
+        """Return which tasks count. Raises UsageError."""
         since = None if self.since is None else moment(self.since, now=now)
         return Selection(run=self.run, since=since)
 
@@ -137,7 +137,7 @@ def _print(
     lines: Iterable[FigureLine],
     sections: Sequence[ReportSection],
 ) -> None:
-    """Print the report as objects, as a page or as text."""
+    """Print the report as JSON objects, as a page or as text."""
     if options.json:
         for line in lines:
             write_json(line)
@@ -162,7 +162,7 @@ def _write(text: str, output: str, *, force: bool) -> None:
 
 
 REPORTED = (20, 40, 60, 80, 90, 100)
-"""The stated confidences that are told, in percent; most reports are high."""
+"""Stated confidences that are listed, in percent; most reports are high."""
 
 _HEADINGS = ("model", "attempts", "tasks", "succeeded", "error before", "error after")
 _EXPLAINED = (
@@ -192,7 +192,7 @@ async def calibration(
 
 
 def _line(record: TrackRecord, useful: float) -> dict[str, object]:
-    """One model. Errors go from 0 to 1, and what is not claimed is null or empty."""
+    """Return one model's line. Errors range from 0 to 1; what is not claimed is null or empty."""
     fitted = record.calibration
     curve = [
         {"reported": reported, "calibrated": fitted.percent(reported)}
@@ -282,7 +282,7 @@ async def metrics(
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
-    """Answer until canceled. Raises UsageError where it cannot listen, and MissingExtraError."""
+    """Answer requests until canceled. Raises UsageError if it cannot listen, and MissingExtraError."""
     try:
         from aiohttp import web
 

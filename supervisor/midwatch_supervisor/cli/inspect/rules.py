@@ -1,4 +1,4 @@
-"""`midwatch rules`: what the rules are, and whether they say what timelines say."""
+"""`midwatch rules`: list the rules, and check them against timelines."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = App(name="rules")
 
 _EVERY_RULE = frozenset({"enabled", "hold", "cooldown", "workers", "tools"})
-"""Settings that every rule has; they are told in `midwatch config show`."""
+"""Settings that every rule has; `midwatch config show` prints them."""
 
 
 @app.command(name="test")

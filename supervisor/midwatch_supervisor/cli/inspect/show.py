@@ -77,7 +77,7 @@ TaskOrAttempt = Annotated[
 ]
 
 _RECENT = 15
-"""Steps that are shown; `--json` has them all."""
+"""Number of steps shown; `--json` prints all."""
 
 
 async def show(
@@ -111,7 +111,7 @@ async def show(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """Where the work of an attempt is, as far as this machine knows."""
+    """Where an attempt's work is, as far as this machine knows."""
 
     place: str = ""
     fate: str = ""
@@ -130,7 +130,10 @@ async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
 
 
 async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
-    """The nodes that share the task's run, by name; says what the task waits for if not begun."""
+    """Return the nodes that share the task's run, by name, and complete the state of the task.
+
+    That is whether the run was interrupted, and what a task that has not begun waits for.
+    """
     run = await journal.run(state.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
     state.interrupted = is_interrupted(journal.name, run.id)
@@ -142,7 +145,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
 async def _calibrations(
     journal: Journal, state: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
-    """By model, where an attempt that is shown has stated its confidence."""
+    """Return calibrations by model, for attempts shown that have stated a confidence."""
     calibrator = Calibrator(journal)
     return {
         each.attempt.model: await calibrator.calibration(each.attempt.model)
@@ -157,13 +160,13 @@ class ShownRecord:
 
     entry: Entry
     given: Given
-    """What a recall was of."""
+    """What a recall handed to the worker."""
     fields: JsonLine
 
 
 @dataclass(slots=True, kw_only=True)
 class _AttemptTexts:
-    """The lines of one attempt that the state does not hold."""
+    """Lines about one attempt that its state does not hold."""
 
     work: _Work = field(default_factory=_Work)
     steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_RECENT))
@@ -185,13 +188,13 @@ class _AttemptTexts:
 
 
 def record_line(record: Record) -> str:
-    """What a record says, after what it is."""
+    """Return a record's text after its kind."""
     told = line(record)
     return f"{told.what}: {told.text}"
 
 
 async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[ShownRecord]:
-    """The records of what was found that have a line, oldest first."""
+    """Yield the records about what was found that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     async for entry in journal.all_entries(task=found.task.id):
         await meet_new(journal, transcript.run, entry)
@@ -286,7 +289,7 @@ def _texts(records: Iterable[Record]) -> Iterator[str]:
 
 
 def _requests(state: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
-    """A worker's requests with their answers."""
+    """Yield a line for each request of a worker, with its answer."""
     for id, request in requests.items():
         yield f"{id} {line(request, state.answer(id)).text}"
 
@@ -304,7 +307,7 @@ def _report_lines(state: AttemptState, calibration: Calibration | None) -> Itera
 
 
 def _section(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:
-    """A heading and its lines; nothing where there is nothing."""
+    """Yield a heading and its lines; nothing if there are no lines."""
     body = list(lines)
     if body:
         yield f"{indent[2:]}{name}:"
@@ -316,7 +319,7 @@ def _with_reason(what: str, reason: str) -> str:
 
 
 def decision_lines(state: AttemptState, about: Collection[AlertKey] | None = None) -> Iterator[str]:
-    """Escalations with what was decided on each; with `about`, those of these alerts only."""
+    """Yield escalations and their decisions; with `about`, only those on these alerts."""
     for each in state.escalations.values():
         if about is not None and not {*about} & {*each.alerts}:
             continue
@@ -328,7 +331,7 @@ def decision_lines(state: AttemptState, about: Collection[AlertKey] | None = Non
 def intervention_lines(
     state: AttemptState, about: Collection[AlertKey] | None = None
 ) -> Iterator[str]:
-    """Interventions with what became of each; with `about`, those that answer these alerts."""
+    """Yield interventions and their results; with `about`, only those that answer these alerts."""
     for each in state.interventions:
         what = each.intervention
         if about is not None and not {*about} & {*what.answers}:

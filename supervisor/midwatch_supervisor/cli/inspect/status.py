@@ -67,16 +67,16 @@ _HEADINGS = (
 )
 _WAITS_WIDTH = 72
 _TOLD = timedelta(days=1)
-"""For how long a lost node is listed: some machines are never switched on again."""
+"""How long a lost node is listed: some machines are never switched on again."""
 _UNFINISHED = timedelta(days=7)
-"""For how long an earlier run is listed that is not over."""
+"""How long an earlier run that is not over is listed."""
 _NAMED = 4
-"""So many of its tasks are named."""
+"""Number of its tasks that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusLine:
-    """One task as it stands, with its latest attempt; `None` is what it does not have yet."""
+    """One task with its latest attempt; `None` stands for what it does not have yet."""
 
     type: Literal["status"] = "status"
     run: int
@@ -87,20 +87,20 @@ class StatusLine:
     """The attempt's id."""
     number: int | None
     lifecycle: Lifecycle | None
-    """Of the attempt."""
+    """State of the attempt."""
     stands: AttemptStatus
-    """Where the task stands, in a word for people."""
+    """State of the task in a word for people."""
     health: Health | None
     node: str | None
-    """Where the attempt is at work, or was last."""
+    """Node that works on the attempt, or did last."""
     node_state: NodeState | None
-    """Of that node, where it is one of a fleet."""
+    """State of that node, if it belongs to a fleet."""
     interrupted: bool
-    """Whether it is not over, and the process that worked on its run is gone."""
+    """Whether the task is not over although the process that worked on its run is gone."""
     sandbox: str | None
-    """What the attempt's commands run in."""
+    """Sandbox of the attempt's commands."""
     plan_step: int | None
-    """The first open plan step, from 1; the last one when all are closed."""
+    """Number of the first open plan step, from 1; of the last one if all are closed."""
     plan_steps: int
     """0 without a plan."""
     progress_percent: int | None
@@ -109,13 +109,13 @@ class StatusLine:
     requests_used: int
     requests_limit: int | None
     alerts: int
-    """How many fire now."""
+    """Number of alerts that fire now."""
     waits_for: str | None
     needs_person: bool
     accepted: bool | None
-    """What stands of the verdicts on its result; `None` where nobody spoke one."""
+    """Whether the last verdict accepts the result; `None` without a verdict."""
     reservations: tuple[str, ...]
-    """With what reservations the task counts as completed."""
+    """Reservations with which the task counts as completed."""
 
 
 async def status(
@@ -172,7 +172,7 @@ async def status(
 
 
 def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator[str]:
-    """What was learned and waits for a person, in each project, with the command that shows it."""
+    """Yield a line for each project with learned things that wait for a person."""
     for project, count in waiting.items():
         of = f" --project {shlex.quote(project)}" if several else ""
         yield f"{what} that wait for you: {count} (`{command(f'{what} list{of}')}`)"
@@ -181,7 +181,7 @@ def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator
 async def read_states(
     journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
 ) -> AsyncIterator[tuple[Run, list[TaskState]]]:
-    """Each run with its tasks as they stand; `nodes` are those of the fleet, by name."""
+    """Yield each run with the states of its tasks; `nodes` are the fleet's nodes by name."""
     for run in runs:
         tasks, interrupted = (
             await task_states(journal, run.id),
@@ -194,7 +194,7 @@ async def read_states(
 
 
 def latest(runs: Sequence[Run]) -> list[Run]:
-    """The newest run; of sessions that were watched, all that began in the day before it."""
+    """Return the newest run; for watched sessions, all that began in the day before it."""
     if not runs or not runs[0].of_session:
         return list(runs[:1])
     since = runs[0].started_at - _TOLD
@@ -205,9 +205,9 @@ def latest(runs: Sequence[Run]) -> list[Run]:
 async def _unfinished(
     journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
 ) -> AsyncIterator[str]:
-    """The runs of the last week with tasks that are not over, and where these stand.
+    """Yield a line for each run of the last week with tasks that are not over.
 
-    Sessions are left out: nobody says of one that it ended if its process was killed.
+    Sessions are left out: nothing tells that one has ended if its process was killed.
     """
     since = await journal.now() - _UNFINISHED
     recent = [each for each in runs if each.started_at >= since]
@@ -220,14 +220,14 @@ async def _unfinished(
 
 
 def _open_to_nodes(state: TaskState) -> bool:
-    """Whether nodes have something to do for it; of an agent that came by itself they have not."""
+    """Whether nodes have something to do for the task; never for agents that run on their own."""
     return not state.task.embedded and not state.lifecycle.over
 
 
 def lost_lines(
     nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
 ) -> Iterator[str]:
-    """The nodes that were lost since then, each with the moment when it was last heard."""
+    """Yield a line for each node lost since then, with the time when it was last heard from."""
     alone = all(each.state.gone for each in nodes)
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
@@ -237,7 +237,7 @@ def lost_lines(
 
 
 def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
-    """What is said of one task; `nodes` are those of the fleet that it is run by, by name."""
+    """Return the line of one task; `nodes` are the nodes, by name, of the fleet that runs it."""
     latest = state.latest
     plan = planned(latest.plan_step, latest.plan_steps) if latest else None
     limit = latest.budget.requests.limit if latest else None
@@ -272,9 +272,9 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
 
 
 def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
-    """What must come from elsewhere before a task goes on, in words; empty for nothing.
+    """Describe what must come from elsewhere before a task goes on; empty for nothing.
 
-    `nodes` are those of the fleet that it is run by, by name.
+    `nodes` are the nodes, by name, of the fleet that runs it.
     """
     latest = state.latest
     if latest is None or state.lifecycle.over:
@@ -288,12 +288,12 @@ def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
 
 
 def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
-    """How an attempt fares; nobody knows it of one whose node is gone, until another has it."""
+    """Return an attempt's health; unknown if its node is gone, until another has taken it over."""
     return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
 
 
 def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
-    """The table; where nodes share the run, with the node of each attempt."""
+    """Print the table; if nodes share the run, with the node of each attempt."""
     write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
     shown = [name for name in _HEADINGS if nodes or name != _NODE]
     every = [_HEADINGS, *(_row(line) for line in lines)]
@@ -307,7 +307,7 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
 
 
 def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> None:
-    """What needs a person and does not wait for one: of what waits, its line says so."""
+    """Print what needs a person without waiting for one; what waits says so in its own line."""
     for task, line in zip(tasks, lines, strict=True):
         words = need_words(task.latest) if task.latest and line.needs_person else ""
         if words:
@@ -315,7 +315,7 @@ def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> Non
 
 
 async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool) -> None:
-    """The results on this machine that nobody has merged or rejected."""
+    """Print the results on this machine that nobody has merged or rejected."""
     from midwatch_supervisor.workspaces.task_workspace import result_of
 
     done = [each for each in tasks if each.lifecycle is Lifecycle.COMPLETED]

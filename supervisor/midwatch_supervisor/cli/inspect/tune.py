@@ -1,4 +1,4 @@
-"""`midwatch tune`: what every threshold would have cost and found, and thresholds from that."""
+"""`midwatch tune`: what every threshold would have cost and found, and better thresholds if any."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -116,7 +116,7 @@ def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
 
 
 def _warn(found: Recordings, result: ThresholdStudy) -> None:
-    """Say what makes the figures weaker than they look."""
+    """Print what makes the figures weaker than they look."""
     resolved = result.present.resolved.of
     if found.unlabelled:
         write_error(f"traces without an outcome, left out: {found.unlabelled}")
@@ -146,7 +146,7 @@ def _write(output: Path, text: str) -> None:
 
 
 MAX_ROWS = 12
-"""Thresholds of a rule that are shown; a rule that counts far has a hundred."""
+"""Thresholds shown for each rule; one that counts to large numbers has a hundred."""
 _FOUND = {
     AlarmTarget.SPENT: "in the first 80 % of their steps",
     AlarmTarget.UNRESOLVED: "at whatever step",
@@ -154,7 +154,7 @@ _FOUND = {
 
 
 def json_lines(study: ThresholdStudy, text: str) -> Iterator[dict[str, object]]:
-    """One object for each threshold, rule and whole configuration, and last the proposal."""
+    """Yield an object for each threshold, rule and configuration, and the proposal last."""
     target = {"target": study.target.name.lower()}
     for row in study.rows:
         named = {"rule": row.rule, "key": row.key, "threshold": row.threshold}
@@ -185,7 +185,7 @@ def json_lines(study: ThresholdStudy, text: str) -> Iterator[dict[str, object]]:
 
 
 def text_lines(study: ThresholdStudy) -> Iterator[str]:
-    """A table for each rule that said anything, then the whole configurations."""
+    """Yield a table for each rule that raised an alert, then one of the whole configurations."""
     yield from _explained(study.target)
     yield ""
     silent: list[str] = []
@@ -211,7 +211,7 @@ def text_lines(study: ThresholdStudy) -> Iterator[str]:
 
 
 def _source_table(trial: ThresholdTrial, target: AlarmTarget) -> Iterator[str]:
-    """Each source as configured and as chosen."""
+    """Yield a table of the sources, as configured and as chosen."""
     yield f"By source, as configured and with the chosen thresholds, {trial.check}:"
     heads = ("source", "resolved runs alarmed", f"{target} found", "")
     rows = [
@@ -249,7 +249,7 @@ def _table(study: ThresholdStudy, rows: Sequence[ThresholdRow]) -> Iterator[str]
 
 
 def _shown(rows: Sequence[ThresholdRow]) -> Sequence[ThresholdRow]:
-    """What is configured and proposed, and of the others so many as are easily read."""
+    """Return the configured and proposed thresholds, and as many others as are easy to read."""
     every = -(-len(rows) // MAX_ROWS)
     return [row for at, row in enumerate(rows) if at % every == 0 or row.present or row.chosen]
 

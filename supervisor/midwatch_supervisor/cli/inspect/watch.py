@@ -1,4 +1,4 @@
-"""`midwatch watch`: the console of what another process runs, here or elsewhere, or has run."""
+"""`midwatch watch`: the console for runs of other processes, here or elsewhere, also past ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ async def watch(
 
 
 def _about(journal: Journal, run: int | None, *, barred: str) -> list[str]:
-    """What is shown; `barred` says why a person may only look, empty where acts are allowed."""
+    """Describe what is shown; `barred` says why a person may only look, empty if they may act."""
     which = "all runs" if run is None else f"run {run}"
     about = f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"
     return [about, barred] if barred else [about]
@@ -119,13 +119,13 @@ async def show_journal(
     nothing: str = "",
     attempt: int | None = None,
 ) -> None:
-    """Show one run of a journal, or all of them, until the console is left.
+    """Show one run of a journal, or all of them, until the console is closed.
 
-    It opens with `attempt` in front, where there is one.
+    Opens on `attempt`, if one is given.
 
-    Nothing is watched, decided or run here. What is shown comes from the journal: the bus only
-    says when to look, and without a broker the journal is asked by itself. `about` stands
-    in the console's first lines, and `nothing` where there is no task yet.
+    Nothing is watched, decided or run here. All that is shown comes from the journal; the bus only
+    says when to look, and without a broker the journal is polled. `about` is shown in the console's
+    first lines, and `nothing` while there is no task.
     """
     from midwatch_supervisor.tui.app import Console
     from midwatch_supervisor.tui.state.feed import Feed
@@ -159,7 +159,7 @@ async def show_journal(
 def _words(
     run: int | None, *, config: Sequence[Path] | None, author: str | None, name: str | None
 ) -> list[str]:
-    """The command that shows the same console to one browser."""
+    """Return the command that shows the same console to one browser."""
     words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
     for file in config or ():
         words += ["--config", str(file)]
@@ -171,10 +171,10 @@ def _words(
 async def show_run(
     resources: "RunResources", jobs: "tuple[Job, ...]", *, about: Sequence[str]
 ) -> int:
-    """Conduct a run under a console that stays after it; answers the run's exit code.
+    """Conduct a run under a console that stays open after it, and return the run's exit code.
 
-    Left while the run only waits for a person, that is 3. Raises KeyboardInterrupt if it was left
-    while the run worked. Both are resumable.
+    If the console is closed while the run only waits for a person, that is 3; while the run works,
+    KeyboardInterrupt is raised. Both can be resumed.
     """
     from midwatch_supervisor.run.launch import conduct, jobs_again
     from midwatch_supervisor.tui.app import INTERRUPTED, Console
@@ -219,9 +219,10 @@ async def show_run(
 
 
 async def show_console(console: "Console") -> int | None:
-    """Show a console until it is left; answers the run's exit code, if there is any.
+    """Show a console until it is closed, and return the exit code of its run, if it has one.
 
-    Canceled, it is left in order: canceled amid its start, Textual prints tracebacks.
+    If this is canceled, the console is closed in order: canceled during its start, Textual prints
+    tracebacks.
     """
     from midwatch_supervisor.tui.app import INTERRUPTED, calm_collector
 
@@ -236,7 +237,7 @@ async def show_console(console: "Console") -> int | None:
 
 
 async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
-    """Interrupt what still works. Raises what it ended with, if that was an error."""
+    """Cancel work that still goes on. Raises the error it ended with, if any."""
     for task in conducted:
         task.cancel()
     await asyncio.gather(*conducted, return_exceptions=True)
@@ -246,4 +247,4 @@ async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
 
 
 async def _hear_nothing(entries: Sequence[Entry]) -> None:
-    """The console hears the journal by itself."""
+    """Ignore new entries: the console reads the journal itself."""

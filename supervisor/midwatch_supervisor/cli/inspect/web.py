@@ -1,4 +1,4 @@
-"""The console in a browser: whoever knows the token sees it, and nobody else."""
+"""The console in a browser, for those who know its token only."""
 
 import asyncio
 import hmac
@@ -20,30 +20,32 @@ from midwatch_monitor.errors import MissingExtraError, UsageError
 from midwatch_supervisor.cli.output import write_error, write_line
 
 TOKEN = "MIDWATCH_WEB_TOKEN"
-"""The variable that may hold the token."""
+"""Environment variable that may hold the token."""
 _SHORTEST = 16
-"""Letters of a token: with fewer, somebody could try them all."""
+"""Shortest token allowed: a shorter one could be guessed by trying."""
 _PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 _LEFT_BY = "web."
 _LOOK_SECONDS = 1.0
-"""How often a console looks whether its server is still there."""
+"""Interval at which a console checks that its server is still there."""
 _END_SECONDS = 5.0
-"""How long it may take to end then."""
+"""Seconds the console may take to end after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Where a browser finds the console."""
+    """The address of the console in a browser, with its token."""
 
     host: str
     port: int
     token: str
     source: str = ""
-    """Where the token comes from; empty for a new one, which has to be told."""
+    """Where the token comes from; empty for a new one, which must be shown to the user."""
 
     @classmethod
     def at(cls, host: str, port: int, token: str | None, *, source: str = "") -> "Page":
-        """A page with this token, or with a new random one. Raises UsageError for a poor one."""
+        """Return a page with this token, or with a new random one. Raises UsageError for a weak
+        one.
+        """
         if token is None:
             return cls(host=host, port=port, token=secrets.token_urlsafe())
         letters = token.replace("-", "").replace("_", "")
@@ -56,7 +58,7 @@ class Page:
 
     @property
     def origin(self) -> str:
-        """The address, without the token."""
+        """The address without the token."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -66,19 +68,19 @@ class Page:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the page."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
 
     def refusal(self, error: OSError | UnicodeError) -> UsageError:
-        """What is said where nobody can listen there; a host may be no name that there can be."""
+        """Return the error for an address that cannot be listened on, which may be an invalid host."""
         why = error.strerror if isinstance(error, OSError) else "that is not a host name"
         return UsageError(f"cannot listen on {self.host}:{self.port}: {why}")
 
     def announce(self, line: str) -> None:
-        """Say where it is, and who can reach it."""
+        """Print the page's address and who can reach it."""
         write_line(line)
         if not self.loopback:
             write_error(
@@ -88,7 +90,7 @@ class Page:
         sys.stdout.flush()
 
     def is_at(self, host: str) -> bool:
-        """Whether a `Host` means this page: any other name may lead here by somebody's DNS."""
+        """Whether a `Host` header names this page: another name may resolve here by somebody's DNS."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -100,26 +102,26 @@ class Page:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name; browsers do not tell ports of one host apart."""
+        """Name of the cookie; browsers do not distinguish ports of the same host."""
         return f"midwatch-{self.port}"
 
     def knows(self, said: str | None) -> bool:
-        """Whether this is the token, in a time that does not tell how much of it is right."""
+        """Whether this is the token, in constant time."""
         return hmac.compare_digest((said or "").encode(), self.token.encode())
 
     def ticket(self, browser: str) -> str:
-        """What the cookie of a browser says: a name for it, which only we can have given."""
+        """Return a signed cookie value that names a browser."""
         return f"{browser}.{hmac.digest(self.token.encode(), browser.encode(), 'sha256').hex()}"
 
     def browser(self, ticket: str | None) -> str | None:
-        """The browser that a cookie names; `None` where it is not ours."""
+        """Return the browser that a cookie names; `None` if we did not sign it."""
         browser = (ticket or "").partition(".")[0]
         right = hmac.compare_digest((ticket or "").encode(), self.ticket(browser).encode())
         return browser if right else None
 
 
 def host_and_port(option: str, text: str) -> tuple[str, int]:
-    """What `HOST:PORT` names, or a port alone at 127.0.0.1. Raises UsageError."""
+    """Parse `HOST:PORT`, or a port alone for 127.0.0.1. Raises UsageError."""
     try:
         named = urlsplit(f"//{text if ':' in text else f':{text}'}")
         port = named.port
@@ -131,7 +133,7 @@ def host_and_port(option: str, text: str) -> tuple[str, int]:
 
 
 def page_at(host: str, port: int, token_file: Path | None) -> Page:
-    """The page with the token of a file or of the environment, or with a new one."""
+    """Return the page with the token of a file or of the environment, or with a new one."""
     held = os.environ.pop(TOKEN, None)  # no console that is started inherits it
     if token_file is not None:
         return Page.at(host, port, read_token(token_file), source=str(token_file))
@@ -139,9 +141,9 @@ def page_at(host: str, port: int, token_file: Path | None) -> Page:
 
 
 def read_token(file: Path) -> str:
-    """The token that a file holds; a new one is written where there is no file.
+    """Read the token from a file; write a new one if there is no file.
 
-    Raises UsageError where others may read it.
+    Raises UsageError if others may read the file.
     """
     try:
         if not file.exists():
@@ -162,7 +164,7 @@ def in_browser() -> bool:
 
 
 async def end_with_server() -> None:
-    """End this console once its server is gone, however that ended: it has nobody to draw for."""
+    """End this console once its server is gone, however that ended."""
     name, _, server = os.environ.get(MARK, "").partition(".")
     if f"{name}." != _LEFT_BY:  # another program serves it
         return
@@ -176,8 +178,8 @@ async def end_with_server() -> None:
 async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) -> int:
     """Serve the command `midwatch WORDS` to browsers until interrupted.
 
-    `environ` is added to the environment of the command. Raises UsageError where it cannot listen,
-    and MissingExtraError.
+    `environ` is added to the environment of the command. Raises UsageError if it cannot listen
+    there, and MissingExtraError.
     """
     try:
         from aiohttp import web

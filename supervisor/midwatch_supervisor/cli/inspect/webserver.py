@@ -1,4 +1,4 @@
-"""The server of `watch --web`: who is let in, and a console for each browser while it is there."""
+"""The server of `watch --web`: who is let in, and one console process for each browser."""
 
 import asyncio
 import secrets
@@ -20,9 +20,9 @@ from midwatch_supervisor.cli.inspect.web import Page
 
 _BROWSER = web.RequestKey("browser", str)
 _ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
-"""The page that opens one attempt, as messages link to it."""
+"""Page that opens one attempt, as messages link to it."""
 _LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-"""What a browser says that followed a link in a mail or a chat, and keeps the cookie back."""
+"""What browsers send when a link in a mail or a chat was followed; they send no cookie then."""
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -42,12 +42,12 @@ _WRONG_NAME = "open it by the name or address that `midwatch watch --web` printe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many consoles there are, and how long one outlives its browser."""
+    """Limits on consoles."""
 
     consoles: int = 8
-    """Each is a process, and one browser has one."""
+    """Largest number of consoles; each is a process, and a browser has one."""
     heartbeat_seconds: float = 10.0
-    """A browser that does not answer for one and a half of these is gone."""
+    """Interval of pings; a browser that is silent for one and a half intervals is gone."""
     grace_seconds: float = 3.0
     """How long a console may take to end by itself."""
 
@@ -63,7 +63,9 @@ class _Place:
 
 
 class WebServer(Server):
-    """textual-serve behind a door, with a page that needs no inline script or style, and silent."""
+    """textual-serve with a check of who asks, a page without inline scripts or styles, and no
+    output.
+    """
 
     def __init__(
         self,
@@ -128,7 +130,7 @@ class WebServer(Server):
     # -- what they get ---------------------------------------------------------------------
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
-        """The page, with addresses of the host that was asked."""
+        """Return the page, with addresses that use the host name of the request."""
         self._require_room(request[_BROWSER])
         nonce = secrets.token_urlsafe(16)
         scheme = "wss" if request.scheme == "https" else "ws"
@@ -147,7 +149,7 @@ class WebServer(Server):
         return answer
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """A console for a browser; one that it has open already ends first."""
+        """Run a console for a browser, after ending the one it has open already."""
         browser = request[_BROWSER]
         self._require_room(browser)
         place = self._places.setdefault(browser, _Place())
@@ -191,7 +193,7 @@ class WebServer(Server):
     async def _stay(
         self, request: web.Request, websocket: web.WebSocketResponse, console: "BrowserConsole"
     ) -> None:
-        """Stay until the browser or the console is gone, whatever is stuck meanwhile."""
+        """Wait until the browser or the console is gone, even if something else hangs."""
         work = [
             asyncio.create_task(self._process_messages(websocket, console)),
             asyncio.create_task(
@@ -251,12 +253,12 @@ class BrowserConsole(AppService):
         return process
 
     async def wait_ended(self) -> None:
-        """Wait until it draws no more."""
+        """Wait until the console draws no more."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
-        """Let it end by itself, but not longer than the grace: it may be stuck on its browser."""
+        """Let the console end by itself within the grace, then kill it: its browser may block it."""
         process, drawing = self._process, self._task
         if process is None or drawing is None:
             return
@@ -276,19 +278,19 @@ class BrowserConsole(AppService):
 
 
 async def _wait_gone(request: web.Request, websocket: web.WebSocketResponse, every: float) -> None:
-    """Wait until the browser is gone: it hung up, or did not answer."""
+    """Wait until the browser has closed the connection or stopped answering."""
     while request.transport is not None and not websocket.closed:  # noqa: ASYNC110 — no event
         await asyncio.sleep(every)
 
 
 def _hang_up(request: web.Request | None) -> None:
-    """End a connection at once, whatever is still on the way."""
+    """Close a connection at once, dropping what is still being sent."""
     if request is not None and request.transport is not None:
         request.transport.abort()
 
 
 def _path(request: web.Request) -> str:
-    """The page's path: of the console, or of one attempt. Nothing else of what was asked for."""
+    """Return the path of the console's page or of one attempt, without any query."""
     attempt = request.match_info.get("attempt")
     return f"/attempt/{attempt}" if attempt else "/"
 
@@ -298,7 +300,7 @@ def _lead_on(request: web.Request) -> web.Response:
 
 
 def _elsewhere(request: web.Request) -> bool:
-    """Whether a page of another address asks: cookies do not tell ports of one host apart."""
+    """Whether another site's page asks: cookies do not distinguish ports of the same host."""
     origin = request.headers.get("Origin")
     if origin is None:  # every browser says it where a socket is opened
         return request.path.startswith("/ws")

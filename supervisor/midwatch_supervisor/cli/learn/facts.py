@@ -1,4 +1,4 @@
-"""`midwatch facts`: what workers found out about a workspace, and what a person thinks of it."""
+"""`midwatch facts`: read what workers found out about a workspace, and decide on it."""
 
 from typing import Annotated
 

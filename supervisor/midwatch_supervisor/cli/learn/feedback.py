@@ -1,4 +1,4 @@
-"""`midwatch feedback`: whether the result of an attempt is any good, said or implied."""
+"""`midwatch feedback`: verdicts on the results of attempts, said by people or implied."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class _Verdict:
     at: datetime
     verdict: Feedback
     id: int | None = None
-    """Of the journal's entry that says or implies it; `None` if it is not stored."""
+    """Id of the journal's entry that says or implies it; `None` if it is not stored."""
 
 
 @app.default
@@ -161,7 +161,7 @@ async def scan(
 
 
 async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttempt:
-    """The attempt that is named, or the last of a task. Raises UsageError if it is not over."""
+    """Return the attempt that is named, or a task's last one. Raises UsageError if it is not over."""
     found = await find(journal, id, run=run)
     tasks = await task_state(journal, found.task)
     state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest
@@ -199,7 +199,7 @@ async def _verdicts_on(
 async def _find_lesson(
     journal: Journal, attempt: int, settings: Settings
 ) -> tuple[int | None, str]:
-    """The lesson that a rejection came to, by journal id, or why there is none yet."""
+    """Return the journal id of the lesson drawn from a rejection, or why there is none yet."""
     from midwatch_supervisor.learning.learner import Learner
 
     try:
@@ -225,9 +225,9 @@ async def _still_open(journal: Journal, attempt: int, settings: Settings) -> boo
 
 
 async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict]:
-    """The verdicts among a page of entries, in their order; how an attempt ended is one too.
+    """Return the verdicts among a page of entries, in order; the end of an attempt implies one too.
 
-    What is erased meanwhile is left out. Two questions to the journal, whatever their number.
+    Entries erased meanwhile are left out. Makes two queries, whatever the number of entries.
     """
     found = [
         (entry, entry.attempt, verdict)
@@ -266,7 +266,7 @@ def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
 
 
 def _verdict_line(given: _Verdict) -> str:
-    """A verdict on one line for people; a diff only as its length."""
+    """Return a verdict as one line for people; of a diff only its length."""
     id = "" if given.id is None else f"{given.id} "
     when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
     diff = given.verdict.diff

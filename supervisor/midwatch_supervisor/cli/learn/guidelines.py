@@ -1,4 +1,4 @@
-"""`midwatch guidelines`: the working principles of a project; read them, and decide on new ones."""
+"""`midwatch guidelines`: read a project's working principles, and decide on new versions."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -39,24 +39,24 @@ class _Versions:
 
     @property
     def live(self) -> KnownGuidelines | None:
-        """The one in force."""
+        """The version in force."""
         return self._first(GuidelinesState.LIVE)
 
     @property
     def proposed(self) -> KnownGuidelines | None:
-        """The newest one that waits."""
+        """The newest version that waits for a decision."""
         return self._first(GuidelinesState.PROPOSED)
 
     @property
     def former(self) -> tuple[KnownGuidelines, ...]:
-        """Those that were in force before it."""
+        """Versions that were in force before."""
         return tuple(each for each in self.known if each.state is GuidelinesState.FORMER)
 
     def _first(self, state: GuidelinesState) -> KnownGuidelines | None:
         return next((each for each in self.known if each.state is state), None)
 
     def find(self, version: int) -> KnownGuidelines:
-        """The one with that number, or with that journal id. Raises UsageError."""
+        """Return the version with that number or journal id. Raises UsageError."""
         by_number = [each for each in self.known if each.guidelines.version == version]
         if found := by_number or [each for each in self.known if each.id == version]:
             return found[0]
@@ -157,7 +157,7 @@ _OUTDATED = "It was written over another version than the one in force."
 
 
 def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
-    """Whether a proposal was written over another version than the one in force."""
+    """Whether a proposal was written over a version that is no longer in force."""
     return known.guidelines.base != (live.id if live else None)
 
 
@@ -244,7 +244,7 @@ async def retire(
 
 
 def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """The version that is meant, without a number the one that waits. Raises UsageError."""
+    """Return the version that is meant, by default the one that waits. Raises UsageError."""
     chosen = versions.proposed if version is None else versions.find(version)
     if chosen is None:
         raise UsageError(f"no version of {versions.project} waits")
@@ -252,7 +252,7 @@ def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
 
 
 def _in_force(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """The version that is meant, without a number the one in force. Raises UsageError."""
+    """Return the version that is meant, by default the one in force. Raises UsageError."""
     chosen = versions.live if version is None else versions.find(version)
     if chosen is None:
         raise UsageError(_none_in_force(versions))

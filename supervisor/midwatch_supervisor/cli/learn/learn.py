@@ -1,4 +1,4 @@
-"""`midwatch learn`: learn from what is still to be learned from, and look back at projects."""
+"""`midwatch learn`: draw lessons from ended attempts, and reflect on projects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ WaitOption = Annotated[
     ),
 ]
 _NAP = 300.0
-"""Seconds between two looks at the clock, which may have been put forward or back."""
+"""Seconds between two looks at the clock, which may have been set forward or back."""
 
 
 async def learn(
@@ -83,7 +83,7 @@ async def nightly(
     clock: Callable[[], datetime],
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Look once in each window of the quiet hours, for ever."""
+    """Reflect once in each window of the quiet hours, for ever."""
     from midwatch_supervisor.learning.reflection_schedule import next_window
 
     done: datetime | None = None
@@ -108,13 +108,13 @@ def _asked_for(settings: Settings) -> Settings:
 
 
 async def _projects(journal: Journal, project: str | None) -> list[str]:
-    """The projects to look back at: the one that is named, else all."""
+    """Return the projects to reflect on: the one that is named, else all."""
     learned = Learned(journal)
     return [await project_named(learned, project)] if project else await learned.projects()
 
 
 async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
-    """Say what is still to be learned from."""
+    """Print what is still to be learned from."""
     from midwatch_supervisor.learning.learner import taken_up
     from midwatch_supervisor.learning.reflection import read_batch
 
@@ -134,7 +134,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
 async def _look(
     journal: Journal, project: str | None, settings: Settings, *, clock: Clock, json: bool
 ) -> bool:
-    """Do the open chores and look back; whether nothing failed."""
+    """Do the open chores, reflect, and return whether nothing failed."""
     from midwatch_supervisor.learning.learner import Learner
 
     names = await _projects(journal, project)

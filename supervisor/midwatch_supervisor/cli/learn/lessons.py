@@ -1,4 +1,4 @@
-"""`midwatch lessons`: what failures taught; read, write, give, approve, rate or retire it."""
+"""`midwatch lessons`: read what failures taught; add, give, approve, rate or retire lessons."""
 
 import asyncio
 import sys
@@ -45,11 +45,11 @@ from midwatch_tools.data_blocks import fold_lines
 
 app = App(name="lessons")
 MAX_TEXT = 2000
-"""Characters of a lesson, and of each thing to do instead: what a prompt shows of one."""
+"""Longest text of a lesson, and of each of its instructions: as much as a prompt shows."""
 
 Several = tuple[str, ...]
 LISTED = 50
-"""Lessons that are listed for people; `--json` has them all."""
+"""Lessons listed for people; `--json` has all."""
 _PAGE = 500
 
 LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `lessons list`.")]
@@ -179,7 +179,7 @@ async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonFields:
-    """What a lesson has beside its text."""
+    """What a lesson has besides its text."""
 
     instead: Annotated[
         Several, Parameter(negative="", help="What to do instead; may be repeated.")
@@ -197,7 +197,7 @@ class LessonFields:
     ] = UNKNOWN
 
     def lesson(self, text: str, classes: Several) -> Lesson:
-        """The lesson with this text. Raises UsageError."""
+        """Return the lesson with this text. Raises UsageError."""
         return Lesson(
             text=_check_text(text),
             failure_class=_class(self.failure_class, classes),
@@ -317,7 +317,7 @@ def _class(name: str, known: Several) -> str:
 async def _place(
     journal: Journal, project: str | None, task: str | None, run: int | None
 ) -> tuple[str, Attempt]:
-    """The project of a new lesson, and the attempt of it that the lesson is kept with."""
+    """Return the project of a new lesson, and the attempt it is stored with."""
     if task is not None:
         found = await find(journal, task, run=run)
         tasks: Sequence[Task] = (found.task,)
@@ -336,7 +336,7 @@ async def _place(
 
 
 async def _require_news(journal: Journal, project: str, text: str) -> None:
-    """Raise UsageError where a lesson of the project says the same already."""
+    """Raise UsageError if a lesson of the project already says the same."""
     learned, wanted = Learned(journal), fold_lines(journal.masker.text(text))
     of_project = partial(learned.lessons, project=project, limit=_PAGE)
     async for known in every(lambda before: of_project(before=before)):
@@ -348,7 +348,7 @@ async def _require_news(journal: Journal, project: str, text: str) -> None:
 
 
 async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None:
-    """Raise UsageError where no attempt would be given it."""
+    """Raise UsageError if no attempt would be given the lesson."""
     if known.project != task.project:
         raise UsageError(f"lesson {known.id} is of {known.project}; {task.name} is not")
     if known.waiting or known.obsolete:

@@ -1,4 +1,4 @@
-"""What the commands about what was learned have in common: whose it is, and how it is marked."""
+"""Options shared by the commands for what was learned: the project, and how to mark something."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -50,9 +50,9 @@ ProjectOption = Annotated[
 
 
 async def project_named(learned: "Learned", option: str | None) -> str:
-    """The project that an option names, or the one of this folder, or the only one.
+    """Return the project that an option names, else the one of this folder, or the only one.
 
-    Raises UsageError with what there is.
+    Raises UsageError with the projects there are.
     """
     known = await learned.projects()
     here = await asyncio.to_thread(lambda: str(main_worktree(Path.cwd())))
@@ -60,9 +60,9 @@ async def project_named(learned: "Learned", option: str | None) -> str:
 
 
 def choose_project(known: Sequence[str], option: str | None, *, here: str) -> str:
-    """Which of the known projects is meant; `here` is the name of this folder's. Pure.
+    """Return the known project that is meant; `here` is the name of this folder's. Pure.
 
-    An exact name wins over a folder's, and both over a beginning. Raises UsageError.
+    An exact name wins over a folder's name, and both over a beginning. Raises UsageError.
     """
     if not known:
         raise UsageError(f"nothing has been learned yet; `{command('run FILE')}` begins with it")
@@ -80,7 +80,7 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
 
 
 def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
-    """What an option may mean, the surest first."""
+    """Return the projects that an option may mean, in groups, the surest first."""
     bare = option.rstrip("/")
     return (
         [name for name in known if name == option],
@@ -95,7 +95,7 @@ def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkOptions:
-    """Who judges, why, and whether only to try it."""
+    """Author and reason of a mark, and whether it is a dry run."""
 
     comment: Annotated[str, Parameter(help="Why; `list` or `show` says it.")] = ""
     author: FromOption = None
@@ -104,13 +104,13 @@ class MarkOptions:
     json: JsonOption = False
 
     async def open_journal(self) -> Journal:
-        """The journal; to try something it is only read. Raises JournalError, UsageError."""
+        """Open the journal, in a dry run for reading only. Raises JournalError and UsageError."""
         return await journal_to_write(self.journal, dry_run=self.dry_run)
 
     async def mark(
         self, journal: Journal, mark: LearningMark, known: Known, *, rating: int = 0
     ) -> None:
-        """Store a mark, unless it is only tried, and print it. Raises UsageError."""
+        """Store a mark, unless this is a dry run, and print it. Raises UsageError."""
         name = known_name(known)
         if isinstance(known, KnownGuidelines):
             name = f"version {known.guidelines.version} of {known.project}"
@@ -134,14 +134,14 @@ class MarkOptions:
         fields: Mapping[str, object],
         text: Callable[[int | None], str],
     ) -> None:
-        """Store something, unless it is only tried, and print what was done.
+        """Store something, unless this is a dry run, and print what was done.
 
         Args:
-            journal: As `open_journal` gave it.
-            write: Stores it, and answers its journal id.
+            journal: As returned by `open_journal`.
+            write: Stores it and returns its journal id.
             kind: The `type` of the JSON object.
-            fields: What else the object has.
-            text: The line for people; it is given no id where nothing was stored.
+            fields: The other fields of the object.
+            text: Makes the line for people; it receives no id if nothing was stored.
         """
         actions = OperatorActions(journal, author=operator_name(self.author))
         id = None if self.dry_run else await write(actions)
@@ -150,7 +150,7 @@ class MarkOptions:
 
 
 def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, KnownFields]:
-    """The `type` of a mark's JSON object, and what it has."""
+    """Return the `type` of a mark's JSON object and its fields."""
     match known:
         case KnownLesson():
             act = LESSON_ACTS[mark].value
@@ -167,17 +167,17 @@ def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, Kn
 
 
 UNMARKED = MarkOptions()
-"""No option was given."""
+"""The options if none was given."""
 
 
 def write_parts(parts: Parts) -> None:
-    """Print paragraphs, each below its name; an empty one is left out."""
+    """Print paragraphs, each below its name, leaving out empty ones."""
     for name, text in parts:
         for line in (f"{name}:", *(f"  {each}" for each in text.splitlines())) if text else ():
             write_line(line)
 
 
 def write_note(text: str, *, json: bool) -> None:
-    """Print a line that is for people only."""
+    """Print a line that is meant for people only."""
     if not json:
         write_line(text)

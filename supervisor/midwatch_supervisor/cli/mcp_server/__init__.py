@@ -1,1 +1,1 @@
-"""Midwatch for other programs, by the Model Context Protocol: its tools, and who may call them."""
+"""Midwatch's server for the Model Context Protocol: its tools, and who may call them."""

@@ -1,4 +1,4 @@
-"""What a program reads of a journal: the lines that commands print, as one block of data each."""
+"""The reading tools for a program: the lines that commands print, as one block of data."""
 
 import json
 from collections import deque
@@ -36,14 +36,14 @@ from midwatch_supervisor.present.waiting import attempt_waits_for, need_words
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, cut
 
 _MAX_LINES = 200
-"""Lines of one answer."""
+"""Lines in one answer."""
 _MAX_CHARS = 30_000
-"""Characters of one answer: some clients take no more than 25,000 tokens."""
+"""Characters in one answer: some clients take no more than 25,000 tokens."""
 _MAX_LINE = 4_000
 _MAX_ITEMS = 30
-"""Of a list in a line."""
+"""Longest list in a line."""
 _MAX_EVIDENCE = 12
-"""Steps of one alert's evidence that are told, the newest."""
+"""Steps listed as the evidence of one alert, the newest."""
 LARGEST = 2**63 - 1
 """The largest number that a journal can hold."""
 
@@ -63,7 +63,9 @@ Last = Annotated[int, Field(ge=1, le=_MAX_LINES, description="How many of the ne
 
 
 class ReadingTools:
-    """What is read. The journal is opened for each call: it may be made, or move, meanwhile."""
+    """The tools that read. The journal is opened for each call: it may be created or moved
+    meanwhile.
+    """
 
     def __init__(self, journal: str | None) -> None:
         self._journal = journal
@@ -133,7 +135,7 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
 
 
 async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
-    """Each attempt that waits, with its questions; one may wait without any."""
+    """Yield each attempt that waits, with its questions; one may wait without any."""
     open_ones = (await question_states(journal, Alert, Change)).under_way
     waiting = [each.id for each in open_ones if needs_person(each)]
     for id in sorted(waiting):
@@ -156,7 +158,7 @@ async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
 
 
 def _question_line(number: int, question: OpenQuestion) -> JsonLine:
-    """One question; its `id` is what `approve` and `reject` take."""
+    """Return one question; its `id` is what `approve` and `reject` take."""
     if isinstance(question, InterventionState):
         text = intervention_text(question.intervention, number).text
     else:
@@ -168,7 +170,7 @@ def _question_line(number: int, question: OpenQuestion) -> JsonLine:
 
 
 def block(name: str, lines: Sequence[str], *, newest: bool = False) -> str:
-    """Lines as a block of data, as many as fit: the first ones, or the `newest` at the end."""
+    """Return as many lines as fit as a block of data: the first, or, with `newest`, the last."""
     kept, room = list[str](), _MAX_CHARS
     for line in lines[::-1] if newest else lines:
         short = cut(line, _MAX_LINE)
@@ -187,7 +189,7 @@ def _json(fields: Mapping[str, object]) -> str:
 
 
 def _short(value: object) -> object:
-    """The value with texts and lists of a bounded length."""
+    """Return the value with texts and lists cut to a limited length."""
     match value:
         case str():
             return cut(value, MAX_TEXT)

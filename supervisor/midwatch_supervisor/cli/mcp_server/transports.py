@@ -1,4 +1,4 @@
-"""How a server is reached: by the standard streams, or over HTTP by whoever knows the token."""
+"""Transports of a server: the standard streams, or HTTP with a token."""
 
 import asyncio
 import signal
@@ -31,7 +31,8 @@ def _heed(end: Callable[[], object], *signs: signal.Signals) -> None:
 async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     """Serve one client until it closes its end, or until SIGTERM.
 
-    What reads the standard input may hold the process a while longer: threads cannot be canceled.
+    The thread that reads standard input may hold the process a while longer: threads cannot be
+    canceled.
     """
     told = asyncio.Event()
     _heed(told.set, signal.SIGTERM)
@@ -54,7 +55,7 @@ async def _serve_streams(server: Server[Any] | MCPServer[Any]) -> None:
 
 
 class Door:
-    """Lets nobody in without the token, by another name of this machine, or from a web page."""
+    """Refuses requests without the token, for another host name, or from a web page."""
 
     def __init__(self, application: ASGIApp, page: Page) -> None:
         self._application = application
@@ -78,14 +79,14 @@ class Door:
 
 
 def application(server: MCPServer[Any], page: Page) -> ASGIApp:
-    """The whole application, behind its door."""
+    """Return the application with the door before it."""
     door = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours looks at all
     inner = server.streamable_http_app(streamable_http_path=PATH, transport_security=door)
     return Door(inner, page)
 
 
 async def serve_http(server: MCPServer[Any], page: Page) -> None:
-    """Serve whoever knows the token until told to stop. Raises UsageError: it cannot listen."""
+    """Serve clients with the token until told to stop. Raises UsageError if it cannot listen there."""
     family = socket.AF_INET6 if ":" in page.host else socket.AF_INET
     try:
         listening = socket.create_server((page.host, page.port), family=family)

@@ -1,8 +1,8 @@
-"""A worker that Midwatch did not start: its connection is an attempt, its calls are the steps.
+"""Workers that Midwatch did not start: a connection is an attempt, and its calls are the steps.
 
-pydantic-ai asks a model, runs the tools that it calls, and asks again. Here what is asked is the
-client: its answer is its next call, and what stands in the next request is what the call answers,
-guidance too. So the tools, their validation and the watch are those of every worker.
+pydantic-ai asks a model, runs the tools that it calls, and asks again. Here the client takes the
+model's place: its answer is its next call, and the next request holds the result of that call and
+any guidance. So the tools, their validation and the watch are those of every worker.
 """
 
 import asyncio
@@ -47,11 +47,11 @@ from midwatch_tools.watch import Watch
 Context = ServerRequestContext[dict[str, Any]]
 _CLOSED = "The connection was closed."
 _END_SECONDS = 1.0
-"""How long a call that is under way may take then."""
+"""Seconds that a call under way may take when the connection ends."""
 
 
 class _ClientWatch(Watch):
-    """The watch over a client, of which no more is known than that it is gone."""
+    """The watch over a client, of which only its disconnection is known."""
 
     finished = "the connection was closed"
     prompt = True  # nobody else keeps what the client was told is recorded
@@ -64,9 +64,9 @@ class _Call(NamedTuple):
 
 
 class ClientModel(Model[None]):
-    """The client of one connection, from when it first asks for tools until it is gone.
+    """The client of one connection as a model, from its first request for tools until it is gone.
 
-    Its calls are taken one after the other.
+    Its calls are handled one after the other.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -77,21 +77,21 @@ class ClientModel(Model[None]):
         self._tools: asyncio.Future[Sequence[ToolDefinition]]
         self._tools = asyncio.get_running_loop().create_future()
         self._calls: asyncio.Queue[_Call | None] = asyncio.Queue()
-        """What the client asks for; `None` once it is gone."""
+        """Calls of the client; `None` once it is gone."""
         self._asked: _Call | None = None
         self._words: list[str] = []
-        """What is to be said with the next answer: the client may have given a call up."""
+        """Guidance to add to the next answer; the client may have abandoned a call."""
         self._ids = count(1)
         self._run = asyncio.create_task(self._work())
 
     @property
     def model_name(self) -> str:
-        """What the worker is called where models are told apart."""
+        """The worker's name where models are told apart."""
         return self._watch.name
 
     @property
     def system(self) -> str:
-        """No provider that has prices."""
+        """Not a provider that has prices."""
         return "mcp"
 
     async def _work(self) -> None:
@@ -107,7 +107,7 @@ class ClientModel(Model[None]):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The client's next call, once the last one is answered."""
+        """Return the client's next call, after answering the last one."""
         del model_settings
         if not self._tools.done():
             offered = model_request_parameters.function_tools
@@ -125,7 +125,7 @@ class ClientModel(Model[None]):
         return ModelResponse(parts=[part], model_name=self.model_name)
 
     def _answer(self, messages: Sequence[ModelMessage]) -> None:
-        """Answer the last call by what was said since; there is none where the run begins."""
+        """Answer the last call with what was said since; at the start of the run there is none."""
         responses = (n for n, each in enumerate(messages, 1) if isinstance(each, ModelResponse))
         known, results, failed = max(responses, default=len(messages)), list[str](), False
         for part in (part for each in messages[known:] for part in each.parts):
@@ -152,14 +152,14 @@ class ClientModel(Model[None]):
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """The tools that this worker has a use for."""
+        """Return the tools that this worker can use."""
         del params
         return ListToolsResult(
             tools=[_describe(each) for each in await self._offered_tools(context)]
         )
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """What a call came to, and what is to be said to the worker."""
+        """Return the result of a call, and any guidance for the worker."""
         if params.name not in {each.name for each in await self._offered_tools(context)}:
             return _result(f"There is no tool {params.name!r}.", failed=True)
         answer: asyncio.Future[CallToolResult] = asyncio.get_running_loop().create_future()
@@ -172,7 +172,7 @@ class ClientModel(Model[None]):
         return answer.result() if answer.done() else _result(UNWATCHED)
 
     async def close(self) -> None:
-        """End the attempt: the client is gone. One that is held is canceled."""
+        """End the attempt because the client is gone. If it is held, it is canceled."""
         self._calls.put_nowait(None)
         if self._began.is_set():
             await asyncio.wait({self._run}, timeout=_END_SECONDS)
@@ -201,9 +201,9 @@ def watch_of(
     *,
     seconds: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """The watch over a client of that name. What it does beside its reports is not seen.
+    """Return the watch over a client of that name. What it does besides its reports is not seen.
 
-    `seconds` is a clock that never goes back.
+    `seconds` is a monotonic clock.
     """
     # The end of a connection is no result that could be looked at once more.
     completion = settings.completion.model_copy(update={"refine": 0})
@@ -221,7 +221,7 @@ def watch_of(
 
 @asynccontextmanager
 async def worker_server(watch: Watch) -> AsyncGenerator[Server[Any]]:
-    """A server for one connection, whose attempt ends with the block."""
+    """Return a server for one connection, whose attempt ends with the block."""
     watch.prepare(())
     client = ClientModel(watch)
     try:
