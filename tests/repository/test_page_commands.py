@@ -100,7 +100,7 @@ RUN = {
 
 def refused(words: list[str]) -> str:
     """Why the command line does not take words in which capitals stand for a value."""
-    words = [each.strip("[]").removesuffix("…").rstrip(",") for each in words]
+    words = [each.strip("[]").removesuffix("…").rstrip(",") or "…" for each in words]
     if words[:1] == ["hook"] and words[1:] and words[1] in ("AGENT", *ADAPTERS):
         return ""  # is called by an agent, and never gets to the command line
     if words == ["COMMAND", "--help"]:

@@ -42,6 +42,7 @@ from midwatch_supervisor.cli.output import (
 
 NOT_READ = 128 + signal.SIGPIPE
 """Exit code when the reader of the output is gone: what shells report of other programs then."""
+_MAY_BE_EMPTY = {"--comment", "--message"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 GROUPS = {
@@ -148,7 +149,12 @@ def _version() -> str:
 
 
 def _convert(kind: Any, tokens: Sequence[Token]) -> object:
-    """Convert a value to its type. Whole numbers are checked first: cyclopts would round."""
+    """Convert a value to its type. Whole numbers are checked first: cyclopts would round.
+
+    An empty value is refused: a path would be this folder, and the beginning of a name any name.
+    """
+    if any(not token.value and token.keyword not in _MAY_BE_EMPTY for token in tokens):
+        raise ValueError("an empty argument says nothing: leave it out, or say what is meant")
     if kind is int:
         wrong = next((token.value for token in tokens if not _WHOLE.fullmatch(token.value)), None)
         if wrong is not None:

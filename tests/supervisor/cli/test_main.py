@@ -21,6 +21,7 @@ from midwatch_stage.sessions import write as write_session
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
+EMPTY = "an empty argument says nothing: leave it out, or say what is meant"
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,14 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (["show"], 'Command "show" parameter ID requires an argument.'),
         (["replay"], 'Command "replay" parameter PATHS requires an argument.'),
         (["replay", "none.jsonl"], "none.jsonl: No such file or directory\n"),
+        (["replay", ""], f"{EMPTY}\n"),
+        (["replay", "a.jsonl", ""], EMPTY),
+        (["run", ""], EMPTY),
+        (["show", ""], EMPTY),
+        (["init", ""], EMPTY),
+        (["tune", ".", "--outcomes="], f"Invalid value for --outcomes: {EMPTY}"),
+        (["status", "--journal", ""], f"Invalid value for --journal: {EMPTY}"),
+        (["config", "show", "--config="], f"Invalid value for --config: {EMPTY}"),
         (["replay", ".", "--format", "x"], "no trace format is called 'x'"),
         (["replay", ".", "--config", "[x]"], "[x]: there is no such file\n"),
         (

@@ -234,7 +234,7 @@ async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_
 
 
 async def test_a_bad_key_is_refused(say: Say) -> None:
-    code, _, errors = await say("submit", "tasks.yaml", "--key", "")
+    code, _, errors = await say("submit", "tasks.yaml", "--key", "k" * 201)
     assert (code, "a key has 1 to 200 characters" in errors) == (2, True)
 
 

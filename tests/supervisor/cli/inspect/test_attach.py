@@ -105,7 +105,7 @@ async def test_what_the_hooks_of_another_program_left_stays_for_its_own_watch(
     assert [each["task"] for each in await ask(capsys, "status")] == ["repo-s1", "other-s2"]
 
 
-@pytest.mark.parametrize("name", ["cloud-code", "", "pipe"])
+@pytest.mark.parametrize("name", ["cloud-code", " ", "pipe"])
 async def test_an_unknown_program_is_refused_with_those_that_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

@@ -162,8 +162,8 @@ def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> 
     config = tmp_path / "own.yaml"
     config.write_text("rules: {low_confidence: {workers: {timid: {below: 10}}}}\n")
     trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
-    for worker, fired in (("", [(1, LOW, "warning")]), ("timid", [])):
-        argv = ["replay", trace, "--worker", worker, "--config", str(config), "--json"]
+    for worker, fired in (([], [(1, LOW, "warning")]), (["--worker", "timid"], [])):
+        argv = ["replay", trace, *worker, "--config", str(config), "--json"]
         assert main(argv) == 0
         assert alerts(capsys.readouterr().out) == fired
 

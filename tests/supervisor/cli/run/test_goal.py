@@ -60,7 +60,7 @@ def test_what_was_chosen_for_a_goal_is_said_in_one_line(
         ((".",), ". is a folder: name a task file, or say a goal as in `midwatch run "),
         (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file says "),
         ((GOAL,), "no test command was found in "),
-        ((GOAL, "--check", ""), "--check is empty: it would pass whatever was done"),
+        ((GOAL, "--check", " "), "--check is empty: it would pass whatever was done"),
         ((GOAL, "--check", "true"), "there is no model to ask: set one of ANTHROPIC_API_KEY, "),
     ],
 )
