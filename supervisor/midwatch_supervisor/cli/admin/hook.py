@@ -42,7 +42,7 @@ def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOpti
 
 
 def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
-    """Change the settings of each agent and return the exit code. An agent that fails is reported."""
+    """Change the settings of each agent, report those that fail, and return the exit code."""
     codes = [0]
     for adapter in _adapters(agents):
         try:

@@ -66,7 +66,7 @@ class CheckResult(NamedTuple):
 
 
 async def extras(needed: str) -> list[CheckResult]:
-    """Check which optional packages are installed; without the extra `needed`, nothing runs here."""
+    """Check which optional packages are installed; nothing runs here without the one `needed`."""
     return [
         extra_finding(extra, use, there=installed(package), needed=extra == needed)
         for extra, (package, use) in EXTRAS.items()

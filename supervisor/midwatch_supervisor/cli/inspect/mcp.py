@@ -1,4 +1,4 @@
-"""`midwatch mcp`: serve Midwatch's data and tools to other programs by the Model Context Protocol."""
+"""`midwatch mcp`: serve Midwatch's data and tools to programs by the Model Context Protocol."""
 
 import logging
 from collections.abc import Sequence

@@ -282,7 +282,7 @@ async def metrics(
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
-    """Answer requests until canceled. Raises UsageError if it cannot listen, and MissingExtraError."""
+    """Serve until canceled. Raises UsageError if it cannot listen there, and MissingExtraError."""
     try:
         from aiohttp import web
 

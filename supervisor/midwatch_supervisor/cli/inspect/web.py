@@ -75,7 +75,7 @@ class Page:
             return self.host == "localhost"
 
     def refusal(self, error: OSError | UnicodeError) -> UsageError:
-        """Return the error for an address that cannot be listened on, which may be an invalid host."""
+        """Return the error for an address that cannot be listened on, such as an invalid host."""
         why = error.strerror if isinstance(error, OSError) else "that is not a host name"
         return UsageError(f"cannot listen on {self.host}:{self.port}: {why}")
 
@@ -90,7 +90,7 @@ class Page:
         sys.stdout.flush()
 
     def is_at(self, host: str) -> bool:
-        """Whether a `Host` header names this page: another name may resolve here by somebody's DNS."""
+        """Whether a `Host` header names this page: somebody's DNS may have other names for it."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -258,7 +258,7 @@ class BrowserConsole(AppService):
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
-        """Let the console end by itself within the grace, then kill it: its browser may block it."""
+        """Let the console end within the grace, else kill it: its browser may block it."""
         process, drawing = self._process, self._task
         if process is None or drawing is None:
             return

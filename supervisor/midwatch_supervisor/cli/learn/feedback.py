@@ -161,7 +161,7 @@ async def scan(
 
 
 async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttempt:
-    """Return the attempt that is named, or a task's last one. Raises UsageError if it is not over."""
+    """Return the named attempt or a task's last one. Raises UsageError if it is not over."""
     found = await find(journal, id, run=run)
     tasks = await task_state(journal, found.task)
     state = tasks.attempts[found.attempt.id] if found.attempt else tasks.latest

@@ -89,7 +89,7 @@ class _Server(MCPServer[None]):
 
 
 def supervising_server(journal: str | None, *, author: str | None) -> MCPServer[None]:
-    """Return a server that reads the journal at a place; with an `author` it acts under that name."""
+    """Return a server that reads the given journal; with an `author` it acts under that name."""
     server = _Server(
         "midwatch",
         instructions=_INSTRUCTIONS,
