@@ -245,7 +245,9 @@ def mcp_source(address: str) -> str | dict[str, Any]:
     try:
         program, *args = shlex.split(address)
     except ValueError as error:  # a quotation without an end, or nothing at all
-        raise UsageError(f"the MCP server {address!r} is no URL and no command: {error}") from error
+        raise UsageError(
+            f"the MCP server {address!r} is neither a URL nor a command: {error}"
+        ) from error
     return {"mcpServers": {"server": {"command": program, "args": args, "keep_alive": False}}}
 
 

@@ -200,7 +200,7 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
         ({"tools": ["nobodys:tool"]}, "nobodys cannot be imported: ModuleNotFoundError: No module"),
         ({"agent": "somebodys:seven"}, "somebodys:seven is not a pydantic-ai agent"),
         ({"agent": "nobodys:agent"}, "agent: nobodys cannot be imported"),
-        ({"mcp": ["serve 'it"]}, 'the MCP server "serve \'it" is no URL and no command'),
+        ({"mcp": ["serve 'it"]}, 'the MCP server "serve \'it" is neither a URL nor a command'),
     ],
 )
 def test_a_worker_that_cannot_be_built_says_why(spec: dict[str, Any], told: str) -> None:
@@ -235,5 +235,5 @@ def test_an_mcp_server_may_be_a_command_with_quotes() -> None:
 
 
 def test_an_mcp_server_without_a_name_is_refused() -> None:
-    with pytest.raises(UsageError, match="'' is no URL and no command"):
+    with pytest.raises(UsageError, match="'' is neither a URL nor a command"):
         mcp_source("")

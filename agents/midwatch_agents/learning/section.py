@@ -70,7 +70,7 @@ def _document(answer: str) -> str:
 
 def _unfit(text: str, current: str | None) -> str:
     if not text:
-        return "the answer is no Markdown with headings, or cannot be cut at a sound place"
+        return "the answer is not Markdown with headings, or cannot be cut at a sound place"
     if why := objection(text):
         return f"the answer is refused: {why}"
     if current is None or not current.strip():

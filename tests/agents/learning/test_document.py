@@ -50,7 +50,7 @@ def test_the_document_is_taken_out_of_its_wrapping(answer: str) -> None:
     ],
 )
 def test_s26_what_is_no_document_changes_nothing(answer: str) -> None:
-    assert reason(answer, GOOD, max_words=2).startswith("the answer is no Markdown with headings")
+    assert reason(answer, GOOD, max_words=2).startswith("the answer is not Markdown with headings")
 
 
 @pytest.mark.parametrize(

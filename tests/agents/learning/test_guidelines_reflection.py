@@ -215,7 +215,7 @@ async def test_s25_after_two_retries_of_a_malformed_answer_nothing_is_kept(
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("I'm sorry, I cannot help with that.", "the answer is no Markdown with headings"),
+        ("I'm sorry, I cannot help with that.", "the answer is not Markdown with headings"),
         (DOCUMENT, "there is nothing new"),
         (f"{DOCUMENT}\n- Use ghp_{'a1B2' * 9}.", "the answer is refused: "),
         ("## Rules\n\n- Name the columns of each table.", "too little of the guidelines in force"),

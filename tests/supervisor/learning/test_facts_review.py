@@ -221,8 +221,8 @@ async def test_v5_an_enriched_fact_keeps_its_value_and_its_source(desk: Desk) ->
             ({"corrected": [{"number": "one", "action": "keep"}]},),
             "no usable answer: corrected.0.number: Input",
         ),
-        (NOTHING, "nothing that can be done"),
-        (({"corrected": [{"number": 7, "action": "keep"}]},), "nothing that can be done"),
+        (NOTHING, "names no action that is possible"),
+        (({"corrected": [{"number": 7, "action": "keep"}]},), "names no action that is possible"),
     ],
 )
 async def test_v18_whatever_the_model_does_every_fact_waits_for_a_person(

@@ -98,7 +98,7 @@ def test_rules_are_listed_with_what_they_see(
     out = capsys.readouterr().out
     assert (
         "repeated_call (repetition): notice_after 3, warn_after 9, critical_after 12\n"
-        "    One call gives the same result again and again, one after another.\n"
+        "    One call gives the same result several times in a row.\n"
     ) in out
     assert "cycle (repetition): off\n" in out
 
