@@ -19,6 +19,8 @@ class Damage:
     line: int
     """Line of the file, or index of the entry in a JSON document, from 1."""
     problem: str
+    breaks_off: bool = False
+    """Whether nothing behind it can be read: the rest may not be written yet."""
 
 
 HEAD = 1024 * 1024
@@ -114,7 +116,7 @@ def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
                     yield Damage(line=number, problem=f"item {number} is not a JSON object")
         except TraceError as error:
             problem = f"the document breaks off after item {number}: {error}"
-            yield Damage(line=number + 1, problem=problem)
+            yield Damage(line=number + 1, problem=problem, breaks_off=True)
 
 
 def first_items(path: Path, array: str) -> Iterator[JsonNode]:

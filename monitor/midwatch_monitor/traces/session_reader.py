@@ -353,7 +353,8 @@ class DocumentTail:
     """Follows one document with an array of entries, which is rewritten with each of them.
 
     An entry is identified by its `id`, else by its index, and the last one is read again as it
-    grows. A document that breaks off is no damage: its end may not be written yet.
+    grows. A document that breaks off is damaged only if it still does at the next look: its end may
+    not have been written yet.
     """
 
     def __init__(self, path: Path, array: str, head: JsonNode) -> None:
@@ -364,6 +365,11 @@ class DocumentTail:
         self._stamp: tuple[int, ...] = ()
         """The file's stamp when it was read."""
         self._reading: Iterator[TraceItem | Damage] = iter([TraceItem(number=0, node=head)])
+        self._told = set[Damage]()
+        self._broken: Damage | None = None
+        """Where the document broke off when it was read."""
+        self._at_end = False
+        """Whether the last call returned nothing, so that a look has ended."""
 
     def read(self) -> list[TraceItem | Damage]:
         """Return what is new, or a part of it; empty once all is read.
@@ -374,6 +380,11 @@ class DocumentTail:
         if not found and self._is_new():
             self._reading = self._fresh()
             found = list(islice(self._reading, _ENTRIES))
+        elif not found and self._at_end and self._broken is not None:
+            found = [self._broken]
+            self._told.add(self._broken)
+            self._broken = None
+        self._at_end = not found
         return found
 
     def close(self) -> None:
@@ -390,11 +401,23 @@ class DocumentTail:
 
     def _fresh(self) -> Iterator[TraceItem | Damage]:
         """Return the unread entries, and the one that was the last."""
+        self._broken = None
         for item in items(self._path, self._array):
             if isinstance(item, Damage):
+                yield from self._new_damage(item)
                 continue
             key = item.node["id"].text or str(item.number)
             if key == self._last or key not in self._known:
                 self._known.add(key)
                 self._last = key
                 yield item
+
+    def _new_damage(self, damage: Damage) -> Iterator[Damage]:
+        """Yield damage that was not found before, or remember where the document breaks off."""
+        if damage in self._told:
+            return
+        if damage.breaks_off:
+            self._broken = damage
+        else:
+            self._told.add(damage)
+            yield damage

@@ -99,6 +99,35 @@ async def test_a_message_that_stands_in_a_document_again_is_read_again(
     assert [each.call for each in await agents.steps()] == ["c1", "c2"]
 
 
+async def test_damage_in_a_document_is_noted_once(agents: ForeignAgents) -> None:
+    said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 3)]
+    head, *messages = [each for each in said if "$set" not in each]
+    path = agents.file(".gemini/tmp/h/chats/session-s1.json")
+    for end in (None, "more"):
+        path.write_text(json.dumps({**head, "messages": [7, *messages, *filter(None, [end])]}))
+        await agents.watch.look()
+    item, last = 1, len(messages) + 2
+    faults = [f"line {each}: item {each} is not a JSON object" for each in (item, last)]
+    assert [each.error for each in await agents.records(Fault)] == faults
+
+
+async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(
+    agents: ForeignAgents,
+) -> None:
+    said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 3)]
+    path = document(agents, *said)
+    whole = path.read_text()
+    for end in (-60, -90):  # it is being written
+        path.write_text(whole[:end])
+        await agents.watch.look()
+    assert await agents.records(Fault) == []
+    for _ in range(3):
+        await agents.watch.look()
+    (fault,) = await agents.records(Fault)
+    assert fault.part == "session file"
+    assert "the document breaks off after item " in fault.error
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
