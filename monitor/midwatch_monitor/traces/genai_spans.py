@@ -9,7 +9,8 @@ from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from json import loads
+from typing import TYPE_CHECKING, Any, cast
 
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event, Step, StepKind
@@ -69,16 +70,28 @@ def spans_in(body: bytes, *, json: bool) -> list[JsonNode]:
 
 
 def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
-    from google.protobuf.json_format import Parse, ParseError
+    from google.protobuf.json_format import ParseDict, ParseError
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     try:
         if json:
-            return Parse(body, ExportTraceServiceRequest(), ignore_unknown_fields=True)
+            request = _json_request(body)
+            return ParseDict(request, ExportTraceServiceRequest(), ignore_unknown_fields=True)
         return ExportTraceServiceRequest.FromString(body)
     except (DecodeError, ParseError, ValueError, RecursionError) as error:
         raise TraceError(f"not spans in OTLP: {error}") from error
+
+
+def _json_request(body: bytes) -> dict[str, Any]:
+    """Return a request in JSON. Raise ValueError for what would be parsed as an empty one."""
+    request = loads(body)
+    if not isinstance(request, dict):
+        raise ValueError("a request is a JSON object")
+    found = cast("dict[str, Any]", request)
+    if found and not {"resourceSpans", "resource_spans"} & found.keys():
+        raise ValueError("a request has `resourceSpans`")
+    return found
 
 
 def _span(span: "Span", service: str) -> JsonNode:

@@ -94,20 +94,22 @@ class SpanWatch:
         """Answer an exporter's request."""
         json = _TYPES.get(request.content_type)
         # A web page cannot send these types, except by a host name that resolves to this machine.
-        if json is None or request.url.host not in _HERE:
-            return web.Response(status=415 if json is None else 421)
+        if json is None:
+            return _refusal(415, f"the content type must be one of {', '.join(_TYPES)}", json=None)
+        if request.url.host not in _HERE:
+            return _refusal(421, "another name leads to this server", json=json)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 body = await request.read()
             await self.take(await asyncio.to_thread(spans_in, body, json=json))
         except TimeoutError:
-            return web.Response(status=408)
+            return _refusal(408, f"not sent within {_BODY_SECONDS:g} s", json=json)
         except (TraceError, web.RequestPayloadError) as error:
             log.warning("%s", error)
-            return web.Response(status=400)
+            return _refusal(400, str(error), json=json)
         except JournalError as error:  # the exporter tries again
             log.warning("spans are not taken in: %s", error)
-            return web.Response(status=503)
+            return _refusal(503, "the journal does not take spans now", json=json)
         return web.Response(content_type=request.content_type, body=b"{}" if json else b"")
 
     async def take(self, spans: Sequence[JsonNode]) -> None:
@@ -160,6 +162,18 @@ class SpanWatch:
     def _forget(self, name: SessionName) -> None:
         """Stop following a session."""
         self._sessions.pop(name).close()
+
+
+def _refusal(status: int, reason: str, *, json: bool | None) -> web.Response:
+    """Return what OTLP sends where a request fails: a Status in the request's own encoding."""
+    if json is None:
+        return web.Response(status=status, text=reason)
+    if json:
+        return web.json_response({"message": reason}, status=status)
+    from google.rpc.status_pb2 import Status
+
+    body = Status(message=reason).SerializeToString()
+    return web.Response(status=status, body=body, content_type="application/x-protobuf")
 
 
 def _plain(text: str) -> str:

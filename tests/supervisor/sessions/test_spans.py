@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -226,11 +226,19 @@ STRANGE = body(
         (b"[1]", JSON, 400),
         (DEEP, JSON, 400),
         (b'{"resourceSpans": 3}', JSON, 400),
+        (b"[]", JSON, 400),
+        (b'"spans"', JSON, 400),
+        (b'{"resourceLogs": []}', JSON, 400),
+        (b"{}", JSON, 200),
+        (b"", PROTOBUF, 200),
         (NO_SPAN, JSON, 400),
         (STRANGE, JSON, 200),
         (b"{}", "text/plain", 415),
     ],
-    ids=["length", "cut", "no json", "no object", "deep", "types", "no span", "values", "text"],
+    ids=[
+        *("length", "cut", "no json", "no object", "deep", "types", "array", "string", "logs"),
+        *("empty", "nothing", "no span", "values", "text"),
+    ],
 )
 async def test_whatever_is_sent_the_next_request_is_taken(
     port: int, agents: ForeignAgents, sent: bytes, type: str, status: int
@@ -239,6 +247,22 @@ async def test_whatever_is_sent_the_next_request_is_taken(
     before = len(await agents.steps())
     assert await post(port, body(span(77, gen_ai__tool__name="find", trace=9))) == 200
     assert len(await agents.steps()) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "type", "reason"),
+    [
+        (b"[]", JSON, '{"message": "not spans in OTLP: a request is a JSON object"}'),
+        (b"\x0a\x05abc", PROTOBUF, "not spans in OTLP: Error parsing message with type "),
+        (b"{}", "text/plain", "the content type must be one of application/json, application/x-p"),
+    ],
+)
+async def test_who_is_refused_is_told_the_reason(
+    port: int, sent: bytes, type: str, reason: str
+) -> None:
+    url, headers = f"http://127.0.0.1:{port}/v1/traces", {"Content-Type": type}
+    async with ClientSession() as client, client.post(url, data=sent, headers=headers) as answer:
+        assert reason.encode() in await answer.read()
 
 
 async def test_a_body_that_is_too_long_is_refused_also_when_it_is_packed(port: int) -> None:

@@ -86,7 +86,7 @@ def application(server: MCPServer[Any], page: Page) -> ASGIApp:
 
 
 async def serve_http(server: MCPServer[Any], page: Page) -> None:
-    """Serve clients that have the token until told to stop. Raises UsageError if it cannot listen."""
+    """Serve clients with the token until told to stop. Raises UsageError if it cannot listen."""
     family = socket.AF_INET6 if ":" in page.host else socket.AF_INET
     try:
         listening = socket.create_server((page.host, page.port), family=family)
