@@ -24,7 +24,7 @@ JournalOption = Annotated[
     ),
 ]
 FromOption = Annotated[
-    str | None, Parameter(name="--from", help="Who says it. Default: the user's name.")
+    str | None, Parameter(name="--from", help="The author. Default: the user's name.")
 ]
 RunOption = Annotated[
     int | None, Parameter(name="--run", help="Number of the run. Default: the latest.")
@@ -33,7 +33,7 @@ OnlyRunOption = Annotated[
     int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
 ]
 DryRunOption = Annotated[
-    bool, Parameter(name="--dry-run", negative="", help="Only say what would be done.")
+    bool, Parameter(name="--dry-run", negative="", help="Only print what would be done.")
 ]
 
 

@@ -15,7 +15,7 @@ ConfigOption = Annotated[
     Parameter(
         name="--config",
         negative="",
-        help="Configuration file; may be given again, the last one wins. "
+        help="Configuration file; may be repeated, the last one wins. "
         "Default: $MIDWATCH_CONFIG, else midwatch.yaml in this folder, else the built-in one.",
     ),
 ]

@@ -26,7 +26,7 @@ def check(
     *files: Annotated[Path, Parameter(help="Configuration and task files.", required=True)],
     json: JsonOption = False,
 ) -> int:
-    """Say whether configuration and task files are right, and everything that is wrong."""
+    """Check configuration and task files, and print every error."""
     found = [(file, _problems(file)) for file in files]
     for file, problems in found:
         if json:

@@ -25,8 +25,7 @@ _TOLD = 10_000
 PlaceArgument = Annotated[
     str,
     Parameter(
-        help="Path or URL. A password need not stand there: PostgreSQL's PGPASSWORD or "
-        "~/.pgpass will do."
+        help="Path or URL. The password can be left to PostgreSQL's PGPASSWORD or ~/.pgpass."
     ),
 ]
 
@@ -35,7 +34,7 @@ PlaceArgument = Annotated[
 def upgrade(
     *, journal: JournalOption = None, dry_run: DryRunOption = False, json: JsonOption = False
 ) -> int:
-    """Bring the tables up to date; those who are at work go on. Sets an empty database up."""
+    """Bring the tables up to date while others work, or set up an empty database."""
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
@@ -58,7 +57,7 @@ def upgrade(
 
 @app.command(name="check")
 def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
-    """Say what a journal's database holds and whether it is in order; exit code 1 if not."""
+    """Check a journal's database and print what it holds; exit with 1 if it is damaged."""
     from midwatch_monitor.journal.admin.check import check as looked_through
     from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
@@ -85,8 +84,8 @@ def copy(
 ) -> int:
     """Copy a journal into a new or empty database: SQLite to PostgreSQL, or back.
 
-    Stop whoever writes to it first: what comes later is not copied. The two are compared at the
-    end; if anything is wrong, the new one stays empty.
+    First stop all processes that write to it: later entries are not copied. Both are compared at
+    the end; if anything is wrong, the new one stays empty.
     """
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access

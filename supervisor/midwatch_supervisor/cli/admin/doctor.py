@@ -36,9 +36,10 @@ _Check = tuple[str, str, State, Awaitable[list[CheckResult]]]
 async def doctor(
     *, config: ConfigOption = None, journal: JournalOption = None, json: JsonOption = False
 ) -> int:
-    """Say what works here and what to do about the rest; 1 if `midwatch run` lacks something.
+    """Check what works on this machine, and say how to fix the rest.
 
-    Nothing is changed and no key is shown. Only the configured broker and database are asked.
+    Exits with 1 if something is missing that `midwatch run` needs. Changes nothing and shows no
+    key. Only the configured broker and database are contacted.
     """
     settings, configuration = _configuration(config)
     tasks, task_file = _tasks(_TASKS)

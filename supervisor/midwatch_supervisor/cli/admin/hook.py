@@ -28,15 +28,18 @@ AgentsArgument = Annotated[
     str, Parameter(name="AGENT", help=f"One or more of {', '.join(ADAPTERS)}.")
 ]
 YesOption = Annotated[
-    bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")
+    bool,
+    Parameter(
+        name="--yes", negative="", help="Do not ask for confirmation; needed without a terminal."
+    ),
 ]
 
 
 @app.command(name="install")
 def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False) -> int:
-    """Have agents call Midwatch at each of their steps, by their own settings.
+    """Make agents call Midwatch at each of their steps, by a hook in their settings.
 
-    The change is shown first. Everything else in the settings stays.
+    The change is shown first. The rest of the settings stays as it is.
     """
     return _each(agents, lambda adapter: _install(adapter, yes=yes, dry_run=dry_run))
 
@@ -74,7 +77,7 @@ def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
 def uninstall(
     *agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> int:
-    """Take out of agents' settings what `install` has put there."""
+    """Remove from agents' settings what `install` added."""
     return _each(agents, lambda adapter: _uninstall(adapter, yes=yes, dry_run=dry_run))
 
 

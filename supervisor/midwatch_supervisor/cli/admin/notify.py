@@ -18,12 +18,12 @@ app = App(name="notify")
 
 @app.command(name="test")
 async def send_test(
-    target: Annotated[str | None, Parameter(help="Only this one. Default: all.")] = None,
+    target: Annotated[str | None, Parameter(help="Only this target. Default: all.")] = None,
     *,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Send a test message to each target, and say what came of it.
+    """Send a test message to each target, and print the results.
 
     The exit code is 1 if one failed, and 2 if the configuration of one is wrong.
     """

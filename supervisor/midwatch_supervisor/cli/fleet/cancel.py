@@ -43,16 +43,16 @@ async def cancel(
     run: Annotated[
         int | None, Parameter(help="Number of the run; without TASK all its tasks.")
     ] = None,
-    comment: Annotated[str, Parameter(help="Why; `show` says it.")] = "",
+    comment: Annotated[str, Parameter(help="The reason, for `show`.")] = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Withdraw tasks of a run or a fleet: one that has not begun never will.
+    """Cancel tasks of a run or a fleet, whether they have begun or not.
 
-    The attempt of one under way is stopped at once, and the task ends with it. What depends on it
-    fails for that reason. A task that is over stays as it is.
+    A running attempt is stopped at once. Tasks that depend on a canceled one fail. A task that is
+    over stays as it is.
     """
     if not tasks and run is None:
         raise UsageError("name tasks, or a whole run with --run")

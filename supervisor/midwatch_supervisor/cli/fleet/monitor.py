@@ -28,19 +28,20 @@ def monitor(
     name: Annotated[
         str | None,
         Parameter(
-            help="What it is called in the fleet, and logs in to the broker as. Default: the "
-            "machine's name; a second one on a machine wants a name of its own."
+            help="Name in the fleet, and user name at the broker. Default: the "
+            "machine's name; a second monitor on a machine needs a name of its "
+            "own."
         ),
     ] = None,
-    once: Annotated[bool, Parameter(negative="", help="Look at everything once, and end.")] = False,
+    once: Annotated[bool, Parameter(negative="", help="Judge everything once, and end.")] = False,
     config: ConfigOption = None,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Watch and supervise what no `midwatch run` looks after, until told to stop.
+    """Watch and supervise a fleet's attempts and agents with `Watch` in them, until told to stop.
 
-    That is what nodes of a fleet work on, and agents with `Watch` in them. Several may run: the
-    attempts are shared, and when one dies, the others take over what it had.
+    These have no `midwatch run` that watches them. Several monitors may run: they share the
+    attempts, and if one dies, the others take over its attempts.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end

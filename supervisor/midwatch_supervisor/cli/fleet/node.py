@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NameOption = Annotated[
     str | None,
-    Parameter(name="--name", help="What it is called in the fleet. Default: the machine's name."),
+    Parameter(name="--name", help="The node's name in the fleet. Default: the machine's name."),
 ]
 
 _OPTIONS = {
@@ -40,21 +40,23 @@ def node(
     ] = None,
     label: Annotated[
         list[str] | None,
-        Parameter(negative="", help="What it can do that others cannot; may be given again."),
+        Parameter(negative="", help="A label for what only this node can do; may be repeated."),
     ] = None,
     name: NameOption = None,
     home: Annotated[
         Path | None,
-        Parameter(help="Where it works. Default: .midwatch in the main worktree around here."),
+        Parameter(
+            help="Folder for its work. Default: .midwatch in the main worktree around this folder."
+        ),
     ] = None,
     config: ConfigOption = None,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Take tasks of a fleet and work on them until it is told to stop (SIGTERM, Ctrl-C).
+    """Work on a fleet's tasks until told to stop (SIGTERM, Ctrl-C).
 
-    Then it takes no more turns and waits for those running, `fleet.drain_seconds` at most; it gives
-    back the rest, and other nodes take them over. Told again, it gives back all at once.
+    Then the node takes no more turns and waits for those running, `fleet.drain_seconds` at most; it
+    gives back the rest, and other nodes take them over. Told again, it gives back all at once.
     """
     from midwatch_monitor.private import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr

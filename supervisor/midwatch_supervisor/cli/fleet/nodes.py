@@ -13,7 +13,7 @@ from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
-    """List the nodes of a fleet: what each does, offers and has in hand; and the monitors."""
+    """List the nodes of a fleet, with their labels and attempts, and its monitors."""
     from midwatch_monitor.journal.fleet.nodes import Nodes
 
     async with await journal_to_read(journal) as opened:

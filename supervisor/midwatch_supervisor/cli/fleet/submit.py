@@ -38,8 +38,8 @@ def submit(
     key: Annotated[
         str | None,
         Parameter(
-            help="A name of your choice for what is handed over: again with the same name stores "
-            "nothing, and says which run it is already."
+            help="A name of your choice for this submission: submitting again under "
+            "the same name stores nothing and prints the existing run."
         ),
     ] = None,
     config: ConfigOption = None,
@@ -47,7 +47,7 @@ def submit(
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Store the tasks of a file for the nodes of a fleet, and leave."""
+    """Store the tasks of a file for the nodes of a fleet, and return."""
     from midwatch_monitor.config.source import load_tasks
     from midwatch_supervisor.fleet.queue.queue import system_url
     from midwatch_supervisor.fleet.queue.submission import check, check_key

@@ -45,19 +45,21 @@ def attach(
         str,
         Parameter(
             name="WHAT",
-            help=f"A program ({', '.join(KEPT)}), a session file, a folder with such files, or "
-            f"`{OTLP}`: whoever sends spans of OpenTelemetry. Default: each of these programs.",
+            help=f"An agent ({', '.join(KEPT)}), a session file, a folder of such files, or "
+            f"`{OTLP}` for agents that send OpenTelemetry spans. Default: all of these agents.",
         ),
     ],
     since: Annotated[
-        float, Parameter(help="Follow what was written in the last so many hours.")
+        float, Parameter(help="Include sessions written to in the last so many hours.")
     ] = 1.0,
     port: Annotated[
         AnyPort,
-        Parameter(help=f"Where `{OTLP}` takes spans, by HTTP on this machine; 0 for a free port."),
+        Parameter(
+            help=f"Port of this machine on which `{OTLP}` receives spans by HTTP; 0 for a free one."
+        ),
     ] = 4318,
     once: Annotated[
-        bool, Parameter(negative="", help="Take in what there is, judge it, and end.")
+        bool, Parameter(negative="", help="Record and judge the sessions there are, then end.")
     ] = False,
     headless: HeadlessOption = False,
     config: ConfigOption = None,
@@ -65,10 +67,10 @@ def attach(
     author: FromOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Watch coding agents that you start yourself, live, until told to stop.
+    """Watch coding agents that you start yourself, live, until interrupted.
 
-    Their session files are only read. Where their hooks call Midwatch (`midwatch hook install`),
-    they can be guided and stopped, too.
+    Their session files are only read. If their hooks call Midwatch (`midwatch hook install`), you
+    can also guide and stop them.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end

@@ -29,8 +29,8 @@ Everything = Annotated[
     Path | None,
     Parameter(
         name="--all",
-        help="Write every attempt of the run into this folder instead, as TASK-N.jsonl. It is "
-        "made where there is none; the one that it is in must be there.",
+        help="Write every attempt of the run into this folder instead, as "
+        "TASK-N.jsonl. It is created if missing; its parent must exist.",
     ),
 ]
 Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are there already.")]
@@ -53,7 +53,7 @@ async def export(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write an attempt as a trace: its steps, and what the rules were told between them."""
+    """Write an attempt as a trace: its steps, and what else the rules received."""
     if (attempt is None) == (folder is None) or (folder is not None and output != "-"):
         raise UsageError("name either an ATTEMPT, perhaps with --output, or a folder with --all")
     async with await journal_to_read(journal) as opened:

@@ -25,11 +25,13 @@ _GRACE_SECONDS = 0.5
 def mcp(
     *,
     write: Annotated[
-        bool, Parameter(negative="", help="Offer what guides, stops and approves, too.")
+        bool, Parameter(negative="", help="Also offer tools that guide, stop and approve.")
     ] = False,
     worker: Annotated[
         str | None,
-        Parameter(help="Watch the client itself as a worker of that name: it reports with tools."),
+        Parameter(
+            help="Watch the client itself as a worker of that name, which reports with tools."
+        ),
     ] = None,
     http: Annotated[
         str | None,
@@ -42,17 +44,18 @@ def mcp(
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="The bearer token of `--http`, in a file that only you may read; a new one is "
-            "made. Default: $MIDWATCH_WEB_TOKEN, else a new random token."
+            help="File with the bearer token of `--http`, readable by you only; created if missing. "
+            "Default: $MIDWATCH_WEB_TOKEN, else a new random token."
         ),
     ] = None,
     author: Annotated[
-        str | None, Parameter(name="--from", help=f"Who acts with `--write`. Default: {AUTHOR}.")
+        str | None,
+        Parameter(name="--from", help=f"Author of acts with `--write`. Default: {AUTHOR}."),
     ] = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
 ) -> int:
-    """Let a program read what happens and, with `--write`, act; or watch it as a worker."""
+    """Serve Midwatch over MCP: let a program read, act (`--write`), or be watched (`--worker`)."""
     if worker is not None and (write or http is not None):
         raise UsageError("--worker takes neither --write nor --http: a connection is one worker")
     if worker is not None:

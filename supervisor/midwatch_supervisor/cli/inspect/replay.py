@@ -47,28 +47,29 @@ def replay(
     *paths: Annotated[
         Path,
         Parameter(
-            help="Traces; a folder means every known one below it. FILE:STEP, as the table of "
-            "several names a place, means FILE.",
+            help="Traces; a folder means all known ones below it. FILE:STEP, as "
+            "printed in the table, means FILE.",
             required=True,
         ),
     ],
     format: FormatOption = AUTO,
     worker: Annotated[
-        str, Parameter(help="Judge by the configuration's thresholds for this worker.")
+        str, Parameter(help="Use the configuration's thresholds for this worker.")
     ] = "",
     together: Annotated[
         bool,
         Parameter(
-            negative="", help="Judge the traces as attempts that ran side by side on one project."
+            negative="", help="Treat the traces as attempts that ran side by side on one project."
         ),
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Say what today's rules see in recorded runs.
+    """Run today's rules over recorded runs.
 
-    Of one file every alert is printed, of several a table of those that went wrong. What cannot be
-    read is named, the others are replayed, and the exit code is 2; with --together nothing is.
+    Prints every alert of a single file, or a table of the runs with alerts of several. Files that
+    cannot be read are named, the others are replayed, and the exit code is 2; with --together, none
+    is replayed then.
     """
     check_format(format)
     settings = settings_in_force(config)

@@ -65,7 +65,7 @@ class ReportOptions:
     ] = None
     run: OnlyRunOption = None
     html: Annotated[
-        bool, Parameter(name="--html", negative="", help="One whole HTML page, with its charts.")
+        bool, Parameter(name="--html", negative="", help="As one HTML page with charts.")
     ] = False
     output: Annotated[str, Parameter(name="--output", help="File for the page; - is stdout.")] = "-"
     force: Annotated[
@@ -103,7 +103,7 @@ app = App(name="report")
 
 @app.default
 async def report(options: ReportOptions = _OPTIONS) -> None:
-    """Print what came of the tasks: detection, recovery, retries, plans, confidence, spending."""
+    """Print figures on tasks: detection, recovery, retries, plans, confidence, spending."""
     options.check()
     now = datetime.now().astimezone()
     selection = options.selection(now)
@@ -115,7 +115,7 @@ async def report(options: ReportOptions = _OPTIONS) -> None:
 
 @app.command
 async def lessons(*, project: AnyProject = None, options: ReportOptions = _OPTIONS) -> None:
-    """Print what came of what is learned: verdicts, lessons and their worth, facts, guidelines."""
+    """Print figures on what was learned: verdicts, lessons and their use, facts, guidelines."""
     options.check()
     now = datetime.now().astimezone()
     selection = options.selection(now)
@@ -264,13 +264,13 @@ async def metrics(
     serve: Annotated[
         str | None,
         Parameter(
-            help="HOST:PORT to serve them at, under /metrics, until told to stop; without a HOST "
-            "at 127.0.0.1. Whoever reaches it can read them."
+            help="Serve them under /metrics at HOST:PORT, or at PORT of 127.0.0.1, "
+            "until interrupted. Anybody who reaches that address can read them."
         ),
     ] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Print the figures of all runs in Prometheus' text format: once, or whenever it asks."""
+    """Print figures of all runs in Prometheus' text format, once or on each request (`--serve`)."""
     place = None if serve is None else host_and_port("--serve", serve)
     async with await journal_to_read(journal) as opened:
         figures = JournalMetrics(opened, clock=now)

@@ -23,12 +23,12 @@ _EVERY_RULE = frozenset({"enabled", "hold", "cooldown", "workers", "tools"})
 @app.command(name="test")
 def check(
     *paths: Annotated[
-        Path, Parameter(help="Timelines; a folder means every one below it.", required=True)
+        Path, Parameter(help="Timelines; a folder means all of them below it.", required=True)
     ],
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Say whether the rules say what timelines say; exit code 1 if they do not."""
+    """Run the rules over timelines, and exit with 1 if an expected alert differs."""
     from midwatch_monitor.replay.timeline import check_timeline
 
     rules = settings_in_force(config).rules
@@ -49,7 +49,7 @@ def check(
 
 @app.command(name="list")
 def list_rules(*, config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Print every rule: what it sees, what its evidence is, and its thresholds in force."""
+    """Print every rule: what it detects, its evidence, and its thresholds in force."""
     from midwatch_monitor.rules import EVIDENCE, rule_settings
 
     for name, settings in rule_settings(settings_in_force(config).rules).items():

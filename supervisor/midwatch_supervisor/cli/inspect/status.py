@@ -125,7 +125,7 @@ async def status(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print where the tasks of the latest run stand; sessions of a day stand together."""
+    """Print the state of the latest run's tasks, or of all agent sessions of the last day."""
     async with await journal_to_read(journal) as opened:
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)

@@ -46,7 +46,7 @@ _MAX_FOLDS = 50
 
 def tune(
     *paths: Annotated[
-        Path, Parameter(help="Traces; a folder means every known one below it.", required=True)
+        Path, Parameter(help="Traces; a folder means all known ones below it.", required=True)
     ],
     outcomes: Annotated[
         Path,
@@ -60,26 +60,29 @@ def tune(
     max_false_alarms: Annotated[
         float, Parameter(help="Percent of the resolved runs that may be alarmed.")
     ] = 3.0,
-    folds: Annotated[int, Parameter(help="Parts of the tasks, each judged by the others.")] = 5,
+    folds: Annotated[int, Parameter(help="Parts for cross-validation, split by task.")] = 5,
     spent: Annotated[
         list[str] | None,
         Parameter(
             negative="",
-            help="An exit_status that means out of budget; may be given again. "
+            help="An exit_status that means out of budget; may be repeated. "
             f"Default: {', '.join(SPENT)}.",
         ),
     ] = None,
-    seed: Annotated[int, Parameter(help="Of the resampling: the same gives the same.")] = 1,
+    seed: Annotated[
+        int, Parameter(help="Seed of the resampling; the same seed gives the same result.")
+    ] = 1,
     output: Annotated[Path | None, Parameter(help="A new file for the proposal.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what each rule's thresholds cost and found over recorded runs, and propose some.
+    """Print what each rule's thresholds find and falsely alarm in recorded runs, and propose
+    better.
 
-    Thresholds are proposed only if they are better beyond noise on tasks that they were not chosen
-    on, and not worse on any source; else it says why not. It exits with 0 either way.
+    Thresholds are proposed only if they are better beyond noise on tasks they were not chosen on,
+    and not worse on any source; otherwise the reason is printed. The exit code is 0 either way.
 
-    Only thresholds are looked at: windows, weights, hold and cooldown stay as configured, and so
-    does what single workers and tools have of their own.
+    Only thresholds are varied: windows, weights, hold and cooldown stay as configured, as do the
+    settings of single workers and tools.
     """
     check_format(format)
     aim = _aim(max_false_alarms, folds, seed)

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 AttemptOption = Annotated[
     int | None,
-    Parameter(help="Begin with this attempt, by its number in the journal, and show its run."),
+    Parameter(help="Open this attempt of its run, by its number in the journal."),
 ]
 BrokerNameOption = Annotated[
     str | None,
     Parameter(
-        help="Its account at the broker, without `fleet.broker.username`. Default: "
-        "the machine's name."
+        help="User name at the broker, unless `fleet.broker.username` is set. Default:"
+        " the machine's name."
     ),
 ]
 
@@ -58,20 +58,22 @@ async def watch(
     web: Annotated[
         bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
     ] = False,
-    host: Annotated[str, Parameter(help="Where `--web` listens.")] = "127.0.0.1",
-    port: Annotated[Port, Parameter(help="The port of `--web`.")] = 8080,
+    host: Annotated[str, Parameter(help="Address that `--web` listens on.")] = "127.0.0.1",
+    port: Annotated[Port, Parameter(help="Port that `--web` listens on.")] = 8080,
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="What a browser must know, in a file that only you may read; a new one is made. "
+            help="File with the token that a browser must give, readable by you only; created if "
+            "missing. "
             f"Default: ${TOKEN}, else a new random token."
         ),
     ] = None,
 ) -> int:
-    """Watch a run of another process, on this machine or another one, or one that is over.
+    """Open the console of a run: one of another process, on any machine, or a finished one.
 
-    All that is needed is the journal: a file, or the URL of a database. What you do is written to
-    it, and whoever runs the attempt carries it out; where it may only be read, you may look.
+    Only the journal is needed: a file, or the URL of a database. What you decide is written to it,
+    and the process that runs the attempt carries it out. If you may only read the journal, you can
+    look but not act.
     """
     settings = settings_in_force(config)
     check_console(settings.console)

@@ -24,7 +24,7 @@ from midwatch_supervisor.present.known_text import fact_detail, fact_fields, fac
 
 app = App(name="facts")
 
-FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, as `list` tells it.")]
+FactNumber = Annotated[int, Parameter(name="ID", help="The fact's number, from `facts list`.")]
 
 
 @app.command(name="list")
@@ -33,10 +33,11 @@ async def list_facts(
     project: ProjectOption = None,
     everything: Annotated[
         bool,
-        Parameter(name="--all", negative="", help="Also those that were replaced or taken back."),
+        Parameter(name="--all", negative="", help="Also those that were replaced or retired."),
     ] = False,
     unreviewed: Annotated[
-        bool, Parameter(name="--unreviewed", negative="", help="Only those nobody looked at.")
+        bool,
+        Parameter(name="--unreviewed", negative="", help="Only those that nobody has reviewed."),
     ] = False,
     json: JsonOption = False,
     journal: JournalOption = None,
@@ -62,7 +63,7 @@ async def list_facts(
 async def show(
     number: FactNumber, /, *, json: JsonOption = False, journal: JournalOption = None
 ) -> None:
-    """Print everything about one fact: where it comes from, and what became of it."""
+    """Print everything about one fact: its source and its history."""
     async with await journal_to_read(journal) as opened:
         known = await _find_fact(opened, number)
         if json:
@@ -81,7 +82,7 @@ async def show(
 
 @app.command
 async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
-    """Let facts that wait for a person be shared with workers; read them first."""
+    """Allow facts that wait for review to be shared with workers; read them first."""
     if not numbers:
         raise UsageError(f"say which, by their numbers: `{command('facts list')}` says which wait")
     for number in numbers:
@@ -90,13 +91,13 @@ async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None
 
 @app.command
 async def retire(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
-    """Take a fact back: no worker is given it from now on."""
+    """Retire a fact: no worker is given it any more."""
     await _mark(number, LearningMark.RETIRE, options)
 
 
 @app.command
 async def restore(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
-    """Let a fact that was replaced, removed or retired stand again."""
+    """Restore a fact that was replaced, removed or retired."""
     await _mark(number, LearningMark.RESTORE, options)
 
 

@@ -59,19 +59,19 @@ class _Verdict:
 async def feedback(
     attempt: TaskOrAttempt,
     verdict: Annotated[
-        Literal["accept", "reject"], Parameter(name="VERDICT", help="What you make of its result.")
+        Literal["accept", "reject"], Parameter(name="VERDICT", help="Your verdict on the result.")
     ],
     /,
     *,
     run: RunOption = None,
-    comment: Annotated[str, Parameter(help="Why; a lesson is made of it.")] = "",
+    comment: Annotated[str, Parameter(help="The reason, from which a lesson is drawn.")] = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
     config: ConfigOption = None,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say whether the result of an attempt is any good; what is rejected becomes a lesson."""
+    """Accept or reject the result of an attempt; a lesson is drawn from a rejection."""
     settings = settings_in_force(config)
     accepted = verdict == "accept"
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
@@ -100,7 +100,7 @@ async def feedback(
 @app.command(name="list")
 async def list_verdicts(
     id: Annotated[
-        str | None, Parameter(name="ID", help="Only of this task or attempt, by any name of it.")
+        str | None, Parameter(name="ID", help="Only of this task or attempt, by any of its ids.")
     ] = None,
     /,
     *,
@@ -111,7 +111,7 @@ async def list_verdicts(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print all verdicts, oldest first: said by persons, implied, and automatic."""
+    """Print all verdicts, oldest first: of people, implied and automatic."""
     async with await journal_to_read(journal) as opened:
         given = None
         async for given in _verdicts_on(opened, id, run, project):
@@ -128,7 +128,7 @@ async def scan(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Look what became of merged work: what a person kept, edited or took back is a verdict."""
+    """Check merged work: what people kept, edited or reverted counts as a verdict."""
     from midwatch_supervisor.learning import implied_feedback as implied
 
     # Whoever asks by hand wants to know, whatever a run does by itself.

@@ -33,7 +33,12 @@ async def forget(
     /,
     *,
     yes: Annotated[
-        bool, Parameter(name="--yes", negative="", help="Do not ask; needed without a terminal.")
+        bool,
+        Parameter(
+            name="--yes",
+            negative="",
+            help="Do not ask for confirmation; needed without a terminal.",
+        ),
     ] = False,
     author: FromOption = None,
     dry_run: DryRunOption = False,

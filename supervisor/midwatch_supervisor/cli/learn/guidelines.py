@@ -77,7 +77,7 @@ async def _versions(journal: Journal, project: str | None) -> _Versions:
 async def list_versions(
     *, project: ProjectOption = None, journal: JournalOption = None, json: JsonOption = False
 ) -> None:
-    """Print all versions of a project's guidelines, newest first, and where each stands."""
+    """Print all versions of a project's guidelines, newest first, with their states."""
     async with await journal_to_read(journal) as opened:
         if project is None and not await Learned(opened).projects():
             write_note(f"no guidelines yet in {opened.name}", json=json)
@@ -98,7 +98,7 @@ async def show(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print a version; without a number the one in force."""
+    """Print a version; by default the one in force."""
     async with await journal_to_read(journal) as opened:
         versions = await _versions(opened, project)
     known = versions.live if version is None else versions.find(version)
@@ -122,7 +122,7 @@ async def diff(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what a version would change; without a number the newest one that waits."""
+    """Print what a version would change; by default the newest one that waits."""
     async with await journal_to_read(journal) as opened:
         versions = await _versions(opened, project)
     if version is None and versions.proposed is None:
@@ -178,7 +178,7 @@ async def approve(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Put a version in force; without a number the newest one that waits."""
+    """Put a version in force; by default the newest one that waits."""
     async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen = _find_waiting(versions, version)
@@ -195,7 +195,7 @@ async def reject(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Turn a version down; without a number the newest one that waits."""
+    """Reject a version; by default the newest one that waits."""
     async with await options.open_journal() as opened:
         chosen = _find_waiting(await _versions(opened, project), version)
         await options.mark(opened, LearningMark.REJECT, chosen)
@@ -209,7 +209,7 @@ async def rollback(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Take the version in force back; the text before it is in force again, to the letter."""
+    """Go back to the version before the one in force."""
     async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         await options.mark(opened, LearningMark.ROLL_BACK, _in_force(versions, version))
@@ -227,7 +227,7 @@ async def retire(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Have no guidelines: those in force and all before them. One that waits is turned down."""
+    """Retire the guidelines in force and all before them, and reject one that waits."""
     async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen: KnownGuidelines | None = _in_force(versions, version)

@@ -34,8 +34,7 @@ WaitOption = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Wait for the quiet hours of the configuration, and do it once in each of them, "
-        "until interrupted.",
+        help="Wait for the configured quiet hours, and do it once in each, until interrupted.",
     ),
 ]
 _NAP = 300.0
@@ -51,10 +50,10 @@ async def learn(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Draw what is still to be drawn from ended attempts, then look back at each project.
+    """Draw lessons from attempts that have ended, then reflect on each project.
 
-    Whoever asks by hand wants a look back: it is made also where `guidelines.enabled` is off, if
-    a reflector has a model. What comes of it is proposed, and in force only when it is approved.
+    Reflection proposes new guidelines, which are in force only once you approve them. It runs here
+    even if `guidelines.enabled` is off, provided that the reflector has a model.
     """
     settings = _asked_for(settings_in_force(config))
     hours = settings.learning.guidelines.quiet_hours

@@ -70,7 +70,7 @@ async def list_lessons(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the lessons of a project, newest first, with how often they were given and helped."""
+    """Print a project's lessons, newest first, and how often each was given and helped."""
     async with await journal_to_read(journal) as opened:
         learned = Learned(opened)
         if project is None and not await learned.projects():
@@ -115,7 +115,7 @@ def _row(known: KnownLesson) -> tuple[str, ...]:
 
 @app.command
 async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOption = False) -> None:
-    """Print everything about one lesson: where it comes from, and what became of its uses."""
+    """Print everything about one lesson: its source, its uses and their results."""
     async with await journal_to_read(journal) as opened:
         known = await _lesson_with(opened, id)
         history = await lesson_history(opened, known)
@@ -127,7 +127,7 @@ async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOpti
 
 @app.command
 async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
-    """Let lessons that wait for a person be given to attempts; read them first."""
+    """Allow lessons that wait for review to be given to attempts; read them first."""
     if not ids:
         raise UsageError(f"say which, by their ids: `{command('lessons list')}` says which wait")
     for id in ids:
@@ -136,7 +136,7 @@ async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
 
 @app.command
 async def retire(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
-    """Take a lesson out of use: it never comes back into a prompt, unless it is restored."""
+    """Retire a lesson: no attempt is given it any more, unless it is restored."""
     await _mark(id, LearningMark.RETIRE, options)
 
 
@@ -151,13 +151,13 @@ async def rate(
     id: LessonId,
     rating: Annotated[
         Literal["1", "2", "3", "4", "5"],
-        Parameter(name="RATING", help="What it is worth: 1 is misleading, 5 saved the day."),
+        Parameter(name="RATING", help="From 1, misleading, to 5, very useful."),
     ],
     /,
     *,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Say what a lesson is worth; the last rating counts, and a 1 keeps it out of prompts."""
+    """Rate a lesson; the last rating counts, and a lesson rated 1 is not given to attempts."""
     await _mark(id, LearningMark.RATE, options, rating=int(rating))
 
 
@@ -186,13 +186,13 @@ class LessonFields:
     ] = ()
     tag: Annotated[Several, Parameter(negative="", help="A tag; may be repeated.")] = ()
     file: Annotated[
-        Several, Parameter(negative="", help="A file that it is about; may be repeated.")
+        Several, Parameter(negative="", help="A file the lesson is about; may be repeated.")
     ] = ()
     failure_class: Annotated[
         str,
         Parameter(
             name="--class",
-            help="The class of the failure: one of the configuration, `other` or `unknown`.",
+            help="Class of the failure: one from the configuration, `other` or `unknown`.",
         ),
     ] = UNKNOWN
 
@@ -214,22 +214,22 @@ _PLAIN = LessonFields()
 async def add(
     text: Annotated[
         str | None,
-        Parameter(name="TEXT", help="What to know, do or avoid. Default: read from stdin."),
+        Parameter(name="TEXT", help="What to know, do or avoid. Default: standard input."),
     ] = None,
     /,
     *,
     fields: LessonFields = _PLAIN,
     project: ProjectOption = None,
     task: Annotated[
-        str | None, Parameter(help="The task that it is about, which it is always found for.")
+        str | None, Parameter(help="The task it is about, which is always given it.")
     ] = None,
     run: RunOption = None,
     options: MarkOptions = UNMARKED,
     config: ConfigOption = None,
 ) -> None:
-    """Write a lesson of your own: like all others it is given where it fits, and waits for nobody.
+    """Add a lesson of your own: it is given where it fits, like others, and needs no review.
 
-    It is kept with an attempt of the project, and deleted with the project.
+    It is stored with an attempt of the project, and deleted with the project.
     """
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
@@ -274,9 +274,9 @@ async def give(
     run: RunOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Give a lesson to the next attempt of a task, whether or not it would be found for it.
+    """Give a lesson to the next attempt of a task, whether or not it would be selected.
 
-    A task of a comparison of runs with and without lessons then belongs to neither group.
+    In a comparison of runs with and without lessons, the task then counts in neither group.
     """
     async with await options.open_journal() as opened:
         known = await _lesson_with(opened, id)

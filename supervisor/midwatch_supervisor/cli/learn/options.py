@@ -97,7 +97,7 @@ def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
 class MarkOptions:
     """Author and reason of a mark, and whether it is a dry run."""
 
-    comment: Annotated[str, Parameter(help="Why; `list` or `show` says it.")] = ""
+    comment: Annotated[str, Parameter(help="The reason, for `list` and `show`.")] = ""
     author: FromOption = None
     dry_run: DryRunOption = False
     journal: JournalOption = None

@@ -27,8 +27,8 @@ QuestionId = Annotated[
     str,
     Parameter(
         name="ID",
-        help="The number of an intervention, or of what a worker asked for, as `status` and "
-        "`show` say it, or the unique beginning of one that waits.",
+        help="The number of an intervention or a worker's request, as printed by "
+        "`status` and `show`, or the unique beginning of one that waits.",
     ),
 ]
 
@@ -41,7 +41,7 @@ async def approve(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Let an intervention that waits take effect, or give a worker what it asked for."""
+    """Approve an intervention that waits, or what a worker asked for."""
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         write_line(await settle(opened, id, author=author, agreed=True, dry_run=dry_run))
 
@@ -50,12 +50,12 @@ async def reject(
     id: QuestionId,
     /,
     *,
-    comment: Annotated[str, Parameter(help="Why; `show` says it, and a worker hears it.")] = "",
+    comment: Annotated[str, Parameter(help="The reason, for `show` and for the worker.")] = "",
     author: FromOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Turn down an intervention that waits, or what a worker asked for."""
+    """Reject an intervention that waits, or what a worker asked for."""
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         said = await settle(
             opened, id, author=author, agreed=False, comment=comment, dry_run=dry_run

@@ -86,7 +86,7 @@ def fleet_here() -> "FleetSettings":
 
 
 _NO_TERMS = Terms()
-MessageOption = Annotated[str, Parameter(help="What the worker hears with it.")]
+MessageOption = Annotated[str, Parameter(help="Message to the worker.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,19 +162,23 @@ async def begun_attempt(journal: Journal, id: str, *, run: int | None = None) ->
 async def tell(
     attempt: TaskOrAttempt,
     text: Annotated[
-        str, Parameter(name="TEXT", help="What to say; needed unless an option acts.")
+        str, Parameter(name="TEXT", help="The message; needed unless an option is given.")
     ] = "",
     /,
     *,
-    pause: Annotated[bool, Parameter(negative="", help="Hold it until it is resumed.")] = False,
-    resume: Annotated[bool, Parameter(negative="", help="Let it go on after a pause.")] = False,
+    pause: Annotated[
+        bool, Parameter(negative="", help="Pause the attempt until it is resumed.")
+    ] = False,
+    resume: Annotated[
+        bool, Parameter(negative="", help="Continue the attempt after a pause.")
+    ] = False,
     stop: Annotated[bool, Parameter(negative="", help="End the attempt at once.")] = False,
     restart: Annotated[
         bool,
         Parameter(
             negative="",
-            help="End it, if it is not over, and begin the task again: TEXT says what the next "
-            "attempt should do differently.",
+            help="Stop the attempt if it is not over, and start the task again; TEXT "
+            "says what the next attempt should do differently.",
         ),
     ] = False,
     run: RunOption = None,
@@ -182,7 +186,7 @@ async def tell(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Say something to a worker, pause, resume or stop its attempt, or begin the task again."""
+    """Send a message to a worker, or pause, resume, stop or restart its attempt."""
     chosen = {
         Action.PAUSE: pause,
         Action.RESUME: resume,
@@ -253,7 +257,7 @@ async def grant(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Give an attempt more budget; without an amount, what it asked for."""
+    """Give an attempt more budget; without an amount, what its worker asked for."""
     amounts = Grant(requests=requests, tokens=tokens, cost_usd=cost_usd, minutes=minutes)
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         target = await open_attempt(opened, attempt, run=run)
@@ -278,9 +282,7 @@ async def grant(
 
 async def switch(
     attempt: TaskOrAttempt,
-    model: Annotated[
-        str, Parameter(name="MODEL", help="The model that goes on, as a task file names it.")
-    ],
+    model: Annotated[str, Parameter(name="MODEL", help="The new model, named as in a task file.")],
     /,
     *,
     message: MessageOption = "",
@@ -289,7 +291,7 @@ async def switch(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Let another model go on with an attempt, with all that was said in it so far."""
+    """Let another model continue an attempt, with the whole conversation so far."""
     name = model.strip()
     if not name:
         raise UsageError("name the model to switch to")

@@ -60,8 +60,8 @@ async def diff(
 ) -> None:
     """Print what a task or an attempt has changed, committed or not.
 
-    Against the commit that it began from; without git against its source folder as it is now.
-    With --json one object a file, with its counts of lines.
+    Compares with the commit it began from; outside git with its source folder as it is now. With
+    --json, prints an object for each file with its counts of lines.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
@@ -105,16 +105,16 @@ async def merge(
     *,
     into: Annotated[
         Path | None,
-        Parameter(help="A new folder, which gets the files of a task that did not work in git."),
+        Parameter(help="A new folder for the files of a task that did not work in git."),
     ] = None,
     run: RunOption = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Merge a completed task's branch into the branch that is checked out in its repository.
+    """Merge a completed task's branch into the branch checked out in its repository.
 
-    Prints the files first. Afterwards the branch and its worktree are removed. Where a task did not
-    work in git, its files are written into a folder, from any machine of a fleet.
+    Prints the files first, and removes the task's branch and worktree afterwards. The files of a
+    task that did not work in git are written into a folder, from any machine of a fleet.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
@@ -273,18 +273,18 @@ def _require_accepted(state: TaskState) -> None:
 
 async def clean(
     *tasks: Annotated[
-        str, Parameter(name="TASK", help="Tasks whose work is thrown away, merged or not.")
+        str, Parameter(name="TASK", help="Tasks whose work is deleted, merged or not.")
     ],
     run: Annotated[
         int | None,
-        Parameter(help="Only this run. Default: every run; of a task that is named, the latest."),
+        Parameter(help="Only this run. Default: all runs; for a named task, the latest."),
     ] = None,
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Remove the worktrees, branches and folders of tasks that are over and were merged.
+    """Remove the worktrees, branches and folders of finished tasks that were merged.
 
-    So are those that hold no changes. What holds unmerged work stays, unless its task is named.
+    Those without changes are removed, too. Unmerged work is kept, unless its task is named.
     """
     async with await journal_to_read(journal) as opened:
         over, open_runs = await _over(opened, tasks, run)

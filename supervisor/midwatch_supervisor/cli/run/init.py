@@ -33,12 +33,12 @@ def init(
     /,
     *,
     dry_run: Annotated[
-        bool, Parameter(negative="", help="Only say what would be written.")
+        bool, Parameter(negative="", help="Only print what would be written.")
     ] = False,
 ) -> None:
-    """Write a commented configuration and a task file with the project's own test command.
+    """Write a commented configuration, and a task file with the project's own test command.
 
-    Nothing is asked, and nothing is overwritten.
+    Asks nothing and overwrites nothing.
     """
     targets = [folder / name for name in _STARTERS]
     for target in targets:

@@ -11,12 +11,13 @@ HeadlessOption = Annotated[
 ]
 QuietOption = Annotated[
     bool,
-    Parameter(name=("--quiet", "-q"), negative="", help="Print only what came of it, at the end."),
+    Parameter(name=("--quiet", "-q"), negative="", help="Print only the result, at the end."),
 ]
 AdviseOption = Annotated[
     bool,
     Parameter(
-        negative="", help="Decide, and deliver nothing until a person approves, here or elsewhere."
+        negative="",
+        help="Advise mode: deliver no decision until a person approves it, here or elsewhere.",
     ),
 ]
 
@@ -25,7 +26,7 @@ ProviderWaitOption = Annotated[
     Parameter(
         name="--wait-for-provider",
         negative="",
-        help="Wait for a model's server that does not answer yet, instead of ending at once.",
+        help="Wait if a model's server does not answer yet, instead of ending at once.",
     ),
 ]
 CheckOption = Annotated[
@@ -33,16 +34,16 @@ CheckOption = Annotated[
     Parameter(
         name="--check",
         negative="",
-        help="With a goal: a command that exits with 0 once it is reached; may be given again. "
-        "Default: the project's tests, where they are found.",
+        help="With a goal: a command that exits with 0 once the goal is reached; may "
+        "be repeated. Default: the project's tests, if they are found.",
     ),
 ]
 ModelOption = Annotated[
     str | None,
     Parameter(
         name="--model",
-        help="With a goal: who works on it and supervises, such as ollama:qwen3. Default: of the "
-        "provider whose key is set, else of a running Ollama.",
+        help="With a goal: the model of worker and supervisor, such as ollama:qwen3. "
+        "Default: one of the provider whose key is set, else of a running Ollama.",
     ),
 ]
 

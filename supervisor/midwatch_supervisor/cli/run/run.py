@@ -48,11 +48,12 @@ def run(
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     dry_run: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Say what would run, and run nothing.")
+        bool,
+        Parameter(name="--dry-run", negative="", help="Print what would run, and run nothing."),
     ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Run tasks and stay until each is over or waits for a person.
+    """Run tasks, and stay until each is finished or waits for a person.
 
     A goal is worked on in the repository around this folder, on a branch of its own.
     """
@@ -92,15 +93,15 @@ def demo(
         float | None,
         Parameter(
             validator=Number(gte=0, lte=60),
-            help="Seconds that the scripted model takes for an answer. Default: 0.05, under the "
-            "console 0.8.",
+            help="Seconds the scripted model takes for an answer. Default: 0.05, in "
+            "the console 0.8.",
         ),
     ] = None,
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Run the bundled example with a scripted model; files, commands and judgements are real."""
+    """Run the bundled example. A script plays the model; files, commands and alerts are real."""
     from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
     from midwatch_monitor.config.source import load_tasks
     from midwatch_supervisor.cli.run.conduct import home, in_advise_mode, start
@@ -196,11 +197,11 @@ def resume(
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     dry_run: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Say which run it would be.")
+        bool, Parameter(name="--dry-run", negative="", help="Print which run it would be.")
     ] = False,
     json: JsonOption = False,
 ) -> int:
-    """Go on with a run: no answered model request is asked again, no delivered word is repeated."""
+    """Continue a run that was interrupted. No model request or message is repeated."""
     from midwatch_supervisor.cli.run.conduct import find_run, go_on
 
     found = INTERRUPTS.run(find_run(journal_place(journal), run))
