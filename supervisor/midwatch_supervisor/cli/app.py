@@ -91,7 +91,7 @@ GROUPS = {
         "nodes": ("fleet.nodes:nodes", "The nodes of a fleet, and what they work on."),
         "monitor": (
             "fleet.monitor:monitor",
-            "Service that watches fleets and embedded agents.",
+            "As a service, watch fleets and embedded agents.",
         ),
     },
     "Set up": {
