@@ -376,7 +376,7 @@ class DocumentTail:
 
         Raises OSError for an unreadable file.
         """
-        found = list(islice(self._reading, _ENTRIES))
+        found: list[TraceItem | Damage] = list(islice(self._reading, _ENTRIES))
         if not found and self._is_new():
             self._reading = self._fresh()
             found = list(islice(self._reading, _ENTRIES))

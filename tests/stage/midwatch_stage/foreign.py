@@ -10,7 +10,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Actor, Alert, Commit, Entry, Record, Step
+from midwatch_monitor.records import Action, Actor, Alert, Commit, Entry, Fault, Record, Step
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_stage.factories import draft, intervention
@@ -137,6 +137,10 @@ class ForeignAgents:
     async def steps(self) -> list[Step]:
         """All steps, in their order."""
         return [each for each in await self.records(Step) if isinstance(each, Step)]
+
+    async def faults(self) -> list[Fault]:
+        """All faults, in their order."""
+        return [each for each in await self.records(Fault) if isinstance(each, Fault)]
 
     async def alarms(self) -> list[tuple[str, int, str]]:
         """Each change of an alert: its rule, the step and the state."""

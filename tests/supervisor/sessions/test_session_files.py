@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, Ending, Fault, Lifecycle
+from midwatch_monitor.records import Action, Ending, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, Line
 from midwatch_supervisor.operator.tasks import out_of_reach
@@ -83,7 +83,7 @@ async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
     await watch.look()
     await agents.another_watch(*paths).look()
     assert [each.call for each in await agents.steps()] == [f"c{n}" for n in range(1, 9)]
-    assert await agents.records(Fault) == []
+    assert await agents.faults() == []
     state = await agents.attempt()
     assert "repeated_call" in {each.key.rule for each in state.firing}
 
@@ -108,7 +108,7 @@ async def test_damage_in_a_document_is_noted_once(agents: ForeignAgents) -> None
         await agents.watch.look()
     item, last = 1, len(messages) + 2
     faults = [f"line {each}: item {each} is not a JSON object" for each in (item, last)]
-    assert [each.error for each in await agents.records(Fault)] == faults
+    assert [each.error for each in await agents.faults()] == faults
 
 
 async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(
@@ -120,10 +120,10 @@ async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(
     for end in (-60, -90):  # it is being written
         path.write_text(whole[:end])
         await agents.watch.look()
-    assert await agents.records(Fault) == []
+    assert await agents.faults() == []
     for _ in range(3):
         await agents.watch.look()
-    (fault,) = await agents.records(Fault)
+    (fault,) = await agents.faults()
     assert fault.part == "session file"
     assert "the document breaks off after item " in fault.error
 
@@ -200,7 +200,7 @@ async def test_damage_is_recorded_and_costs_nothing_else(agents: ForeignAgents) 
     agents.write(SESSION, loop(CLAUDE, 1, first=2))
     await agents.watch.look()
     assert len(await agents.steps()) == 2
-    assert len(await agents.records(Fault)) == 3
+    assert len(await agents.faults()) == 3
 
 
 async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
