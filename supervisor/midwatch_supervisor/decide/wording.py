@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from midwatch_monitor.records import Action, Alert, Diagnosis, Terms
+from midwatch_monitor.records import Action, Alert, Checkpoint, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.diagnosis import Refused, RepeatedFailure
 from midwatch_supervisor.present.numbers import grant_text, steps_text
+from midwatch_supervisor.present.text_line import brief
 
+_HELP = "explicit_escalation"
 _ADVICE = {
-    "explicit_escalation": "Write down what exactly you need and what you have ruled out; try the "
+    _HELP: "Write down what exactly you need and what you have ruled out; try the "
     "smallest next act that would tell more, and report what it showed.",
     "low_confidence": "Name what you are least sure of and check that first, with a command whose "
     "result can prove you wrong.",
@@ -72,11 +74,13 @@ class Matter:
     """The failure that the attempt comes back to, if known."""
     refused: Refused | None = None
     """Calls that the gate refused recently."""
+    report: Checkpoint | None = None
+    """The worker's last report."""
 
 
 def message(action: Action, matter: Matter) -> str:
     """Return the text that goes with an action; empty only for `observe`."""
-    seen = " ".join(_sentence(alert.summary or alert.key.rule) for alert in matter.alerts)
+    seen = " ".join(_sentence(_summary(action, alert, matter)) for alert in matter.alerts)
     seen = f"{_again(matter)}{seen or 'The attempt needs attention.'}"
     match action:
         case Action.NUDGE:
@@ -100,6 +104,17 @@ def message(action: Action, matter: Matter) -> str:
             return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)}"
         case _:
             return _with_terms(action, seen, matter.terms)
+
+
+def _summary(action: Action, alert: Alert, matter: Matter) -> str:
+    """Return what an alert says; if the worker asks for help, a person also reads for what."""
+    if alert.key.rule != _HELP:
+        return alert.summary or alert.key.rule
+    if action in {Action.NUDGE, Action.REPLAN}:
+        return "You asked for help"
+    report = matter.report
+    reasons = filter(None, (*report.blockers, report.notes)) if report else ()
+    return ": ".join(filter(None, (alert.summary, "; ".join(map(brief, reasons)))))
 
 
 def _with_terms(action: Action, seen: str, terms: Terms) -> str:

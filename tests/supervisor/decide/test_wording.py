@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.records import Action, Diagnosis, Grant, Part, Terms
+from midwatch_monitor.records import Action, Checkpoint, Course, Diagnosis, Grant, Part, Terms
 from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.wording import Matter, message
@@ -51,3 +51,17 @@ def test_who_yields_is_told_which_file_and_to_whom() -> None:
     conflict = alert("workspace_conflict", subject="a.py")
     text = message(Action.NUDGE, Matter(alerts=(conflict,), concurrent=(rival,)))
     assert "Another worker is at work on `a.py` in task other: leave it to them" in text
+
+
+def test_a_worker_that_asks_for_help_is_spoken_to_and_a_person_reads_for_what() -> None:
+    asked = Checkpoint(
+        progress_percent=40,
+        confidence=20,
+        decision=Course.ESCALATE,
+        blockers=("no key for the bank",),
+        notes="I tried the test key.",
+    )
+    matter = Matter(alerts=(alert("explicit_escalation"),), report=asked)
+    assert message(Action.NUDGE, matter).startswith("You asked for help. Write down what exactly")
+    told = message(Action.ASK_OPERATOR, matter)
+    assert "no key for the bank; I tried the test key. Nothing was tried so far." in told
