@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from midwatch_agents.model_choice import choose_model
@@ -177,15 +178,39 @@ def _python(folder: Path) -> Iterator[ProjectCheck]:
         found = "setup.cfg"
     if not found and ("pytest" in tools or "pytest" in _text(folder / "pyproject.toml")):
         found = "pyproject.toml"
-    if not found:
-        tests = (each for pattern in _TESTS for each in folder.glob(pattern))
-        found = next((str(each.relative_to(folder)) for each in tests), "")
+    tests = [] if found else [each for pattern in _TESTS for each in sorted(folder.glob(pattern))]
     if found:
         yield ProjectCheck(command=f"{runner}pytest -q", found_in=found)
+    elif tests:
+        command = runner + (_unittest(folder, tests) or "pytest -q")
+        yield ProjectCheck(command=command, found_in=str(tests[0].relative_to(folder)))
     elif "tox" in tools or (folder / "tox.ini").is_file():
         yield ProjectCheck(command=f"{runner}tox -q", found_in="tox.ini")
 
 
+def _unittest(folder: Path, tests: Sequence[Path]) -> str:
+    """Return the command that runs these tests by unittest; empty if that would miss some."""
+    texts = [_text(each) for each in tests]
+    if any(map(_OF_PYTEST.search, texts)) or not any("unittest" in text for text in texts):
+        return ""
+    starts = {each.parent for each in tests}
+    if all(_is_importable(each, folder) for each in starts):
+        return "python3 -m unittest"
+    (start, *others) = starts
+    # Discovery goes only into folders that are packages.
+    return (
+        "" if others else f"python3 -m unittest discover -s {quote(str(start.relative_to(folder)))}"
+    )
+
+
+def _is_importable(below: Path, folder: Path) -> bool:
+    """Whether each folder from `folder` down to `below` is a package."""
+    return below == folder or (
+        (below / "__init__.py").is_file() and _is_importable(below.parent, folder)
+    )
+
+
+_OF_PYTEST = re.compile(r"^(?:(?:async )?def test_|(?:import|from) pytest)", re.MULTILINE)
 _TESTS = ("test_*.py", "test/**/test_*.py", "tests/**/test_*.py")
 _RUNNERS = {"uv.lock": "uv run ", "poetry.lock": "poetry run ", "pdm.lock": "pdm run "}
 """The program that runs a project's tools, by the lock file that it keeps."""

@@ -9,6 +9,7 @@ from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 VITEST = '{"scripts": {"test": "vitest"}}'
+UNITTEST = "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
 NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
 
 
@@ -24,6 +25,19 @@ def folder(no_models: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ({"pytest.ini": ""}, "pytest -q", "pytest.ini"),
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest -q", "pyproject.toml"),
         ({"tests/test_a.py": "", "uv.lock": ""}, "uv run pytest -q", "tests/test_a.py"),
+        ({"test_a.py": UNITTEST}, "python3 -m unittest", "test_a.py"),
+        (
+            {"tests/test_a.py": UNITTEST, "uv.lock": ""},
+            "uv run python3 -m unittest discover -s tests",
+            "tests/test_a.py",
+        ),
+        (
+            {"tests/__init__.py": "", "tests/test_a.py": UNITTEST},
+            "python3 -m unittest",
+            "tests/test_a.py",
+        ),
+        ({"test_a.py": UNITTEST, "tests/test_b.py": UNITTEST}, "pytest -q", "test_a.py"),
+        ({"test_a.py": UNITTEST, "test_b.py": "def test_b(): pass\n"}, "pytest -q", "test_a.py"),
         ({"tox.ini": "", "poetry.lock": ""}, "poetry run tox -q", "tox.ini"),
         ({"package.json": VITEST}, "npm test", "package.json"),
         (
