@@ -16,12 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         from midwatch_agents.hooks.client import run_hook
 
         return run_hook(words[1])
-    # Whatever is imported up here is imported before Ctrl-C is taken.
+    # Everything imported here is imported before Ctrl-C is handled.
     from midwatch_supervisor.cli.interrupts import INTERRUPTED, INTERRUPTS
 
     if argv is None:
         INTERRUPTS.take()
-        os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # it would stand in the log
+        os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the banner would appear in the log
         gc.disable()  # imports leave little garbage; `run_command` turns it on again
         _announce(words)
     try:
@@ -45,7 +45,7 @@ def _is_hook(words: Sequence[str]) -> bool:
     """
     if len(words) != 2 or words[0] != "hook" or words[1][:1] == "-" or os.isatty(0):
         return False
-    # With all letters of `install`, or but one of them, it is meant to be that.
+    # A name with all letters of `install`, or all but one, is a typo of it.
     return len(set("install") - set(words[1])) > 1
 
 

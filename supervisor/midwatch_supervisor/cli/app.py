@@ -123,7 +123,7 @@ def build() -> App:
         help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
         help_format="plaintext",
         version=_version,
-        # A path may begin with a bracket, and is no JSON then.
+        # A path may begin with a bracket without being JSON.
         default_parameter=Parameter(
             converter=_convert, json_list=False, json_dict=False, show_default=_default_text
         ),
@@ -207,8 +207,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         write_error(str(error))
         asked = isinstance(error, UsageError | TraceError | JournalAccessError | SandboxError)
         return 2 if asked else 1
-    except (BrokenPipeError, SystemExit):  # which the printer of the help makes of it
-        drop_output()  # whoever read it has gone, and needs no message
+    except (BrokenPipeError, SystemExit):  # the help printer turns a closed pipe into SystemExit
+        drop_output()  # the reader is gone, so no message is needed
         return NOT_READ
     except OSError as error:
         if "--install-completion" in words and error.filename is not None:
@@ -231,8 +231,8 @@ def _usage_text(error: CycloptsError) -> str:
 
 def _result(words: Sequence[str]) -> object:
     command, bound, _ = build().parse_args(words)
-    if not gc.isenabled():  # `main` began a process of its own
-        gc.freeze()  # what is imported stays: neither a collection nor the end looks at it
+    if not gc.isenabled():  # `main` started this process
+        gc.freeze()  # what is imported stays, so no collection need scan it
         gc.enable()
     options = bound.arguments.get("options")
     with naming_journal(bound.arguments.get("journal") or getattr(options, "journal", None)):

@@ -146,7 +146,7 @@ def _stuck(thread: threading.Thread) -> bool:
 
 
 def _leave(code: int) -> None:
-    # Where nobody reads the output, a thread that writes holds it, and no flush comes to an end.
+    # If nobody reads the output, a writing thread holds the stream, and a flush would never return.
     flushing = threading.Thread(target=_flush, daemon=True)
     flushing.start()
     flushing.join(_STOPPING)

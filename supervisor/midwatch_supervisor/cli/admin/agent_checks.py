@@ -188,6 +188,6 @@ async def _first_line(
         async with asyncio.timeout(_VERSION_SECONDS):
             return (await process.stdout.readline()).decode(errors="replace").strip()
     finally:
-        with suppress(ProcessLookupError, PermissionError):  # it has ended just now
+        with suppress(ProcessLookupError, PermissionError):  # it has just ended
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

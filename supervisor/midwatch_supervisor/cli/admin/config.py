@@ -76,10 +76,10 @@ def _problems(file: Path) -> list[ConfigError]:
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:
     """Yield errors for what workers name that is missing or cannot be imported."""
-    from midwatch_agents.worker import wrong_parts  # takes a second
+    from midwatch_agents.worker import wrong_parts  # the import takes a second
 
     for name, written in _mapping(document, "workers").items():
-        with suppress(ValidationError):  # which has been said
+        with suppress(ValidationError):  # already reported
             spec = WorkerSpec.model_validate(written)
             for keys, error in wrong_parts(spec, name):
                 yield _at(document, dotted_path(("workers", name, *keys)), str(error))
@@ -121,7 +121,7 @@ def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
 
 def _of_console(document: Document) -> Iterator[ConfigError]:
     """Yield errors in the keys and the theme of the console."""
-    with suppress(ValidationError):  # which has been said
+    with suppress(ValidationError):  # already reported
         console = ConsoleSettings.model_validate(_mapping(document, "console"))
         try:
             check_console(console)

@@ -98,7 +98,7 @@ async def _run_check(
         detail = "no answer in time"
     except MidwatchError as error:
         detail = str(error)
-    except Exception as error:  # whatever it is; its text could quote a secret
+    except Exception as error:  # any error; its text could quote a secret
         detail = f"could not be looked at ({type(error).__name__})"
     return [CheckResult(name, otherwise, detail)]
 

@@ -90,7 +90,7 @@ def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
 
 
 def _called(name: str) -> Callable[..., None]:
-    """Return the command a person gets who calls what only the agent should call."""
+    """Return the command for a person who calls what only an agent should call."""
 
     def called(*_: Annotated[str, Parameter(show=False)]) -> None:
         raise UsageError(

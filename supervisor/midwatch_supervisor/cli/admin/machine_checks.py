@@ -144,7 +144,9 @@ def _tables(location: str) -> CheckResult:
         with explain_errors(store.name):
             current = version_of(store).current
             if current and store.writing is not None:
-                prepare(store, Access.WRITE)  # of current tables: the rights only
+                prepare(
+                    store, Access.WRITE
+                )  # the tables are current, so this checks only the rights
                 with transaction(store.writing):
                     return CheckResult(
                         "journal", State.OK, f"{store.name}: can be written, up to date"

@@ -64,7 +64,7 @@ async def _keep(
     from midwatch_supervisor.telemetry.exporting import headers_of
 
     senders = senders_of(settings.notify, os.environ)
-    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
+    headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     async with AsyncExitStack() as stack:
         journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(

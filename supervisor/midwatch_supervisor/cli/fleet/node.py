@@ -67,7 +67,7 @@ def node(
 
     settings = _own(settings_in_force(config), slots=slots, labels=label or [])
     location, who = journal_place(journal), identity(name)
-    system_url(location)  # a file will not do, and none is to be made
+    system_url(location)  # a file cannot be shared by nodes, and none is to be created
     folder = (home or own_home()).resolve() / "nodes" / who.name
     try:
         private_folder(folder)

@@ -89,7 +89,7 @@ async def _submit(
         run, already = await store(
             journal, wanted, key=key, source=str(file), settings=settings, clock=clock
         )
-        # Of what was there already nobody knows here whether it waits for anything.
+        # It is not known here whether tasks that existed already wait for anything.
         warnings = [] if already else _warnings(wanted, nodes)
         warnings += [] if already else await uncommitted_warnings(wanted, besides=file)
         if json:
@@ -160,7 +160,7 @@ async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
         async with await Journal.open_to_read(location, patience_seconds=0) as journal:
             return await Nodes(journal, fleet=fleet).all()
     except JournalEmptyError:
-        return []  # `submit` makes a journal of it, which no node works with yet
+        return []  # `submit` creates the journal, so no node uses it yet
     except (JournalAccessError, JournalCorruptError, JournalTooNewError):
         raise
     except JournalError as error:
@@ -171,7 +171,7 @@ async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
 async def _say_all(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
 ) -> None:
-    """Print for each task where it starts from; each repository is asked once."""
+    """Print where each task starts from; ask each repository once."""
     known: dict[str, _Start] = {}
     nodes = await _nodes(location, fleet)
     for each in wanted:

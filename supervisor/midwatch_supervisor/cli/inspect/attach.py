@@ -77,7 +77,7 @@ def attach(
     from midwatch_supervisor.telemetry.exporting import headers_of
 
     settings = settings_in_force(config)
-    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
+    headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     if OTLP in what and once:
         raise UsageError(f"`{OTLP}` takes in what comes, so it does not go with --once")
     sources = _sources([each for each in what if each != OTLP], hours=since)
@@ -146,7 +146,7 @@ async def _attach(
         watch = await _watch(stack, desk, sources)
         monitor = _monitor(desk, bus, location, senders)
         if once:
-            for _ in range(2):  # what is asked of a person is seen by another look
+            for _ in range(2):  # a second look sees the questions to a person
                 while await watch.look():
                     pass
                 await monitor.once()
@@ -166,7 +166,7 @@ async def _attach(
         works.append(_begin(stack, showing))
         done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
-            each.result()  # nothing would be seen any more: what watches ends with an error only
+            each.result()  # a watch ends only with an error, and then nothing is seen any more
     return 0
 
 
@@ -182,7 +182,7 @@ async def _watch(
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
-    if not (sources.agents or sources.paths):  # another process may hear the hooks
+    if not (sources.agents or sources.paths):  # another process may answer the hooks
         return watch
     folder = state_folder(os.environ, Path.home())
     try:
@@ -190,7 +190,7 @@ async def _watch(
         if at is None:
             raise PermissionError(EACCES, "it is not a folder of yours")
         await stack.enter_async_context(listen_for_hooks(at, watch))
-        # What hooks left behind while nobody listened; what is for another watch stays.
+        # Record what hooks left while no watch ran; what is for another watch stays.
         lines = take_inbox(folder)
         kept = [line for line in lines if await watch.hear(line) is Unheard.NOT_WATCHED]
         for line in kept:
@@ -298,7 +298,7 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
 
 def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
     """Say that `--once` found nothing to record, and return the exit code."""
-    # Of a file that was named, the watch has said why.
+    # For a file given by name, the watch has said why.
     searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
     if not watch.sessions and (what := _watched(searched, "")):
         write_error(f"No session of {what} that was written lately; `--since 24` looks back a day")

@@ -101,7 +101,7 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
         raise UsageError("nothing has run yet")
     wanted: dict[str, Attempt] = {}
     for task in await journal.tasks(runs[0].id):
-        # The task of an agent that came without a task file may have any name, of any length.
+        # The task of an agent that has no task file may have any name, of any length.
         name = _NO_NAME.sub("_", task.name)[:_LONGEST]
         for each in await journal.attempts(task.id):
             target = str(folder / f"{name}-{each.number}.jsonl")
@@ -137,10 +137,10 @@ def _event(entry: Entry) -> Event | None:
         case Step() | Change() as event:
             return event
         case Plan(in_hand=in_hand):
-            # What it means to change is what its neighbours are told.
+            # Neighbours are told which files it plans to change.
             return Change(at=entry.at, plan_step_files=in_hand.files if in_hand else ())
         case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
-            # Without it nothing would tell how long an attempt was silent before it was ended.
+            # Otherwise the silence before the end of an attempt would be lost.
             return Change(at=entry.at, lifecycle=lifecycle)
         case _:
             return None

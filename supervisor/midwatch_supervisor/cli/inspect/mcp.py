@@ -97,7 +97,7 @@ def _page(http: str | None, token_file: Path | None) -> "Page | None":
     if http is None:
         return None
     host, port = host_and_port("--http", http)
-    if not port:  # the address that is told must be the one that is used
+    if not port:  # the printed address must be the one in use
         raise UsageError("--http takes HOST:PORT, or PORT alone")
     return page_at(host, port, token_file)
 

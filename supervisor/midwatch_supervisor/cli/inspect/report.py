@@ -54,7 +54,7 @@ from midwatch_supervisor.telemetry.metrics import JournalMetrics
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """What is counted, and how it is printed."""
+    """Which tasks are counted, and how the report is printed."""
 
     since: Annotated[
         str | None,

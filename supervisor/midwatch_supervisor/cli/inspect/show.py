@@ -120,7 +120,7 @@ class _Work:
 async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
     merge = await at.find_merge() if at.made_by_run else None
     removed = await at.removed()
-    # Of another machine only the first node's workspace is known: each has a home of its own.
+    # On another machine only the first node's workspace is known: each node has its own home.
     known = not moved or await at.there()
     place = f"in {at.folder}" if known else f"begun in {at.attempt.workspace}"
     if removed or not at.attempt.workspace:
@@ -201,7 +201,7 @@ async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[Sho
         given = NOTHING
         if isinstance(entry.record, Recall):
             given = await given_by(Learned(journal), entry.record)
-        # An attempt's line may need what was said on the attempt before it.
+        # An attempt's line may need what was said about the attempt before it.
         fields = transcript.line(entry, given)
         if fields and (found.attempt is None or entry.attempt == found.attempt.id):
             yield ShownRecord(entry=entry, given=given, fields=fields)
@@ -267,7 +267,7 @@ def _attempt(
     details = state.details
     for saved in filter(None, (details.saved, details.unsaved)):
         yield f"  {record_line(saved)}"
-    # The meters go on where the attempt before stopped.
+    # The meters continue from the attempt before.
     of = "" if attempt.number == 1 else " of the task's budget"
     yield f"  used{of}: {budget_text(state.budget)}"
     yield from _section("plan", () if state.plan.bare else plan_lines(state.plan))

@@ -307,7 +307,7 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
 
 
 def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> None:
-    """Print what needs a person without waiting for one; what waits says so in its own line."""
+    """Print what a person should do that no task waits for; waiting tasks say so in their lines."""
     for task, line in zip(tasks, lines, strict=True):
         words = need_words(task.latest) if task.latest and line.needs_person else ""
         if words:

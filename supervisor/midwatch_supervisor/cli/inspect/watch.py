@@ -84,7 +84,7 @@ async def watch(
         runs = await chosen_runs(opened, None if all else run)
     chosen = None if all or not runs else runs[0].id
     if web:
-        # Not among the words: its password is to stand in no list of processes.
+        # Not an argument: its password would show in the list of processes.
         environ = {} if journal is None else {VARIABLE: journal}
         words = _words(chosen, config=config, author=author, name=name)
         return await serve(words, page_at(host, port, token_file), environ)
@@ -185,9 +185,9 @@ async def show_run(
     conducted: list[asyncio.Task[int]] = []
 
     async def work() -> int:
-        # Textual makes tasks begin eagerly from Python 3.12 on; a run is not made for that.
+        # From Python 3.12 on, Textual starts tasks eagerly, which a run does not support.
         asyncio.get_running_loop().set_task_factory(None)
-        # Where a task is begun again once the run is over, it goes on here.
+        # A task that is restarted once the run is over continues here.
         known = await jobs_again(resources) if conducted else jobs
         run = conduct(resources, known, _hear_nothing, attended=True)
         conducted.append(asyncio.create_task(run))

@@ -134,7 +134,7 @@ def host_and_port(option: str, text: str) -> tuple[str, int]:
 
 def page_at(host: str, port: int, token_file: Path | None) -> Page:
     """Return the page with the token of a file or of the environment, or with a new one."""
-    held = os.environ.pop(TOKEN, None)  # no console that is started inherits it
+    held = os.environ.pop(TOKEN, None)  # so that consoles started here do not inherit it
     if token_file is not None:
         return Page.at(host, port, read_token(token_file), source=str(token_file))
     return Page.at(host, port, held or None, source=TOKEN)
@@ -168,7 +168,7 @@ async def end_with_server() -> None:
     name, _, server = os.environ.get(MARK, "").partition(".")
     if f"{name}." != _LEFT_BY:  # another program serves it
         return
-    while os.getppid() == int(server):  # noqa: ASYNC110 — no system but Linux would tell it
+    while os.getppid() == int(server):  # noqa: ASYNC110 — only Linux can report the end of a parent
         await asyncio.sleep(_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.sleep(_END_SECONDS)
@@ -204,5 +204,5 @@ async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) ->
         await stop.wait()
     finally:
         await runner.cleanup()
-        await end_leftovers(mark)  # a console whose browser has just gone may not know it yet
+        await end_leftovers(mark)  # a console may not have noticed that its browser is gone
     return 0

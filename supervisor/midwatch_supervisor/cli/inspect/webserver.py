@@ -27,7 +27,7 @@ WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
-    # Nothing is fetched from elsewhere, nothing is told elsewhere, and no other page holds it.
+    # Load nothing from other sites, send them nothing, and let no other page embed this one.
     "Content-Security-Policy": _POLICY,
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -101,7 +101,7 @@ class WebServer(Server):
         app.on_shutdown.append(self._end_all)
         return app
 
-    # -- who is let in ---------------------------------------------------------------------
+    # -- access ----------------------------------------------------------------------------
 
     @web.middleware
     async def _let_in(self, request: web.Request, handler: WebHandler) -> web.StreamResponse:
@@ -127,7 +127,7 @@ class WebServer(Server):
                 text=f"{len(self._places)} browsers show the console already: close one\n"
             )
 
-    # -- what they get ---------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """Return the page, with addresses that use the host name of the request."""
@@ -187,7 +187,7 @@ class WebServer(Server):
         finally:
             place.shown = None
             await console.stop()
-            _hang_up(request)  # a browser that takes nothing would never see the end
+            _hang_up(request)  # a browser that reads nothing would never see the end
         return websocket
 
     async def _stay(
@@ -268,11 +268,11 @@ class BrowserConsole(AppService):
         await asyncio.wait({drawing}, timeout=self._grace_seconds)
         with suppress(ProcessLookupError):  # it has ended, as it should
             process.kill()
-        # Not awaited under a timeout: it takes being canceled for a good end.
+        # No timeout around the await: it treats cancellation as success.
         drawing.cancel()
         asking.cancel()
         await asyncio.gather(drawing, asking, return_exceptions=True)
-        with suppress(TimeoutError):  # what it started may hold its output
+        with suppress(TimeoutError):  # its child processes may hold the output open
             async with asyncio.timeout(self._grace_seconds):
                 await process.communicate()
 

@@ -131,7 +131,7 @@ async def scan(
     """Check merged work: what people kept, edited or reverted counts as a verdict."""
     from midwatch_supervisor.learning import implied_feedback as implied
 
-    # Whoever asks by hand wants to know, whatever a run does by itself.
+    # A person who calls this wants the result, whatever is configured for runs.
     switched_on: FeedbackSettings = settings_in_force(config).learning.feedback.model_copy(
         update={"implied": True}
     )
@@ -157,7 +157,7 @@ async def scan(
         write_note("nothing new became of merged work", json=json)
 
 
-# -- what is named -------------------------------------------------------------------------
+# -- finding an attempt --------------------------------------------------------------------
 
 
 async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttempt:

@@ -93,7 +93,7 @@ async def nightly(
             done = at
             try:
                 await look()
-            except MidwatchError as error:  # it goes on for weeks: the next window tries again
+            except MidwatchError as error:  # this runs for weeks; the next window tries again
                 write_error(str(error))
             continue
         until = window.end if window.holds(at) else window.begin
@@ -157,7 +157,7 @@ async def _study(learner: "Learner", *, json: bool) -> bool:
 
 def _print_reflection(project: str, found: Reflection, *, json: bool) -> None:
     fields = asdict(found)
-    del fields["after"]  # of older versions only
+    del fields["after"]  # only older versions use it
     hint = f": `{command('guidelines diff')}`" if found.proposed else ""
     text = f"{project}: {reflection_text(found).text}{hint}"
     write_either({"type": "reflection", "project": project, **fields}, text, json=json)

@@ -81,7 +81,7 @@ async def list_lessons(
             learned.lessons, project=name, task=task, failure_class=failure_class, limit=_PAGE
         )
         pages = every(lambda before: only(before=before))
-        # One that waits for a person is not obsolete, though nobody is given it.
+        # A lesson that waits for review is not obsolete, although no attempt is given it.
         found = (known async for known in pages if all or not known.obsolete)
         if json:
             async for known in found:

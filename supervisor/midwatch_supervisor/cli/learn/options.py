@@ -37,7 +37,7 @@ from midwatch_tools.journal_location import main_worktree
 if TYPE_CHECKING:
     from midwatch_monitor.journal.learned.learned import Learned
 
-# -- which project -------------------------------------------------------------------------
+# -- the project ---------------------------------------------------------------------------
 
 ProjectOption = Annotated[
     str | None,

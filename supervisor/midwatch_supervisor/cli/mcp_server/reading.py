@@ -52,7 +52,7 @@ Named = Annotated[
     Field(
         min_length=1,
         max_length=200,
-        coerce_numbers_to_str=True,  # lists tell it as a number
+        coerce_numbers_to_str=True,  # lists show it as a number
         description="A task's name, an attempt's id, or TASK#N for its attempt number N.",
     ),
 ]

@@ -80,7 +80,9 @@ class Door:
 
 def application(server: MCPServer[Any], page: Page) -> ASGIApp:
     """Return the application with the door before it."""
-    door = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours looks at all
+    door = TransportSecuritySettings(
+        enable_dns_rebinding_protection=False
+    )  # `Door` checks every request
     inner = server.streamable_http_app(streamable_http_path=PATH, transport_security=door)
     return Door(inner, page)
 
@@ -101,7 +103,7 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
         ws="none",
     )
     serving = uvicorn.Server(config)
-    # It heeds signals itself, but not before it has started, and raises them again at its end.
+    # It handles signals only once it has started, and raises them again at its end.
     _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
     with listening:
         token = f"the token of {page.source}" if page.source else page.token

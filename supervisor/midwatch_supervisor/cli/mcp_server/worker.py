@@ -54,7 +54,7 @@ class _ClientWatch(Watch):
     """The watch over a client, of which only its disconnection is known."""
 
     finished = "the connection was closed"
-    prompt = True  # nobody else keeps what the client was told is recorded
+    prompt = True  # nobody else stores what the client was told is recorded
 
 
 class _Call(NamedTuple):
@@ -91,7 +91,7 @@ class ClientModel(Model[None]):
 
     @property
     def system(self) -> str:
-        """Not a provider that has prices."""
+        """A provider name for which there are no prices."""
         return "mcp"
 
     async def _work(self) -> None:
@@ -99,7 +99,7 @@ class ClientModel(Model[None]):
         agent = Agent(self, capabilities=[self._watch])
         await agent.run(self._title, usage_limits=UsageLimits(request_limit=None))
 
-    # -- what the run asks -----------------------------------------------------------------
+    # -- requests of the run ---------------------------------------------------------------
 
     async def request(
         self,
@@ -139,7 +139,7 @@ class ClientModel(Model[None]):
             self._words.clear()
             self._asked.answer.set_result(_result(text, failed=failed))
 
-    # -- what the client asks --------------------------------------------------------------
+    # -- requests of the client ------------------------------------------------------------
 
     async def _offered_tools(self, context: Context) -> Sequence[ToolDefinition]:
         if not self._began.is_set():
@@ -205,10 +205,10 @@ def watch_of(
 
     `seconds` is a monotonic clock.
     """
-    # The end of a connection is no result that could be looked at once more.
+    # The end of a connection is not a result that can be reviewed.
     completion = settings.completion.model_copy(update={"refine": 0})
     settings = settings.model_copy(update={"completion": completion})
-    drawn = code()  # once: the client is told it before there is a run
+    drawn = code()  # once: the client is told it before the run exists
     return _ClientWatch(
         name=name,
         journal=journal,

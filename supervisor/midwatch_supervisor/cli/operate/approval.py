@@ -87,7 +87,7 @@ async def settle(
             await operator.settle(
                 attempt, number, asked, agreed=agreed, comment=comment, step=state.last_step
             )
-        except UsageError:  # what somebody else answered meanwhile says more
+        except UsageError:  # an answer given meanwhile explains more
             await _find_waiting(journal, attempt, number)
             raise
     return f"{'approved' if agreed else 'rejected'} {what}"

@@ -185,7 +185,9 @@ def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> 
 
     With `patient`, wait for a provider that has not answered yet.
     """
-    told = {"notify": settings_in_force(None).notify}  # whom to call is of here and now
+    told = {
+        "notify": settings_in_force(None).notify
+    }  # who is notified depends on the configuration here and now
     settings = settings_of(found).model_copy(update=told)
     settings = with_patience(settings) if patient else settings
 
@@ -266,7 +268,7 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)
     senders = senders_of(settings.notify, os.environ)
-    headers_of(settings.telemetry, os.environ)  # what is wrong there is said before all else
+    headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     async with (
         await journal_of_work(location, settings) as journal,
         journal_clock(journal, now) as clock,
@@ -298,7 +300,7 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
             with outlasting_reader():
                 await print_end(tasks, code)
         else:
-            await reporter.catch_up()  # with what became of the last messages to people
+            await reporter.catch_up()  # includes the results of the last notifications
             await reporter.end(code)
         return code
 
@@ -362,7 +364,7 @@ class Reporter:
             await asyncio.to_thread(self._print, lines)
 
     def _print(self, lines: Sequence[JsonLine | str]) -> None:
-        # A run is there for its work; a watch without a reader ends.
+        # A run goes on without a reader, for its work; a watch ends.
         with nullcontext() if self._run is None else outlasting_reader():
             for line in lines:
                 if isinstance(line, str):

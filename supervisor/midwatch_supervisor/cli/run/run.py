@@ -57,7 +57,7 @@ def run(
 
     A goal is worked on in the repository around this folder, on a branch of its own.
     """
-    # What is wrong with the file is said before the rest is imported, which takes seconds.
+    # Mistakes in the file are reported before the slow imports.
     from midwatch_supervisor.cli.run.goal import run_request
 
     settings = settings_in_force(config)

@@ -42,7 +42,7 @@ async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -
         try:
             found = await uncommitted_names(source)
         except MidwatchError:
-            continue  # its first attempt will say what is wrong
+            continue  # its first attempt reports the problem
         names = [name for name in found if source / name != besides]
         if names:
             more = ", …" if len(names) > _NAMED else ""
