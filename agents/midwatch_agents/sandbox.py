@@ -27,7 +27,7 @@ MARK = "MIDWATCH_ATTEMPT"
 """Set for every command of an attempt, so that processes it leaves behind can be found and ended.
 """
 
-OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
+OPEN = "commands of workers can reach all that you can: files, keys, network, this journal"
 """What is unprotected without a sandbox."""
 
 

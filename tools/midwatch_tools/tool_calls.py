@@ -102,7 +102,7 @@ log = logging.getLogger(__name__)
 
 ToolHandler = Callable[[dict[str, Any]], Awaitable[Any]]
 
-UNWATCHED = "Nobody watches just now; go on with the work."
+UNWATCHED = "The work is not watched at the moment; go on with it."
 """Answer of Midwatch's own tools while the journal cannot be written."""
 
 _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)

@@ -65,7 +65,7 @@ class TimelineEntry(Section):
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
         if self.of and (self.model_extra or self.firing):
-            raise ValueError("entries that come again stand under `of`, with `repeat` alone")
+            raise ValueError("repeated entries belong under `of`, beside `repeat` only")
         return self
 
 

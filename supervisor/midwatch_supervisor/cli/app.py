@@ -157,7 +157,7 @@ def _convert(kind: Any, tokens: Sequence[Token]) -> object:
     An empty value is refused: a path would be this folder, and the beginning of a name any name.
     """
     if any(not token.value and token.keyword not in _MAY_BE_EMPTY for token in tokens):
-        raise ValueError("an empty argument says nothing: leave it out, or say what is meant")
+        raise ValueError("an argument is empty: leave it out, or give it a value")
     if kind is int:
         wrong = next((token.value for token in tokens if not _WHOLE.fullmatch(token.value)), None)
         if wrong is not None:

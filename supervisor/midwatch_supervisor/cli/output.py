@@ -82,7 +82,7 @@ def confirm(what: str, *notices: str) -> bool:
     Raises UsageError if nobody is at a terminal; `what` says what would happen.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"this would {what}: say --yes, or look first with --dry-run")
+        raise UsageError(f"this would {what}: confirm with --yes, or preview with --dry-run")
     for notice in (*notices, "Type `yes` to go on:"):
         write_error(notice)
     return sys.stdin.readline().strip().lower() == "yes"

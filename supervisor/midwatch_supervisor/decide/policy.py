@@ -356,7 +356,7 @@ def _history(context: DecisionContext, action: Action) -> str:
     if refused:
         told.append(f"{', '.join(refused)} {'was' if len(refused) == 1 else 'were'} turned down")
     if not told:
-        return "nothing was tried in vain"
+        return "no earlier action has failed"
     late = ""
     if _late(context):
         person = "a person must be called while there is budget left"

@@ -171,7 +171,7 @@ class Learner:
         except JournalError:
             raise
         except Exception as error:  # git, or a repository as nobody expected it
-            log.warning("what became of merged work is not known this time: %s", why(error))
+            log.warning("the state of merged work could not be read this time: %s", why(error))
             return
         self._tell(entries)
 

@@ -21,7 +21,7 @@ from midwatch_stage.sessions import write as write_session
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
-EMPTY = "an empty argument says nothing: leave it out, or say what is meant"
+EMPTY = "an argument is empty: leave it out, or give it a value"
 
 
 @pytest.fixture(autouse=True)

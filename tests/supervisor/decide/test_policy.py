@@ -235,7 +235,7 @@ def test_a_choice_is_a_whole_decision() -> None:
             "output, and state the cause of what fails before the next change."
         ),
         rationale=(
-            "the policy table for repeated_edits and wrong_approach: nothing was tried in vain, "
+            "the policy table for repeated_edits and wrong_approach: no earlier action has failed, "
             "so nudge"
         ),
         steps=(3, 5),

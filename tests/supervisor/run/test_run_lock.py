@@ -125,7 +125,7 @@ async def test_what_no_task_file_began_is_passed_over_by_resume(
     journal: Journal, embedded: Attempt, capsys: Capture
 ) -> None:
     assert await midwatch("resume", "--dry-run") == 2
-    assert "no run is left to go on with" in capsys.readouterr().err
+    assert "there is no unfinished run" in capsys.readouterr().err
     later = await PastAttempts(journal, AT).attempt(task=assigned())
     await say(journal, later)
     assert await midwatch("resume", "--dry-run") == 0

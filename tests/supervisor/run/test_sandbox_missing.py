@@ -17,7 +17,7 @@ from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.launch import again
 
-OPEN = "commands of workers reach all that you do: files, keys, network, this journal"
+OPEN = "commands of workers can reach all that you can: files, keys, network, this journal"
 
 
 TASKS = f"""

@@ -228,7 +228,7 @@ async def test_without_a_usable_journal_the_agent_works_unwatched(
     result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
     assert answers(result.all_messages(), "reflect") == [
-        "Nobody watches just now; go on with the work."
+        "The work is not watched at the moment; go on with it."
     ]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "unwatched" in caplog.text

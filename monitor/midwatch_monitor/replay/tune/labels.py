@@ -172,7 +172,7 @@ def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
 def _check(labels: Labels, found: dict[Label, Path], unlabelled: int) -> None:
     if not found:
         looked = f"{unlabelled} traces were found" if unlabelled else "no trace was found"
-        raise UsageError(f"{labels.file}: none of its runs is there to be tuned on: {looked}")
+        raise UsageError(f"{labels.file}: none of its runs was found: {looked}")
     if not any(label.resolved for label in found):
         raise UsageError(f"{labels.file}: no run is resolved, so no alarm could be a false one")
     if all(label.resolved is not False and not label.spent for label in found):

@@ -32,7 +32,7 @@ async def send_test(
         there = ", ".join(settings.targets) or "none"
         raise UsageError(f"there is no target {target}; there is: {there}")
     if not settings.targets:
-        raise UsageError("nobody is called: `notify.targets` in the configuration is empty")
+        raise UsageError("there is no target: `notify.targets` in the configuration is empty")
     chosen = [name for name in settings.targets if target in (None, name)]
     tried = await asyncio.gather(*(_try(settings, name) for name in chosen))
     for name, (_, failure) in zip(chosen, tried, strict=True):

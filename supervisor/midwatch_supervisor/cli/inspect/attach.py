@@ -50,7 +50,7 @@ def attach(
         ),
     ],
     since: Annotated[
-        float, Parameter(help="Include sessions written to in the last so many hours.")
+        float, Parameter(help="Include sessions that changed in the last so many hours.")
     ] = 1.0,
     port: Annotated[
         AnyPort,
@@ -79,7 +79,7 @@ def attach(
     settings = settings_in_force(config)
     headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     if OTLP in what and once:
-        raise UsageError(f"`{OTLP}` takes in what comes, so it does not go with --once")
+        raise UsageError(f"`{OTLP}` receives spans until interrupted, so not with --once")
     sources = _sources([each for each in what if each != OTLP], hours=since)
     if set(what) == {OTLP}:
         sources = replace(sources, agents=())

@@ -294,7 +294,7 @@ async def give(
 
 async def _from_stdin() -> str:
     if sys.stdin.isatty():
-        raise UsageError("say what the lesson is, or pipe it in")
+        raise UsageError("give the lesson's text, or pipe it in")
     return await asyncio.to_thread(sys.stdin.read)
 
 
@@ -332,7 +332,7 @@ async def _place(
     for each in tasks:
         if each.project == name and (attempts := await journal.attempts(each.id)):
             return name, attempts[-1]
-    raise UsageError(f"nothing was tried in {name} yet; a lesson is kept with an attempt")
+    raise UsageError(f"{name} has no attempt yet, and a lesson is stored with one")
 
 
 async def _require_news(journal: Journal, project: str, text: str) -> None:

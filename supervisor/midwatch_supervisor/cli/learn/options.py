@@ -65,7 +65,7 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
     An exact name wins over a folder's name, and both over a beginning. Raises UsageError.
     """
     if not known:
-        raise UsageError(f"nothing has been learned yet; `{command('run FILE')}` begins with it")
+        raise UsageError(f"nothing has been learned yet: start with `{command('run FILE')}`")
     names = ", ".join(known)
     if option is None:
         if here in known or len(known) == 1:

@@ -150,7 +150,7 @@ def _require_waiting(what: str, id: int, asked: OpenQuestion, state: AttemptStat
         if (answer := state.answer(id)) is not None:
             raise UsageError(f"{what} was answered already: {answer_text(answer)}")
     elif asked.status is InterventionStatus.ISSUED:
-        raise UsageError(f"{what} needs no approval: it is on its way")
+        raise UsageError(f"{what} needs no approval: it is being delivered")
     elif not asked.needs_approval:
         raise UsageError(f"{what} is {asked.status} already")
     if state.over:

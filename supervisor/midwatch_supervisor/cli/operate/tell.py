@@ -155,7 +155,7 @@ async def begun_attempt(journal: Journal, id: str, *, run: int | None = None) ->
         name = found.task.name
         of = f" --run {run}" if run is not None else ""
         cancel = command(f"cancel {name}{of}")
-        raise UsageError(f"{name} has no attempt yet; `{cancel}` takes it back")
+        raise UsageError(f"{name} has no attempt yet; `{cancel}` cancels it")
     return OpenAttempt(task=found.task, state=state)
 
 
@@ -198,7 +198,7 @@ async def tell(
         raise UsageError("choose one of --pause, --resume, --stop and --restart")
     (action,) = actions
     if action is Action.NUDGE and not text.strip():
-        raise UsageError("say something, or use --pause, --resume, --stop or --restart")
+        raise UsageError("give a message, or use --pause, --resume, --stop or --restart")
     if restart and not text.strip():
         raise UsageError("say what the next attempt should do differently")
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
@@ -247,10 +247,10 @@ async def grant(
     attempt: TaskOrAttempt,
     /,
     *,
-    requests: Annotated[int, Parameter(help="So many more model requests.")] = 0,
-    tokens: Annotated[int, Parameter(help="So many more tokens.")] = 0,
-    cost_usd: Annotated[float, Parameter(help="So many more US dollars.")] = 0.0,
-    minutes: Annotated[float, Parameter(help="So many more minutes.")] = 0.0,
+    requests: Annotated[int, Parameter(help="Additional model requests.")] = 0,
+    tokens: Annotated[int, Parameter(help="Additional tokens.")] = 0,
+    cost_usd: Annotated[float, Parameter(help="Additional US dollars.")] = 0.0,
+    minutes: Annotated[float, Parameter(help="Additional minutes.")] = 0.0,
     message: MessageOption = "",
     run: RunOption = None,
     author: FromOption = None,

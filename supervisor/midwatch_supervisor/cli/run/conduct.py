@@ -216,7 +216,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
                     f"there is no run {wanted}; `{command('status --all')}` lists them"
                 )
             if chosen[0].keeper is Keeper.MONITOR:
-                raise UsageError(f"run {wanted} is not run here: a fleet goes on with it by itself")
+                raise UsageError(f"run {wanted} belongs to a fleet, which goes on with it")
             refuse_held(journal.name, wanted)
             return chosen[0]
         unfinished = [
@@ -229,10 +229,8 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 refuse_held(journal.name, run.id)
                 return run
     if unfinished:
-        raise UsageError(
-            f"run {unfinished[0].id} is not run here: a fleet goes on with it by itself"
-        )
-    raise UsageError(f"no run is left to go on with; `{command('run FILE')}` starts a new one")
+        raise UsageError(f"run {unfinished[0].id} belongs to a fleet, which goes on with it")
+    raise UsageError(f"there is no unfinished run; `{command('run FILE')}` starts a new one")
 
 
 async def _is_begun_by_us(journal: Journal, run: Run) -> bool:

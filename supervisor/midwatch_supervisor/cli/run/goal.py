@@ -62,7 +62,7 @@ def run_request(
             )
         return _of_file(text)
     if os.path.isdir(text):  # noqa: PTH112 - a goal may be longer than a path can be
-        raise UsageError(f"{text} is a folder: name a task file, or say a goal as in {_EXAMPLE}")
+        raise UsageError(f"{text} is a folder: name a task file, or give a goal as in {_EXAMPLE}")
     if not text.strip() or not (checks or re.search(r"\s", text.strip())):
         raise UsageError(f"{text!r} is not a file, and one word is not a goal; as in {_EXAMPLE}")
     if not all(each.strip() for each in checks):
@@ -102,7 +102,10 @@ def _of_goal(
 ) -> RunRequest:
     folder = _repository(Path.cwd())
     if folder in (Path.home(), Path(folder.anchor)):
-        raise UsageError(f"{folder} is not a project, and would be copied whole: go into one first")
+        raise UsageError(
+            f"{folder} is not a project, and all of it would be copied: "
+            "change to a project's folder first"
+        )
     found = None if checks else find_check(folder)
     if not checks and found is None:
         raise UsageError(

@@ -29,7 +29,7 @@ _TESTS = """\
 
 
 def init(
-    folder: Annotated[Path, Parameter(name="DIR", help="Where to.")] = Path(),
+    folder: Annotated[Path, Parameter(name="DIR", help="Folder to write to.")] = Path(),
     /,
     *,
     dry_run: Annotated[

@@ -166,7 +166,7 @@ class FleetMonitor:
                 await asyncio.gather(*(watch.stop() for watch in self._runs.values()))
                 await self._release()
         except TimeoutError:
-            log.warning("the leases are left to run out: the journal does not answer")
+            log.warning("the leases will expire: the journal does not answer")
 
     async def once(self) -> None:
         """Look at everything once. Raises JournalError."""
@@ -197,7 +197,7 @@ class FleetMonitor:
             for name in (LEARNER, NOTIFIER, EXPORTER, self._dispatching):
                 await self._watches.release_post(name, holder=self._holder)
         except JournalError as error:  # leases run out by themselves
-            log.warning("the leases are left to run out: %s", error)
+            log.warning("the leases will expire: %s", error)
 
     async def _try(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work; if it fails, log that once, and let it be tried again later."""

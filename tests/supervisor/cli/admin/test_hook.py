@@ -243,7 +243,7 @@ def test_a_dry_run_writes_nothing(capsys: Capture, settings: Path) -> None:
 
 def test_without_a_terminal_nothing_is_written_unasked(capsys: Capture, settings: Path) -> None:
     assert main(["hook", "install", "claude-code"]) == 2
-    assert "say --yes, or look first with --dry-run" in capsys.readouterr().err
+    assert "confirm with --yes, or preview with --dry-run" in capsys.readouterr().err
     assert not settings.exists()
 
 

@@ -242,10 +242,10 @@ async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(say: Say, postgres: 
     await say("submit", "tasks.yaml", "--journal", postgres)
     code, _, errors = await say("resume", "--journal", postgres, "--run", "1")
     assert code == 2
-    assert "a fleet goes on with it by itself" in errors
+    assert "a fleet, which goes on with it" in errors
     code, _, errors = await say("resume", "--journal", postgres)
     assert code == 2
-    assert "run 1 is not run here: a fleet goes on with it by itself" in errors
+    assert "run 1 belongs to a fleet, which goes on with it" in errors
 
 
 async def _with_nodes(location: str) -> None:

@@ -283,7 +283,7 @@ def test_wrong_usage_is_told_before_anything_is_printed(
         (["path,result", "runs/0.jsonl,resolved"], "index.csv: there is no column outcome"),
         (
             ["path,outcome", "old/a.jsonl,resolved"],
-            "is there to be tuned on: 50 traces were found",
+            "was found: 50 traces were found",
         ),
         (["path,outcome", "runs/0.jsonl,unresolved"], "no run is resolved, so no alarm could be"),
         (["path,outcome", "runs/0.jsonl,resolved"], "no run failed, so there is nothing to be"),

@@ -36,8 +36,8 @@ def test_without_a_name_it_is_that_of_the_folder_or_the_only_one(
 @pytest.mark.parametrize(
     ("known", "option", "said"),
     [
-        ((), None, "nothing has been learned yet; `midwatch run FILE` begins with it"),
-        ((), "site", "nothing has been learned yet; `midwatch run FILE` begins with it"),
+        ((), None, "nothing has been learned yet: start with `midwatch run FILE`"),
+        ((), "site", "nothing has been learned yet: start with `midwatch run FILE`"),
         (("a", "b"), None, "say which project with --project; there is: a, b"),
         (("a", "b"), "c", "there is no project `c`; there is: a, b"),
         (("a", "b"), "", "there is no project ``; there is: a, b"),

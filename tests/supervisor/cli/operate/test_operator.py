@@ -129,7 +129,7 @@ async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
             )
             for state in DeliveryState
         ),
-        ((PAUSE,), "pause 3 for fix#1 needs no approval: it is on its way"),
+        ((PAUSE,), "pause 3 for fix#1 needs no approval: it is being delivered"),
         ((HELD, OVER), "restart 3 for fix#1 comes too late: the attempt is failed"),
     ],
 )
@@ -292,8 +292,8 @@ async def test_in_a_run_that_is_named_no_other_run_is_looked_at(
 @pytest.mark.parametrize(
     ("records", "argv", "said"),
     [
-        ((), [], "say something, or use --pause, --resume, --stop or --restart"),
-        ((), [" "], "say something, or use --pause, --resume, --stop or --restart"),
+        ((), [], "give a message, or use --pause, --resume, --stop or --restart"),
+        ((), [" "], "give a message, or use --pause, --resume, --stop or --restart"),
         ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
         ((), ["--restart"], "say what the next attempt should do differently"),
         ((OVER,), ["No.", "--restart"], "fix: it is not over: it goes on by itself"),
@@ -322,7 +322,7 @@ async def test_what_can_change_nothing_is_bad_usage(
 async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, capsys: Capture) -> None:
     await new_task(journal)
     assert await midwatch("tell", "fix", "Hello.") == 2
-    told = "fix has no attempt yet; `midwatch cancel fix` takes it back\n"
+    told = "fix has no attempt yet; `midwatch cancel fix` cancels it\n"
     assert capsys.readouterr().err == told
 
 

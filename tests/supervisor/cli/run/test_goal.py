@@ -57,7 +57,7 @@ def test_what_was_chosen_for_a_goal_is_said_in_one_line(
         (("fix",), "'fix' is not a file, and one word is not a goal; as in `midwatch run "),
         (("  ",), "'  ' is not a file, and one word is not a goal; as in `midwatch run "),
         (("--headles",), "Unknown option: --headles. Did you mean --headless?"),
-        ((".",), ". is a folder: name a task file, or say a goal as in `midwatch run "),
+        ((".",), ". is a folder: name a task file, or give a goal as in `midwatch run "),
         (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file says "),
         ((GOAL,), "no test command was found in "),
         ((GOAL, "--check", " "), "--check is empty: it would pass whatever was done"),
@@ -78,7 +78,7 @@ def test_a_whole_home_is_not_worked_on(
 ) -> None:
     monkeypatch.setenv("HOME", str(folder))
     assert main(["run", GOAL, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 2
-    assert capsys.readouterr().err.startswith(f"{folder} is not a project, and would be copied")
+    assert capsys.readouterr().err.startswith(f"{folder} is not a project, and all of it would be copied")
 
 
 def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
