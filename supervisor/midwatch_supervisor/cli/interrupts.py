@@ -139,6 +139,30 @@ def run_to_end(
             leaving.cancel()
 
 
+async def until_told(work: Coroutine[Any, Any, None], leave: Callable[[], None]) -> None:
+    """Run the work until SIGTERM or Ctrl-C, its regular end, which `leave` announces."""
+    import asyncio
+
+    working = asyncio.create_task(work)
+
+    def stop() -> None:
+        if not working.cancelling():
+            with suppress(OSError):  # nobody reads it; the work ends all the same
+                leave()
+                sys.stdout.flush()
+        working.cancel()
+
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stop)
+    try:
+        await working
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+
+
 def _stuck(thread: threading.Thread) -> bool:
     if not thread.daemon:
         thread.join(_STOPPING)

@@ -59,6 +59,11 @@ class Terminal:
                 self._drawn += await asyncio.to_thread(os.read, self._descriptor, 65_536)
         self._drawn = seen.partition(text.encode())[2]
 
+    @property
+    def restored(self) -> bool:
+        """Whether the screen is again the one before the program."""
+        return self._drawn.rfind(b"\x1b[?1049l") > self._drawn.rfind(b"\x1b[?1049h")
+
     def press(self, keys: str) -> None:
         """Press keys."""
         os.write(self._descriptor, keys.encode())
@@ -68,8 +73,8 @@ class Terminal:
 
         def drain() -> None:
             try:
-                while os.read(self._descriptor, 65_536):
-                    pass
+                while drawn := os.read(self._descriptor, 65_536):
+                    self._drawn += drawn
             except OSError:
                 return  # the other end is closed
 
@@ -147,6 +152,16 @@ async def test_before_the_first_session_attach_says_whose_it_waits_for(
     await attach.sees("No session yet of codex. Start an agent:")
     attach.press("q")
     assert await attach.left() == 0
+
+
+async def test_a_console_that_only_watches_leaves_in_order_when_its_process_is_told_to_stop(
+    terminal: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    attach = await terminal("attach", "codex")
+    await attach.sees("No session yet of codex. Start an agent:")
+    attach.process.terminate()
+    assert (await attach.left(), attach.restored) == (0, True)
 
 
 @pytest.mark.matrix

@@ -1,8 +1,6 @@
 """`midwatch monitor`: watch and supervise runs that have no process of their own for that."""
 
-import asyncio
 import os
-import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -11,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_supervisor.cli.journals import JournalOption, journal_of_work, journal_place
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from midwatch_monitor.config.settings import Settings
     from midwatch_supervisor.fleet.monitors.fleet_monitor import LeaseChange
     from midwatch_supervisor.fleet.monitors.leases import RoleChange
@@ -58,6 +54,7 @@ async def _keep(
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal.core.clock import journal_clock, now
+    from midwatch_supervisor.cli.interrupts import until_told
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.queue.dispatch import no_dispatch
     from midwatch_supervisor.notify.notifier import senders_of
@@ -87,11 +84,13 @@ async def _keep(
             tell=_tell if json else lambda told: None,
             senders=senders,
         )
-        _begin(who, journal.name, settings.fleet.broker.url, no_dispatch(location), json=json)
-        if once:
-            await keeping.once()
-        else:
-            await until_told(keeping.run())
+        unable = no_dispatch(location)
+
+        async def keep() -> None:
+            _begin(who, journal.name, settings.fleet.broker.url, unable, json=json)
+            await (keeping.once() if once else keeping.run())
+
+        await until_told(keep(), lambda: _leave(who, json=json))
     return 0
 
 
@@ -103,6 +102,7 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
                 "type": "monitor",
                 "at": _at(),
                 "name": who.name,
+                "state": "up",
                 "journal": journal,
                 "broker": broker,
                 "hands_out": not unable,
@@ -113,6 +113,13 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
         if unable:
             write_line(f"It hands no tasks out: {unable}")
     sys.stdout.flush()
+
+
+def _leave(who: "Identity", *, json: bool) -> None:
+    """Print that the monitor stops."""
+    fields = {"type": "monitor", "at": _at(), "name": who.name, "state": "down"}
+    text = f"Monitor {who.name} stops, and gives back what it looked after"
+    write_either(fields, text, json=json)
 
 
 def _tell(told: "LeaseChange | RoleChange") -> None:
@@ -128,17 +135,3 @@ def _at() -> str:
     from midwatch_supervisor.present.json_lines import moment
 
     return moment(now())
-
-
-async def until_told(work: "Coroutine[object, object, None]") -> None:
-    """Run the work until SIGTERM or Ctrl-C, its regular end."""
-    working = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, working.cancel)
-    try:
-        await working
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise

@@ -306,17 +306,21 @@ def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:
-    """Print what happens until told to stop."""
-    from midwatch_supervisor.cli.fleet.monitor import until_told
+    """Print `about` and what happens until told to stop; without `about`, JSON only."""
+    from midwatch_supervisor.cli.interrupts import until_told
+
+    def leave() -> None:
+        if about:
+            write_line("The sessions are no longer watched")
 
     async def following() -> None:
+        for line in about:
+            write_line(line)
+        sys.stdout.flush()
         async with bus.subscribe() as hints:
             while True:
                 await reporter.catch_up()
                 sys.stdout.flush()
                 await hints.wait(_LOOK_SECONDS)
 
-    for line in about:
-        write_line(line)
-    sys.stdout.flush()
-    await until_told(following())
+    await until_told(following(), leave)

@@ -21,8 +21,8 @@ from midwatch_monitor.metrics.calibration import (
     TrackRecord,
     track_records,
 )
-from midwatch_supervisor.cli.fleet.monitor import until_told
 from midwatch_supervisor.cli.inspect.web import host_and_port
+from midwatch_supervisor.cli.interrupts import until_told
 from midwatch_supervisor.cli.journals import JournalOption, OnlyRunOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import (
@@ -278,7 +278,8 @@ async def metrics(
             for line in (await figures.text()).splitlines():
                 write_line(line)
         else:
-            await until_told(_serve(figures, *place))
+            served = _serve(figures, *place)
+            await until_told(served, lambda: write_line("The metrics are no longer served"))
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:

@@ -1,6 +1,7 @@
 """`midwatch watch`: the console for runs of other processes, here or elsewhere, also past ones."""
 
 import asyncio
+import signal
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -153,6 +154,7 @@ async def show_journal(
             attempt=attempt,
             now=lambda: clock().astimezone(),
         )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, console.exit, 0)
         console.log_capture.attach()  # the bus may complain before the console is drawn
         with closing(console.log_capture):
             await show_console(console)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from midwatch_agents.left_processes import end_leftovers
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MissingExtraError, UsageError
+from midwatch_supervisor.cli.interrupts import until_told
 from midwatch_supervisor.cli.output import write_error, write_line
 
 TOKEN = "MIDWATCH_WEB_TOKEN"
@@ -176,7 +177,7 @@ async def end_with_server() -> None:
 
 
 async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) -> int:
-    """Serve the command `midwatch WORDS` to browsers until interrupted.
+    """Serve the command `midwatch WORDS` to browsers until told to stop.
 
     `environ` is added to the environment of the command. Raises UsageError if it cannot listen
     there, and MissingExtraError.
@@ -198,10 +199,12 @@ async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) ->
         except (OSError, UnicodeError) as error:
             raise page.refusal(error) from error
         where = f"{page.origin}/?token=… with the token of {page.source}"
-        page.announce(f"The console is at {where if page.source else page.url}")
-        stop = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        await stop.wait()
+
+        async def serving() -> None:
+            page.announce(f"The console is at {where if page.source else page.url}")
+            await asyncio.get_running_loop().create_future()
+
+        await until_told(serving(), lambda: write_line("The console is no longer served"))
     finally:
         await runner.cleanup()
         await end_leftovers(mark)  # a console may not have noticed that its browser is gone

@@ -16,12 +16,13 @@ from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Reflection, StudyState
+from midwatch_supervisor.cli.interrupts import until_told
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
     journal_to_write,
 )
-from midwatch_supervisor.cli.learn.options import ProjectOption, project_named
+from midwatch_supervisor.cli.learn.options import ProjectOption, project_named, write_note
 from midwatch_supervisor.cli.output import write_either, write_error
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.learning_text import reflection_text
@@ -34,7 +35,7 @@ WaitOption = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Wait for the configured quiet hours, and do it once in each, until interrupted.",
+        help="Wait for the configured quiet hours, and do it once in each, until told to stop.",
     ),
 ]
 _NAP = 300.0
@@ -71,7 +72,9 @@ async def learn(
             return await _look(opened, project, settings, clock=clock, json=json)
 
         if wait:
-            await nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
+            looking = nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
+            await until_told(looking, lambda: write_note("no more is learned now", json=json))
+            return 0
         return 0 if await look() else 1
 
 

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from midwatch_supervisor.cli.inspect.web import Page
+from midwatch_supervisor.cli.output import write_line
 
 PATH = "/mcp"
 _END_SECONDS = 3
@@ -109,3 +110,4 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
         token = f"the token of {page.source}" if page.source else page.token
         page.announce(f"MCP is at {page.origin}{PATH}, with `Authorization: Bearer` and {token}")
         await serving.serve([listening])
+    write_line("MCP is no longer served")

@@ -181,7 +181,7 @@ async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
     (nudge, *_) = await fleet.harness.told(Intervention)
     assert (nudge.action, nudge.message in _heard(result.all_messages())) == (Action.NUDGE, True)
     lines = [json.loads(line) for line in out.decode().splitlines()]
-    assert [line["type"] for line in lines if line["type"] != "post"] == ["lease"]
+    assert [line["type"] for line in lines if line["type"] != "post"] == ["lease", "monitor"]
     assert (monitor.returncode, err) == (0, b"")
 
 
@@ -199,7 +199,9 @@ async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> No
         out, err = await one.communicate()
     assert (one.returncode, err) == (0, b"")
     assert fleet.said.startswith("Monitor one watches ")
-    assert out.decode().startswith("It hands no tasks out: a fleet needs a journal in PostgreSQL")
+    unable, stops = out.decode().splitlines()
+    assert unable.startswith("It hands no tasks out: a fleet needs a journal in PostgreSQL")
+    assert stops == "Monitor one stops, and gives back what it looked after"
     query = select(tables.guard.c.until)
     until = await fleet.journal.read(lambda connection: connection.execute(query).scalar_one())
     assert until <= datetime.now(UTC)

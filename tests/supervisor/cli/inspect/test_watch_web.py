@@ -424,7 +424,9 @@ async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
     finally:
         server.send_signal(end)
     async with asyncio.timeout(300):
-        await server.wait()
+        out, _ = await server.communicate()
+    stopped = (-9, b"") if end is signal.SIGKILL else (0, b"The console is no longer served\n")
+    assert (server.returncode, out) == stopped
     await ended(process)
 
 
