@@ -19,18 +19,18 @@ _TIMEOUT = 5
 Json = dict[str, object]
 
 
-def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
-    """Return settings that call `command` at the agent's events; empty text means no settings yet.
+def install_hooks(text: str | None, adapter: HookAdapter, command: str) -> str:
+    """Return settings that call `command` at the agent's events; `None` means no settings yet.
 
     If exactly these entries are there already, the text is returned unchanged; other entries of
     ours are replaced. Raises UsageError for settings that cannot be rewritten without loss.
     """
     entry = _entry(adapter, command)
-    settings = _parse(text, adapter, command)
+    settings = _parse(text or "", adapter, command)
     groups = [(event, each) for event, found in _groups(settings).items() for each in found]
     ours = [(event, each) for event, each in groups if _calls_us(each, adapter)]
     if len(ours) == len(adapter.events) and dict(ours) == dict.fromkeys(adapter.events, entry):
-        return text
+        return text or ""
     _take_out(settings, adapter)
     hooks = _groups(settings)
     for event in adapter.events:
@@ -38,17 +38,22 @@ def install_hooks(text: str, adapter: HookAdapter, command: str) -> str:
     return _write(settings | {"hooks": hooks}, text)
 
 
-def uninstall_hooks(text: str, adapter: HookAdapter) -> str:
+def uninstall_hooks(text: str | None, adapter: HookAdapter) -> str | None:
     """Return the settings without our entries, and without what is empty then.
 
-    Empty if nothing is left of a file that `install_hooks` created. Raises UsageError for settings
+    `None` if nothing is left of a file that `install_hooks` created. Raises UsageError for settings
     that cannot be rewritten without loss.
     """
+    if text is None:
+        return None
     settings = _parse(text, adapter, "")
-    anew = text == _write(settings, "")
+    blank = text[len(text.rstrip()) :]
+    made_anew, was_blank = (text == _write(settings, each) for each in (None, blank))
     if not _take_out(settings, adapter):
         return text
-    return _write(settings, text) if settings or not anew else ""
+    if settings or not (made_anew or was_blank):
+        return _write(settings, text)
+    return None if made_anew else blank
 
 
 def are_installed(text: str, adapter: HookAdapter) -> bool:
@@ -145,17 +150,18 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
     return [{**JsonNode(group).members, "hooks": left}] if left else []
 
 
-def _write(settings: Json, before: str) -> str:
+def _write(settings: Json, before: str | None) -> str:
     """Return JSON with the layout of the text before: its indentation, escapes and line ends.
 
-    An object that was empty is indented differently from a new file, so that the two can be told
-    apart.
+    A new file, one that was blank, and an object that was empty are indented differently, so that
+    they can be told apart.
     """
+    if before is None:
+        return json.dumps(settings, indent="  ", ensure_ascii=False) + "\n"
     found = re.search(r"^\{\r?\n([ \t]+)", before.lstrip())
-    anew = "    " if before.strip() else "  "
+    anew = "    " if before.strip() else "   "
     indent = found[1] if found else None if before.strip()[1:].strip(" \r\n}") else anew
-    ascii_only = before.isascii() and bool(before)
-    text = json.dumps(settings, indent=indent, ensure_ascii=ascii_only)
+    text = json.dumps(settings, indent=indent, ensure_ascii=before.isascii())
     if "\r\n" in before:
         text = text.replace("\n", "\r\n")
-    return text + (before[len(before.rstrip()) :] if before else "\n")
+    return text + before[len(before.rstrip()) :]

@@ -73,12 +73,15 @@ def test_settings_that_were_an_empty_object_are_one_again(text: str) -> None:
 def test_settings_laid_out_otherwise_mean_the_same_afterwards() -> None:
     text = f'{{"a":1,\n      "hooks":{{"Stop":[{json.dumps(THEIRS)}]}} }}'
     back = uninstall_hooks(install_hooks(text, CLAUDE, COMMAND), CLAUDE)
+    assert back is not None
     assert json.loads(back) == json.loads(text)
 
 
-@pytest.mark.parametrize("text", ["", "\n"])
-def test_settings_that_held_nothing_before_hold_nothing_again(text: str) -> None:
-    assert uninstall_hooks(install_hooks(text, CODEX, "midwatch hook codex"), CODEX) == ""
+@pytest.mark.parametrize("text", [None, "", "\n", "\r\n", " \n\n"])
+def test_settings_that_held_nothing_before_hold_nothing_again(text: str | None) -> None:
+    done = install_hooks(text, CODEX, "midwatch hook codex")
+    assert install_hooks(done, CODEX, "midwatch hook codex") == done
+    assert uninstall_hooks(done, CODEX) == text
 
 
 def test_other_hooks_keep_their_place_before_ours() -> None:
@@ -95,7 +98,7 @@ def test_a_path_that_has_moved_is_replaced() -> None:
 
 def test_a_group_that_somebody_shares_with_us_keeps_theirs() -> None:
     shared = {"matcher": "*", "hooks": [{"command": "mine.sh"}, {"command": COMMAND}]}
-    left = json.loads(uninstall_hooks(json.dumps({"hooks": {"Stop": [shared]}}), CLAUDE))
+    left = json.loads(uninstall_hooks(json.dumps({"hooks": {"Stop": [shared]}}), CLAUDE) or "")
     assert left == {"hooks": {"Stop": [{"matcher": "*", "hooks": [{"command": "mine.sh"}]}]}}
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import App, Parameter
 
@@ -23,6 +23,7 @@ from midwatch_supervisor.cli.journals import DryRunOption
 from midwatch_supervisor.cli.output import confirm, write_diff, write_error, write_line
 
 app = App(name="hook")
+Text = TypeVar("Text", str, str | None)
 
 AgentsArgument = Annotated[
     str, Parameter(name="AGENT", help=f"One or more of {', '.join(ADAPTERS)}.")
@@ -83,7 +84,7 @@ def uninstall(
 
 def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
-    if after == (before or ""):
+    if after == before:
         write_line(f"{file} does not call Midwatch")
         return 0
     return _change(file, before, after, yes=yes, dry_run=dry_run)
@@ -119,13 +120,13 @@ def _adapters(names: Sequence[str]) -> list[HookAdapter]:
 
 
 def _plan_change(
-    adapter: HookAdapter, change: Callable[[str], str]
-) -> tuple[Path, str | None, str]:
+    adapter: HookAdapter, change: Callable[[str | None], Text]
+) -> tuple[Path, str | None, Text]:
     """Return an agent's settings file, with links resolved, its text now and its new text."""
     file = adapter.settings_file(os.environ, Path.home()).resolve()
     before = _read(file)
     try:
-        return file, before, change(before or "")
+        return file, before, change(before)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from error
 
@@ -147,12 +148,12 @@ def _read(file: Path) -> str | None:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: bool) -> int:
+def _change(file: Path, before: str | None, after: str | None, *, yes: bool, dry_run: bool) -> int:
     """Show the change, make it if the person agrees, and return the exit code."""
-    old, new = (before or "").splitlines(), after.splitlines()
+    old, new = (before or "").splitlines(), (after or "").splitlines()
     write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
     if dry_run:
-        write_line(f"would {'write' if after else 'remove'} {file}")
+        write_line(f"would {'remove' if after is None else 'write'} {file}")
         return 0
     if not yes and not confirm(f"change {file}"):
         write_error("nothing was changed")
@@ -160,13 +161,13 @@ def _change(file: Path, before: str | None, after: str, *, yes: bool, dry_run: b
     if _read(file) != before:
         raise UsageError(f"{file} was changed meanwhile, so nothing was written: try again")
     try:
-        if after:
-            _replace(file, after)
-        else:
+        if after is None:
             file.unlink()
+        else:
+            _replace(file, after)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
-    write_line(f"{'wrote' if after else 'removed'} {file}")
+    write_line(f"{'removed' if after is None else 'wrote'} {file}")
     return 0
 
 

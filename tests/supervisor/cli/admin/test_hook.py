@@ -190,12 +190,15 @@ def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) 
     assert capsys.readouterr().out.endswith(f"{made} does not call Midwatch\n")
 
 
-def test_a_file_that_held_an_empty_object_stays(capsys: Capture, settings: Path) -> None:
+@pytest.mark.parametrize("held", [b"", b"\n", b"{}\r\n"])
+def test_a_file_that_held_nothing_or_an_empty_object_stays(
+    capsys: Capture, settings: Path, held: bytes
+) -> None:
     settings.parent.mkdir()
-    settings.write_bytes(b"{}\r\n")
+    settings.write_bytes(held)
     assert main(["hook", "install", "claude-code", "--yes"]) == 0
     assert main(["hook", "uninstall", "claude-code", "--yes"]) == 0
-    assert settings.read_bytes() == b"{}\r\n"
+    assert settings.read_bytes() == held
     assert capsys.readouterr().out.endswith(f"wrote {settings}\n")
 
 

@@ -78,7 +78,9 @@ def test_a_whole_home_is_not_worked_on(
 ) -> None:
     monkeypatch.setenv("HOME", str(folder))
     assert main(["run", GOAL, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 2
-    assert capsys.readouterr().err.startswith(f"{folder} is not a project, and all of it would be copied")
+    assert capsys.readouterr().err.startswith(
+        f"{folder} is not a project, and all of it would be copied"
+    )
 
 
 def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
