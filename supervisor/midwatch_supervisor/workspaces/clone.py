@@ -13,7 +13,7 @@ from pathlib import Path
 import tenacity
 
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
-from midwatch_monitor.journal.core.run_lock import try_lock
+from midwatch_monitor.file_lock import lock_file
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.workspaces.workspace import (
     CLONES,
@@ -170,10 +170,9 @@ async def _alone(clone: Path) -> AsyncGenerator[None]:
     No thread waits for the lock: cloning may take long, and threads are few.
     """
     clone.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(clone.with_name(f"{clone.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    lock = await lock_file(clone.with_name(f"{clone.name}.lock"), pause=_LOOK_SECONDS)
+    assert lock is not None  # as it tries for ever
     try:
-        while not try_lock(lock):  # noqa: ASYNC110 — another process cannot set an event
-            await asyncio.sleep(_LOOK_SECONDS)
         yield
     finally:
         os.close(lock)

@@ -1,7 +1,5 @@
 """File locks beside the journal that show which runs a process of this machine works on."""
 
-import asyncio
-import fcntl
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,6 +7,7 @@ from pathlib import Path
 
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.file_lock import is_locked, lock_file
 from midwatch_monitor.journal.core.engine import is_url
 
 _TRIES = 50
@@ -39,17 +38,10 @@ async def take_lock(journal: str, run: int) -> int | None:
     file = _file(journal, run)
     if file is None:
         return None
-    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        for _ in range(_TRIES):
-            if try_lock(lock):
-                return lock
-            await asyncio.sleep(_PAUSE)
-    except BaseException:
-        os.close(lock)
-        raise
-    os.close(lock)
-    raise _at_work(run)
+    lock = await lock_file(file, pause=_PAUSE, tries=_TRIES)
+    if lock is None:
+        raise _at_work(run)
+    return lock
 
 
 def remember_lock(journal: str, run: int) -> None:
@@ -78,16 +70,7 @@ def refuse_held(journal: str, run: int) -> None:
 def _is_held(journal: str, run: int) -> bool | None:
     """Whether a process holds the lock; `None` if there is no lock file."""
     file = _file(journal, run)
-    if file is None:
-        return None
-    try:
-        lock = os.open(file, os.O_RDWR)
-    except OSError:
-        return None
-    try:
-        return not try_lock(lock)
-    finally:
-        os.close(lock)
+    return None if file is None else is_locked(file)
 
 
 def _at_work(run: int) -> UsageError:
@@ -95,15 +78,6 @@ def _at_work(run: int) -> UsageError:
         f"another process works on run {run}: `{command('watch')}` shows it; "
         "to go on with it here, end that process first"
     )
-
-
-def try_lock(lock: int) -> bool:
-    """Try to lock an open file; return whether that succeeded."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _file(journal: str, run: int) -> Path | None:
