@@ -79,7 +79,7 @@ def test_the_tokens_are_those_of_the_page_about_them() -> None:
     """Whose bytes are measured by tests/tools/watch/test_tokens.py."""
     page = (ROOT / "docs" / "tokens.md").read_text("utf-8")
     rows = re.findall(
-        r"(?m)^\| (`(?:Watch|midwatch run).*?) \| ([\d,]+) \|$", section("The price in tokens")
+        r"(?m)^\| (`(?:Watch|midwatch run).*?) \| ([\d,]+) \|$", section("Cost in tokens")
     )
     assert len(rows) == 5
     for what, tokens in rows:
