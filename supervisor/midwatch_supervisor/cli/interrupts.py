@@ -152,9 +152,9 @@ async def until_told(work: Coroutine[Any, Any, None], leave: Callable[[], None])
                 sys.stdout.flush()
         working.cancel()
 
-    loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, stop)
+    if threading.current_thread() is threading.main_thread():  # no other receives signals
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, stop)
     try:
         await working
     except asyncio.CancelledError:
