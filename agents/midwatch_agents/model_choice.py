@@ -92,7 +92,7 @@ def choose_model(environ: Mapping[str, str]) -> ModelChoice:
     keys = ", ".join(provider.keys[0] for provider in PROVIDERS)
     state = "does not run" if models is None else "has no model that calls tools"
     raise UsageError(
-        f"there is no model to ask: set one of {keys}, or name one with --model "
+        f"no model is available: set one of {keys}, or name one with --model "
         f"(Ollama at {address} {state})"
     )
 

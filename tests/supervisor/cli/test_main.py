@@ -251,7 +251,7 @@ def test_a_dry_run_of_init_writes_nothing(capsys: Capture) -> None:
     assert capsys.readouterr().out.splitlines()[:3] == [
         "would write midwatch.yaml",
         "would write tasks.yaml",
-        "the check is `go test ./...`, by go.mod",
+        "the check is `go test ./...`, found in go.mod",
     ]
     assert [file.name for file in Path().iterdir()] == ["go.mod"]
 

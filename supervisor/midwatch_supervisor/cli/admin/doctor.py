@@ -112,7 +112,7 @@ def _configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult
         return Settings(), _wrong("configuration", error)
     files = ", ".join(map(str, config_files(config)))
     state = State.OK if files else State.UNUSED
-    return settings, CheckResult("configuration", state, files or "no file: the built-in one")
+    return settings, CheckResult("configuration", state, files or "no file; built-in defaults")
 
 
 def _tasks(file: Path) -> tuple[TaskFile | None, list[CheckResult]]:
@@ -139,5 +139,5 @@ def _lines(groups: Mapping[str, Sequence[CheckResult]]) -> Iterator[str]:
             todo = f" → {fix}" if fix else ""
             yield f"  {_SIGNS[state]} {name:{width}}  {detail}{todo}"
     lacks = any(each.state is State.FAILED for each in every)
-    end = f"lacks what is marked {_SIGNS[State.FAILED]}" if lacks else "has what it needs here"
+    end = f"needs what is marked {_SIGNS[State.FAILED]}" if lacks else "has what it needs here"
     yield f"`midwatch run` {end}"

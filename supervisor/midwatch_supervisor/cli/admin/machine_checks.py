@@ -28,10 +28,13 @@ EXTRAS = {
     "groq": ("groq", "models of Groq"),
     "mistral": ("mistralai", "models of Mistral"),
     "mcp": ("mcp", "workers with tools of MCP servers; `midwatch mcp`"),
-    "acp": ("acp", "agents of other makers as workers"),
-    "otel": ("opentelemetry.exporter.otlp.proto.http", "telemetry sent, spans of others watched"),
+    "acp": ("acp", "ACP agents as workers"),
+    "otel": (
+        "opentelemetry.exporter.otlp.proto.http",
+        "telemetry; watching programs by their spans",
+    ),
     "web": ("textual_serve", "the console in a browser"),
-    "notify": ("apprise", "services that call a person"),
+    "notify": ("apprise", "notification services"),
     "postgres": ("psycopg", "a journal in PostgreSQL"),
     "fleet": ("dbos", "several machines on one journal"),
 }
@@ -132,7 +135,7 @@ def _journal(option: str | None) -> CheckResult:
         return CheckResult("journal", State.FAILED, f"{folder} may not be written", fix)
     if Path(location).exists():
         return _tables(location)
-    return CheckResult("journal", State.OK, f"{location}: made by the first run")
+    return CheckResult("journal", State.OK, f"{location}: created by the first run")
 
 
 def _tables(location: str) -> CheckResult:

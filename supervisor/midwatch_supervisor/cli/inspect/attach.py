@@ -291,8 +291,8 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
     """Return the console's text before the first session."""
     back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
     return (
-        f"No session yet of {_watched(sources, spans)}. Start an agent: its session stands here "
-        f"as soon as it does something{back}."
+        f"No session yet of {_watched(sources, spans)}. Start an agent: its session appears "
+        f"here as soon as it does something{back}."
     )
 
 

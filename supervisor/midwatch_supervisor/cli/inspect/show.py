@@ -230,7 +230,7 @@ def _task_lines(
     goal = masker.text(assignment.task.goal).splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
     spent = (line(each).text for each in state.spent.values())
-    yield from _section("used by others than the workers", spent, indent="  ")
+    yield from _section("used besides the workers", spent, indent="  ")
     for id, attempt in state.attempts.items():
         if only is None or only.id == id:
             yield ""
@@ -238,8 +238,8 @@ def _task_lines(
             shown = texts.get(id, _AttemptTexts())
             health = health_of(attempt, nodes)
             yield from _attempt(task, attempt, calibration, health, shown.work)
-            yield from _section("given of what was learned", shown.given)
-            yield from _section("verdicts, and what was learned of it", shown.learned)
+            yield from _section("lessons and facts it was given", shown.given)
+            yield from _section("verdicts and lessons", shown.learned)
             yield from _section("last steps", shown.steps)
 
 

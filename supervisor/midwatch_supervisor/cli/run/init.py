@@ -20,7 +20,7 @@ _TESTS = """\
   - id: tests
     title: The tests pass
     goal: Make the project's tests pass. Change the code, and no test.
-    # The project's own test command, by {found_in}.
+    # The project's own test command, found in {found_in}.
     acceptance:
       - {command}
 
@@ -51,7 +51,7 @@ def init(
     if check is None:
         write_line("no test command was found: name the checks of your tasks in tasks.yaml")
     else:
-        write_line(f"the check is `{check.command}`, by {check.found_in}")
+        write_line(f"the check is `{check.command}`, found in {check.found_in}")
     if model is not None:
         write_line(f"the model is {model.name}: {model.why}")
 

@@ -68,7 +68,7 @@ def test_with_a_key_a_run_has_what_it_needs_and_the_key_is_not_shown(
     lines = out.splitlines()
     assert lines[0] == "Midwatch"
     assert lines[-1] == "`midwatch run` has what it needs here"
-    assert f"  ✓ journal        {folder}/.midwatch/journal.db: made by the first run" in lines
+    assert f"  ✓ journal        {folder}/.midwatch/journal.db: created by the first run" in lines
     assert "  ✓ keys           set: OPENAI_API_KEY" in lines
     assert "  ✓ for a goal     openai:gpt-5.2: OPENAI_API_KEY is set" in lines
     assert [each.name for each in folder.iterdir()] == ["midwatch.yaml"]

@@ -107,7 +107,7 @@ async def test_people_are_told_the_same_in_short(past: PastAttempts, capsys: Cap
     assert await midwatch("show", "totals") == 0
     output = capsys.readouterr().out
     assert (
-        "  given of what was learned:\n"
+        "  lessons and facts it was given:\n"
         "    given:\n"
         "    1 lesson, 1 fact, guidelines v1, 99 tokens\n"
         "    lessons:\n"
@@ -120,7 +120,7 @@ async def test_people_are_told_the_same_in_short(past: PastAttempts, capsys: Cap
         "    treatment\n"
         "    found in:\n"
         "    0.010 seconds\n"
-        "  verdicts, and what was learned of it:\n"
+        "  verdicts and lessons:\n"
         "    summary: It went well.\n"
         "    verdict: result rejected by ann: No.\n"
     ) in output

@@ -61,7 +61,7 @@ def test_what_was_chosen_for_a_goal_is_said_in_one_line(
         (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file says "),
         ((GOAL,), "no test command was found in "),
         ((GOAL, "--check", " "), "--check is empty: it would pass whatever was done"),
-        ((GOAL, "--check", "true"), "there is no model to ask: set one of ANTHROPIC_API_KEY, "),
+        ((GOAL, "--check", "true"), "no model is available: set one of ANTHROPIC_API_KEY, "),
     ],
 )
 def test_what_is_unclear_is_said_in_one_sentence(

@@ -57,7 +57,7 @@ def test_the_projects_own_test_command_is_the_check(
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     assert main(["init"]) == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [f"the check is `{command}`, by {by}"]
+    assert capsys.readouterr().out.splitlines()[2:] == [f"the check is `{command}`, found in {by}"]
     assert load_tasks(folder / "tasks.yaml").tasks[0].acceptance == (command,)
 
 
