@@ -37,7 +37,14 @@ FORWARD = frozenset(
 """Movements that prove a recovery. A finished plan step does not: only the worker claims it."""
 
 PROOF = FORWARD - {Movement.NEW_CONTENT}
-"""Evidence that counts after a window was only emptied: any worker then writes new content."""
+"""Evidence that counts if nothing else does: any worker writes new content."""
+
+_IN_WORDS = {
+    Movement.CHECK_PASSED: "a check passed",
+    Movement.FEWER_FAILURES: "a check failed in fewer places",
+    Movement.NEW_FAILURE: "a check failed in a new way",
+    Movement.NEW_CONTENT: "new content was written",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,14 +147,15 @@ class InterventionTrial:
         ended = [alert.key.rule for alert in known if alert.resolution is Resolution.ENDED]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
-        emptied = self.fresh or any(each.resolution is Resolution.RESTARTED for each in known)
+        emptied = self.fresh or any(map(_proves_nothing, known))
         proof = self._proof(emptied=emptied)
         if not proof:
             nothing = "no check has shown anything new" if emptied else "no progress was observed"
             return Outcome.NO_EFFECT, f"{nothing} since"
         fires = any(alert.firing for alert in known)
-        how = "the obstacle was not met again" if fires else "resolved"
-        return Outcome.RECOVERED, f"{how}, with {', '.join(sorted(proof))}"
+        how = "the obstacle was not met again" if fires else "its alerts resolved"
+        moved = ", ".join(words for each, words in _IN_WORDS.items() if each in proof)
+        return Outcome.RECOVERED, f"{how}; {moved}"
 
     def _stands(self, alert: Alert) -> bool:
         """Return whether an answered alert fires; an obstacle must have been met again."""
@@ -161,3 +169,11 @@ class InterventionTrial:
         if found == {Movement.NEW_CONTENT} and stuck_on and not self.moved_paths - stuck_on:
             return set()
         return found
+
+
+def _proves_nothing(alert: Alert) -> bool:
+    """Whether an alert may end though the work goes on as before.
+
+    Its window was emptied, or the budget was raised.
+    """
+    return alert.resolution is Resolution.RESTARTED or alert.key.rule == "budget_burn"

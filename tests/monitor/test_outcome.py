@@ -45,11 +45,26 @@ def verdict(tried: InterventionTrial, *alerts: Alert) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    "movement", [Movement.CHECK_PASSED, Movement.NEW_FAILURE, Movement.NEW_CONTENT]
+    ("movements", "said"),
+    [
+        ({Movement.CHECK_PASSED}, "a check passed"),
+        ({Movement.FEWER_FAILURES}, "a check failed in fewer places"),
+        ({Movement.NEW_FAILURE}, "a check failed in a new way"),
+        ({Movement.NEW_CONTENT}, "new content was written"),
+        (
+            {Movement.NEW_CONTENT, Movement.CHECK_PASSED},
+            "a check passed, new content was written",
+        ),
+    ],
 )
-def test_cleared_alerts_and_an_observed_movement_are_a_recovery(movement: Movement) -> None:
-    tried = moved(trial(), movement)
-    assert tried.verdict({STALL: CLEARED}) == (Outcome.RECOVERED, f"resolved, with {movement}")
+def test_cleared_alerts_and_an_observed_movement_are_a_recovery(
+    movements: set[Movement], said: str
+) -> None:
+    tried = moved(trial(), *movements)
+    assert tried.verdict({STALL: CLEARED}) == (
+        Outcome.RECOVERED,
+        f"its alerts resolved; {said}",
+    )
 
 
 @pytest.mark.parametrize("movements", [(), (Movement.PLAN_STEP,)])
@@ -70,6 +85,20 @@ def test_the_workers_word_alone_is_no_recovery(
 )
 def test_an_emptied_window_needs_a_proof_of_its_own(movement: Movement, outcome: Outcome) -> None:
     assert verdict(moved(trial(), movement), RESTARTED) is outcome
+
+
+@pytest.mark.parametrize(
+    ("movement", "outcome"),
+    [
+        (Movement.NEW_CONTENT, Outcome.NO_EFFECT),
+        (Movement.FEWER_FAILURES, Outcome.RECOVERED),
+    ],
+)
+def test_an_alert_that_a_grant_ends_proves_no_recovery(
+    movement: Movement, outcome: Outcome
+) -> None:
+    key = AlertKey(rule="budget_burn", subject="requests")
+    assert verdict(moved(trial(key), movement), replace(CLEARED, key=key)) is outcome
 
 
 def test_an_ended_attempt_clears_nothing() -> None:

@@ -205,7 +205,7 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
     assert await records_of(journal, OutcomeReport) == []
     await recorder.record(act(0))
     await monitor.look()
-    verdict = outcome(id, step=5, reason="resolved, with check-passed")
+    verdict = outcome(id, step=5, reason="its alerts resolved; a check passed")
     assert await records_of(journal, OutcomeReport) == [verdict]
     closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
     assert (await records_of(journal, Escalation))[-1] == closed
@@ -287,7 +287,7 @@ async def test_a_restart_is_judged_on_the_next_attempt(
     await monitor.look()
     (entry,) = await journal.entries(kinds=[OutcomeReport])
     assert entry.attempt == second.id
-    assert entry.record == outcome(id, step=3, reason="resolved, with check-passed")
+    assert entry.record == outcome(id, step=3, reason="its alerts resolved; a check passed")
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice(
