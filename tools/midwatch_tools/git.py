@@ -355,6 +355,34 @@ async def _end(process: Process) -> None:
             await process.wait()
 
 
+async def configured_filters(repository: Path) -> frozenset[str]:
+    """Return the names of filters that rewrite files at a checkout, by the owner's configuration.
+
+    Those of the user's own configuration count as well; nothing is run.
+    """
+    asked = ("config", "--null", "--get-regexp", r"^filter\..*\.(smudge|process)$")
+    try:
+        said = await ask_git(repository, *asked, seconds=_LOCAL_SECONDS, network=True)
+    except WorkspaceError:  # exit code 1: there is none
+        return frozenset()
+    pairs = (each.split("\n", 1) for each in said.split("\0") if each)
+    return frozenset(
+        key.removeprefix("filter.").rpartition(".")[0]
+        for key, *value in pairs
+        if value not in ([""], ["cat"])
+    )
+
+
+async def file_filters(repository: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the filter that the attributes name for each file; `unspecified` for none."""
+    found: dict[str, str] = {}
+    for some in chunk(names):
+        said = await git(repository, "check-attr", "-z", "filter", "--", *some)
+        parts = said.split("\0")
+        found |= dict(zip(parts[0::3], parts[2::3], strict=False))
+    return found
+
+
 def chunk(names: Sequence[str]) -> list[Sequence[str]]:
     """As many at a time as stand in one command."""
     return [names[start : start + 100] for start in range(0, len(names), 100)]

@@ -26,7 +26,7 @@ from midwatch_supervisor.workspaces.snapshot import (
     tip_of,
 )
 from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, lock_worktrees
-from midwatch_tools.git import Worktree, chunk, git
+from midwatch_tools.git import Worktree, chunk, configured_filters, file_filters, git
 
 log = logging.getLogger(__name__)
 
@@ -135,11 +135,12 @@ async def _require_clean(at: Path | Worktree) -> None:
 
 
 async def _require_room(merge: Merge) -> None:
-    """Raise UsageError if the merge would destroy uncommitted work of the owner.
+    """Raise UsageError if the merge would destroy uncommitted work of the owner, or needs filters.
 
     git replaces a folder by a file if everything in it is ignored.
     """
     await _require_clean(merge.home)
+    await _require_no_filter(merge)
     for names in chunk([each.name for each in merge.files]):
         literal = (f":(literal){name}" for name in names)
         found = await git(merge.home, "ls-files", "--others", "-z", "--", *literal)
@@ -148,6 +149,22 @@ async def _require_room(merge: Merge) -> None:
                 f"{merge.branch} brings a file to where {merge.home} has what git does not know: "
                 f"{brief(', '.join(lost))}; move it away first. Nothing was merged"
             )
+
+
+async def _require_no_filter(merge: Merge) -> None:
+    """Raise UsageError if a filter that the owner has configured rewrites files of the merge.
+
+    Midwatch runs no filter, so the merge would leave such files as git stores them. The owner's
+    attributes count, not those that a worker wrote.
+    """
+    filters = await configured_filters(merge.home)
+    used = await file_filters(merge.home, [each.name for each in merge.files]) if filters else {}
+    if names := [name for name, each in used.items() if each in filters]:
+        raise UsageError(
+            f"{merge.branch} changes {brief(', '.join(names))}, and a filter of git rewrites such "
+            "files, which Midwatch does not run: look at the diff, then "
+            f"`git merge {merge.branch}` in {merge.home}. Nothing was merged"
+        )
 
 
 async def _with_files(merge: Merge) -> Merge:
