@@ -27,6 +27,8 @@ _ANY_ADVICE = (
     "Stop repeating it: read the last output again and state the cause before the next act."
 )
 
+_LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
+"""Actions whose message a person reads."""
 _LOOPS = frozenset(
     {
         "same_failure",
@@ -81,7 +83,7 @@ class Matter:
 def message(action: Action, matter: Matter) -> str:
     """Return the text that goes with an action; empty only for `observe`."""
     seen = " ".join(_sentence(_summary(action, alert, matter)) for alert in matter.alerts)
-    seen = f"{_again(matter)}{seen or 'The attempt needs attention.'}"
+    seen = f"{_again(action, matter)}{seen or 'The attempt needs attention.'}"
     match action:
         case Action.NUDGE:
             return f"{seen} {advice(matter)}"
@@ -173,15 +175,20 @@ def _of(alert: Alert, matter: Matter) -> str:
     return _ADVICE.get(alert.key.rule, _ANY_ADVICE)
 
 
-def _again(matter: Matter) -> str:
+def _again(action: Action, matter: Matter) -> str:
     """Describe what the attempt comes back to, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
     failed = "" if matter.failure is None else _failure(matter.failure)
     if matter.refused is None:
         return failed
-    calls = f"Calls were refused before they ran ({steps_text(matter.refused.steps)})"
-    return f"{failed}{calls}: {_sentence(matter.refused.told)} "
+    steps, told = steps_text(matter.refused.steps), _sentence(matter.refused.told)
+    if action in _LAST:
+        return (
+            f"{failed}The worker does not do what is asked of it before its calls may run, so they "
+            f'are refused ({steps}). It is told: "{told}" '
+        )
+    return f"{failed}Calls were refused before they ran ({steps}): {told} "
 
 
 def _failure(failure: RepeatedFailure) -> str:

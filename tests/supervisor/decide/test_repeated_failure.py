@@ -100,6 +100,11 @@ def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None
         "Calls were refused before they ran (steps 2, 3): this is attempt 2. Call `a` first. "
     )
     assert "Do what the refusal asks for" in told
+    told = message(Action.ASK_OPERATOR, Matter(alerts=(alert("cycle"),), refused=found))
+    assert told.startswith(
+        "The worker does not do what is asked of it before its calls may run, so they are refused "
+        '(steps 2, 3). It is told: "this is attempt 2. Call `a` first." cycle was seen. '
+    )
 
 
 def test_one_refusal_is_nothing_to_speak_of() -> None:
