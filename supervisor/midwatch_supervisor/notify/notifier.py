@@ -67,8 +67,11 @@ def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Se
     if target.url_file is not None:
         try:
             url = target.url_file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise UsageError(f"{where}: {target.url_file} cannot be read as text") from None
+        except OSError as error:
+            said = f"{target.url_file} cannot be read: {error.strerror}"
+            raise UsageError(f"{where}: {said}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{where}: {target.url_file} is not UTF-8 text") from None
     return _Service(_apprise(where, url))
 
 

@@ -63,7 +63,7 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(
             {"webhook": "https://a.test", "secret_env": "HOOK"},
             "the environment variable HOOK is not set",
         ),
-        ({"url_file": "/nowhere/url"}, "/nowhere/url cannot be read as text"),
+        ({"url_file": "/nowhere/url"}, "/nowhere/url cannot be read: No such file or directory"),
         ({"url": "nfty://host/word"}, "no service is known by this URL (nfty://)"),
         ({"url": "word"}, "no service is known by this URL, a part of it is wrong, or"),
     ],

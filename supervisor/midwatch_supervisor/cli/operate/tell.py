@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import ConfigError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, Terms
+from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, TaskTransition, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import (
@@ -122,13 +122,28 @@ async def meant_attempt(journal: Journal, id: str, *, run: int | None = None) ->
     """Return the attempt that `id` names, or a task's latest one, in the given run or in any.
 
     Among tasks with the same name, the newest that is not over is meant, if there is one: an
-    attempt that is over would not receive anything.
+    attempt that is over would not receive anything. Raises UsageError if `id` is only the beginning
+    of a name, and of several open tasks.
     """
+    if run is None:
+        await _require_one(journal, id.partition("#")[0])
     target = await begun_attempt(journal, id, run=run)
     if run is None and target.state.over and not id.isdecimal():
         number = target.state.attempt.number if "#" in id else None
         target = await _older_namesake(journal, target.task, number) or target
     return target
+
+
+async def _require_one(journal: Journal, beginning: str) -> None:
+    runs = await chosen_runs(journal, None)
+    tasks = [each for run in runs for each in await journal.tasks(run.id)]
+    if beginning.isdecimal() or any(each.name == beginning for each in tasks):
+        return
+    found = [each for each in tasks if beginning and each.name.startswith(beginning)]
+    states = [await task_state(journal, each, kinds=(TaskTransition,)) for each in found]
+    names = dict.fromkeys(each.task.name for each in states if not each.over)
+    if len(names) > 1:
+        raise UsageError(f"`{beginning}` may mean each of {', '.join(names)}")
 
 
 async def _older_namesake(journal: Journal, task: Task, number: int | None) -> OpenAttempt | None:

@@ -289,6 +289,23 @@ async def test_in_a_run_that_is_named_no_other_run_is_looked_at(
     assert "fix#1 is over: failed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("argv", [("tell", "proj", "--stop"), ("grant", "proj#1")])
+async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
+    journal: Journal, at: datetime, capsys: Capture, argv: tuple[str, ...]
+) -> None:
+    first = await new_task(journal, "proj-1a")
+    made = await new_attempt(journal, first)
+    await new_attempt(journal, await new_task(journal, "proj-2b"))
+    assert await midwatch(*argv) == 2
+    assert capsys.readouterr().err == "`proj` may mean each of proj-2b, proj-1a\n"
+    assert await midwatch("tell", "proj-1a", "--stop", "--dry-run") == 0
+    end = TaskTransition(lifecycle=Lifecycle.FAILED)
+    over = Draft(record=OVER, at=at, task=first.id, attempt=made.id)
+    await journal.commit(Commit(drafts=(over, Draft(record=end, at=at, task=first.id))))
+    assert await midwatch("tell", "proj", "--stop", "--dry-run") == 0
+    assert "proj-2b#1" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("records", "argv", "said"),
     [
