@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from midwatch_monitor.records import Event, Step
+from midwatch_monitor.records import Event
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
@@ -21,6 +21,8 @@ _TOOLS = Tools(
     writing=frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"}),
     whole="Write",
 )
+_ASKING = frozenset({"AskUserQuestion", "ExitPlanMode"})
+"""Tools that wait for the person at the agent's own terminal."""
 _SPEAKERS = frozenset({"user", "assistant"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _INTERRUPTED = "[Request interrupted by user"
@@ -87,15 +89,19 @@ class ClaudeCodeSession(SessionReader):
         for block in content:
             if block["type"].text == "tool_use":
                 yield from self._open_call(answer, _TOOLS, block, block["input"], at)
+                if block["name"].text in _ASKING:
+                    yield from self._to_person(at)
         if _ends(message) and not answer.called:
             yield from self._message()
             yield from self._to_person(at)
 
-    def _result(self, line: JsonNode, block: JsonNode) -> Iterator[Step]:
+    def _result(self, line: JsonNode, block: JsonNode) -> Iterator[Event]:
         step = self._calls.close(block["tool_use_id"].text)
         if step is None:
             return
         at, output, failed = line["timestamp"].time, _output(line, block), bool(block["is_error"])
+        if step.tool in _ASKING:
+            yield from self._to_model(at)
         code = _exit_code(line, output, failed=failed) if step.tool == _TOOLS.shell else None
         done = finish_call(step, at=at, ok=not failed, exit_code=code, output=output)
         yield self._calls.number(done)

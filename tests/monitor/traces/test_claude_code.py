@@ -262,3 +262,14 @@ def test_a_turn_that_a_person_interrupted_waits_for_them(tmp_path: Path) -> None
 
 def test_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
     assert changes(tmp_path, {**DONE, "isSidechain": True}) == []
+
+
+@pytest.mark.parametrize("tool", ["AskUserQuestion", "ExitPlanMode"])
+def test_a_session_whose_agent_asks_at_its_own_terminal_waits_for_the_answer(
+    tmp_path: Path, tool: str
+) -> None:
+    asked = (typed("x"), called(tool, {}))
+    assert changes(tmp_path, *asked) == [Lifecycle.INPUT_REQUIRED]
+    told = [Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING]
+    assert changes(tmp_path, *asked, came("Yes.")) == told
+    assert changes(tmp_path, typed("x"), called("Bash", {})) == []
