@@ -173,6 +173,17 @@ def intervention_text(code: str, id: int, intervention: Intervention, *, plans: 
             return text
 
 
+def permission_text(code: str, what: str) -> str:
+    """Return what a worker reads that was interrupted before it could use a permission.
+
+    It has no number: the permission is delivered when the worker asks again.
+    """
+    return (
+        f"[midwatch {code}] Your operator lets you {what}. It was not done before your work was "
+        "interrupted: do it now if it is still needed."
+    )
+
+
 def grant_words(grant: Grant) -> str:
     """Return what a grant gives, in words."""
     parts = [

@@ -56,6 +56,7 @@ from midwatch_tools.instructions import (
     intervention_id,
     intervention_text,
     next_interval,
+    permission_text,
     reminder,
     reminder_due,
     steady,
@@ -144,6 +145,8 @@ class Session:
         """Proposals that a person left undecided when the attempt was told to continue."""
         self.forgets = saved > 0
         """Whether reminders in the history are removed before the next request."""
+        self._resumed = saved > 0
+        """Whether the next request is the first since the attempt was interrupted."""
 
     # -- before a model request ------------------------------------------------------------
 
@@ -173,9 +176,21 @@ class Session:
                 ctx.enqueue(text, priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
+        if self._resumed:
+            self._resumed = False
+            self._tell_permissions(ctx, self.inbox, due)
         self._remind(ctx)
         if self.forgets:
             self._drop_reminders(ctx.messages)
+
+    def _tell_permissions(
+        self, ctx: RunContext[Any], inbox: Inbox, due: Sequence[Numbered]
+    ) -> None:
+        # Later a worker hears of a permission as the answer to its question.
+        for _, each in due:
+            asked = inbox.interventions.permissions.get(each.petition or 0)
+            if each.permits and asked is not None:
+                ctx.enqueue(permission_text(self.code, asked.what), priority="asap")
 
     async def _turn_to(self, model: str) -> None:
         """Switch to another model from this request on; the current one may be what fails."""

@@ -155,6 +155,20 @@ async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allo
     assert await harness.resume() == 3  # a new session asks for both again, and one is allowed
 
 
+async def test_an_agent_that_goes_on_later_hears_what_it_may_do(
+    harness: RunHarness, fake: Fake
+) -> None:
+    hears = {"until": r"operator lets you run `touch ran`", "acts": [{"wait": 0.05}]}
+    assert await harness.run(fake(ASKS, hears, ASKS, GREETS, more=ASK, loads=True)) == 3
+    asked = await question(harness)
+    await allow(harness, asked)
+    assert await harness.resume() == 0
+    assert await ran(harness) == [True]
+    assert len(await questions(harness)) == 1
+    told = [each.body.decode() for each in await harness.journal.messages(asked.attempt.id)]
+    assert "".join(told).count("Your operator lets you run `touch ran`.") == 1
+
+
 @pytest.mark.long
 async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     harness: RunHarness, fake: Fake, capsys: pytest.CaptureFixture[str]
