@@ -355,14 +355,35 @@ async def _end(process: Process) -> None:
             await process.wait()
 
 
-async def configured_filters(repository: Path) -> frozenset[str]:
-    """Return the names of filters that rewrite files at a checkout, by the owner's configuration.
+AT_CHECKOUT = "smudge|process"
+"""Filters that rewrite files when git writes them."""
+IN_ANY_WAY = f"clean|{AT_CHECKOUT}"
 
-    Those of the user's own configuration count as well; nothing is run.
+
+async def filtered_files(
+    at: Path | Worktree, names: Sequence[str], ways: str, *, staged: bool = False
+) -> list[str]:
+    """Return the files that a filter of the owner's configuration rewrites in one of these ways.
+
+    The attributes are those of the folder's files; with `staged`, those of the index. No filter is
+    run.
     """
-    asked = ("config", "--null", "--get-regexp", r"^filter\..*\.(smudge|process)$")
+    filters = await _configured_filters(at, ways) if names else frozenset[str]()
+    found: list[str] = []
+    for some in chunk(names) if filters else ():
+        where = ("--cached",) if staged else ()
+        said = await git(at, "check-attr", "-z", *where, "filter", "--", *some)
+        parts = said.split("\0")
+        named = zip(parts[0::3], parts[2::3], strict=False)
+        found += [name for name, each in named if each in filters]
+    return found
+
+
+async def _configured_filters(at: Path | Worktree, ways: str) -> frozenset[str]:
+    """Return the names of filters; those of the user's own configuration count as well."""
+    asked = ("config", "--null", "--get-regexp", rf"^filter\..*\.({ways})$")
     try:
-        said = await ask_git(repository, *asked, seconds=_LOCAL_SECONDS, network=True)
+        said = await ask_git(at, *asked, seconds=_LOCAL_SECONDS, network=True)
     except WorkspaceError:  # exit code 1: there is none
         return frozenset()
     pairs = (each.split("\n", 1) for each in said.split("\0") if each)
@@ -371,16 +392,6 @@ async def configured_filters(repository: Path) -> frozenset[str]:
         for key, *value in pairs
         if value not in ([""], ["cat"])
     )
-
-
-async def file_filters(repository: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the filter that the attributes name for each file; `unspecified` for none."""
-    found: dict[str, str] = {}
-    for some in chunk(names):
-        said = await git(repository, "check-attr", "-z", "filter", "--", *some)
-        parts = said.split("\0")
-        found |= dict(zip(parts[0::3], parts[2::3], strict=False))
-    return found
 
 
 def chunk(names: Sequence[str]) -> list[Sequence[str]]:

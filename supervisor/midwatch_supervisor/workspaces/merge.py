@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +26,7 @@ from midwatch_supervisor.workspaces.snapshot import (
     tip_of,
 )
 from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, lock_worktrees
-from midwatch_tools.git import Worktree, chunk, configured_filters, file_filters, git
+from midwatch_tools.git import AT_CHECKOUT, IN_ANY_WAY, Worktree, chunk, filtered_files, git
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +130,25 @@ async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
 async def _require_clean(at: Path | Worktree) -> None:
     # Untracked files do not matter; if one is in the way, the merge says so.
     if await git(at, "status", "--porcelain", "--untracked-files=no"):
-        folder = at if isinstance(at, Path) else at.folder
-        raise UsageError(f"{folder} has uncommitted changes; commit or stash them first")
+        raise _unclean(at if isinstance(at, Path) else at.folder)
+
+
+async def _require_unchanged(home: Path) -> None:
+    """Raise UsageError if the owner's files have uncommitted changes.
+
+    Whether a file that a filter rewrites is changed, only the filter could tell: such files are
+    left to git, which overwrites none that the merge would change.
+    """
+    which = ("--porcelain", "-z", "--no-renames", "--untracked-files=no")
+    said = await git(home, "status", *which)
+    found = [each for each in said.split("\0") if each]
+    unstaged = [each[3:] for each in found if each.startswith(" M")]
+    if len(await filtered_files(home, unstaged, IN_ANY_WAY)) < len(found):
+        raise _unclean(home)
+
+
+def _unclean(folder: Path) -> UsageError:
+    return UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
 async def _require_room(merge: Merge) -> None:
@@ -139,7 +156,7 @@ async def _require_room(merge: Merge) -> None:
 
     git replaces a folder by a file if everything in it is ignored.
     """
-    await _require_clean(merge.home)
+    await _require_unchanged(merge.home)
     await _require_no_filter(merge)
     for names in chunk([each.name for each in merge.files]):
         literal = (f":(literal){name}" for name in names)
@@ -154,15 +171,17 @@ async def _require_room(merge: Merge) -> None:
 async def _require_no_filter(merge: Merge) -> None:
     """Raise UsageError if a filter that the owner has configured rewrites files of the merge.
 
-    Midwatch runs no filter, so the merge would leave such files as git stores them. The owner's
-    attributes count, not those that a worker wrote.
+    Midwatch runs no filter, so the merge would leave such files as git stores them. The attributes
+    of both sides count: git asks those that the merge brings.
     """
-    filters = await configured_filters(merge.home)
-    used = await file_filters(merge.home, [each.name for each in merge.files]) if filters else {}
-    if names := [name for name, each in used.items() if each in filters]:
+    names = [each.name for each in merge.files]
+    found = await filtered_files(merge.home, names, AT_CHECKOUT)
+    async with _indexed(merge.home, merge.tip) as apart:
+        found += await filtered_files(apart, names, AT_CHECKOUT, staged=True)
+    if found:
         raise UsageError(
-            f"{merge.branch} changes {brief(', '.join(names))}, and a filter of git rewrites such "
-            "files, which Midwatch does not run: look at the diff, then "
+            f"{merge.branch} changes {brief(', '.join(dict.fromkeys(found)))}, and a filter of git "
+            "rewrites such files, which Midwatch does not run: look at the diff, then "
             f"`git merge {merge.branch}` in {merge.home}. Nothing was merged"
         )
 
@@ -197,22 +216,28 @@ async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
 
 
 async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) -> str:
-    """Squash all between two commits into one, without some paths, not even in its history.
-
-    It uses an index of its own: a merge in the owner's files would overwrite those that git
-    ignores.
-    """
-    git_dir = Path((await git(home, "rev-parse", "--absolute-git-dir")).strip())
-    with TemporaryDirectory(prefix="midwatch-") as scratch:
-        environ = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        apart = Worktree(folder=home, git_dir=git_dir, environ=environ)
-        await git(apart, "read-tree", tip)
+    """Squash all between two commits into one, without some paths, not even in its history."""
+    async with _indexed(home, tip) as apart:
         for paths in chunk(left_out):
             literal = (f":(literal){path}" for path in paths)
             await git(apart, "rm", "-r", "-f", "--cached", "--quiet", "--", *literal)
         tree = (await git(apart, "write-tree")).strip()
     message = await git(home, "show", "--no-patch", "--format=%B", tip)
     return (await git(home, "commit-tree", tree, "-p", shared, "-m", message.strip())).strip()
+
+
+@asynccontextmanager
+async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
+    """Have a commit in an index of its own.
+
+    A merge in the owner's files would overwrite those that git ignores.
+    """
+    git_dir = Path((await git(home, "rev-parse", "--absolute-git-dir")).strip())
+    with TemporaryDirectory(prefix="midwatch-") as scratch:
+        environ = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+        apart = Worktree(folder=home, git_dir=git_dir, environ=environ)
+        await git(apart, "read-tree", commit)
+        yield apart
 
 
 async def merge_branch(merge: Merge) -> None:

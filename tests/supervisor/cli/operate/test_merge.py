@@ -366,48 +366,6 @@ async def test_uncommitted_changes_are_not_touched(
     assert (folder / "a.py").read_text() == "a = 4\n"
 
 
-ROT = "tr A-Za-z N-ZA-Mn-za-m"
-
-
-@pytest.mark.parametrize("option", [(), ("--dry-run",)])
-async def test_a_file_that_a_filter_of_git_rewrites_is_left_to_its_owner(
-    journal: Journal,
-    repository: Path,
-    worktree: Path,
-    option: tuple[str, ...],
-    capsys: Capture,
-) -> None:
-    git(repository, "config", "filter.rot.clean", ROT)
-    git(repository, "config", "filter.rot.smudge", ROT)
-    commit(repository, ".gitattributes", "*.enc filter=rot\n")
-    git(worktree, "merge", "--quiet", "main")
-    (worktree / "secret.enc").write_text("frperg\n")
-    for words in (("add", "--all"), ("commit", "--quiet", "--message", "x")):
-        git(worktree, "-c", "filter.rot.clean=", *words)  # as Midwatch commits a worker's files
-    await finish(journal, worktree)
-    before = git(repository, "rev-parse", "HEAD")
-    assert await midwatch("merge", "totals", *option) == 2
-    assert capsys.readouterr().err == (
-        f"{BRANCH} changes secret.enc, and a filter of git rewrites such files, which Midwatch "
-        f"does not run: look at the diff, then `git merge {BRANCH}` in {repository}. Nothing was "
-        "merged\n"
-    )
-    assert git(repository, "rev-parse", "HEAD") == before
-    assert git(repository, "status", "--porcelain") == ""
-    assert git(repository, "branch", "--list", BRANCH)
-
-
-async def test_files_that_no_filter_of_git_rewrites_are_merged(
-    journal: Journal, repository: Path, worktree: Path
-) -> None:
-    git(repository, "config", "filter.rot.smudge", ROT)
-    commit(repository, ".gitattributes", "*.enc filter=rot\n*.ipynb filter=unknown\n")
-    commit(worktree, "b.ipynb", "{}\n")
-    await finish(journal, worktree)
-    assert await midwatch("merge", "totals") == 0
-    assert (repository / "b.ipynb").read_text() == "{}\n"
-
-
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 async def test_a_file_that_git_does_not_know_is_not_overwritten(
     journal: Journal, repository: Path, worktree: Path, capsys: Capture, more: list[str]
