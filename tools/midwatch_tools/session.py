@@ -145,8 +145,6 @@ class Session:
         """Proposals that a person left undecided when the attempt was told to continue."""
         self.forgets = saved > 0
         """Whether reminders in the history are removed before the next request."""
-        self._resumed = saved > 0
-        """Whether the next request is the first since the attempt was interrupted."""
 
     # -- before a model request ------------------------------------------------------------
 
@@ -154,7 +152,7 @@ class Session:
         """Stop if the budget is spent, wait if a person was asked, and deliver what is due."""
         if self.inbox is None:
             return
-        due = self._due
+        due, goes_on = self._due, self._saved > 0 and math.isinf(self._rests_until)
         if self._seconds() >= self._rests_until:
             due = self._due = await timely(self.recorder, await self.inbox.due(), told=self._told)
             self._rests_until = self._seconds() + self._rest_seconds
@@ -176,8 +174,7 @@ class Session:
                 ctx.enqueue(text, priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:
                     await self._turn_to(intervention.terms.model)
-        if self._resumed:
-            self._resumed = False
+        if goes_on:
             self._tell_permissions(ctx, self.inbox, due)
         self._remind(ctx)
         if self.forgets:
@@ -186,7 +183,7 @@ class Session:
     def _tell_permissions(
         self, ctx: RunContext[Any], inbox: Inbox, due: Sequence[Numbered]
     ) -> None:
-        # Later a worker hears of a permission as the answer to its question.
+        # A worker that was not interrupted hears of them as the answers to its questions.
         for _, each in due:
             asked = inbox.interventions.permissions.get(each.petition or 0)
             if each.permits and asked is not None:
