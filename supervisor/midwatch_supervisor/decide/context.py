@@ -132,6 +132,8 @@ class DecisionContext:
     goal: str = ""
     attempt: int = 1
     """Number of the attempt within its task."""
+    failed_before: str = ""
+    """Acceptance check with which the attempt before it failed; empty if none is known."""
     worker: str = ""
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     revised_at: int = 0

@@ -258,6 +258,7 @@ _LONGEST = 160
 _RECENT_FAILURES = 10
 """Newest calls that are searched for refused ones."""
 _TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
+_ASKED = re.compile(r"\b[Cc]all `(\w+)`")
 _ONLY_COUNTS = re.compile(r"FAILED \((?:failures|errors)=|=+ .*\b\d+ (?:failed|errors?)\b.*=$")
 """A final line that says how many tests failed, but not which."""
 
@@ -320,6 +321,8 @@ class Refused:
     told: str
     """Text of the newest refusal, cut short."""
     steps: tuple[int, ...]
+    asked: str = ""
+    """Tool that it asks the worker to call first; empty if it names none."""
 
 
 def find_refused(steps: Sequence[Step]) -> Refused | None:
@@ -328,8 +331,13 @@ def find_refused(steps: Sequence[Step]) -> Refused | None:
     turned = [step for step in calls if held_back(step)]
     if len(turned) < 2:
         return None
-    told = _cut(turned[-1].output.removeprefix(HELD_BACK))
-    return Refused(told=told, steps=tuple(step.number for step in turned))
+    told = turned[-1].output.removeprefix(HELD_BACK)
+    asked = _ASKED.search(told)
+    return Refused(
+        told=_cut(told),
+        steps=tuple(step.number for step in turned),
+        asked=asked[1] if asked else "",
+    )
 
 
 def _edited_files(step: Step) -> Sequence[str]:

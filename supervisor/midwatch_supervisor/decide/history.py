@@ -52,6 +52,7 @@ KINDS: tuple[type[Record], ...] = (
     PlanCheck,
     Spending,
     Alert,
+    Acceptance,
 )
 """Records from which a history is folded."""
 
@@ -66,6 +67,8 @@ class History:
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """Newest state of each alert, from whichever attempt."""
     _asked: dict[int, int] = field(default_factory=dict[int, int])
+    _checks: dict[int, dict[str, bool]] = field(default_factory=dict[int, dict[str, bool]])
+    """Whether each acceptance check passed when it last ran, by attempt."""
 
     @classmethod
     async def read(cls, journal: Journal, task: int) -> "History":
@@ -83,6 +86,8 @@ class History:
                 self.revisions += 1
             case Alert() as alert:
                 self.alerts[alert.key] = alert
+            case Acceptance(check=check, passed=passed):
+                self._checks.setdefault(attempt, {})[check] = passed
             case Spending(role="supervisor", requests=requests):
                 self._asked[attempt] = self.requests_spent(attempt) + requests
             case _:
@@ -136,6 +141,11 @@ class History:
         """Return who rejected the answer to a worker request, and why; `None` if nobody did."""
         found = [act for act in self.interventions if act.intervention.petition == petition]
         return found[-1].rejection if found else None
+
+    def failed_check(self, *, before: int) -> str:
+        """Return the acceptance check with which the last attempt before one failed, if known."""
+        ran = max((each for each in self._checks if each < before), default=0)
+        return next((each for each, ok in self._checks.get(ran, {}).items() if not ok), "")
 
     def requests_spent(self, attempt: int) -> int:
         """Return the model requests that the supervisor used for one attempt."""

@@ -206,6 +206,7 @@ def action_message(action: Action, context: DecisionContext, cause: Diagnosis, t
         concurrent=context.concurrent,
         failure=repeated_failure(context.steps),
         refused=find_refused(context.steps),
+        failed_before=context.failed_before,
         report=context.checkpoints[-1].checkpoint if context.checkpoints else None,
     )
     return wording.message(action, matter)

@@ -86,6 +86,7 @@ class AttemptReading:
             title=self.task.label,
             goal=self.task.goal,
             attempt=evidence.attempt.number,
+            failed_before=history.failed_check(before=attempt),
             worker=evidence.attempt.worker,
             plan=state.plan,
             revised_at=evidence.revised_at,

@@ -29,6 +29,11 @@ _ANY_ADVICE = (
 
 _LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
 """Actions whose message a person reads."""
+_OWED = {
+    "report_error": "The worker does not analyse the failure with `report_error`",
+    "check_plan": "The worker does not look at its plan with `check_plan`",
+}
+"""What a worker fails to do before its work goes on, by the tool that a refusal asks for."""
 _LOOPS = frozenset(
     {
         "same_failure",
@@ -76,6 +81,8 @@ class Matter:
     """The failure that the attempt comes back to, if known."""
     refused: Refused | None = None
     """Calls that the gate refused recently."""
+    failed_before: str = ""
+    """Acceptance check with which the attempt before this one failed; empty if unknown."""
     report: Checkpoint | None = None
     """The worker's last report."""
 
@@ -182,13 +189,23 @@ def _again(action: Action, matter: Matter) -> str:
     failed = "" if matter.failure is None else _failure(matter.failure)
     if matter.refused is None:
         return failed
-    steps, told = steps_text(matter.refused.steps), _sentence(matter.refused.told)
     if action in _LAST:
-        return (
-            f"{failed}The worker does not do what is asked of it before its calls may run, so they "
-            f'are refused ({steps}). It is told: "{told}" '
-        )
+        before = matter.failed_before if matter.failure is None else ""
+        failed = f"The attempt before this one failed `{brief(before)}`. " if before else failed
+        return f"{failed}{_owed(matter.refused)}"
+    steps, told = steps_text(matter.refused.steps), _sentence(matter.refused.told)
     return f"{failed}Calls were refused before they ran ({steps}): {told} "
+
+
+def _owed(refused: Refused) -> str:
+    """Tell a person what the worker owes, not what the worker is told."""
+    steps = steps_text(refused.steps)
+    if owed := _OWED.get(refused.asked):
+        return f"{owed}, so {len(refused.steps)} of its calls were refused ({steps}). "
+    return (
+        "The worker does not do what is asked of it before its calls may run, so they are refused "
+        f'({steps}). It is told: "{_sentence(refused.told)}" '
+    )
 
 
 def _failure(failure: RepeatedFailure) -> str:

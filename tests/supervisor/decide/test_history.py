@@ -5,6 +5,7 @@ from dataclasses import replace
 from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.tasks import BudgetSpec, ModelSpec, TaskSpec, WorkerSpec
 from midwatch_monitor.records import (
+    Acceptance,
     Action,
     Actor,
     Attempt,
@@ -54,6 +55,19 @@ def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before(
     assert (earlier.action, earlier.outcome) == (Action.RESTART, Outcome.NO_EFFECT)
     assert earlier.reason == "it moves"
     assert found.earlier(attempt=2) == ()
+
+
+def test_the_check_that_an_attempt_failed_is_known_to_the_next_that_runs_none() -> None:
+    found = history(
+        (1, Acceptance(check="pytest", passed=False)),
+        (2, Acceptance(check="ruff", passed=False)),
+        (2, Acceptance(check="pytest", passed=False)),
+        (2, Acceptance(check="ruff", passed=True)),
+        (4, Acceptance(check="pytest", passed=True)),
+    )
+    assert [found.failed_check(before=each) for each in range(1, 6)] == [
+        *("", "pytest", "pytest", "pytest", "")
+    ]
 
 
 def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> None:

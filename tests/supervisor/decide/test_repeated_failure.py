@@ -1,5 +1,9 @@
 """What an attempt comes back to is told in the words of its own output."""
 
+from dataclasses import replace
+
+import pytest
+
 from midwatch_monitor.records import Action, Step
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import alert, editing, step
@@ -94,7 +98,8 @@ def held(number: int) -> Step:
 
 def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None:
     found = find_refused((edit(1), held(2), held(3)))
-    assert found == Refused(told="this is attempt 2. Call `a` first.", steps=(2, 3))
+    told = "this is attempt 2. Call `a` first."
+    assert found == Refused(told=told, steps=(2, 3), asked="a")
     told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), refused=found))
     assert told.startswith(
         "Calls were refused before they ran (steps 2, 3): this is attempt 2. Call `a` first. "
@@ -105,6 +110,27 @@ def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None
         "The worker does not do what is asked of it before its calls may run, so they are refused "
         '(steps 2, 3). It is told: "this is attempt 2. Call `a` first." cycle was seen. '
     )
+
+
+@pytest.mark.parametrize("action", [Action.ASK_OPERATOR, Action.STOP])
+@pytest.mark.parametrize(
+    ("asked", "owed"),
+    [
+        ("report_error", "does not analyse the failure with `report_error`"),
+        ("check_plan", "does not look at its plan with `check_plan`"),
+    ],
+)
+def test_a_person_is_told_what_a_refused_worker_owes(asked: str, owed: str, action: Action) -> None:
+    refused = Refused(told="no", steps=(1, 2), asked=asked)
+    matter = Matter(alerts=(alert("cycle"),), refused=refused, failed_before="pytest -q")
+    owed = f"The worker {owed}, so 2 of its calls were refused (steps 1, 2). cycle was seen. "
+    assert message(action, matter).startswith(
+        f"The attempt before this one failed `pytest -q`. {owed}"
+    )
+    told = message(action, replace(matter, failure=FAILURE))
+    assert "The attempt before" not in told
+    assert owed in told
+    assert message(action, replace(matter, failed_before="")).startswith(owed)
 
 
 def test_one_refusal_is_nothing_to_speak_of() -> None:

@@ -16,6 +16,7 @@ from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
+    Acceptance,
     Action,
     Actor,
     Alert,
@@ -43,6 +44,7 @@ from midwatch_monitor.records import (
     Spending,
     Terms,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.deciding import answer, answering
 from midwatch_stage.factories import (
     alert,
@@ -53,6 +55,7 @@ from midwatch_stage.factories import (
     ended,
     escalation,
     intervention,
+    step,
     transition,
 )
 from midwatch_stage.harness import PastAttempts, assigned
@@ -167,6 +170,23 @@ async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene)
     assert issued.terms == Terms(grant=Grant(requests=15))
     (decision,) = await scene.told(Decision)
     assert (decision.steps, decision.refused) == ((1,), "")
+
+
+async def test_a_person_reads_why_a_second_attempt_does_not_begin(
+    scene: Scene, journal: Journal, at: datetime
+) -> None:
+    await scene.say(scene.attempt, Acceptance(check="pytest -q", passed=False), OVER)
+    second = await PastAttempts(journal, at).attempt(task=assigned(goal="Fix it."), number=2)
+    refusal = f"{HELD_BACK}this is attempt 2. Before any work, call `report_error`: why it failed."
+    held = [step(each, ok=False, output=refusal) for each in (1, 2)]
+    await scene.say(second, transition(), *held)
+    scene.set(rules={"cycle": ["ask_operator"]})
+    await scene.ask(alert("cycle"), of=second)
+    asked = await scene.first(Intervention, attempt=second.id)
+    assert asked.message.startswith(
+        "The attempt before this one failed `pytest -q`. The worker does not analyse the failure "
+        "with `report_error`, so 2 of its calls were refused (steps 1, 2). cycle was seen. "
+    )
 
 
 CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
