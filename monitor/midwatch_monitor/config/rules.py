@@ -197,7 +197,9 @@ class FruitlessSteps(Graded):
     the work of others that shows nothing new.
     """
     edited: Points = 1
-    """Points subtracted by an edit, and by a step answered only by a receipt."""
+    """Points subtracted by an edit, by a step answered only by a receipt, and by a turn of words; not
+    from the fourth turn of words in a row on.
+    """
     other: Points = 2
     """Points subtracted by any other step."""
 
