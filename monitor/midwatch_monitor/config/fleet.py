@@ -62,8 +62,7 @@ class FleetSettings(Section):
     every model request.
     """
     max_bundle_mb: Annotated[float, Field(gt=0, le=1000)] = 50.0
-    """The largest saved work stored in the journal; larger work moves to another node only by `push`.
-    """
+    """The largest saved work stored in the journal; larger work moves only by `push`."""
     push: bool = False
     """Whether saved work is pushed to the repository's `origin` as branches instead of the journal.
     """

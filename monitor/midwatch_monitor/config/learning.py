@@ -36,7 +36,7 @@ class FeedbackSettings(Section):
     kept_after: Duration = Length(seconds=86_400.0, text="24h")
     """How long merged files must be unchanged to count as accepted."""
     watched_for: Duration = Length(seconds=2_592_000.0, text="30d")
-    """How long a merge is waited for, and how long the work is watched after it; 0 never watches."""
+    """How long a merge is waited for, and the work watched after it; 0 never watches."""
 
 
 class LessonSettings(Section):

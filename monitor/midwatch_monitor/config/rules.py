@@ -197,8 +197,8 @@ class FruitlessSteps(Graded):
     the work of others that shows nothing new.
     """
     edited: Points = 1
-    """Points subtracted by an edit, by a step answered only by a receipt, and by a turn of words; not
-    from the fourth turn of words in a row on.
+    """Points subtracted by an edit, by a step answered only by a receipt, and by a turn of words;
+    by no turn of words from the fourth in a row on.
     """
     other: Points = 2
     """Points subtracted by any other step."""
