@@ -10,6 +10,8 @@ For an unsupported claim only the last step counts: the failure that it denies m
 budget is used from the first step on, so its alert counts only if the delivery came before the
 whole attempt.
 
+A grant of budget is judged by the work alone: it ends the alert about the budget itself.
+
 Likewise, an obstacle in the environment still counts only if it was met again: its alert fires for
 many steps after the last time.
 """
@@ -20,11 +22,13 @@ from dataclasses import dataclass, field
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
+    Ending,
     Movement,
     Outcome,
     Resolution,
     Severity,
 )
+from midwatch_monitor.rules.detector import BETTER
 
 FORWARD = frozenset(
     {
@@ -58,6 +62,8 @@ class InterventionTrial:
     delivered_step: int
     unchecked: bool = False
     """Whether edits before the delivery are still unchecked: a check may fail because of them."""
+    grant: bool = False
+    """Whether it gave more budget."""
     fresh: bool = False
     """Whether no answered alert could fire at the delivery: new attempt or silent escalation."""
     movements: set[Movement] = field(default_factory=set[Movement])
@@ -127,12 +133,20 @@ class InterventionTrial:
         if self.settled is None:
             self.settled, self.settled_step = self.verdict(alerts), step
 
-    def verdict(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        """Return the outcome with its reason, given the attempt's present alerts."""
+    def verdict(
+        self, alerts: Mapping[AlertKey, Alert], ending: Ending | None = None
+    ) -> tuple[Outcome, str]:
+        """Return the outcome with its reason, given the attempt's present alerts.
+
+        `ending` is why the attempt ended, if it did before the verdict was due.
+        """
+        if self.settled is None and self.grant and ending is Ending.OUT_OF_BUDGET:
+            return Outcome.NO_EFFECT, "what was granted ran out too"
         return self.settled or self._judge(alerts)
 
     def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
-        known = [alerts[key] for key in self.answers if key in alerts]
+        asked = [key for key in self.answers if not (self.grant and key.rule == "budget_burn")]
+        known = [alerts[key] for key in asked if key in alerts]
         still = [alert.key.rule for alert in known if self._stands(alert)]
         still += [self.again] if self.again else []
         if self.worse:
@@ -147,13 +161,15 @@ class InterventionTrial:
         ended = [alert.key.rule for alert in known if alert.resolution is Resolution.ENDED]
         if ended and not self.fresh:
             return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
-        emptied = self.fresh or any(map(_proves_nothing, known))
+        emptied = self.fresh or self.grant or any(map(_proves_nothing, known))
         proof = self._proof(emptied=emptied)
         if not proof:
             nothing = "no check has shown anything new" if emptied else "no progress was observed"
+            nothing = "no check went better" if self.grant else nothing
             return Outcome.NO_EFFECT, f"{nothing} since"
         fires = any(alert.firing for alert in known)
         how = "the obstacle was not met again" if fires else "its alerts resolved"
+        how = how if known or not self.grant else "the work went on"
         moved = ", ".join(words for each, words in _IN_WORDS.items() if each in proof)
         return Outcome.RECOVERED, f"{how}; {moved}"
 
@@ -164,7 +180,7 @@ class InterventionTrial:
 
     def _proof(self, *, emptied: bool) -> set[Movement]:
         """Return the movements that prove a recovery; more edits of the same file prove nothing."""
-        found = self.movements & (PROOF if emptied else FORWARD)
+        found = self.movements & (BETTER if self.grant else PROOF if emptied else FORWARD)
         stuck_on = {key.subject for key in self.answers if key.subject}
         if found == {Movement.NEW_CONTENT} and stuck_on and not self.moved_paths - stuck_on:
             return set()

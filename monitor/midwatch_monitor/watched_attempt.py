@@ -162,7 +162,8 @@ class WatchedAttempt:
         if answers and not found.action.of_alerts and not found.action.at_once:
             asked, answered = self.state.escalation, found.intervention.escalation
             silent = asked is not None and asked.silent and asked.id == answered
-            self.begin_trial(found.id, answers, fresh=silent)
+            grant = found.action is Action.GRANT_BUDGET
+            self.begin_trial(found.id, answers, fresh=silent, grant=grant)
 
     def begin_trial(
         self,
@@ -170,6 +171,7 @@ class WatchedAttempt:
         answers: tuple[AlertKey, ...],
         *,
         fresh: bool,
+        grant: bool = False,
         before: Iterable[Alert] = (),
     ) -> None:
         """Begin to judge an intervention, from now on.
@@ -186,6 +188,7 @@ class WatchedAttempt:
             delivered_step=self.state.last_step,
             unchecked=self.unchecked,
             fresh=fresh,
+            grant=grant,
         )
 
     def _end_judging(self, report: OutcomeReport) -> None:
@@ -202,7 +205,8 @@ class WatchedAttempt:
         for trial in self.trials.values():
             if not self.over and not self._due(trial):
                 continue
-            outcome, reason = trial.verdict(self.state.alerts)
+            ending = None if self._due(trial) else self.state.transition.ending
+            outcome, reason = trial.verdict(self.state.alerts, ending)
             step = self.state.last_step if trial.settled_step is None else trial.settled_step
             reports.append(
                 OutcomeReport(

@@ -9,6 +9,7 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
+    Ending,
     Movement,
     Outcome,
     Resolution,
@@ -17,6 +18,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import alert
 
 STALL = AlertKey(rule="stalled_progress")
+BUDGET = AlertKey(rule="budget_burn", subject="requests")
 EDITS = AlertKey(rule="repeated_edits", subject="a.py")
 
 FIRING = alert(STALL.rule)
@@ -25,11 +27,16 @@ RESTARTED = replace(CLEARED, resolution=Resolution.RESTARTED)
 ENDED = replace(CLEARED, resolution=Resolution.ENDED)
 
 
-def trial(*answers: AlertKey, fresh: bool = False) -> InterventionTrial:
+def trial(*answers: AlertKey, fresh: bool = False, grant: bool = False) -> InterventionTrial:
     answers = answers or (STALL,)
     severities = {} if fresh else dict.fromkeys(answers, Severity.WARNING)
     return InterventionTrial(
-        intervention=1, answers=answers, severities=severities, delivered_step=1, fresh=fresh
+        intervention=1,
+        answers=answers,
+        severities=severities,
+        delivered_step=1,
+        fresh=fresh,
+        grant=grant,
     )
 
 
@@ -97,8 +104,42 @@ def test_an_emptied_window_needs_a_proof_of_its_own(movement: Movement, outcome:
 def test_an_alert_that_a_grant_ends_proves_no_recovery(
     movement: Movement, outcome: Outcome
 ) -> None:
-    key = AlertKey(rule="budget_burn", subject="requests")
-    assert verdict(moved(trial(key), movement), replace(CLEARED, key=key)) is outcome
+    assert verdict(moved(trial(BUDGET), movement), replace(CLEARED, key=BUDGET)) is outcome
+
+
+@pytest.mark.parametrize("alert", [CLEARED, FIRING, ENDED], ids=["cleared", "firing", "ended"])
+@pytest.mark.parametrize(
+    ("movement", "expected"),
+    [
+        (Movement.NEW_CONTENT, (Outcome.NO_EFFECT, "no check went better since")),
+        (Movement.NEW_FAILURE, (Outcome.NO_EFFECT, "no check went better since")),
+        (Movement.PLAN_STEP, (Outcome.NO_EFFECT, "no check went better since")),
+        (
+            Movement.FEWER_FAILURES,
+            (Outcome.RECOVERED, "the work went on; a check failed in fewer places"),
+        ),
+        (Movement.CHECK_PASSED, (Outcome.RECOVERED, "the work went on; a check passed")),
+    ],
+)
+def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_budget(
+    movement: Movement, expected: tuple[Outcome, str], alert: Alert
+) -> None:
+    tried = moved(trial(BUDGET, grant=True), movement)
+    assert tried.verdict({BUDGET: replace(alert, key=BUDGET)}) == expected
+
+
+def test_a_grant_answers_for_the_other_alerts_too() -> None:
+    tried = moved(trial(BUDGET, STALL, grant=True), Movement.CHECK_PASSED)
+    assert verdict(tried, FIRING) is Outcome.NO_EFFECT
+    assert verdict(tried, CLEARED) is Outcome.RECOVERED
+
+
+def test_a_grant_that_runs_out_has_no_effect() -> None:
+    tried = moved(trial(BUDGET, grant=True), Movement.CHECK_PASSED)
+    found = [tried.verdict({}, each)[0] for each in (Ending.OUT_OF_BUDGET, Ending.DONE, None)]
+    assert found == [Outcome.NO_EFFECT, Outcome.RECOVERED, Outcome.RECOVERED]
+    nudged = moved(trial(BUDGET), Movement.CHECK_PASSED)
+    assert nudged.verdict({}, Ending.OUT_OF_BUDGET)[0] is Outcome.RECOVERED
 
 
 def test_an_ended_attempt_clears_nothing() -> None:

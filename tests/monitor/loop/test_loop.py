@@ -243,6 +243,26 @@ async def test_the_outcome_is_judged_at_the_end_if_that_comes_first(
     assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
 
 
+@pytest.mark.parametrize(
+    ("ending", "expected"),
+    [(Ending.DONE, Outcome.RECOVERED), (Ending.OUT_OF_BUDGET, Outcome.NO_EFFECT)],
+)
+async def test_a_grant_has_helped_if_the_work_went_on_and_the_budget_did_not_end(
+    journal: Journal,
+    recorder: Recorder,
+    monitor: Monitor,
+    answered: Answered,
+    ending: Ending,
+    expected: Outcome,
+) -> None:
+    id = await answered(replace(NUDGE, action=Action.GRANT_BUDGET))
+    await recorder.record(report(80), act(0))
+    await recorder.end(ended(ending))
+    await monitor.look()
+    (verdict,) = await records_of(journal, OutcomeReport)
+    assert (verdict.intervention, verdict.outcome) == (id, expected)
+
+
 async def test_an_answer_that_is_refused_closes_its_escalation(
     journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
 ) -> None:
