@@ -6,7 +6,7 @@ from midwatch_monitor.records import Action, Alert, Checkpoint, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.diagnosis import Refused, RepeatedFailure
 from midwatch_supervisor.present.numbers import grant_text, steps_text
-from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.present.text_line import asked_words, brief
 
 _HELP = "explicit_escalation"
 _ADVICE = {
@@ -122,8 +122,8 @@ def _summary(action: Action, alert: Alert, matter: Matter) -> str:
     if action in {Action.NUDGE, Action.REPLAN}:
         return "You asked for help"
     report = matter.report
-    reasons = filter(None, (*report.blockers, report.notes)) if report else ()
-    return ": ".join(filter(None, (alert.summary, "; ".join(map(brief, reasons)))))
+    reasons = asked_words(report) if report else ""
+    return ": ".join(filter(None, (alert.summary, reasons)))
 
 
 def _with_terms(action: Action, seen: str, terms: Terms) -> str:

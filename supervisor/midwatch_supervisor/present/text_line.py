@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
-from midwatch_monitor.records import Health, Lifecycle, Severity
+from midwatch_monitor.records import Checkpoint, Health, Lifecycle, Severity
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
 
@@ -150,6 +150,11 @@ def blocker_words(blockers: Iterable[str]) -> str:
     """Return a worker's blockers: `blocked: a; b`; empty without any."""
     said = "; ".join(filter(None, map(brief, blockers)))
     return f"blocked: {said}" if said else ""
+
+
+def asked_words(report: Checkpoint) -> str:
+    """Return for what a worker asks in its report: `a; b`; empty if it does not say."""
+    return "; ".join(map(brief, filter(None, (*report.blockers, report.notes))))
 
 
 def with_reservations(reservations: Iterable[str]) -> str:

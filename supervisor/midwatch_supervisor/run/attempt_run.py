@@ -30,8 +30,11 @@ from midwatch_monitor.records import (
     Change,
     Checkpoint,
     Completion,
+    Course,
+    Delivery,
     Ending,
     Fault,
+    Intervention,
     Keeper,
     Lifecycle,
     Plan,
@@ -40,11 +43,12 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.shielding import finish_before_cancel, heed
+from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
 from midwatch_supervisor.run.attempt_start import budget_of, circumstances, outline_plan, own_plan
-from midwatch_supervisor.run.completion import FinishedWork, check_in, finish
+from midwatch_supervisor.run.completion import FinishedWork, check_in, finish, heard
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.parking import (
     ParkedQuestion,
@@ -57,7 +61,7 @@ from midwatch_supervisor.run.parking import (
     tell_of,
 )
 from midwatch_supervisor.run.task_agents import TaskAgents
-from midwatch_supervisor.workspaces.changes import changed_files, list_files, records
+from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, keep
 from midwatch_tools.attempt_watch import AttemptWatch, Reach
@@ -350,17 +354,23 @@ class AttemptRun:
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
         """Return what the worker left, with the confidence that it stated last."""
         stated: int | None = None
-        async for record in records(self.resources.journal, self.attempt, (Step, Completion)):
-            match record:
-                case Step(checkpoint=Checkpoint(confidence=confidence)):
+        asked: Step | None = None
+        acts = Interventions()
+        kinds = (Step, Completion, Intervention, Delivery)
+        async for entry in self.resources.journal.all_entries(attempt=self.attempt.id, kinds=kinds):
+            acts.fold(entry)
+            match entry.record:
+                case Step(checkpoint=Checkpoint(confidence=confidence, decision=course)) as step:
                     stated = confidence
+                    asked = step if course is Course.ESCALATE else asked
                 case Completion(confidence=confidence):
                     stated = confidence
                 case _:
                     pass
         bare = self.assignment.bare
         files = await changed_files(self.resources.journal, self.attempt, self.workspace, bare=bare)
-        return FinishedWork(plan=recorder.plan, changed=files, stated=stated)
+        alone = asked if asked and not heard(asked, acts.delivered) else None
+        return FinishedWork(plan=recorder.plan, changed=files, stated=stated, unheard=alone)
 
     # -- until it ends ---------------------------------------------------------------------
 

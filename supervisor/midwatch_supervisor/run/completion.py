@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
 from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import (
     Acceptance,
+    Action,
+    Actor,
     Claim,
     ClaimState,
     Completion,
@@ -22,9 +24,12 @@ from midwatch_monitor.records import (
     Plan,
     Record,
     Sign,
+    Step,
 )
+from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.text_line import asked_words, because
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
@@ -114,6 +119,18 @@ class FinishedWork:
     """Files that differ from the start of the work."""
     stated: int | None = None
     """Confidence that the worker stated last, in percent."""
+    unheard: Step | None = None
+    """The report in which it last asked for help, if that reached no person."""
+
+
+def heard(asked: Step, delivered: Iterable[InterventionState]) -> bool:
+    """Whether a person was asked, or said something, after a worker asked for help."""
+    return any(
+        (each.action is Action.ASK_OPERATOR or each.intervention.by is Actor.OPERATOR)
+        and not each.action.of_alerts
+        and (each.delivered_step or 0) >= asked.number
+        for each in delivered
+    )
 
 
 async def check_in(
@@ -190,6 +207,9 @@ def completion(
     flags = [PROVISIONAL] if assignment.provisional else []
     if unproven:
         flags.append(f"still open: {', '.join(work.plan.open_titles)}")
+    if work.unheard is not None and work.unheard.checkpoint is not None:
+        said = asked_words(work.unheard.checkpoint)
+        flags.append(f"nobody answered when it asked for help{because(said)}")
     return Completion(
         plan_step=0,
         goal=assignment.task.goal,

@@ -44,13 +44,17 @@ async def wait_for(ctx: RunContext[object], kind: str) -> str:
                     return "there it is"
 
 
-HELP = call("reflect", progress_percent=10, confidence=80, decision="escalate")
+ASKED = {"progress_percent": 10, "confidence": 80, "decision": "escalate"}
+HELP = call("reflect", **ASKED)
+KEY = call("reflect", **ASKED, blockers=["no key"])
+CALM = call("reflect", progress_percent=50, confidence=80)
 SCRIPTS = {
     "ask": script(turn(HELP, call("wait_for", kind="Intervention")), DONE),
     "approved": script(turn(HELP, call("wait_for", kind="Delivery")), DONE),
     "rejected": script(turn(HELP, call("wait_for", kind="closed")), DONE),
     "quiet": script(DONE),
     "alone": script(turn(HELP), DONE),
+    "key": script(turn(KEY, call("wait_for", kind="Intervention")), turn(CALM), DONE),
 }
 
 
@@ -108,6 +112,24 @@ async def test_without_a_model_the_policy_decides(harness: RunHarness) -> None:
     (decision,) = await harness.told(Decision)
     assert (decision.by, decision.action) == (Actor.POLICY, Action.NUDGE)
     assert (await history(harness)).count("from your policy]") == 1
+
+
+async def test_what_a_worker_asked_and_nobody_answered_stays_a_reservation(
+    harness: RunHarness,
+) -> None:
+    assert await harness.run(tasks("key")) == 0
+    assert (await harness.told(Intervention))[0].action is Action.NUDGE
+    assert (await harness.last(TaskTransition)).reason == (
+        "every acceptance check passed, with reservations: nobody answered when it asked for help: "
+        "no key"
+    )
+
+
+async def test_a_question_that_a_person_heard_is_no_reservation(asking: RunHarness) -> None:
+    assert await asking.run(tasks("key")) == 3
+    await asking.say(intervention(by=Actor.OPERATOR, message="Use the other file."))
+    assert await asking.resume() == 0
+    assert (await asking.last(TaskTransition)).reason == "every acceptance check passed"
 
 
 async def test_advice_is_stored_and_not_delivered(advising: RunHarness) -> None:
