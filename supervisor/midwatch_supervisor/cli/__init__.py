@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,6 +55,8 @@ def _announce(words: Sequence[str]) -> None:
     if words[:1] != ["watch"] or {"-h", "--help"} & set(words):
         return
     web = "--web" in words
+    if web and find_spec("textual_serve") is None:
+        return  # the command says what to install
     if web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ):
         what = "the server of the console; its address follows" if web else "the console"
         sys.stderr.write(f"Starting {what}…\n")

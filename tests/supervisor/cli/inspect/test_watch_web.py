@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,8 +25,10 @@ from aiohttp import (
 )
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import schema
+from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, midwatch
+from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
@@ -451,3 +454,18 @@ async def test_neither_the_token_nor_the_journal_stands_in_the_list_of_processes
     finally:
         server.terminate()
         await server.wait()
+
+
+def test_without_the_extra_it_says_what_to_install_and_starts_nothing(journal_file: Path) -> None:
+    schema.open_store(journal_file, Access.CREATE).close()
+    # As if it were not installed.
+    program = f"import sys; sys.modules['textual_serve'] = None\n{PROGRAM}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "watch", "--web", "--journal", str(journal_file)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "`watch --web` needs the `web` extra: pip install 'midwatch[web]'\n"
