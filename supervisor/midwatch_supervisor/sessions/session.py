@@ -31,7 +31,6 @@ from midwatch_monitor.records import (
     Fault,
     Keeper,
     Lifecycle,
-    Record,
     Run,
     Step,
     TaskTransition,
@@ -86,6 +85,17 @@ class SessionName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What the journal has of a session."""
+
+    steps: int
+    newest: AttemptState | None
+    """Its newest attempt."""
+    damage: frozenset[str]
+    """Damaged lines of its file, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionJournal:
     """Where sessions are recorded, and the settings by which they are judged."""
 
@@ -94,12 +104,12 @@ class SessionJournal:
     bus: Bus
     clock: Clock
 
-    async def find_recorded(self, name: SessionName) -> tuple[int, AttemptState | None]:
-        """Return the number of recorded steps of a session, and its newest attempt.
+    async def find_recorded(self, name: SessionName) -> Recorded:
+        """Return what the journal has of a session.
 
         A session that goes on after its end has a run for each time.
         """
-        steps, last = 0, None
+        steps, last, damage = 0, None, set[str]()
         for run in await self.journal.runs():
             if run.source != name.source:
                 continue
@@ -108,7 +118,10 @@ class SessionJournal:
                     state = await task_state(self.journal, task)
                     steps += sum(each.last_step for each in state.attempts.values())
                     last = state.latest
-        return steps, last
+                    async for entry in self.journal.all_entries(task=task.id, kinds=[Fault]):
+                        if isinstance(entry.record, Fault):
+                            damage.add(entry.record.error)
+        return Recorded(steps=steps, newest=last, damage=frozenset(damage))
 
     async def claim(self, attempt: Attempt) -> Recorder:
         """Take over an attempt that another process began."""
@@ -217,6 +230,8 @@ class ForeignSession:
         """Steps read so far, including known ones."""
         self._known_steps = 0
         """Steps that the journal had when it was asked."""
+        self._known_damage = frozenset[str]()
+        """Damaged lines that the journal had when it was asked."""
         self._asked = False
         """Whether the journal was asked."""
         self._waits = False
@@ -254,7 +269,7 @@ class ForeignSession:
             await self._take([TraceItem(number=0, node=line) for line in lines])
 
     async def _take(self, items: Sequence[TraceItem | Damage]) -> None:
-        events, faults = list[Event](), list[Record]()
+        events, faults = list[Event](), list[Fault]()
         for item in items:
             if isinstance(item, TraceItem):
                 events += self._reader.take(item.node)
@@ -264,9 +279,10 @@ class ForeignSession:
                 faults.append(Fault(part="session file", error=error))
         await self._store(events, faults)
 
-    async def _store(self, events: Sequence[Event], faults: Sequence[Record] = ()) -> None:
+    async def _store(self, events: Sequence[Event], damage: Sequence[Fault] = ()) -> None:
         await self._recall()
         fresh = [each for each in events if self._is_new(each)]
+        faults = [each for each in damage if each.error not in self._known_damage]
         if any(isinstance(each, Step) for each in fresh):
             await self._begin()
         if self._recorder is None or not (fresh or faults):
@@ -331,7 +347,9 @@ class ForeignSession:
         """Resume from the journal."""
         if self._asked:
             return
-        self._known_steps, state = await self._journal.find_recorded(self.name)
+        recorded = await self._journal.find_recorded(self.name)
+        self._known_steps, state = recorded.steps, recorded.newest
+        self._known_damage = recorded.damage
         if self._tail is None:  # hooks tell what is new; a file tells all of it once more
             self._read_steps = self._known_steps
         if state is not None:

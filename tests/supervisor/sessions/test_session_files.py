@@ -203,6 +203,20 @@ async def test_damage_is_recorded_and_costs_nothing_else(agents: ForeignAgents) 
     assert len(await agents.faults()) == 3
 
 
+async def test_damage_that_another_watch_has_recorded_is_not_recorded_again(
+    agents: ForeignAgents,
+) -> None:
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    for first, damaged in ((2, b"7\n"), (3, b"[]\n")):
+        with path.open("ab") as file:
+            file.write(damaged)
+        agents.write(SESSION, loop(CLAUDE, 1, first=first))
+        await agents.another_watch().look()
+    said = [each.error.partition(":")[0] for each in await agents.faults()]
+    lines = path.read_bytes().splitlines()
+    assert said == [f"line {lines.index(each) + 1}" for each in (b"7", b"[]")]
+
+
 async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
     secret = "sk-ant-api03-" + "Ab1" * 31
     lines = [*asked(CLAUDE, f"Use {secret}"), *CLAUDE.called(f"curl -H {secret}", "c1")]
