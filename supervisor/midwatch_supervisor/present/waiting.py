@@ -67,7 +67,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
 
 
 def _approval(id: int | None) -> str:
-    return f"`{command(f'approve {id}')}` or `reject {id}`"
+    return f"`{command(f'approve {id}')}` or `{command(f'reject {id}')}`"
 
 
 def need_words(attempt: AttemptState) -> str:

@@ -79,7 +79,11 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ((WORKING, PAUSE), "pausing…", "delivery of pause (2)"),
         ((WORKING, PAUSE, RESUME), "resuming…", "delivery of resume (3)"),
         ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of stop (3)"),
-        ((WORKING, RESTART), "working", "approval of restart: `midwatch approve 2` or `reject 2`"),
+        (
+            (WORKING, RESTART),
+            "working",
+            "approval of restart: `midwatch approve 2` or `midwatch reject 2`",
+        ),
         (
             (WORKING, RESTART, delivery(2, DeliveryState.APPROVED)),
             "restarting…",
@@ -122,12 +126,12 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         (
             (WORKING, intervention(needs_approval=True)),
             "working",
-            "approval of nudge: `midwatch approve 2` or `reject 2`",
+            "approval of nudge: `midwatch approve 2` or `midwatch reject 2`",
         ),
         (
             (WORKING, intervention(needs_approval=True), WAITING),
             "waits for you",
-            "approval of nudge: `midwatch approve 2` or `reject 2`",
+            "approval of nudge: `midwatch approve 2` or `midwatch reject 2`",
         ),
         ((WORKING, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)), "restarted", ""),
         ((WORKING, ended(Ending.SPLIT, lifecycle=Lifecycle.FAILED)), "split", ""),

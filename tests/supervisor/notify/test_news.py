@@ -79,11 +79,14 @@ def test_an_answered_question_is_no_news() -> None:
 def test_an_approval_and_a_permission_are_asked_for_and_a_pause_is_not() -> None:
     held = make.intervention(Action.RESTART, needs_approval=True)
     (told,) = news_of(held)
-    assert told.bare == "waits for approval of restart: `midwatch approve 1` or `reject 1`"
+    assert told.bare == "waits for approval of restart: `midwatch approve 1` or `midwatch reject 1`"
     wants = PermissionRequest(tool="execute", what="run `make`")
     (told,) = waiting(wants)
-    assert told.text == "waits for permission to run `make`: `midwatch approve 1` or `reject 1`"
-    assert told.bare == "waits for permission: `midwatch approve 1` or `reject 1`"
+    assert (
+        told.text
+        == "waits for permission to run `make`: `midwatch approve 1` or `midwatch reject 1`"
+    )
+    assert told.bare == "waits for permission: `midwatch approve 1` or `midwatch reject 1`"
     pause = make.intervention(Action.PAUSE)
     assert waiting(pause, make.delivery(1, DeliveryState.DELIVERED)) == []
 

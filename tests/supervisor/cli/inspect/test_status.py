@@ -187,7 +187,7 @@ PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
         ((intervention(), CAME), None),
         (
             (intervention(Action.RESTART, needs_approval=True),),
-            "approval of restart: `midwatch approve 4` or `reject 4`",
+            "approval of restart: `midwatch approve 4` or `midwatch reject 4`",
         ),
         (
             (intervention(Action.ASK_OPERATOR, message="Which one?"), CAME, PARKED),

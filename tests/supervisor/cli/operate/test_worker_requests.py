@@ -85,7 +85,8 @@ async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
     last = await write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
     assert await midwatch("tell", "fix", "--resume") == 2
     assert capsys.readouterr().err == (
-        f"fix#1: it waits for permission to run `make`: `midwatch approve {id}` or `reject {id}`\n"
+        f"fix#1: it waits for permission to run `make`: `midwatch approve {id}` or "
+        f"`midwatch reject {id}`\n"
     )
     assert await written(journal, last) == []
 
