@@ -71,6 +71,13 @@ class TaskWorkspace:
         own = folder_of(home, label, self.name, self.attempt.number)
         return self.folder in {own, whole_of(own)}
 
+    async def lost_source(self) -> Path | None:
+        """Return the source folder if its task works without git and it is not on this machine."""
+        source = None if self.of_fleet else self.source
+        if source is None or await asyncio.to_thread(os.path.isdir, source):
+            return None
+        return source
+
     async def there(self) -> bool:
         """Whether the folder is on this machine and was made by a run."""
         return self.assignment is not None and await asyncio.to_thread(os.path.isdir, self.folder)

@@ -74,6 +74,8 @@ async def diff(
         if chosen is None:
             raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")
         text, files = await _read_changes(opened, chosen)
+    if (source := await chosen.lost_source()) and files:
+        write_error(f"{source} is not on this machine, so every file of {chosen.name} reads as new")
     if json:
         for each in files:
             write_json({"type": "file", "task": chosen.name, **asdict(each)})

@@ -61,6 +61,23 @@ async def test_its_diff_is_printed(capsys: Capture) -> None:
     assert '"name": "report.txt", "added": 1' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_diff_without_its_source_folder_says_so(
+    journal: Journal, tmp_path: Path, capsys: Capture, kept: bool
+) -> None:
+    (source := tmp_path / "source").mkdir()
+    (folder := tmp_path / "home" / "work" / "r1" / "fix-1").mkdir(parents=True)
+    for place in (source, folder):
+        (place / "a.txt").write_text("a\n")
+    task = await new_task(journal, spec=assignment("fix", workspace=source).model_dump_json())
+    await new_attempt(journal, task, workspace=str(folder))
+    if not kept:
+        shutil.rmtree(source)
+    assert await midwatch("diff", "fix") == 0
+    said = f"{source} is not on this machine, so every file of fix reads as new\n"
+    assert capsys.readouterr().err == said * (not kept)
+
+
 @pytest.mark.usefixtures("folder")
 async def test_its_files_are_written_into_a_new_folder(tmp_path: Path, capsys: Capture) -> None:
     into = tmp_path / "result"
