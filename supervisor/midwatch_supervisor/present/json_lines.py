@@ -254,8 +254,7 @@ class Transcript:
             case Change(outage=Outage() as outage):
                 return self._outage(outage, entry.at)
             case Step() as step:
-                attempt = self._attempt_of(entry)
-                return _step_fields(step, attempt.plan_steps if attempt else 0)
+                return _step_fields(step, self.plan_steps(entry))
             case Alert() as alert:
                 return _alert_fields(alert)
             case Escalation() as asked:
@@ -331,6 +330,11 @@ class Transcript:
         attempt = self._attempt_of(entry)
         names = (attempt.attempt.worker, attempt.model) if attempt else ()
         return " with ".join(filter(None, names))
+
+    def plan_steps(self, entry: Entry) -> int:
+        """Return the number of steps in the plan of its attempt; 0 for an unknown attempt."""
+        attempt = self._attempt_of(entry)
+        return attempt.plan_steps if attempt else 0
 
     def about(self, entry: Entry) -> Intervention | None:
         """Return the intervention of a stamp or an outcome, else the newest delivered one."""

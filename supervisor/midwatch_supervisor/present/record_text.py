@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.records import (
     Acceptance,
@@ -45,7 +43,7 @@ from midwatch_monitor.records import (
     Teller,
 )
 from midwatch_monitor.rules.identity import HELD_BACK, held_back
-from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus
+from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus, planned
 from midwatch_supervisor.present.intervention_text import (
     INTERVENTION_TEXTS,
     delivery_text,
@@ -71,6 +69,7 @@ from midwatch_supervisor.present.text_line import (
     Parts,
     TextLine,
     Tone,
+    arguments_text,
     because,
     blocker_words,
     brief,
@@ -79,23 +78,28 @@ from midwatch_supervisor.present.text_line import (
 )
 from midwatch_supervisor.present.waiting import round_time
 
-_ARGUMENTS = TypeAdapter(dict[str, object])
 RULES = frozenset(Rules.model_fields)
-_MAX_ARGS = 10_000
-"""Characters of arguments that are parsed for a line."""
 _CALL_FIRST = re.compile(r"\bcall (?:first )?`(\w+)`", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:(?!\.\s).)+", re.DOTALL)
 
 
 def line(
-    record: Record, about: Intervention | None = None, given: Given = NOTHING, *, id: int = 0
+    record: Record,
+    about: Intervention | None = None,
+    given: Given = NOTHING,
+    *,
+    id: int = 0,
+    plan_steps: int = 0,
 ) -> TextLine:
     """Return a record's text.
 
     `about` is the intervention of a stamp or an outcome, that answers a worker's request, or that
     an attempt waits for; `given` is what a recall selected, in its present state; `id` is the
-    journal id, shown if a command takes it.
+    journal id, shown if a command takes it; `plan_steps` is the number of steps in the plan of the
+    attempt that reports progress.
     """
+    if isinstance(record, Step):
+        return _step(record, plan_steps)
     if isinstance(record, Recall):
         return recall_text(record, given)
     if describe := _WITH_INTERVENTION.get(type(record)):
@@ -209,10 +213,10 @@ def _acceptance(check: Acceptance) -> TextLine:
 # Steps.
 
 
-def _step(step: Step) -> TextLine:
+def _step(step: Step, plan_steps: int) -> TextLine:
+    parts = _step_parts(step, plan_steps)
     if step.checkpoint is not None:
-        return _checkpoint(step, step.checkpoint)
-    parts = _step_parts(step)
+        return _checkpoint(step.checkpoint, parts, plan_steps)
     if step.kind is StepKind.MESSAGE and (step.text or step.ok is not False):
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or ("model" if step.kind is StepKind.MESSAGE else "tool")
@@ -239,19 +243,7 @@ def _refusal(output: str) -> str:
     return brief(sentence[0] if sentence else reason, 160)
 
 
-def arguments_text(args: str) -> str:
-    """Return arguments for a line: only an object's set members, a single value without name."""
-    try:
-        found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
-    except ValidationError:
-        return args
-    given = {name: value for name, value in found.items() if value not in (None, "")}
-    if len(given) == 1:
-        return str(*given.values())
-    return ", ".join(f"{name}: {value}" for name, value in given.items()) or args
-
-
-def _step_parts(step: Step) -> Parts:
+def _step_parts(step: Step, plan_steps: int) -> Parts:
     verdict = {True: "ok", False: "failed", None: ""}[step.ok]
     facts = (
         step.tool or step.kind.value,
@@ -262,7 +254,7 @@ def _step_parts(step: Step) -> Parts:
     )
     return (
         (f"step {step.number}", ", ".join(filter(None, facts))),
-        ("report", _report(step.checkpoint) if step.checkpoint else ""),
+        ("report", _report(step.checkpoint, plan_steps) if step.checkpoint else ""),
         ("arguments", "" if step.checkpoint else step.args),
         ("changed", "\n".join(edit.path for edit in step.edits)),
         ("text", step.text),
@@ -270,28 +262,31 @@ def _step_parts(step: Step) -> Parts:
     )
 
 
-def _checkpoint(step: Step, report: Checkpoint) -> TextLine:
-    said = ", ".join(filter(None, (_progress(report), blocker_words(report.blockers))))
+def _checkpoint(report: Checkpoint, parts: Parts, plan_steps: int) -> TextLine:
+    blockers = blocker_words(report.blockers)
+    said = ", ".join(filter(None, (_progress(report, plan_steps), blockers)))
     return TextLine(
         "◆",
         "checkpoint",
         brief(f"{said}{because(report.notes)}"),
         Tone.ACCENT,
-        _step_parts(step),
+        parts,
     )
 
 
-def _progress(report: Checkpoint) -> str:
+def _progress(report: Checkpoint, plan_steps: int) -> str:
+    found = planned(report.plan_step, plan_steps)
+    of = f" of plan step {found[0]}" if found else ""
     return (
-        f"progress {report.progress_percent} % of plan step {report.plan_step}, "
-        f"confidence {report.confidence} %, {report.decision}"
+        f"progress {report.progress_percent} %{of}, confidence {report.confidence} %, "
+        f"{report.decision}"
     )
 
 
-def _report(report: Checkpoint) -> str:
+def _report(report: Checkpoint, plan_steps: int) -> str:
     left = report.estimated_steps_left
     lines = (
-        _progress(report),
+        _progress(report, plan_steps),
         *(f"blocked by: {blocker}" for blocker in report.blockers),
         *(f"reported as done: {path}" for path in report.files_done),
         "" if left is None else f"estimated steps left: {left}",
@@ -489,7 +484,6 @@ _TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
     Change: _change,
     Snapshot: _snapshot,
     Acceptance: _acceptance,
-    Step: _step,
     Plan: _plan,
     Completion: _completion,
     Analysis: _analysis,

@@ -235,7 +235,8 @@ def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = No
     if not _tells(entry):
         return None
     record = entry.record
-    told = line(record, transcript.about(entry), id=entry.id)
+    about, plan_steps = transcript.about(entry), transcript.plan_steps(entry)
+    told = line(record, about, id=entry.id, plan_steps=plan_steps)
     head = "" if told.what == "status" else f"{told.what}: "
     step = f"step {record.number}, " if isinstance(record, Step) else ""
     began = isinstance(record, AttemptTransition) and not record.lifecycle.over

@@ -75,7 +75,8 @@ from midwatch_monitor.records import (
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
-from midwatch_supervisor.present.record_text import arguments_text, line
+from midwatch_supervisor.present.record_text import line
+from midwatch_supervisor.present.text_line import arguments_text
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {
@@ -355,6 +356,15 @@ def test_a_failed_call_is_told_by_what_it_asked_and_what_it_answered() -> None:
     beside = make.step(3, "write_file", path="out.txt", ok=False, output="disk full\n")
     beside = replace(beside, edits=(Edit(path="other.log"),))
     assert line(beside).text == "FAILED: out.txt: disk full"
+
+
+@pytest.mark.parametrize(
+    ("plan_steps", "of"), [(0, ""), (1, ""), (3, " of plan step 2"), (2, " of plan step 2")]
+)
+def test_progress_is_that_of_a_plan_step_if_there_is_a_plan(plan_steps: int, of: str) -> None:
+    said = line(make.reflecting(plan_step=2), plan_steps=plan_steps)
+    assert said.text == f"progress 40 %{of}, confidence 70 %, continue"
+    assert f"progress 40 %{of}, confidence" in said.detail
 
 
 def test_an_escalation_whose_reason_is_its_rules_says_them_once() -> None:

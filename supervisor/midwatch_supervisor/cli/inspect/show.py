@@ -162,6 +162,8 @@ class ShownRecord:
     given: Given
     """What a recall handed to the worker."""
     fields: JsonLine
+    plan_steps: int
+    """The number of steps in the plan of its attempt at that time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,7 +178,7 @@ class _AttemptTexts:
     def add(self, shown: ShownRecord) -> None:
         match shown.entry.record:
             case Step() as step:
-                self.steps.append(f"step {step.number}, {record_line(step)}")
+                self.steps.append(f"step {step.number}, {record_line(step, shown.plan_steps)}")
             case Recall() as recall:
                 self.given += (
                     line(recall, given=shown.given).detail.replace("\n\n", "\n").split("\n")
@@ -187,9 +189,9 @@ class _AttemptTexts:
                 pass
 
 
-def record_line(record: Record) -> str:
-    """Return a record's text after its kind."""
-    told = line(record)
+def record_line(record: Record, plan_steps: int = 0) -> str:
+    """Return a record's text after its kind; `plan_steps` as for `line`."""
+    told = line(record, plan_steps=plan_steps)
     return f"{told.what}: {told.text}"
 
 
@@ -204,7 +206,8 @@ async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[Sho
         # An attempt's line may need what was said about the attempt before it.
         fields = transcript.line(entry, given)
         if fields and (found.attempt is None or entry.attempt == found.attempt.id):
-            yield ShownRecord(entry=entry, given=given, fields=fields)
+            steps = transcript.plan_steps(entry)
+            yield ShownRecord(entry=entry, given=given, fields=fields, plan_steps=steps)
 
 
 def _task_lines(

@@ -128,7 +128,7 @@ async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
         yield alert_text(alert, state.alert_status(alert.key))
         for number in alert.evidence[-_MAX_EVIDENCE:]:
             if number in steps:
-                yield f"  step {number}, {record_line(steps[number])}"
+                yield f"  step {number}, {record_line(steps[number], state.plan_steps)}"
         done = *decision_lines(state, [alert.key]), *intervention_lines(state, [alert.key])
         for line in done or ("nothing was done about it yet",):
             yield f"  {line}"

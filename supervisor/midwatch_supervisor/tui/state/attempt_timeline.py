@@ -57,6 +57,8 @@ class TimelineItem:
     """The intervention of a delivery or an outcome, or that answers a request."""
     given: Given = NOTHING
     """What a recall selected, once looked up."""
+    plan_steps: int = 0
+    """The number of steps in the attempt's plan at that time."""
 
     told: TextLine = field(init=False, repr=False, compare=False)
     """The item as a line. Cached, like its words: no key should wait for thousands of them."""
@@ -64,7 +66,7 @@ class TimelineItem:
     """What a search covers, in lower case: the line, and the beginning of its detail."""
 
     def __post_init__(self) -> None:
-        told = line(self.record, self.about, self.given)
+        told = line(self.record, self.about, self.given, plan_steps=self.plan_steps)
         words = " ".join((told.what, told.text, *(text for _, text in told.parts)))
         object.__setattr__(self, "told", told)
         object.__setattr__(self, "words", words[:_SEARCHED].lower())
@@ -217,7 +219,14 @@ class AttemptTimeline:
         step = record.step if isinstance(record, Alert) else self.state.last_step
         state = None if isinstance(record, Intervention) else self._about(entry)
         about = state and state.intervention
-        item = TimelineItem(id=entry.id, at=entry.at, step=step, record=record, about=about)
+        item = TimelineItem(
+            id=entry.id,
+            at=entry.at,
+            step=step,
+            record=record,
+            about=about,
+            plan_steps=self.state.plan_steps,
+        )
         self.items.append(item)
         match record:
             case Step(checkpoint=Checkpoint(progress_percent=progress, confidence=confidence)):
