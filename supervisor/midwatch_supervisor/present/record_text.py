@@ -44,6 +44,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK, held_back
 from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus, planned
+from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.intervention_text import (
     INTERVENTION_TEXTS,
     delivery_text,
@@ -69,7 +70,6 @@ from midwatch_supervisor.present.text_line import (
     Parts,
     TextLine,
     Tone,
-    arguments_text,
     because,
     blocker_words,
     brief,

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-
 from midwatch_monitor.records import Checkpoint, Health, Lifecycle, Severity
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
@@ -20,9 +18,6 @@ _ESCAPES = re.compile(
     r"|[ -/]*[0-~])"
 )
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_ARGUMENTS = TypeAdapter(dict[str, object])
-_MAX_ARGS = 10_000
-"""Characters of arguments that are parsed for a line."""
 _MAX = 20_000
 """Characters of one text that are used: nobody reads more of it in a terminal."""
 
@@ -130,18 +125,6 @@ def brief(text: str, width: int = 500) -> str:
     """Return an untrusted text on one line of at most `width` characters."""
     flat = one_line(text if len(text) <= 4 * width else f"{text[: 4 * width]}…")
     return flat if len(flat) <= width else f"{flat[: width - 1]}…"
-
-
-def arguments_text(args: str) -> str:
-    """Return arguments for a line: only an object's set members, a single value without name."""
-    try:
-        found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
-    except ValidationError:
-        return args
-    given = {name: value for name, value in found.items() if value not in (None, "")}
-    if len(given) == 1:
-        return str(*given.values())
-    return ", ".join(f"{name}: {value}" for name, value in given.items()) or args
 
 
 def cut_middle(text: str, width: int) -> str:

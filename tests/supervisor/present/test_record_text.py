@@ -73,10 +73,10 @@ from midwatch_monitor.records import (
     Trial,
 )
 from midwatch_stage import factories as make
+from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, Given
 from midwatch_supervisor.present.record_text import line
-from midwatch_supervisor.present.text_line import arguments_text
 
 FILE = Path(__file__).with_name("record_texts.txt")
 WITHOUT_JSON = {

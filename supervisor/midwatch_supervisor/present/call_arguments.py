@@ -1,0 +1,19 @@
+"""The arguments of a tool call, as text for one line. Pure."""
+
+from pydantic import TypeAdapter, ValidationError
+
+_ARGUMENTS = TypeAdapter(dict[str, object])
+_MAX_ARGS = 10_000
+"""Characters of arguments that are parsed for a line."""
+
+
+def arguments_text(args: str) -> str:
+    """Return arguments for a line: only an object's set members, a single value without name."""
+    try:
+        found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
+    except ValidationError:
+        return args
+    given = {name: value for name, value in found.items() if value not in (None, "")}
+    if len(given) == 1:
+        return str(*given.values())
+    return ", ".join(f"{name}: {value}" for name, value in given.items()) or args
