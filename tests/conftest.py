@@ -214,9 +214,9 @@ def journal_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def named_by_the_environment(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands find the journal by themselves."""
-    monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
+    monkeypatch.setenv("MIDWATCH_JOURNAL", location)
 
 
 @pytest.fixture

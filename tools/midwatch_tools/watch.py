@@ -24,7 +24,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock, journal_clock, now
-from midwatch_monitor.journal.core.run_lock import forget_lock, hold_run
+from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Alert,
@@ -249,9 +249,10 @@ class Watch(AttemptWatch):
             supervised=self._supervisor is not None,
         )
         if parent is None:
-            # Other processes see by this lock whether this one is alive.
-            stack.callback(forget_lock, journal.name, embedded.run.id)
-            await stack.enter_async_context(hold_run(journal.name, embedded.run.id))
+            # Other processes see by this whether this one is alive.
+            run, seconds = embedded.run.id, self.settings.fleet.lease_seconds
+            stack.push_async_callback(forget_lock, journal, run)
+            await stack.enter_async_context(hold_run(journal, run, lease_seconds=seconds))
         return embedded
 
     def _supervise(self, embedded: Embedded) -> AbstractAsyncContextManager[None]:

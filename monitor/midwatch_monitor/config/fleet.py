@@ -56,7 +56,9 @@ class FleetSettings(Section):
     publishes its last will, two missed beats are enough.
     """
     lease_seconds: Seconds = 15.0
-    """A monitor that did not renew its leases for this long loses them to another."""
+    """A monitor that did not renew its leases for this long loses them to another. On PostgreSQL a
+    run has a lease too: without renewal, its process is gone, and `resume` can continue it.
+    """
     save_seconds: Annotated[float, Field(ge=0, le=86_400)] = 10.0
     """How often an attempt's files are saved, so that another node can take it over. 0 saves before
     every model request.

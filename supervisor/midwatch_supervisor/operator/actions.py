@@ -11,7 +11,7 @@ from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageEr
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.journal.core.encoding import hint_of
-from midwatch_monitor.journal.core.run_lock import remember_lock
+from midwatch_monitor.journal.fleet.run_lock import remember_lock
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
@@ -47,7 +47,6 @@ from midwatch_monitor.records import (
     PermissionRequest,
     PlanCheck,
     Record,
-    Run,
     Study,
     StudyState,
     Terms,
@@ -58,7 +57,6 @@ from midwatch_supervisor.operator.tasks import (
     Reopening,
     find_reopening,
     store_reopening,
-    unheard,
 )
 from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.numbers import grant_problem
@@ -187,10 +185,6 @@ class OperatorActions:
 
     # -- on attempts -----------------------------------------------------------------------
 
-    def unheard(self, run: Run, *, embedded: bool) -> str:
-        """Return what must come before an act reaches an attempt of a run; see `tasks.unheard`."""
-        return unheard(self._journal.name, run, embedded=embedded)
-
     async def act(
         self,
         attempt: Attempt,
@@ -225,7 +219,7 @@ class OperatorActions:
         at = await self._now()
         self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
         if what.run.keeper is Keeper.PROCESS:
-            remember_lock(self._journal.name, what.run.id)
+            await remember_lock(self._journal, what.run.id)
         return what
 
     async def settle(

@@ -11,7 +11,7 @@ from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import TURNS, commit_unmoved, reopen
 from midwatch_monitor.journal.core.encoding import hint_of
-from midwatch_monitor.journal.core.run_lock import is_interrupted
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -198,7 +198,7 @@ class Withdrawer:
         """Do what the look calls for; return `None` if the task has changed since."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
-        if embedded and is_interrupted(self._journal.name, run.id):
+        if embedded and await is_interrupted(self._journal, run.id):
             if course is WithdrawalCourse.STOPPING:
                 course = WithdrawalCourse.CANCELED  # no process is left to receive the stop
         elif embedded and await self._keeps(run, look):
@@ -444,13 +444,8 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
     return f"somebody else started it: {reach_text(acts)}{hint}"
 
 
-def unheard(journal: str, run: Run, *, embedded: bool) -> str:
-    """Return what must happen before an act reaches an attempt whose process is gone.
-
-    `journal` is its name. Empty if a process is there, or if that is unknown.
-    """
-    if not is_interrupted(journal, run.id):
-        return ""
+def unheard(run: Run, *, embedded: bool) -> str:
+    """Return what must happen before an act reaches an attempt of a run whose process is gone."""
     if run.of_session:
         watching = attach_command(run.agent)
         return f"nobody watches it now: it waits for `{watching}` and the agent's next step"

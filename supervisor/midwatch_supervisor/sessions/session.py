@@ -17,7 +17,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import forget_lock, take_lock
+from midwatch_monitor.journal.fleet.run_lock import forget_lock, take_lock
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
@@ -397,7 +397,7 @@ class ForeignSession:
                 TaskTransition(lifecycle=lifecycle, reason=reason),
             )
         if self._lock_file is not None and self._run is not None:
-            forget_lock(self._journal.journal.name, self._run.id)
+            await forget_lock(self._journal.journal, self._run.id)
         self._unlock()
         self._recorder = self._inbox = self._stop = None
         self._budget, self._stops = Budget(), 0

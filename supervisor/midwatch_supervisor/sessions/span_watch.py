@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from aiohttp import web
 
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, TraceError
-from midwatch_monitor.journal.core.run_lock import is_interrupted
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
 from midwatch_monitor.traces.session_reader import KEPT
@@ -83,7 +83,7 @@ class SpanWatch:
             async with self._turn:
                 for run in await journal.runs():
                     ours = run.of_session and run.agent not in KEPT
-                    if ours and is_interrupted(journal.name, run.id):
+                    if ours and await is_interrupted(journal, run.id):
                         await self._session(SessionName.of(run)).run()
         except (JournalError, StaleIncarnationError) as error:
             log.debug("sessions are not taken up: %s", error)

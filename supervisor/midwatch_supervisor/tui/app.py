@@ -134,9 +134,7 @@ class Console(OperatorApp):
         self.panes = Panes(
             self.board, self.queue, self.learned, now, keys=keys, about=about, nothing=nothing
         )
-        self.banner = Banner(
-            self.board, now, journal=feed.journal.name, stale_seconds=self.settings.stale_seconds
-        )
+        self.banner = Banner(self.board, now, stale_seconds=self.settings.stale_seconds)
         self._bell = Bell(now())
         self._first = attempt  # to be opened; None once it is
         self._visited: int | None = None

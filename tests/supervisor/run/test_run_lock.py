@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import hold_run
+from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.factories import AT, drafts, intervention
 from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_stage.matrix import DATABASES
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def embedded(journal: Journal) -> Attempt:
     """One of an agent with a `Watch` in it, whose process was killed."""
     found = await PastAttempts(journal, AT).attempt(task="crawler", source="embedded")
     await say(journal, found)
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         pass
     return found
 
@@ -38,7 +39,10 @@ async def embedded(journal: Journal) -> Attempt:
 Capture = pytest.CaptureFixture[str]
 LEFT = "`midwatch resume`: no process works on it"
 
-pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+pytestmark = [
+    pytest.mark.usefixtures("named_by_the_environment"),
+    pytest.mark.parametrize("location", DATABASES, indirect=True),
+]
 
 
 async def say(journal: Journal, attempt: Attempt, lifecycle: Lifecycle = Lifecycle.WORKING) -> None:
@@ -57,18 +61,18 @@ async def test_nobody_else_goes_on_with_a_run_that_is_worked_on(
 ) -> None:
     await say(journal, attempt)
     for words in (("resume",), ("resume", "--run", "1")):
-        async with hold_run(journal.name, 1):
+        async with hold_run(journal, 1, lease_seconds=15):
             assert await midwatch(*words, "--headless") == 2
         assert "another process works on run 1: `midwatch watch` shows" in capsys.readouterr().err
     assert await midwatch("resume", "--dry-run") == 0
 
 
 async def test_two_processes_cannot_hold_one_run(journal: Journal, attempt: Attempt) -> None:
-    async with hold_run(journal.name, 1):
-        async with hold_run(journal.name, 2):
+    async with hold_run(journal, 1, lease_seconds=15):
+        async with hold_run(journal, 2, lease_seconds=15):
             pass
         with pytest.raises(UsageError, match="another process works on run 1"):
-            async with hold_run(journal.name, 1):
+            async with hold_run(journal, 1, lease_seconds=15):
                 pass
 
 
@@ -77,7 +81,7 @@ async def test_status_and_show_say_that_nobody_works_on_a_run(
 ) -> None:
     await say(journal, attempt)
     assert await waits(capsys) == (False, None), "nothing tells of runs of other kinds"
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         assert await waits(capsys) == (False, None)
     assert await waits(capsys) == (True, LEFT)
     assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
@@ -86,7 +90,7 @@ async def test_status_and_show_say_that_nobody_works_on_a_run(
 async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_the_answer(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         await say(journal, attempt, Lifecycle.INPUT_REQUIRED)
     assert (await waits(capsys))[1] == "a person"
     await journal.commit(
@@ -98,7 +102,7 @@ async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_t
 async def test_of_a_run_that_is_over_nobody_asks(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         await say(journal, attempt, Lifecycle.COMPLETED)
     assert await waits(capsys) == (False, None)
 
@@ -116,7 +120,7 @@ async def test_an_agent_whose_own_process_is_gone_can_only_be_put_away(
 async def test_a_stop_reaches_an_agent_whose_process_lives(
     journal: Journal, embedded: Attempt, capsys: Capture
 ) -> None:
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         assert await midwatch("cancel", "crawler") == 0
     assert "stop sent" in capsys.readouterr().out
 
@@ -129,3 +133,13 @@ async def test_what_no_task_file_began_is_passed_over_by_resume(
     later = await PastAttempts(journal, AT).attempt(task=assigned())
     await say(journal, later)
     assert await midwatch("resume", "--dry-run") == 0
+
+
+async def test_a_lease_is_renewed_while_its_process_lives(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    await say(journal, attempt)
+    async with hold_run(journal, 1, lease_seconds=0.6):
+        for _ in range(3):
+            assert await midwatch("resume", "--headless") == 2
+    assert "another process works on run 1" in capsys.readouterr().err

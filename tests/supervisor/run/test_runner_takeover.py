@@ -10,7 +10,7 @@ import pytest
 
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.journal.core.run_lock import forget_lock
+from midwatch_monitor.journal.fleet.run_lock import forget_lock
 from midwatch_monitor.records import (
     AttemptTransition,
     Ending,
@@ -100,7 +100,7 @@ async def test_of_two_processes_with_the_same_run_the_newer_one_does_not_begin(
 async def test_where_no_lock_is_seen_the_older_process_is_refused(harness: RunHarness) -> None:
     older = await started(harness)
     # As on another machine, over a database.
-    forget_lock(harness.journal.name, 1)
+    await forget_lock(harness.journal, 1)
     newer = await resumed(harness)
     code, errors = await ended(older)
     assert code == 1

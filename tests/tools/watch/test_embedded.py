@@ -13,7 +13,7 @@ from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import is_interrupted, refuse_held
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted, refuse_held
 from midwatch_monitor.records import (
     AttemptTransition,
     Change,
@@ -73,16 +73,18 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
 
 
 async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_file: Path) -> None:
-    agent, name = Agent(TestModel(), capabilities=[watch]), str(journal_file)
+    agent = Agent(TestModel(), capabilities=[watch])
 
     @agent.tool_plain
-    def look() -> str:
-        with pytest.raises(UsageError, match="another process works on run 1"):
-            refuse_held(name, 1)
+    async def look() -> str:
+        async with await Journal.open_to_read(journal_file) as journal:
+            with pytest.raises(UsageError, match="another process works on run 1"):
+                await refuse_held(journal, 1, tell=print)
         return "held"
 
     assert "held" in (await agent.run("Fix it.")).output
-    assert not is_interrupted(name, 1)
+    async with await Journal.open_to_read(journal_file) as journal:
+        assert not await is_interrupted(journal, 1)
 
 
 async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_request(

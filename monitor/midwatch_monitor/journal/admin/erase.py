@@ -16,6 +16,7 @@ from sqlalchemy import (
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.commits import latest
+from midwatch_monitor.journal.fleet.watches import RUN_POST
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, TaskTransition
@@ -143,6 +144,9 @@ def _forget_work(connection: Connection, key: int) -> None:
     connection.execute(delete(task).where(_owned_by(key)))
     left = exists().where(task.c.run == run.c.id)
     gone = select(run.c.id).where(run.c.id.in_(emptied), ~left)
+    ids = connection.execute(gone).scalars()
+    posts = [f"{RUN_POST}{id}" for id in ids]
+    connection.execute(delete(tables.post).where(tables.post.c.name.in_(posts)))
     connection.execute(delete(tables.submission).where(tables.submission.c.run.in_(gone)))
     connection.execute(delete(run).where(run.c.id.in_(emptied), ~left))
     connection.execute(delete(tables.project).where(tables.project.c.id == key))

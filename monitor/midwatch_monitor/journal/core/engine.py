@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -51,6 +51,8 @@ FOLDER = ".midwatch"
 """The folder that Midwatch makes for itself, and excludes from git."""
 _SLASHES = re.compile(r"(postgres\w*|sqlite|mysql)(\+\w+)?:/?[^/]")
 """A URL with too few slashes, which would be taken for a file path."""
+K = TypeVar("K", int, str)
+
 LOCK = 0x6D696477
 """PostgreSQL's advisory lock for writers of a journal."""
 
@@ -316,8 +318,8 @@ def transaction(engine: Engine) -> Generator[Connection]:
         yield connection
 
 
-def parts(ids: Iterable[int], most: int = 5_000) -> Iterator[list[int]]:
-    """Yield sorted distinct ids in batches: a statement takes a limited number of values."""
+def parts(ids: Iterable[K], most: int = 5_000) -> Iterator[list[K]]:
+    """Yield sorted distinct ids or names in batches: a statement takes only so many values."""
     wanted = sorted(set(ids))
     for first in range(0, len(wanted), most):
         yield wanted[first : first + most]

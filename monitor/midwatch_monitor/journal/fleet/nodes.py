@@ -30,7 +30,7 @@ from midwatch_monitor.journal.core.encoding import kind_of, pass_over, rows_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import REVISION
-from midwatch_monitor.journal.fleet.watches import NOBODY
+from midwatch_monitor.journal.fleet.watches import NOBODY, RUN_POST
 from midwatch_monitor.records import (
     LOST_AFTER_SECONDS,
     AttemptTransition,
@@ -292,7 +292,8 @@ def _monitors(connection: Connection) -> list[MonitorStatus]:
     looked_after = connection.execute(
         select(guard).where(guard.c.holder != NOBODY).order_by(guard.c.attempt)
     ).all()
-    held = connection.execute(select(post).order_by(post.c.name)).all()
+    of_monitors = select(post).where(post.c.name.not_like(f"{RUN_POST}%"))
+    held = connection.execute(of_monitors.order_by(post.c.name)).all()
     until: dict[str, datetime] = {}
     for row in (*looked_after, *held):
         until[row.holder] = max(row.until, until.get(row.holder, row.until))

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     and_,
     case,
+    delete,
     exists,
     func,
     insert,
@@ -30,13 +31,15 @@ from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.engine import database_time, parts
-from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method
+from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import UtcTime
 from midwatch_monitor.records import AttemptTransition, Hint, Keeper
 from midwatch_monitor.records.work import EMBEDDED
 
 NOBODY = ""
 """The holder of an attempt that needs no monitor any more."""
+RUN_POST = "run "
+"""How the name of a post begins whose holder works on the run of that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,20 @@ class JournalNews:
     """The newest entry of the whole journal: the next look asks for later ones."""
     hints: dict[int, tuple[Hint, ...]]
     """By run: a hint at the newest entry of each kind, for each attempt and task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """A duty that one process has at a time, at the moment when it was read."""
+
+    until: datetime
+    """When its lease runs out, unless it is renewed."""
+    seconds_left: float
+
+    @property
+    def expired(self) -> bool:
+        """Whether no process has it."""
+        return self.seconds_left <= 0
 
 
 def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
@@ -118,6 +135,22 @@ def _take_post(connection: Connection, name: str, term: _Term) -> int | None:
     values = {"name": name, "holder": term.holder, "incarnation": 1, "until": term.until(now)}
     connection.execute(insert(post), values)
     return 1
+
+
+def _posts(
+    connection: Connection, names: Collection[str], clock: Callable[[], datetime]
+) -> dict[str, Post]:
+    post, now = tables.post, _Term(holder="", seconds=0, clock=clock).now(connection)
+    found: dict[str, Post] = {}
+    for some in parts(names):
+        for row in connection.execute(select(post).where(post.c.name.in_(some))):
+            left = (row.until - now).total_seconds()
+            found[row.name] = Post(until=row.until, seconds_left=left)
+    return found
+
+
+def _delete_post(connection: Connection, name: str) -> None:
+    connection.execute(delete(tables.post).where(tables.post.c.name == name))
 
 
 def _finish(connection: Connection, attempts: Collection[int], term: _Term) -> None:
@@ -247,5 +280,10 @@ class Watches(JournalPart):
         of = tables.post.c.name == name
         await self.journal.write(_release, tables.post, self._term(holder), of)
 
+    async def posts(self, names: Collection[str]) -> dict[str, Post]:
+        """Return those of these duties that a process has or had, by name."""
+        return await self.journal.read(_posts, names, self._clock) if names else {}
+
+    delete_post = write_method(_delete_post)
     news = read_method(_news)
     unfinished = read_method(_unfinished_runs)

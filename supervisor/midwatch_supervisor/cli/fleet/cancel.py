@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.records import Keeper, Run, Task, TaskTransition
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
@@ -68,9 +69,9 @@ async def cancel(
                     done.append((of, each))
                     fields = _fields(of, each, dry_run=dry_run)
                     text = _text(of, each, dry_run=dry_run)
-                    if each.course is WithdrawalCourse.STOPPING and not of.of_session:
-                        why = unheard(opened.name, of, embedded=False)  # those are canceled
-                        text += f"; {why}" if why else ""
+                    stopping = each.course is WithdrawalCourse.STOPPING and not of.of_session
+                    if stopping and await is_interrupted(opened, of.id):
+                        text += f"; {unheard(of, embedded=False)}"  # embedded ones are canceled
                     write_either(fields, text, json=json)
         if not dry_run:
             await _take_back(journal_place(journal), done)

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.calibration import Calibration
 from midwatch_monitor.records import (
@@ -136,7 +136,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """
     run = await journal.run(state.task.run)
     nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
-    state.interrupted = is_interrupted(journal.name, run.id)
+    state.interrupted = await is_interrupted(journal, run.id)
     if state.latest is None:
         say_turn(state, await states_before(journal, state.task), nodes)
     return {each.name: each for each in nodes or ()}

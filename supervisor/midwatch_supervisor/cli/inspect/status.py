@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.command_hint import command, journal_width
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Fault,
@@ -185,7 +185,7 @@ async def read_states(
     for run in runs:
         tasks, interrupted = (
             await task_states(journal, run.id),
-            is_interrupted(journal.name, run.id),
+            await is_interrupted(journal, run.id),
         )
         for task in tasks:
             task.interrupted = interrupted

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import ConfigError, UsageError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.records import Action, BudgetRequest, Grant, Task, TaskTransition, Terms
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
@@ -346,8 +347,8 @@ async def _send(
         raise UsageError(f"{target.name}: {why}")
     note = masked_note(journal, message)
     run = await journal.run(target.task.run)
-    if why := unheard(journal.name, run, embedded=target.task.embedded):
-        note = f"; {why}{note}"
+    if await is_interrupted(journal, run.id):
+        note = f"; {unheard(run, embedded=target.task.embedded)}{note}"
     elif run.of_session:
         note = f"; the agent is told at its next step{note}"
     if dry_run:

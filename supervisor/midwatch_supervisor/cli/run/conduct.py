@@ -24,7 +24,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
-from midwatch_monitor.journal.core.run_lock import forget_lock, hold_run, refuse_held
+from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run, refuse_held
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Keeper, Run
@@ -217,7 +217,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 )
             if chosen[0].keeper is Keeper.MONITOR:
                 raise UsageError(f"run {wanted} belongs to a fleet, which goes on with it")
-            refuse_held(journal.name, wanted)
+            await refuse_held(journal, wanted, tell=write_error)
             return chosen[0]
         unfinished = [
             run
@@ -226,7 +226,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
         ]
         for run in unfinished:
             if run.keeper is Keeper.PROCESS:
-                refuse_held(journal.name, run.id)
+                await refuse_held(journal, run.id, tell=write_error)
                 return run
     if unfinished:
         raise UsageError(f"run {unfinished[0].id} belongs to a fleet, which goes on with it")
@@ -286,14 +286,14 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
             clock=clock,
         )
         reporter = Reporter(journal, jobs, output, clock=clock, told=told, run=run)
-        async with hold_run(journal.name, run), telling:
+        async with hold_run(journal, run, lease_seconds=settings.fleet.lease_seconds), telling:
             if output is Output.CONSOLE:
                 code = await show_run(resources, jobs, about=about(resources, jobs))
             else:
                 code = await reporter.see_to_end(resources, jobs)
         tasks = await task_states(journal, run)
         if all(task.over for task in tasks):
-            forget_lock(journal.name, run)
+            await forget_lock(journal, run)
         if output is Output.CONSOLE:
             with outlasting_reader():
                 await print_end(tasks, code)

@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_monitor.command_hint import command
-from midwatch_monitor.journal.core.run_lock import is_interrupted
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
 from midwatch_supervisor.present.waiting import attach_command, monitor_absent
@@ -92,11 +91,11 @@ def journal_still(
     )
 
 
-def interrupted_run(board: FleetBoard, journal: str) -> Trouble | None:
+def interrupted_run(board: FleetBoard) -> Trouble | None:
     """Return the problem that agents should work but their run's process is gone; `None` if not."""
     for id in sorted({row.run for row in board.rows.values() if works(row)}):
         run = board.runs.get(id)
-        if run is not None and is_interrupted(journal, id):
+        if run is not None and id in board.interrupted:
             since = board.last_at or run.started_at
             remedy = f"`{command(f'resume --run {id}')}` continues it"
             if run.of_session:
@@ -180,14 +179,12 @@ class Banner(Static):
         board: FleetBoard,
         now: Callable[[], datetime],
         *,
-        journal: str,
         stale_seconds: float,
     ) -> None:
         super().__init__(markup=False, id="banner")
         self._board = board
         self._now = now
         self._stale_seconds = stale_seconds
-        self._journal = journal
         self._reported: dict[str, Trouble] = {}
         self._dropped = 0
         self._silence: Trouble | None = None
@@ -236,7 +233,7 @@ class Banner(Static):
         if not board.loading and no_node(board) is None:
             rows, last_at = board.rows.values(), board.last_at
             still = journal_still(rows, last_at, now, stale_seconds=self._stale_seconds)
-            found.append(interrupted_run(board, self._journal) or still)
+            found.append(interrupted_run(board) or still)
         kept = {part: each for part, each in self._reported.items() if not each.passed(now)}
         self._reported = kept
         troubles = [*failed_parts(board.faults), *kept.values(), *filter(None, found)]

@@ -120,6 +120,8 @@ class FleetBoard:
         self.queued: dict[int, Row] = {}
         """Tasks without an attempt, by task id."""
         self.runs: dict[int, Run] = {}
+        self.interrupted: frozenset[int] = frozenset()
+        """Runs whose process is gone."""
         self.tasks: dict[int, Task] = {}
         self.attempts: dict[int, Attempt] = {}
         self.reports: deque[Report] = deque(maxlen=STREAM)
@@ -163,6 +165,8 @@ class FleetBoard:
             self.fold(entry)
         self.read += len(batch.entries)
         self.loading = self.loading and not batch.ends
+        if batch.interrupted is not None:
+            self.interrupted = frozenset(batch.interrupted)
         if batch.nodes is not None:
             self.meet_nodes(batch.nodes)
         if batch.monitors is not None:

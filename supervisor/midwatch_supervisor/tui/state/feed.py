@@ -10,6 +10,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
+from midwatch_monitor.journal.fleet.run_lock import interrupted_runs
 from midwatch_monitor.records import Attempt, Entry, NodeStatus, Run, Task
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ _MONITORS = 3.0
 """Seconds between two looks at the monitors, whose leases last longer."""
 
 _RUNS = 1.0
-"""Seconds between two looks for newer runs."""
+"""Seconds between two looks for newer runs, and for runs whose process is gone."""
 
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
 """The nodes' states in the journal."""
@@ -45,6 +46,8 @@ class FeedBatch:
     """All nodes, if one of them changed, and when read for the first time."""
     monitors: tuple[MonitorStatus, ...] | None = None
     """All monitors, likewise."""
+    interrupted: tuple[int, ...] | None = None
+    """All runs whose process is gone, likewise."""
     more: bool = False
     """Whether another batch follows at once, so that drawing now would be wasted."""
     again: bool = False
@@ -55,7 +58,8 @@ class FeedBatch:
     @property
     def says(self) -> bool:
         """Whether it contains anything new."""
-        told = self.nodes is not None or self.monitors is not None
+        asked = self.nodes, self.monitors, self.interrupted
+        told = any(each is not None for each in asked)
         return bool(self.entries) or self.again or self.ends or told
 
 
@@ -91,11 +95,14 @@ class Feed:
         self._nodes = None if nodes is None else _Seen(nodes, every=_NODES)
         self._monitors = None if monitors is None else _Seen(monitors, every=_MONITORS)
         self._runs_now = _Seen(self._begun_meanwhile, every=_RUNS) if others else None
+        self._interrupted = _Seen(self._left_alone, every=_RUNS)
         self._newest: int | None = None
         """The newest run when it began to look."""
         self._connected = connected
         self._after = 0
         self._runs: set[int] = set()
+        self._met_runs: set[int] = set()
+        """These, and those of the batch that is being read."""
         self._tasks: set[int] = set()
         self._attempts: set[int] = set()
         self._asked_at: float | None = None
@@ -167,8 +174,10 @@ class Feed:
         wanted = {entry.attempt for entry in page if entry.attempt is not None} - self._attempts
         attempts = await self.journal.attempts_with(wanted) if wanted else []
         runs = [await self.journal.run(id) for id in {task.run for task in tasks} - self._runs]
+        self._met_runs = self._runs | {run.id for run in runs}
         nodes = None if self._nodes is None else await self._nodes.take_change()
         monitors = None if self._monitors is None else await self._monitors.take_change()
+        interrupted = await self._interrupted.take_change()
         later = None if self._runs_now is None else await self._runs_now.take_change()
         more = len(page) == _BATCH
         ends = not more and not self._at_end
@@ -177,7 +186,7 @@ class Feed:
         if page:
             self._after = page[-1].id
         self.later = self.later if later is None else later
-        for seen in (self._nodes, self._monitors, self._runs_now):
+        for seen in (self._nodes, self._monitors, self._interrupted, self._runs_now):
             if seen is not None:
                 seen.keep()
         self._runs.update(run.id for run in runs)
@@ -190,10 +199,14 @@ class Feed:
             attempts=tuple(attempts),
             nodes=nodes,
             monitors=monitors,
+            interrupted=interrupted,
             more=more,
             again=self._failed,
             ends=ends,
         )
+
+    async def _left_alone(self) -> list[int]:
+        return sorted(await interrupted_runs(self.journal, self._met_runs))
 
     async def _begun_meanwhile(self) -> list[Run]:
         if self._newest is None:

@@ -11,7 +11,7 @@ from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import commit_unmoved
-from midwatch_monitor.journal.core.run_lock import hold_run
+from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -124,7 +124,7 @@ async def test_who_cancels_a_task_whose_process_is_gone_hears_what_must_come_fir
         Path("/"),
     )
     await new_task(journal, "fix", spec=raw.model_dump_json())
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         await begin(journal, at, WORKING)
     (said,) = await read(capsys, "cancel", "fix")
     assert said.endswith(

@@ -9,7 +9,7 @@ import pytest
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import hold_run
+from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -209,7 +209,7 @@ async def test_who_speaks_to_an_attempt_whose_process_is_gone_hears_what_must_co
     journal: Journal, capsys: Capture, task_spec: str, spec: str, waits: str
 ) -> None:
     await new_attempt(journal, await new_task(journal, spec=spec or task_spec))
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         assert (await read(capsys, "tell", "fix", "Hello."))[0].endswith(")")
     assert (await read(capsys, "tell", "fix", "Hello."))[0].endswith(f"; {waits}")
 
@@ -392,7 +392,7 @@ async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_it
 ) -> None:
     await over_in(journal, at, task_spec)
     await midwatch("tell", "fix", "Go day by day.", "--restart")
-    async with hold_run(journal.name, 1):
+    async with hold_run(journal, 1, lease_seconds=15):
         (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("submitted", "its turn")
     (line,) = await ask(capsys, "status")

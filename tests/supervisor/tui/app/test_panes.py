@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.core.run_lock import hold_run
+from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
 from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
@@ -335,9 +336,11 @@ async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch
 async def test_the_banner_says_that_no_process_works_on_a_run_and_what_to_do(
     tmp_path: Path, spec: str, remedy: str
 ) -> None:
-    async with console_in(tmp_path, transition(), spec=spec) as left:
-        async with hold_run(left.journal.name, 1):
-            left.app.pass_a_second()
+    async with await Journal.open(tmp_path / "journal.db") as journal, AsyncExitStack() as process:
+        await process.enter_async_context(hold_run(journal, 1, lease_seconds=15))
+        async with console_of(journal, transition(), spec=spec, poll_seconds=0.01) as left:
             assert left.app.banner.said == ""
-        left.app.pass_a_second()
-        assert f"no process works on run 1 → {remedy}" in left.app.banner.said
+            await process.aclose()
+            await left.until(lambda: 1 in left.app.board.interrupted)
+            left.app.pass_a_second()
+            assert f"no process works on run 1 → {remedy}" in left.app.banner.said

@@ -1,0 +1,167 @@
+"""Which runs a process works on: a file lock beside a journal, a lease in a journal of a server.
+
+A file lock ends with its process, however that ends. A lease is renewed while its process lives,
+and runs out some seconds after that was killed.
+"""
+
+import asyncio
+import logging
+import os
+import platform
+import secrets
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from midwatch_monitor.command_hint import command
+from midwatch_monitor.errors import JournalError, UsageError
+from midwatch_monitor.file_lock import is_locked, lock_file
+from midwatch_monitor.journal.core.engine import is_url
+from midwatch_monitor.journal.core.journal import Journal
+from midwatch_monitor.journal.fleet.watches import RUN_POST, Post, Watches
+from midwatch_monitor.records.fleet import holder_of
+
+log = logging.getLogger(__name__)
+
+_TRIES = 50
+_PAUSE = 0.01
+"""Seconds between two tries: a process that only checks also holds the lock for a moment."""
+_LOOK_SECONDS = 0.5
+"""Seconds between two looks at a lease that another process may renew."""
+
+
+@asynccontextmanager
+async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> AsyncGenerator[None]:
+    """Work on a run as the only process. A lease is for `lease_seconds`, and is renewed.
+
+    A journal in memory needs neither. Raises UsageError if another process works on the run.
+    """
+    lock = await take_lock(journal.name, run)
+    try:
+        if is_url(journal.name):
+            async with _lease(Watches(journal), run, lease_seconds):
+                yield
+        else:
+            yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+@asynccontextmanager
+async def _lease(watches: Watches, run: int, seconds: float) -> AsyncGenerator[None]:
+    holder = holder_of(platform.node(), secrets.token_hex(4))
+    if await watches.take_post(_post(run), holder=holder, seconds=seconds) is None:
+        raise _at_work(run)
+    renewing = asyncio.create_task(_renew(watches, run, holder, seconds))
+    try:
+        yield
+    finally:
+        renewing.cancel()
+        with suppress(asyncio.CancelledError):
+            await renewing
+        with suppress(JournalError):  # it runs out by itself
+            await watches.release_post(_post(run), holder=holder)
+
+
+async def _renew(watches: Watches, run: int, holder: str, seconds: float) -> None:
+    taken: int | None = 1
+    while taken is not None:
+        await asyncio.sleep(seconds / 3)
+        try:
+            taken = await watches.take_post(_post(run), holder=holder, seconds=seconds)
+        except JournalError as error:
+            log.debug("the lease of run %d is not renewed: %s", run, error)
+    # Writes of this process about attempts that the other one took are refused.
+    log.warning("run %d: the lease ran out, and another process works on the run now", run)
+
+
+async def take_lock(journal: str, run: int) -> int | None:
+    """Take the file lock of a run, for a process that works on several; return a descriptor.
+
+    `journal` is its name. Returns `None` if the journal is not a file. Raises UsageError if another
+    process works on the run.
+    """
+    file = _file(journal, run)
+    if file is None:
+        return None
+    lock = await lock_file(file, pause=_PAUSE, tries=_TRIES)
+    if lock is None:
+        raise _at_work(run)
+    return lock
+
+
+async def remember_lock(journal: Journal, run: int) -> None:
+    """Note of a resumed run that nobody works on it until a process takes it."""
+    if (file := _file(journal.name, run)) is not None:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    elif is_url(journal.name):
+        holder = holder_of(platform.node(), secrets.token_hex(4))
+        if await Watches(journal).take_post(_post(run), holder=holder, seconds=0) is not None:
+            await Watches(journal).release_post(_post(run), holder=holder)
+
+
+async def forget_lock(journal: Journal, run: int) -> None:
+    """Remove the lock of a run that is over."""
+    if (file := _file(journal.name, run)) is not None:
+        file.unlink(missing_ok=True)
+    elif is_url(journal.name):
+        with suppress(JournalError):  # nobody asks for the lock of such a run
+            await Watches(journal).delete_post(_post(run))
+
+
+async def is_interrupted(journal: Journal, run: int) -> bool:
+    """Whether the process that worked on a run is gone, as far as is known here."""
+    return run in await interrupted_runs(journal, [run])
+
+
+async def interrupted_runs(journal: Journal, runs: Collection[int]) -> frozenset[int]:
+    """Return those of these runs whose process is gone, as far as is known here."""
+    if is_url(journal.name):
+        posts = await Watches(journal).posts([_post(run) for run in runs])
+        return frozenset(run for run in runs if _post(run) in posts and posts[_post(run)].expired)
+    files = {run: _file(journal.name, run) for run in runs}
+    return frozenset(run for run, file in files.items() if file and is_locked(file) is False)
+
+
+async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], object]) -> None:
+    """Raise UsageError if a process works on a run.
+
+    Whether the holder of a lease still lives shows only when it is renewed or runs out: until then
+    this waits, and tells so.
+    """
+    file = _file(journal.name, run)
+    if file is not None and is_locked(file):
+        raise _at_work(run)
+    first = await _read_post(journal, run) if is_url(journal.name) else None
+    if first is None or first.expired:
+        return
+    tell(
+        f"a process worked on run {run} a moment ago: waiting up to {first.seconds_left:.0f} s "
+        "to see whether it still does"
+    )
+    while (post := await _read_post(journal, run)) is not None and not post.expired:
+        if post.until > first.until:
+            raise _at_work(run)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _read_post(journal: Journal, run: int) -> Post | None:
+    return (await Watches(journal).posts([_post(run)])).get(_post(run))
+
+
+def _at_work(run: int) -> UsageError:
+    return UsageError(
+        f"another process works on run {run}: `{command('watch')}` shows it; "
+        "to go on with it here, end that process first"
+    )
+
+
+def _post(run: int) -> str:
+    return f"{RUN_POST}{run}"
+
+
+def _file(journal: str, run: int) -> Path | None:
+    if is_url(journal) or journal == ":memory:":
+        return None
+    return Path(f"{journal}.run-{run}.lock")
