@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,8 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         INTERRUPTS.take()
         os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the banner would appear in the log
         gc.disable()  # imports leave little garbage; `run_command` turns it on again
-        _announce(words)
     try:
+        if argv is None:
+            _announce(words)
         from midwatch_supervisor.cli.app import run_command
 
         return run_command(argv)
@@ -51,12 +54,33 @@ def _is_hook(words: Sequence[str]) -> bool:
 
 
 def _announce(words: Sequence[str]) -> None:
-    """Say at once that a console starts: importing its libraries takes a second or more."""
+    """Say at once that a console starts: importing its libraries takes a second or more.
+
+    Where it cannot start, only the command says why.
+    """
     if words[:1] != ["watch"] or {"-h", "--help"} & set(words):
         return
     web = "--web" in words
     if web and find_spec("textual_serve") is None:
-        return  # the command says what to install
-    if web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ):
+        return
+    seen = web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ)
+    if seen and _has_journal(words):
         what = "the server of the console; its address follows" if web else "the console"
         sys.stderr.write(f"Starting {what}…\n")
+
+
+def _has_journal(words: Sequence[str]) -> bool:
+    """Return whether the journal that a command names may be there; a URL is not asked."""
+    from midwatch_tools.journal_location import journal_location
+
+    start = "--journal="
+    named = [
+        word.removeprefix(start)
+        for before, word in pairwise(words)
+        if before == "--journal" or word.startswith(start)
+    ]
+    try:
+        location = journal_location(named[-1] if named else None, os.environ, Path.cwd())
+    except OSError:  # this folder is gone
+        return False
+    return "://" in location or os.path.exists(location)  # noqa: PTH110 — raises nothing

@@ -469,3 +469,19 @@ def test_without_the_extra_it_says_what_to_install_and_starts_nothing(journal_fi
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "`watch --web` needs the `web` extra: pip install 'midwatch[web]'\n"
+
+
+@pytest.mark.parametrize("words", [("--journal", "none.db"), ("--journal=none.db",), ()])
+def test_without_a_journal_it_only_says_so(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [*MIDWATCH, "watch", "--web", *words],
+        cwd=tmp_path,
+        env={name: each for name, each in os.environ.items() if name != "MIDWATCH_JOURNAL"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("there is no journal at ")
+    assert done.stderr.count("\n") == 1
