@@ -1,6 +1,6 @@
 """The server for a program that supervises attempts: it reads and, if allowed, acts."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
 from importlib.metadata import version
 from typing import Annotated, Any, ParamSpec
@@ -79,6 +79,7 @@ class _Server(MCPServer[None]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        await self._require_known(name, arguments)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -86,6 +87,16 @@ class _Server(MCPServer[None]):
                 raise
             wrong = error_line(error.__cause__.errors(include_url=False))
             raise ToolError(f"`{name}` cannot be called like this: {wrong}") from error
+
+    async def _require_known(self, name: str, arguments: Iterable[str]) -> None:
+        """Raise ToolError for arguments that the tool does not have, which would be ignored."""
+        tool = next((each for each in await self.list_tools() if each.name == name), None)
+        known = tool.input_schema.get("properties", {}) if tool else arguments
+        if unknown := [each for each in arguments if each not in known]:
+            raise ToolError(
+                f"`{name}` has no argument {plain(', '.join(unknown), _LONGEST)}; "
+                f"it takes {', '.join(known) or 'none'}"
+            )
 
 
 def supervising_server(journal: str | None, *, author: str | None) -> MCPServer[None]:

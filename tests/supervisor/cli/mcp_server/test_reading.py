@@ -206,8 +206,30 @@ async def test_a_journal_that_comes_later_is_read_then(tmp_path: Path) -> None:
 
 
 async def test_a_call_with_wrong_arguments_is_told_what_is_wrong_with_each(actor: Caller) -> None:
-    said = await actor.refusal("guide", attempt=[], mesage="Stop.")
+    said = await actor.refusal("guide", attempt=[])
     assert said == (
         "`guide` cannot be called like this: attempt: Input should be a valid string; "
         "message: Field required"
     )
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "said"),
+    [
+        (
+            "timeline",
+            {"attempt": "fix", "lasst": 3},
+            "`timeline` has no argument lasst; it takes attempt, last",
+        ),
+        ("waiting", {"run": 1, "all": True}, "`waiting` has no argument run, all; it takes none"),
+        (
+            "list_attempts",
+            {"<b>\u200b\n": 1},
+            "`list_attempts` has no argument \u2039b\u203a; it takes run, only_needing_a_person",
+        ),
+    ],
+)
+async def test_a_call_with_an_unknown_argument_names_it_and_the_known_ones(
+    reader: Caller, attempt: Attempt, tool: str, args: dict[str, object], said: str
+) -> None:
+    assert await reader.refusal(tool, **args) == said
