@@ -309,7 +309,7 @@ class WatchedAttempt:
             del self.state.interventions.by_id[found.id]
             successor.state.interventions.by_id[found.id] = found
             if answers := found.intervention.answers:  # otherwise there is nothing to judge it by
-                left = self.state.unresolved
+                left = self.state.last_firing
                 successor.begin_trial(found.id, answers, fresh=True, before=left)
 
 

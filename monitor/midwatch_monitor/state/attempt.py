@@ -31,7 +31,6 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
     Outage,
-    Outcome,
     OutcomeReport,
     PermissionRequest,
     Plan,
@@ -118,8 +117,8 @@ class AttemptState:
     """The newest record of each alert, in the order in which they were first seen."""
     left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """Alerts that fired when the attempt ended, as they were before that."""
-    unresolved: tuple[Alert, ...] = ()
-    """Alerts that fire now, or that still fired when the attempt ended."""
+    last_firing: tuple[Alert, ...] = ()
+    """Alerts that fire now, or that still fired when the attempt ended, however it ended."""
     acknowledged: set[AlertKey] = field(default_factory=set[AlertKey])
     """Firing alerts that a person has acknowledged."""
     silenced: set[AlertKey] = field(default_factory=set[AlertKey])
@@ -295,7 +294,16 @@ class AttemptState:
     @property
     def firing(self) -> tuple[Alert, ...]:
         """Alerts that fire now, in the order in which they were first seen."""
-        return () if self.over else self.unresolved
+        return () if self.over else self.last_firing
+
+    @property
+    def unresolved(self) -> tuple[Alert, ...]:
+        """Alerts that fire now, or that fired at its end and may say why it ended so.
+
+        Not those of a result that passed its checks, unless somebody rejected it.
+        """
+        passed = self.over and self.transition.ending is Ending.DONE and not self.rejected
+        return () if passed else self.last_firing
 
     @property
     def unseen(self) -> tuple[Alert, ...]:
@@ -402,7 +410,7 @@ class AttemptState:
         if alert.resolution is Resolution.ENDED and before is not None and before.firing:
             self.left[alert.key] = before
         known = (self.left.get(key, each) for key, each in self.alerts.items())
-        self.unresolved = tuple(each for each in known if each.firing)
+        self.last_firing = tuple(each for each in known if each.firing)
         if not alert.firing:
             self.acknowledged.discard(alert.key)
 
@@ -484,16 +492,9 @@ class AttemptState:
         if escalation.state is EscalationState.CLOSED:
             self.escalation = None
             # After an intervention that did not help, the next one must not wait for a cooldown.
-            self.closed_at_step = None if self._in_vain(escalation.id) else self.last_step
+            in_vain = self.interventions.in_vain(escalation.id)
+            self.closed_at_step = None if in_vain else self.last_step
             return
         if self.escalation is None:
             self.raised += 1
         self.escalation = escalation
-
-    def _in_vain(self, escalation: int) -> bool:
-        """Return whether an intervention answered an escalation and did not help."""
-        return any(
-            each.outcome in {Outcome.NO_EFFECT, Outcome.MADE_WORSE}
-            for each in self.interventions
-            if each.intervention.escalation == escalation
-        )

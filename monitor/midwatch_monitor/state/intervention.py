@@ -252,6 +252,14 @@ class Interventions:
         """Delivered interventions."""
         return tuple(each for each in self if each.delivered)
 
+    def in_vain(self, escalation: int) -> bool:
+        """Return whether an intervention answered an escalation and did not help."""
+        return any(
+            each.outcome in {Outcome.NO_EFFECT, Outcome.MADE_WORSE}
+            for each in self
+            if each.intervention.escalation == escalation
+        )
+
     def answer(self, request: int) -> InterventionState | None:
         """Return the newest answer to a worker's request that was not rejected, or `None`."""
         for each in reversed(self.by_id.values()):

@@ -37,6 +37,7 @@ from midwatch_stage.factories import (
     entries,
     entry,
     escalation,
+    feedback,
     intervention,
     outcome,
     plan,
@@ -192,6 +193,26 @@ def test_what_fired_when_an_attempt_ended_stays_its_health_and_its_count() -> No
     pended = folded(WORKING, replace(FIRES, state=AlertState.PENDING), left, over)
     assert (pended.health, pended.unresolved) == (Health.OK, ())
     assert folded(WORKING, FIRES, gone, over).health is Health.OK
+
+
+@pytest.mark.parametrize(
+    ("ends", "health"),
+    [
+        ((ended(),), Health.OK),
+        ((ended(), feedback(accepted=True)), Health.OK),
+        ((ended(), feedback(accepted=False)), Health.SUSPECT),
+        ((ended(Ending.UNCHECKED),), Health.SUSPECT),
+        ((ended(Ending.UNACCEPTED),), Health.SUSPECT),
+        ((ended(Ending.CANCELED),), Health.SUSPECT),
+    ],
+)
+def test_what_fired_at_the_end_does_not_count_against_a_result_that_passed_its_checks(
+    ends: tuple[Record, ...], health: Health
+) -> None:
+    left = replace(FIRES, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    for records in ((*ends, left), (left, *ends)):
+        state = folded(WORKING, FIRES, *records)
+        assert (state.health, bool(state.unresolved)) == (health, health is not Health.OK)
 
 
 @pytest.mark.parametrize(

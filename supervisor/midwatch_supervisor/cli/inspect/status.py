@@ -109,7 +109,7 @@ class StatusLine:
     requests_used: int
     requests_limit: int | None
     alerts: int
-    """Number of alerts that fire now."""
+    """Number of alerts that fire now, or at an end that no check has passed."""
     waits_for: str | None
     needs_person: bool
     accepted: bool | None

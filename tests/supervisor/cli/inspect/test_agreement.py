@@ -3,14 +3,24 @@
 import asyncio
 import re
 import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.records import (
+    AlertState,
+    Attempt,
+    Ending,
+    Resolution,
+    TaskTransition,
+)
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.command import objects
+from midwatch_stage.command import ask, objects, read
+from midwatch_stage.factories import alert, ended, transition
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.tui.state.row import Row
 
@@ -56,6 +66,33 @@ def test_every_reader_says_the_same_of_an_attempt_at_any_moment(
             if each["type"] == "attempt"
         ]
         assert (spoken or ["submitted"])[-1] == row.lifecycle
+
+
+@pytest.mark.parametrize(
+    ("ending", "health", "alerts"),
+    [(Ending.DONE, "ok", 0), (Ending.UNCHECKED, "suspect", 1), (Ending.UNACCEPTED, "suspect", 1)],
+)
+async def test_every_reader_says_whether_what_fired_at_the_end_counts(
+    journal_file: Path,
+    attempt: Attempt,
+    write: Callable[..., Awaitable[int]],
+    capsys: pytest.CaptureFixture[str],
+    ending: Ending,
+    health: str,
+    alerts: int,
+) -> None:
+    fires = alert("workspace_conflict", subject="a.py")
+    over = replace(fires, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    end = ended(ending)
+    await write(transition(), fires, end, TaskTransition(lifecycle=end.lifecycle), over)
+    place = ("--journal", str(journal_file))
+    (line,) = await ask(capsys, "status", *place)
+    assert (line["health"], line["alerts"]) == (health, alerts)
+    shown = await read(capsys, "show", "fix", *place)
+    assert f"  health {health}, last step 0" in shown
+    assert any(each.strip().startswith("ended warning workspace_conflict") for each in shown)
+    row = await row_of(journal_file, attempt.id, "fix")
+    assert (row.health, row.rules) == (health, "workspace_conflict" * alerts)
 
 
 async def row_of(file: Path, attempt: int, task: str) -> Row:
