@@ -151,13 +151,14 @@ def _unclean(folder: Path) -> UsageError:
     return UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
-async def _require_room(merge: Merge) -> None:
+async def _require_room(merge: Merge, name: str) -> None:
     """Raise UsageError if the merge would destroy uncommitted work of the owner, or needs filters.
 
-    git replaces a folder by a file if everything in it is ignored.
+    git replaces a folder by a file if everything in it is ignored. `name` is what the owner can
+    merge by hand afterwards.
     """
     await _require_unchanged(merge.home)
-    await _require_no_filter(merge)
+    await _require_no_filter(merge, name)
     for names in chunk([each.name for each in merge.files]):
         literal = (f":(literal){name}" for name in names)
         found = await git(merge.home, "ls-files", "--others", "-z", "--", *literal)
@@ -168,7 +169,7 @@ async def _require_room(merge: Merge) -> None:
             )
 
 
-async def _require_no_filter(merge: Merge) -> None:
+async def _require_no_filter(merge: Merge, name: str) -> None:
     """Raise UsageError if a filter that the owner has configured rewrites files of the merge.
 
     Midwatch runs no filter, so the merge would leave such files as git stores them. The attributes
@@ -182,7 +183,7 @@ async def _require_no_filter(merge: Merge) -> None:
         raise UsageError(
             f"{merge.branch} changes {brief(', '.join(dict.fromkeys(found)))}, and a filter of git "
             "rewrites such files, which Midwatch does not run: look at the diff, then "
-            f"`git merge {merge.branch}` in {merge.home}. Nothing was merged"
+            f"`git merge {name}` in {merge.home}. Nothing was merged"
         )
 
 
@@ -242,7 +243,7 @@ async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
 
 async def merge_branch(merge: Merge) -> None:
     """Merge. Raises UsageError, with nothing changed, if something prevents it."""
-    await _require_room(merge)
+    await _require_room(merge, merge.branch)
     await _merge(merge.home, merge)
     try:
         await _leave_trace(merge)
@@ -290,7 +291,9 @@ async def merged_before(home: Path, branch: str) -> PastMerge | None:
 
 async def rehearse(merge: Merge) -> None:
     """Try the merge in a temporary worktree. Raises UsageError if something prevents it."""
-    await _require_room(merge)
+    # A branch that is only lent is gone afterwards; git keeps its commits for weeks.
+    lent = f"refs/heads/{merge.branch}" in merge.lent
+    await _require_room(merge, merge.tip if lent else merge.branch)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")

@@ -1,16 +1,20 @@
 """`midwatch merge` where a filter of git, as of Git LFS or git-crypt, rewrites files."""
 
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
 from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT
 from midwatch_stage.repository import commit_all, new_repository
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import run_git
 
@@ -89,6 +93,43 @@ async def test_a_file_that_a_filter_rewrites_is_left_to_its_owner(
     assert own_git(repository, "status", "--porcelain") == ""
     assert own_git(repository, "branch", "--list", BRANCH)
     own_git(repository, "merge", BRANCH)
+
+
+@pytest.fixture
+async def elsewhere(tmp_path: Path, repository: Path, journal: Journal) -> None:
+    """A completed task, whose branch is only in the journal: another node worked on it."""
+    east = tmp_path / "east"
+    folder, clone = east / "work" / "r1" / "totals-1", east / "clone"
+    base = own_git(repository, "rev-parse", "HEAD")
+    own_git(tmp_path, "clone", "--quiet", "--no-checkout", str(repository), str(clone))
+    workspace = await prepare(folder, clone, branch=BRANCH, merges=(), base=base)
+    (folder / "old.enc").write_text("bgure\n")
+    await commit_all(folder, "Work")
+    wanted = assignment("totals", workspace=repository, base=base)
+    task = await new_task(journal, "totals", spec=wanted.model_dump_json())
+    attempt = await new_attempt(journal, task, node="east", workspace=str(folder))
+    claimed = await journal.claim(attempt.id, holder="east:1", at=AT)
+    store = SnapshotStore(journal=journal, home=east, node="east", settings=FleetSettings())
+    await store.save(attempt, workspace, step=1, incarnation=claimed)
+    over = Lifecycle.COMPLETED
+    ended = AttemptTransition(lifecycle=over, ending=Ending.DONE)
+    await write(journal, attempt, AT, ended, TaskTransition(lifecycle=over))
+    shutil.rmtree(east)
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+async def test_the_command_named_for_a_branch_of_another_node_merges_it(
+    repository: Path, capsys: Capture, option: tuple[str, ...]
+) -> None:
+    refs = own_git(repository, "for-each-ref")
+    assert await midwatch("merge", "totals", *option) == 2
+    assert option == () or own_git(repository, "for-each-ref") == refs
+    named = re.search(r"then `git (merge \S+)` in (\S+)\.", capsys.readouterr().err)
+    assert named is not None
+    own_git(Path(named[2]), *named[1].split())
+    assert (repository / "old.enc").read_text() == "other\n"
+    assert "is in main already" in (await read(capsys, "merge", "totals"))[0]
 
 
 async def test_files_that_no_filter_rewrites_are_merged(
