@@ -1,6 +1,6 @@
 """Changed files with their numbers of lines, for people. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from midwatch_supervisor.present.numbers import count_noun
@@ -36,11 +36,16 @@ def changes_text(files: Sequence[FileChange]) -> str:
     return f"{count_noun(len(files), 'file')}{lines}"
 
 
-def change_lines(files: Sequence[FileChange]) -> Iterator[str]:
-    """Return a line for each file, with the counts first, so that long names need no column."""
-    shown = files[:_SHOWN]
+def change_lines(files: Sequence[FileChange], notes: Mapping[str, str]) -> Iterator[str]:
+    """Return a line for each file, with the counts first, so that long names need no column.
+
+    `notes` are what to notice of some, by name. Of too many files, those are shown first.
+    """
+    many = len(files) > _SHOWN
+    shown = sorted(files, key=lambda each: many and each.name not in notes)[:_SHOWN]
     width = max((len(each.lines) for each in shown), default=0)
     for each in shown:
-        yield f"{each.lines:<{width}}  {brief(each.name)}"
-    if len(files) > len(shown):
+        note = f" ({brief(notes[each.name])})" if each.name in notes else ""
+        yield f"{each.lines:<{width}}  {brief(each.name)}{note}"
+    if many:
         yield f"… and {count_noun(len(files) - len(shown), 'more file')}"

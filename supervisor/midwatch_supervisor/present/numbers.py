@@ -187,3 +187,8 @@ def parse_grant(text: str) -> Grant | None:
 def kilobytes(size: int) -> str:
     """Return bytes in whole kilobytes, at least one: `12 kB`."""
     return f"{max(1, round(size / 1000)):,} kB"
+
+
+def megabytes(size: int) -> str:
+    """Return bytes in whole megabytes: `12 MB`."""
+    return f"{size / 1_000_000:,.0f} MB"

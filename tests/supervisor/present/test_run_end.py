@@ -177,9 +177,16 @@ def test_many_tasks_are_told_in_a_line_each() -> None:
 def test_changes_are_counted_in_lines_and_named() -> None:
     assert changes_text(FILES) == "2 files, +14 -3"
     assert changes_text(FILES[1:]) == "1 file"
-    assert [*change_lines(FILES)] == ["+14 -3  a.py", "binary  logo.png"]
+    assert [*change_lines(FILES, {})] == ["+14 -3  a.py", "binary  logo.png"]
     many = [FileChange(name=f"{at}.py", added=1) for at in range(250)]
-    assert [*change_lines(many)][-1] == "… and 50 more files"
+    assert [*change_lines(many, {})][-1] == "… and 50 more files"
+
+
+def test_what_a_person_should_notice_of_a_file_is_told_even_among_too_many() -> None:
+    many = [FileChange(name=f"{at}.py", added=1) for at in range(250)]
+    lines = [*change_lines(many, {"240.py": "a link to /etc"})]
+    assert lines[:2] == ["+1 -0  240.py (a link to /etc)", "+1 -0  0.py"]
+    assert [*change_lines(FILES, {"logo.png": "12 MB"})][1] == "binary  logo.png (12 MB)"
 
 
 def test_the_checks_of_an_earlier_attempt_say_so() -> None:

@@ -27,6 +27,7 @@ from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, ta
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.changes import file_changes, names_below
+from midwatch_supervisor.workspaces.file_notes import notes_at, notes_below
 from midwatch_supervisor.workspaces.merge import (
     Merge,
     give_back,
@@ -159,8 +160,10 @@ async def _write_files(
                 f"`{command(f'merge {name} --into FOLDER')}` writes its files into a new folder"
             )
         files = await file_changes(workspace, None)
+        names = [each.name for each in files]
+        notes = await asyncio.to_thread(notes_below, workspace.folder, names)
         await asyncio.to_thread(_copy_files, workspace.folder, into, dry_run=dry_run)
-    for text in change_lines(files):
+    for text in change_lines(files, notes):
         write_line(text)
     done = "would write" if dry_run else "wrote"
     write_line(f"{done} {changes_text(files)} into {into}")
@@ -185,7 +188,8 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
     if not plan.commits:
         write_line(f"{plan.branch} is in {plan.into} already")
         return
-    for text in change_lines(plan.files):
+    notes = await notes_at(plan.home, plan.tip, [each.name for each in plan.files])
+    for text in change_lines(plan.files, notes):
         write_line(text)
     if plan.left_out:
         write_line(

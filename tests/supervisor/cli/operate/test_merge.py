@@ -226,6 +226,27 @@ async def test_a_file_that_a_check_names_and_git_ignores_is_kept_until_it_is_cop
     assert worktree.name not in git(repository, "worktree", "list")
 
 
+async def test_a_link_is_listed_with_its_target_and_a_very_large_file_with_its_size(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    (worktree / "link").symlink_to("../../secret")
+    (worktree / os.fsdecode(b"caf\xe9")).symlink_to("/etc")
+    for name, size in (("large.bin", 10_600_000), ("small.bin", 10_000_000)):
+        with (worktree / name).open("wb") as file:
+            file.truncate(size)
+    commit(worktree, "a.py", "a = 3\n")
+    await finish(journal, worktree)
+    listed = [
+        "+1 -1   a.py",
+        "+1 -0   caf\ufffd (a link to /etc)",
+        "binary  large.bin (11 MB)",
+        "+1 -0   link (a link to ../../secret)",
+        "binary  small.bin",
+    ]
+    for more in (["--dry-run"], []):
+        assert (await read(capsys, "merge", "totals", *more))[:5] == listed
+
+
 RUBBISH = ("__pycache__/a.pyc", ".venv/bin/python", "web/node_modules/x/y.js", ".pytest_cache/v")
 
 

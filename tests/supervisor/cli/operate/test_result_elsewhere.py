@@ -81,7 +81,7 @@ async def test_a_diff_without_its_source_folder_says_so(
 @pytest.mark.usefixtures("folder")
 async def test_its_files_are_written_into_a_new_folder(tmp_path: Path, capsys: Capture) -> None:
     into = tmp_path / "result"
-    files = "+1 -0  report.txt\n+1 -0  sub/link\n+1 -0  sub/run.sh\n"
+    files = "+1 -0  report.txt\n+1 -0  sub/link (a link to run.sh)\n+1 -0  sub/run.sh\n"
     assert await midwatch("merge", "fix", "--into", str(into), "--dry-run") == 0
     assert not into.exists()
     assert await midwatch("merge", "fix", "--into", str(into)) == 0
