@@ -24,7 +24,7 @@ from midwatch_supervisor.demo import make_project
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.state.feed import Feed, FeedBatch
 
@@ -67,7 +67,7 @@ async def run_demo(journal: Journal, folder: Path) -> None:
     """The demo as `midwatch demo --headless` runs it, on a machine without a name."""
     file = make_project(folder)
     wanted = assignments(load_tasks(file), file.parent)
-    resources, jobs = await begin(
+    resources, jobs = await begin_run(
         journal,
         wanted,
         source="demo",

@@ -59,7 +59,7 @@ def _signal(processes: Iterable[int], sign: signal.Signals) -> None:
 def _families(ours: Callable[[str], bool]) -> set[int]:
     """Return the processes with a matching mark, and all their descendants.
 
-    A descendant may have dropped the mark, but its `keeper` still has it.
+    A descendant may have dropped the mark, but its `orphan_parent` still has it.
     """
     if not _PROC.is_dir():
         return set()

@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult, spending_of
-from midwatch_agents.learning.case import OTHER, Case, case_text, named_class, stands_in
+from midwatch_agents.learning.case import OTHER, Case, case_text, contains_passage, named_class
 from midwatch_agents.learning.fixed_form import (
     MAX_FILES,
     MAX_STEPS,
@@ -121,7 +121,7 @@ class _Question:
 
     def find_misquoted(self, quote: str) -> str:
         """Return what is wrong with a quote; empty if nothing."""
-        return "" if stands_in(quote, self.shown) else _MISQUOTED
+        return "" if contains_passage(quote, self.shown) else _MISQUOTED
 
 
 class LessonDraft(BaseModel):
@@ -214,7 +214,7 @@ def _usable_facts(drafts: Sequence[FactDraft], question: _Question) -> tuple[Fac
 
 def _fact(draft: FactDraft, question: _Question) -> Fact:
     case = question.case
-    seen = draft.step in case.citable and stands_in(draft.quote, case.transcript)
+    seen = draft.step in case.citable and contains_passage(draft.quote, case.transcript)
     sure = draft.certainty is Certainty.CONFIRMED and seen
     return Fact(
         text=" ".join(draft.text.split()),

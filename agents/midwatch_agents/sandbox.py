@@ -184,7 +184,7 @@ def _prefix(sandbox_kind: SandboxKind) -> tuple[str, ...]:
     if sandbox_kind is SandboxKind.NONE:
         if sys.platform != "linux":
             return ()
-        return (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
+        return (sys.executable, "-I", "-S", str(Path(__file__).with_name("orphan_parent.py")))
     # The harness starts bubblewrap by a shell, which would live on if we were killed.
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()

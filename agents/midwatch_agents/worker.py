@@ -62,7 +62,7 @@ _TOOL_RETRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Station:
+class WorkerPlace:
     """Where a worker works."""
 
     paths: SandboxPaths
@@ -137,7 +137,7 @@ class Worker:
         self,
         prompt: str | None,
         *,
-        station: Station,
+        station: WorkerPlace,
         watch: AttemptWatch,
         history: Sequence[ModelMessage],
     ) -> str:
@@ -168,7 +168,7 @@ class Worker:
             return str(result.output)
 
     @asynccontextmanager
-    async def _at_work(self, station: Station) -> "AsyncGenerator[AgentModel | None]":
+    async def _at_work(self, station: WorkerPlace) -> "AsyncGenerator[AgentModel | None]":
         """Start the agent of another maker in its own process, if the worker is one."""
         if self._preset is None:
             yield None

@@ -85,7 +85,7 @@ def resolve(before: Alert, resolution: Resolution, now: Moment) -> Alert | None:
     )
 
 
-def agree(
+def raise_agreeing(
     firing: Collection[Alert],
     raised: Collection[AlertKey],
     evidence: Mapping[str, object],
@@ -154,10 +154,10 @@ def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
 
 
 def _rests(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
-    return before.state is AlertState.RESOLVED and not rested(settings, before, now)
+    return before.state is AlertState.RESOLVED and not is_cooled_down(settings, before, now)
 
 
-def rested(settings: "RuleSettings", resolved: Alert, now: Moment) -> bool:
+def is_cooled_down(settings: "RuleSettings", resolved: Alert, now: Moment) -> bool:
     """Return whether the cooldown of a resolved alert is over."""
     return _over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
 

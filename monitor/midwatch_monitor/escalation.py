@@ -15,7 +15,7 @@ def about_reporting(keys: Iterable[AlertKey]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class EscalationLimits:
     """Conditions that keep an attempt from being escalated again."""
 
     open: bool = False

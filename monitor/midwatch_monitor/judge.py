@@ -4,14 +4,22 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from midwatch_monitor.alerts import Holding, Moment, advance, agree, health, resolve, rested
+from midwatch_monitor.alerts import (
+    Holding,
+    Moment,
+    advance,
+    health,
+    is_cooled_down,
+    raise_agreeing,
+    resolve,
+)
 from midwatch_monitor.config.rules import Rules, RuleSettings
 from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
     Change,
-    Course,
+    CheckpointDecision,
     Event,
     Fault,
     Health,
@@ -50,7 +58,7 @@ class Windows:
         else:
             before, self._plan_step = self._plan_step, event.checkpoint.plan_step
             moved_on = before is not None and before != event.checkpoint.plan_step
-            if not moved_on and event.checkpoint.decision is Course.PIVOT:
+            if not moved_on and event.checkpoint.decision is CheckpointDecision.PIVOT:
                 self._pivots += 1
                 return self._pivots <= MAX_PIVOTS
         self._pivots = 0 if moved_on else self._pivots
@@ -63,7 +71,7 @@ class Windows:
         return (self._plan_step, self._revision) != before
 
 
-class DetectorRoster(dict[int, tuple[int, ...]]):
+class DetectorIndex(dict[int, tuple[int, ...]]):
     """Maps facets to the positions of detectors that hear one of them; shared by equal panels."""
 
     def __init__(self, hears: Sequence[int]) -> None:
@@ -77,11 +85,11 @@ class DetectorRoster(dict[int, tuple[int, ...]]):
 
 
 @lru_cache(maxsize=64)
-def _roster(hears: tuple[int, ...]) -> DetectorRoster:
-    return DetectorRoster(hears)
+def _roster(hears: tuple[int, ...]) -> DetectorIndex:
+    return DetectorIndex(hears)
 
 
-class Panel:
+class AttemptDetectors:
     """The detectors of one attempt. Each event goes to those that hear it or are awake."""
 
     __slots__ = ("_awake", "_detectors", "_roster", "broken")
@@ -173,7 +181,7 @@ class Judge:
 
     def __init__(self, rules: Rules, *, worker: str = "") -> None:
         self._rules = for_worker(rules, worker)
-        self._panel = Panel(self._rules)
+        self._panel = AttemptDetectors(self._rules)
         self._normaliser = Normaliser()
         self._repeats = Repeats()
         self._movement = Movements()
@@ -300,7 +308,7 @@ class Judge:
     def _rest(self, key: AlertKey, after: Alert) -> None:
         """Keep a resolved alert until its cooldown is over, and drop those whose cooldown is."""
         for old, alert in tuple(self._resting.items()):
-            if rested(self._settings(old.rule), alert, self._now):
+            if is_cooled_down(self._settings(old.rule), alert, self._now):
                 del self._resting[old]
         self._resting[key] = after
 
@@ -321,7 +329,7 @@ class Judge:
                 self._resting.pop(key, None)
         if not self._rules.agreement or len(self._open) < 2:
             return
-        for alert in agree(self.firing, self._raised, EVIDENCE, self._now):
+        for alert in raise_agreeing(self.firing, self._raised, EVIDENCE, self._now):
             self._set(alert.key, alert)
             self._raised = (*self._raised, alert.key)
 

@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def heed(done: "asyncio.Future[Any]") -> None:
+def retrieve_exception(done: "asyncio.Future[Any]") -> None:
     """Retrieve the exception of finished work; a done callback.
 
     If the waiting code has failed or is canceled first, nobody else retrieves the exception, and
@@ -39,7 +39,7 @@ async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:
     If it were interrupted, nobody would know how much of it was done.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(heed)
+    task.add_done_callback(retrieve_exception)
     cut: asyncio.CancelledError | None = None
     while not task.done():
         try:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import Quiet, about_reporting, audible
+from midwatch_monitor.escalation import EscalationLimits, about_reporting, audible
 from midwatch_monitor.outcome import PROOF, InterventionTrial
 from midwatch_monitor.records import (
     Acceptance,
@@ -80,13 +80,13 @@ class WatchedAttempt:
         return self.state.over
 
     @property
-    def quiet(self) -> Quiet:
+    def quiet(self) -> EscalationLimits:
         """Conditions that keep it from being escalated."""
         state = self.state
         last = next(reversed(state.escalations.values()), None)
         # An escalation about reporting starts no cooldown for alerts about the work.
         gives_way = last is not None and self.outweighs(last)
-        return Quiet(
+        return EscalationLimits(
             open=state.escalation is not None,
             parked=state.over or state.lifecycle is Lifecycle.INPUT_REQUIRED,
             closed_at_step=None if gives_way else state.closed_at_step,

@@ -23,7 +23,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_agents.model_retries import Breaker, PatientModel
 from midwatch_agents.sandbox import MARK, SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
-from midwatch_agents.worker import Station, Worker, import_object, mcp_source
+from midwatch_agents.worker import Worker, WorkerPlace, import_object, mcp_source
 from midwatch_monitor.config.settings import ProviderSettings
 from midwatch_monitor.config.tasks import WorkerKind, WorkerSpec
 from midwatch_monitor.errors import UsageError, WorkerError
@@ -98,7 +98,7 @@ def work(claim: Callable[..., Awaitable[Recorder]], workspace: Path) -> Work:
     """Has a worker work: `await work(worker)`."""
 
     async def run(worker: Worker, *, history: Sequence[ModelMessage] = ()) -> str:
-        station = Station(
+        station = WorkerPlace(
             paths=SandboxPaths(folder=workspace),
             sandbox_kind=SandboxKind.NONE,
             network=False,

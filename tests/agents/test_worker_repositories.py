@@ -25,7 +25,7 @@ from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
 from midwatch_supervisor.workspaces.removal import uncommitted
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take_snapshot
-from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import git
 
@@ -86,13 +86,13 @@ async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
     mark, workspace = tmp_path / "ran", await _workspace(tmp_path)
     nested = workspace.folder / "nested"
     _repository(nested)
-    await keep(workspace, "first")
+    await commit_work(workspace, "first")
     _git(nested, "config", "filter.own.clean", _program(nested, mark))
     (nested / ".gitattributes").write_text("* filter=own\n")
     (nested / "file").write_text("two\n")
     (workspace.folder / "more").write_text("more\n")
 
-    await keep(workspace, "second")
+    await commit_work(workspace, "second")
     (nested / "file").write_text("six\n")
     taken = await take_snapshot(
         await files_of(workspace, tmp_path / "private"), SnapshotMark(of="it")
@@ -121,11 +121,11 @@ async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(
     assert "+mine\n" in (await changes(workspace) or "")
     assert await list_files(workspace) == "\n".join(sorted([*wanted, "file"]))
 
-    await keep(workspace, "first")
+    await commit_work(workspace, "first")
     (folder / "app" / "file").write_text("two\n")
     _git(folder / "app", "commit", "--quiet", "--all", "--message", "two")
     shutil.rmtree(folder / "gone")
-    await keep(workspace, "second")
+    await commit_work(workspace, "second")
 
     assert list(await changed_names(workspace.at)) == wanted[:-1]
     assert not await uncommitted(workspace)
@@ -145,7 +145,7 @@ async def test_the_files_of_a_repository_that_a_worker_committed_as_one_are_kept
     _git(workspace.folder, "add", "app")
     _git(workspace.folder, "commit", "--quiet", "--message", "mine")
 
-    await keep(workspace, "first")
+    await commit_work(workspace, "first")
 
     assert list(await changed_names(workspace.at)) == ["app/file"]
     assert await git(workspace.at, "show", "HEAD:app/file") == "one\n"
@@ -165,7 +165,7 @@ async def test_a_submodule_of_the_owner_stays_one(tmp_path: Path, checked_out: b
         (folder / "lib" / "unsaid").write_text("new\n")
     (folder / "more").write_text("more\n")
 
-    await keep(workspace, "first")
+    await commit_work(workspace, "first")
 
     assert await git(workspace.at, "rev-parse", "HEAD:lib") == await git(
         source, "rev-parse", "HEAD:lib"

@@ -45,7 +45,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import TREND
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.tui.app import Console, calm_collector
+from midwatch_supervisor.tui.app import Console, collect_garbage_seldom
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.fleet import arrange_columns, columns
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -337,7 +337,7 @@ async def figures(agents: int, how_many: int) -> Figures:
 
         async def console(pilot: Pilot[int]) -> None:
             app.draw()
-            calm_collector()  # as the console does at its start
+            collect_garbage_seldom()  # as the console does at its start
             found.frame = await frames(app, fleet.change, how_many)
             found.key = await keys(app, pilot, KEYS, how_many)
             await pilot.press("slash")
@@ -352,7 +352,7 @@ async def figures(agents: int, how_many: int) -> Figures:
 
     async def table(pilot: Pilot[int]) -> None:
         del pilot
-        calm_collector()
+        collect_garbage_seldom()
         found.table = await frames(cells, fleet.change, how_many)
 
     await piloted(cells, table)
@@ -435,7 +435,7 @@ async def searching(how_many: int) -> str:
         async def view(pilot: Pilot[int]) -> None:
             while id not in app.board.rows:
                 await pilot.pause()
-            calm_collector()
+            collect_garbage_seldom()
             app.open_attempt(app.board.rows[id])
             await pilot.pause()
             while isinstance(app.screen, AttemptScreen) and app.screen.reading:

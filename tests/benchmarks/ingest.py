@@ -43,7 +43,7 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Event, Step
-from midwatch_supervisor.run.launch import calm
+from midwatch_supervisor.run.launch import collect_garbage_seldom
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker
@@ -278,7 +278,7 @@ async def race(folder: Path, broker: Broker, kind: Kind, pairs: int, size: int) 
 
 async def measure(pairs: int, size: int, kinds: Sequence[str]) -> dict[str, object]:
     """The figures of these kinds of events."""
-    calm()
+    collect_garbage_seldom()
     figures: dict[str, object] = {"pairs": pairs, "mix": MIX}
     with tempfile.TemporaryDirectory() as folder, Broker.start(Path(folder) / "broker") as broker:
         for name in kinds:

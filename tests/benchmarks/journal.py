@@ -30,7 +30,7 @@ import psycopg
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.records import Commit, Draft, Step
-from midwatch_supervisor.run.launch import calm
+from midwatch_supervisor.run.launch import collect_garbage_seldom
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.database import Database, create_database, drop_database, programs
@@ -250,7 +250,7 @@ async def server(url: str | None, pairs: int, groups: int) -> Rounds:
 
 async def measure(pairs: int, groups: int, url: str | None) -> dict[str, object]:
     """All figures."""
-    calm()
+    collect_garbage_seldom()
     with tempfile.TemporaryDirectory() as folder:
         file = await sqlite(Path(folder), pairs, groups)
     figures: dict[str, object] = {"events": MIX, "pairs": pairs, "group": GROUP}

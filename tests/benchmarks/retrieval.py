@@ -27,7 +27,7 @@ from midwatch_monitor.journal.learned import search
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.journal.learned.lessons import index_tags, wording_of
 from midwatch_monitor.journal.learned.search import TextIndex
-from midwatch_monitor.records import Lesson, Step, StepKind, Wanted
+from midwatch_monitor.records import LearnedQuery, Lesson, Step, StepKind
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TASKS = 500
@@ -63,9 +63,9 @@ class Language:
             files=(f"src/{self.text(1)}.py",),
         )
 
-    def wanted(self, words: int) -> Wanted:
+    def wanted(self, words: int) -> LearnedQuery:
         """What an attempt may be about."""
-        return Wanted(
+        return LearnedQuery(
             project="project-0",
             task=f"task-{self.chance.randrange(TASKS)}",
             text=self.text(words),
@@ -154,13 +154,13 @@ def add_lessons(
     )
 
 
-def plainly(connection: Connection, wanted: Wanted) -> int:
+def plainly(connection: Connection, wanted: LearnedQuery) -> int:
     """Look for any of the words; how many lessons were found."""
     words = " OR ".join(f'"{word}"' for word in wanted.text.split())
     return len(connection.execute(text(PLAIN), {"words": words, "limit": LIMIT}).all())
 
 
-async def pair(journal: Journal, wanted: Wanted, *, plain_first: bool) -> tuple[float, float]:
+async def pair(journal: Journal, wanted: LearnedQuery, *, plain_first: bool) -> tuple[float, float]:
     """Seconds of the plain query, and of all that finding candidates takes."""
     taken: dict[bool, float] = {}
     for plain in (plain_first, not plain_first):

@@ -32,7 +32,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Change, Plan, PlanStep
-from midwatch_supervisor.run.launch import calm
+from midwatch_supervisor.run.launch import collect_garbage_seldom
 from midwatch_tools.attempt_watch import AttemptWatch
 
 OUTPUT = "line of output\n" * 90
@@ -118,7 +118,7 @@ async def _cost(attempts: int, width: int, steps: int, *, tuned: bool) -> float:
             begun = await _begun(journal, attempts + 1)
             bus = LocalBus()
             if tuned:
-                calm()
+                collect_garbage_seldom()
             await _work(journal, bus, begun[0], steps)  # everything is imported and cached
             began = time.process_time()
             for at in range(1, attempts + 1, width):

@@ -24,7 +24,7 @@ from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.records import Commit, Entry
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct, load_run
 
 TASKS = TaskFile.model_validate(
     {
@@ -66,10 +66,10 @@ async def work(where: str, home: Path) -> int:
     async with await Mortal.open(kill_script.JOURNAL) as journal:
         journal.where = where
         if runs := await journal.runs():
-            resources, jobs = await again(journal, runs[0], home=home, learning=RunLearning)
+            resources, jobs = await load_run(journal, runs[0], home=home, learning=RunLearning)
         else:
             wanted = assignments(TASKS, home)
-            resources, jobs = await begin(
+            resources, jobs = await begin_run(
                 journal, wanted, source="", settings=SETTINGS, home=home, learning=RunLearning
             )
         return await conduct(resources, jobs, _ignore)

@@ -5,7 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.alerts import Holding, Moment, advance, agree, resolve, rested
+from midwatch_monitor.alerts import (
+    Holding,
+    Moment,
+    advance,
+    is_cooled_down,
+    raise_agreeing,
+    resolve,
+)
 from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.section import parse_length
 from midwatch_monitor.records import (
@@ -137,7 +144,7 @@ def test_while_it_fires_the_severity_never_falls() -> None:
 def test_a_resolved_alert_has_rested_once_its_cooldown_is_over(step: int, *, over: bool) -> None:
     alert = resolve(fired(), Resolution.CLEARED, moment(4))
     assert alert is not None
-    assert rested(RuleSettings(cooldown=parse_length(5)), alert, moment(step)) is over
+    assert is_cooled_down(RuleSettings(cooldown=parse_length(5)), alert, moment(step)) is over
 
 
 EVIDENCE = {"a": "repetition", "b": "edits", "c": "edits", "r": "reports", "silence": "time"}
@@ -146,7 +153,7 @@ NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 
 def severities(*alerts: Alert) -> list[Severity]:
     """Of each alert, after all have agreed."""
-    raised = {alert.key: alert for alert in agree(alerts, (), EVIDENCE, moment(7))}
+    raised = {alert.key: alert for alert in raise_agreeing(alerts, (), EVIDENCE, moment(7))}
     return [raised.get(alert.key, alert).severity for alert in alerts]
 
 
@@ -169,11 +176,13 @@ def test_a_lone_notice_stays_one() -> None:
 
 def test_a_notice_confirms_for_as_long_as_something_spoke_for_it_of_late() -> None:
     old, new = fired(3, NOTICE, "a"), fired(60, NOTICE, "b")
-    assert agree((old, new), (), EVIDENCE, moment(60)) == []
+    assert raise_agreeing((old, new), (), EVIDENCE, moment(60)) == []
     renewed = replace(old, evidence=(3, 40))
-    assert [each.key for each in agree((renewed, new), (), EVIDENCE, moment(60))] == [new.key]
+    assert [each.key for each in raise_agreeing((renewed, new), (), EVIDENCE, moment(60))] == [
+        new.key
+    ]
 
 
 def test_what_was_only_raised_raises_no_other() -> None:
     old, new = fired(3, NOTICE, "a"), replace(fired(5, NOTICE, "b"), severity=WARNING)
-    assert agree((old, new), {new.key}, EVIDENCE, moment(7)) == []
+    assert raise_agreeing((old, new), {new.key}, EVIDENCE, moment(7)) == []

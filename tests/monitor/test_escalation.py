@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.escalation import Quiet, alerts_to_join, audible
+from midwatch_monitor.escalation import EscalationLimits, alerts_to_join, audible
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
 from midwatch_stage import factories
 
@@ -45,16 +45,16 @@ def test_a_critical_one_mutes_the_warnings_that_follow_from_it() -> None:
 @pytest.mark.parametrize(
     ("quiet", "heard"),
     [
-        (Quiet(), True),
-        (Quiet(open=True), False),
-        (Quiet(parked=True), False),
-        (Quiet(closed_at_step=8), False),
-        (Quiet(closed_at_step=7), True),
-        (Quiet(raised=2), True),
-        (Quiet(raised=3), False),
+        (EscalationLimits(), True),
+        (EscalationLimits(open=True), False),
+        (EscalationLimits(parked=True), False),
+        (EscalationLimits(closed_at_step=8), False),
+        (EscalationLimits(closed_at_step=7), True),
+        (EscalationLimits(raised=2), True),
+        (EscalationLimits(raised=3), False),
     ],
 )
-def test_an_attempt_is_not_asked_about_all_the_time(quiet: Quiet, heard: bool) -> None:
+def test_an_attempt_is_not_asked_about_all_the_time(quiet: EscalationLimits, heard: bool) -> None:
     assert quiet.may_ask(step=10, cooldown=3, cap=2) == heard
 
 

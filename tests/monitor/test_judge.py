@@ -13,7 +13,7 @@ from midwatch_monitor.records import (
     Alert,
     AlertState,
     Change,
-    Course,
+    CheckpointDecision,
     Event,
     Fault,
     Health,
@@ -92,7 +92,7 @@ def test_every_rule_over_events_has_a_detector_and_each_its_evidence() -> None:
 @pytest.mark.parametrize(
     ("step", "rule"),
     [
-        (report(1, decision=Course.ESCALATE), "explicit_escalation"),
+        (report(1, decision=CheckpointDecision.ESCALATE), "explicit_escalation"),
         (report(1, confidence=29), "low_confidence"),
         (report(1, blockers=("a", "b", "c")), "multiple_blockers"),
     ],
@@ -124,7 +124,7 @@ def test_a_value_that_changes_is_kept_but_not_told() -> None:
     [
         Change(plan_step=2),
         Change(revision=1),
-        report(4, progress=60, decision=Course.PIVOT),
+        report(4, progress=60, decision=CheckpointDecision.PIVOT),
         report(4, progress=60, plan_step=2),
     ],
 )
@@ -146,14 +146,14 @@ def test_other_changes_leave_the_windows(event: Change) -> None:
 
 
 def test_the_checkpoint_of_a_pivot_is_not_part_of_the_new_window() -> None:
-    pivot = report(3, progress=60, decision=Course.PIVOT)
+    pivot = report(3, progress=60, decision=CheckpointDecision.PIVOT)
     events = [*stall()[:2], pivot, *stall(4)[:2]]
     assert firing_after(events) == []
     assert firing_after([*events, report(6, progress=60)]) == ["stalled_progress"]
 
 
 def test_the_checkpoint_of_a_pivot_is_still_judged_for_itself() -> None:
-    pivot = report(1, decision=Course.PIVOT, confidence=3)
+    pivot = report(1, decision=CheckpointDecision.PIVOT, confidence=3)
     assert firing_after([pivot]) == ["low_confidence"]
 
 
@@ -164,12 +164,14 @@ def test_a_restart_leaves_the_rules_without_a_window() -> None:
 def test_a_pivot_empties_the_counts_of_edits() -> None:
     edits = [work(number, path="a.py") for number in range(1, 5)]
     more = [work(number, path="a.py") for number in range(6, 10)]
-    assert firing_after([*edits, report(5, decision=Course.PIVOT), *more]) == []
+    assert firing_after([*edits, report(5, decision=CheckpointDecision.PIVOT), *more]) == []
     assert firing_after([*edits, report(5), *more]) == ["repeated_edits"]
 
 
 def test_the_third_pivot_on_a_plan_step_empties_nothing_until_the_next_one() -> None:
-    pivots = [report(number, progress=60, decision=Course.PIVOT) for number in range(1, 6)]
+    pivots = [
+        report(number, progress=60, decision=CheckpointDecision.PIVOT) for number in range(1, 6)
+    ]
     assert firing_after(pivots[:4]) == []
     assert firing_after(pivots) == ["stalled_progress"]
     assert firing_after([*pivots[:4], Change(plan_step=2), pivots[4]]) == []
@@ -205,9 +207,9 @@ PARKS, GOES_ON = (Change(lifecycle=each) for each in (Lifecycle.INPUT_REQUIRED, 
     [
         ([], Health.OK),
         ([report(1, confidence=10)], Health.SUSPECT),
-        ([report(1, decision=Course.ESCALATE)], Health.STUCK),
-        ([report(1, decision=Course.ESCALATE), PARKS], Health.STUCK),
-        ([report(1, decision=Course.ESCALATE), PARKS, GOES_ON], Health.STUCK),
+        ([report(1, decision=CheckpointDecision.ESCALATE)], Health.STUCK),
+        ([report(1, decision=CheckpointDecision.ESCALATE), PARKS], Health.STUCK),
+        ([report(1, decision=CheckpointDecision.ESCALATE), PARKS, GOES_ON], Health.STUCK),
     ],
 )
 def test_health_is_what_fires_while_it_waits_for_a_person_too(
@@ -233,7 +235,7 @@ def test_a_judgement_says_what_moved() -> None:
 
 def test_the_end_of_an_attempt_resolves_what_is_open() -> None:
     judge = Judge(only(low_confidence={"hold": 9}, explicit_escalation={}))
-    feed(judge, [report(1, confidence=10, decision=Course.ESCALATE)])
+    feed(judge, [report(1, confidence=10, decision=CheckpointDecision.ESCALATE)])
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ended = judge.end(now).alerts
     assert sorted((a.key.rule, a.resolution, a.at) for a in ended) == [
@@ -245,13 +247,15 @@ def test_the_end_of_an_attempt_resolves_what_is_open() -> None:
 
 def test_a_rule_that_breaks_is_switched_off_and_stops_nothing_else() -> None:
     judge = Judge(SEED)
-    judge.observe(report(1, confidence=10, decision=Course.ESCALATE))
-    broken = report(2, confidence="ten", decision=Course.ESCALATE)  # pyright: ignore[reportArgumentType]
+    judge.observe(report(1, confidence=10, decision=CheckpointDecision.ESCALATE))
+    broken = report(2, confidence="ten", decision=CheckpointDecision.ESCALATE)  # pyright: ignore[reportArgumentType]
     judgement = judge.observe(broken)
     assert brief(judgement.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.ENDED)]
     [fault] = judgement.faults
     assert (fault.part, fault.error.split(":")[0]) == ("low_confidence", "TypeError")
-    assert judge.observe(report(3, confidence=10, decision=Course.ESCALATE)) == Judgement()
+    assert (
+        judge.observe(report(3, confidence=10, decision=CheckpointDecision.ESCALATE)) == Judgement()
+    )
     assert [alert.key.rule for alert in judge.firing] == ["explicit_escalation"]
 
 
@@ -331,7 +335,7 @@ def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
     events = [
         report(1, blockers=three),
         report(2, blockers=three, confidence=10),
-        report(3, blockers=three, confidence=10, decision=Course.ESCALATE),
+        report(3, blockers=three, confidence=10, decision=CheckpointDecision.ESCALATE),
     ]
     assert told(rules, events) == [
         {"multiple_blockers": NOTICE},

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import Quiet
+from midwatch_monitor.escalation import EscalationLimits
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Action,
@@ -75,18 +75,18 @@ WORKING = transition()
 @pytest.mark.parametrize(
     ("records", "quiet"),
     [
-        ((WORKING,), Quiet()),
-        ((OPEN,), Quiet(open=True, raised=1)),
-        ((OPEN, OPEN, ANSWERED), Quiet(open=True, raised=1)),
-        ((*acts(3), OPEN, CLOSED), Quiet(closed_at_step=3, raised=1)),
-        ((OPEN, CLOSED, OPEN), Quiet(open=True, closed_at_step=0, raised=2)),
-        ((transition(Lifecycle.INPUT_REQUIRED),), Quiet(parked=True)),
-        ((transition(Lifecycle.FAILED),), Quiet(parked=True)),
-        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), Quiet()),
+        ((WORKING,), EscalationLimits()),
+        ((OPEN,), EscalationLimits(open=True, raised=1)),
+        ((OPEN, OPEN, ANSWERED), EscalationLimits(open=True, raised=1)),
+        ((*acts(3), OPEN, CLOSED), EscalationLimits(closed_at_step=3, raised=1)),
+        ((OPEN, CLOSED, OPEN), EscalationLimits(open=True, closed_at_step=0, raised=2)),
+        ((transition(Lifecycle.INPUT_REQUIRED),), EscalationLimits(parked=True)),
+        ((transition(Lifecycle.FAILED),), EscalationLimits(parked=True)),
+        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), EscalationLimits()),
     ],
 )
 def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
-    records: tuple[Record, ...], quiet: Quiet
+    records: tuple[Record, ...], quiet: EscalationLimits
 ) -> None:
     assert folded(*records).quiet == quiet
 

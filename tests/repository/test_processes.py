@@ -16,7 +16,7 @@ OF_OS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen")
 ALLOWED = {
     "agents/midwatch_agents/acp/agent.py": "an agent of another maker",
     "agents/midwatch_agents/acp/fake_agent.py": "the commands of its script",
-    "agents/midwatch_agents/keeper.py": "a worker's command, where there is no sandbox",
+    "agents/midwatch_agents/orphan_parent.py": "a worker's command, where there is no sandbox",
     "agents/midwatch_agents/sandbox.py": "bubblewrap, tried",
     "supervisor/midwatch_supervisor/cli/admin/agent_checks.py": "an agent, for its version",
     "supervisor/midwatch_supervisor/cli/inspect/webserver.py": "a console for each browser",

@@ -7,7 +7,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Grant,
     Intervention,
     Plan,
@@ -34,7 +34,7 @@ CODE = "0badcafe"
 
 def said(
     confidence: int = 80,
-    decision: Course = Course.CONTINUE,
+    decision: CheckpointDecision = CheckpointDecision.CONTINUE,
     *,
     blockers: tuple[str, ...] = (),
     alone: bool = False,
@@ -54,12 +54,12 @@ def test_the_answer_depends_on_the_band_of_confidence(confidence: int, band: str
 
 
 def test_a_pivot_is_told_to_plan_anew() -> None:
-    assert said(decision=Course.PIVOT).removeprefix(said()).startswith(" You pivot:")
-    assert "`set_plan`" in said(decision=Course.PIVOT)
+    assert said(decision=CheckpointDecision.PIVOT).removeprefix(said()).startswith(" You pivot:")
+    assert "`set_plan`" in said(decision=CheckpointDecision.PIVOT)
 
 
 def test_a_call_for_help_is_told_what_to_do_until_it_comes() -> None:
-    assert "go on with what does not depend on it" in said(decision=Course.ESCALATE)
+    assert "go on with what does not depend on it" in said(decision=CheckpointDecision.ESCALATE)
 
 
 def test_blockers_and_a_turn_of_its_own_are_spoken_to() -> None:

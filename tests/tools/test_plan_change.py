@@ -10,7 +10,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Change,
-    Course,
+    CheckpointDecision,
     DeliveryState,
     Intervention,
     Meter,
@@ -23,15 +23,15 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import delivery, entries, intervention, reflecting, step
 from midwatch_tools.plan_change import (
-    Wanting,
-    change,
-    plan_wanted,
+    StepsWanted,
+    is_written,
+    plan_change,
     revisions,
     share_requests,
     shares,
+    steps_wanted,
     with_current_done,
     with_remaining,
-    written,
 )
 from midwatch_tools.tools.check_plan import answered, rule_on_check
 
@@ -58,7 +58,7 @@ def test_a_plan_with_nothing_open_stays_as_it_is() -> None:
 
 
 def test_the_rules_are_told_where_the_plan_stands() -> None:
-    assert change(PLAN) == Change(plan_step=3, plan_steps=4, revision=1)
+    assert plan_change(PLAN) == Change(plan_step=3, plan_steps=4, revision=1)
 
 
 def test_a_plan_step_that_stays_keeps_what_is_known_of_it() -> None:
@@ -79,19 +79,19 @@ def test_a_finished_plan_step_keeps_its_flag() -> None:
 
 def test_the_rules_are_told_the_share_of_the_plan_step_in_hand() -> None:
     plan = Plan(steps=(DONE, PlanStep(title="write", requests=7)))
-    assert change(plan) == Change(plan_step=2, plan_steps=2, revision=0, plan_step_requests=7)
+    assert plan_change(plan) == Change(plan_step=2, plan_steps=2, revision=0, plan_step_requests=7)
 
 
 @pytest.mark.parametrize(
-    ("plan", "is_written"),
+    ("plan", "written"),
     [
         (Plan(steps=(PlanStep(title="the goal"),)), False),
         (Plan(steps=(PlanStep(title="the goal"),), revision=1), True),
         (PLAN, True),
     ],
 )
-def test_the_goal_alone_is_no_plan(plan: Plan, is_written: bool) -> None:
-    assert written(plan) is is_written
+def test_the_goal_alone_is_no_plan(plan: Plan, written: bool) -> None:
+    assert is_written(plan) is written
 
 
 def ordered(**fields: Any) -> Intervention:
@@ -101,7 +101,7 @@ def ordered(**fields: Any) -> Intervention:
 REPLAN = ordered()
 ARRIVED = delivery()
 EXPIRED = delivery(state=DeliveryState.EXPIRED)
-PIVOT = reflecting(decision=Course.PIVOT)
+PIVOT = reflecting(decision=CheckpointDecision.PIVOT)
 SET = step(2, "set_plan")
 REFUSED = step(2, "set_plan", ok=False)
 
@@ -109,21 +109,21 @@ REFUSED = step(2, "set_plan", ok=False)
 @pytest.mark.parametrize(
     ("records", "wanting"),
     [
-        ([], Wanting.NOTHING),
-        ([REPLAN], Wanting.NOTHING),
-        ([REPLAN, EXPIRED], Wanting.NOTHING),
-        ([ordered(plan=("a",)), ARRIVED], Wanting.NOTHING),
-        ([REPLAN, ARRIVED], Wanting.ORDERED),
-        ([REPLAN, ARRIVED, PIVOT, REFUSED], Wanting.ORDERED),
-        ([REPLAN, ARRIVED, SET], Wanting.NOTHING),
-        ([PIVOT], Wanting.PIVOT),
-        ([PIVOT, SET], Wanting.NOTHING),
+        ([], StepsWanted.NOTHING),
+        ([REPLAN], StepsWanted.NOTHING),
+        ([REPLAN, EXPIRED], StepsWanted.NOTHING),
+        ([ordered(plan=("a",)), ARRIVED], StepsWanted.NOTHING),
+        ([REPLAN, ARRIVED], StepsWanted.ORDERED),
+        ([REPLAN, ARRIVED, PIVOT, REFUSED], StepsWanted.ORDERED),
+        ([REPLAN, ARRIVED, SET], StepsWanted.NOTHING),
+        ([PIVOT], StepsWanted.PIVOT),
+        ([PIVOT, SET], StepsWanted.NOTHING),
     ],
 )
 def test_new_plan_steps_are_wanted_until_they_are_written(
-    records: Sequence[Record], wanting: Wanting
+    records: Sequence[Record], wanting: StepsWanted
 ) -> None:
-    assert plan_wanted(entries(*records)) is wanting
+    assert steps_wanted(entries(*records)) is wanting
 
 
 CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))

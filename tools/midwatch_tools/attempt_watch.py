@@ -22,17 +22,16 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Activity, Budget, PermissionRequest
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_tools.data_blocks import code
-from midwatch_tools.final_look import look_again
+from midwatch_tools.final_look import ask_before_end
 from midwatch_tools.gate.gate import gate_of
 from midwatch_tools.inbox import Inbox, stamp
 from midwatch_tools.instructions import code_in, protocol, without_reminders
 from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.observation import as_called
 from midwatch_tools.pauses import Pause, listen
-from midwatch_tools.plan_change import written
+from midwatch_tools.plan_change import is_written
 from midwatch_tools.session import Hold, Session
-from midwatch_tools.site import RunChecks, Site
-from midwatch_tools.tool_calls import Acts, Remembered, UnderWay
+from midwatch_tools.tool_calls import CallUnderWay, KeptResults, ToolCallWatch
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.check_plan import CheckPlan
 from midwatch_tools.tools.complete_step import CompleteStep
@@ -40,12 +39,13 @@ from midwatch_tools.tools.facts import Facts, RecordFact, SearchFacts, look_up
 from midwatch_tools.tools.reflect import OwnTools
 from midwatch_tools.tools.report_error import ReportFailure
 from midwatch_tools.tools.request_budget import RequestBudget
-from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful
+from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful_tools
 from midwatch_tools.tree import Ignored, Tree, ignored_below
+from midwatch_tools.workspace_checks import RunChecks, WorkspaceChecks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class WatchScope:
     """How much a watch does; by default everything, as for an attempt that a runner owns."""
 
     tools: Literal["all", "reflect", "none"] = "all"
@@ -88,7 +88,7 @@ class AttemptWatch(AbstractCapability[Any]):
         facts: Facts | None = None,
         ignored_by_git: Ignored | None = None,
         draw: Callable[[], str] = code,
-        reach: Reach | None = None,
+        reach: WatchScope | None = None,
     ) -> None:
         """Set up the watch of one run.
 
@@ -120,9 +120,9 @@ class AttemptWatch(AbstractCapability[Any]):
         self._ignored_by_git = ignored_by_git
         self._draw = draw
         self._code = draw()
-        self._acts: Acts | None = None
+        self._acts: ToolCallWatch | None = None
         self._tools: frozenset[str] = frozenset()
-        self._reach = reach or Reach()
+        self._reach = reach or WatchScope()
         self.hold: Hold | None = None
         """Pauses a worker that would continue by itself while its work waits for a person."""
 
@@ -166,7 +166,7 @@ class AttemptWatch(AbstractCapability[Any]):
         if self._acts is None or self._reach.tools != "all":
             return self._tools
         plan = self._acts.session.recorder.plan
-        return self._tools | PLAN_TOOLS if written(plan) else self._tools
+        return self._tools | PLAN_TOOLS if is_written(plan) else self._tools
 
     def get_instructions(self) -> Callable[[], str] | str:
         """Return the short protocol that follows the agent's own instructions."""
@@ -197,7 +197,7 @@ class AttemptWatch(AbstractCapability[Any]):
             offered=lambda: self.tools,
         )
 
-    def _present(self) -> Acts:
+    def _present(self) -> ToolCallWatch:
         assert self._acts is not None  # else the toolset answers
         return self._acts
 
@@ -239,7 +239,7 @@ class AttemptWatch(AbstractCapability[Any]):
             # A conversation that the agent brings along was not part of this attempt.
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
-            site=Site(self._root, tree, self._check),
+            site=WorkspaceChecks(self._root, tree, self._check),
             switch=switch,
             resumable=self._reach.resumable,
             attended=self._reach.attended,
@@ -250,9 +250,9 @@ class AttemptWatch(AbstractCapability[Any]):
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
         self._tools = await self._useful(recorder)
-        self._acts = Acts(
+        self._acts = ToolCallWatch(
             session,
-            Remembered(await journal.results(attempt) if self._reach.resumable else ()),
+            KeptResults(await journal.results(attempt) if self._reach.resumable else ()),
             tree,
             resumed=bool(saved),
             foreign=self._reach.foreign,
@@ -283,7 +283,7 @@ class AttemptWatch(AbstractCapability[Any]):
         """Return the tools that this run can use, except those for a plan."""
         facts = self._facts
         kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
-        return useful(
+        return useful_tools(
             gated=self._reach.gated,
             limited=any(meter.limit is not None for _, meter in meters(recorder.budget)),
             others=self._board is not None and await self._board.others(),
@@ -318,7 +318,7 @@ class AttemptWatch(AbstractCapability[Any]):
         """Append new messages to the history after every node."""
         if self._acts is not None:
             await self._tolerate(self._acts.session.after_node(node, ctx.messages))
-            look_again(ctx, result, self.settings.completion, self.budget(), self._code)
+            ask_before_end(ctx, result, self.settings.completion, self.budget(), self._code)
         return result
 
     async def wrap_tool_execute(
@@ -335,8 +335,8 @@ class AttemptWatch(AbstractCapability[Any]):
             return await handler(args)
         made = as_called(call)
         if made is call:
-            return await self._acts.around(UnderWay(ctx=ctx, call=call, args=args), handler)
-        act = UnderWay(ctx=ctx, call=made, args=made.args_as_dict())
+            return await self._acts.around(CallUnderWay(ctx=ctx, call=call, args=args), handler)
+        act = CallUnderWay(ctx=ctx, call=made, args=made.args_as_dict())
         return await self._acts.around(act, lambda _: handler(args))
 
     async def on_tool_validate_error(

@@ -16,7 +16,16 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
-from midwatch_monitor.records import Action, Change, Keeper, Lifecycle, Plan, PlanStep, Run, Task
+from midwatch_monitor.records import (
+    Action,
+    Change,
+    Lifecycle,
+    Plan,
+    PlanStep,
+    Run,
+    SupervisedBy,
+    Task,
+)
 from midwatch_monitor.records.work import EMBEDDED
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.observation import cut_line
@@ -100,9 +109,9 @@ async def begin_attempt(
     """
     project = str(await asyncio.to_thread(main_worktree, root or Path.cwd()))
     if parent is None:
-        keeper = Keeper.PROCESS if supervised else Keeper.MONITOR
+        supervised_by = SupervisedBy.PROCESS if supervised else SupervisedBy.MONITOR
         run = await journal.add_run(
-            source="embedded", settings=settings.for_run(), at=clock(), keeper=keeper
+            source="embedded", settings=settings.for_run(), at=clock(), supervised_by=supervised_by
         )
         called = name
     else:

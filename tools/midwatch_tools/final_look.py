@@ -30,7 +30,7 @@ _LEAST_REQUESTS = 3
 """Requests needed to look, to fix, and to say so."""
 
 
-def look_again(
+def ask_before_end(
     ctx: RunContext[Any],
     result: object,
     settings: CompletionSettings,

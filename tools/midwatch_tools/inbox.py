@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     Resolution,
 )
 from midwatch_monitor.state.intervention import Interventions
-from midwatch_tools.plan_change import change, share_requests, with_remaining
+from midwatch_tools.plan_change import plan_change, share_requests, with_remaining
 
 Numbered = tuple[int, Intervention]
 """An intervention's journal id, and the intervention."""
@@ -112,17 +112,17 @@ def arrival_records(
         if each.action is Action.REPLAN:
             plan = with_remaining(plan, each.plan or plan.open_titles, ordered=True)
             plan = share_requests(plan, budget.requests, least=least)
-            records += [plan, change(plan)]
+            records += [plan, plan_change(plan)]
         elif each.action is Action.GRANT_BUDGET:
             budget = raise_limits(budget, [each.terms.grant])
-            plan, more = with_more(plan, each.terms.grant.requests)
+            plan, more = with_more_requests(plan, each.terms.grant.requests)
             records += [*more, Change(budget=budget, plan_step_requests=_share(plan))]
         elif each.action is Action.SWITCH_MODEL and model and each.terms.model == model:
             records.append(Change(model=model))
     return tuple(records)
 
 
-def with_more(plan: Plan, requests: int) -> tuple[Plan, tuple[Plan, ...]]:
+def with_more_requests(plan: Plan, requests: int) -> tuple[Plan, tuple[Plan, ...]]:
     """Add requests to the current plan step; return the plan, and the plan as a record if it
     changed.
     """

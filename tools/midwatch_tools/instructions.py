@@ -12,7 +12,7 @@ from midwatch_monitor.records import (
     Action,
     Budget,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Grant,
     Intervention,
     Plan,
@@ -76,13 +76,13 @@ def answer(
 ) -> str:
     """Return the reply of `reflect` by confidence band and decision; `plans` if there is a plan."""
     lines = [_band(checkpoint.confidence, settings)]
-    if checkpoint.decision is Course.PIVOT:
+    if checkpoint.decision is CheckpointDecision.PIVOT:
         lines.append(
             "You pivot: write down what the old approach assumed wrongly, "
             f"{'set the remaining plan steps with `set_plan`, ' if plans else ''}"
             "and drop what no longer serves."
         )
-    elif checkpoint.decision is Course.ESCALATE:
+    elif checkpoint.decision is CheckpointDecision.ESCALATE:
         lines.append(
             "Your call for help is recorded. Until an answer comes, go on with what does not "
             "depend on it; do not guess at what you asked for."

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from midwatch_monitor.records import (
     Activity,
     Analysis,
+    AnalysisAuthor,
     Budget,
     Cause,
     Change,
     Outage,
     Record,
-    Teller,
 )
 
 
@@ -80,5 +80,5 @@ def pause_records(
         cause=Cause.TRANSIENT,
         root="the provider cannot answer just now; nothing in the work is the cause",
         remedy=f"the same request again after {pause.seconds:.1f} s",
-        by=Teller.WATCH,
+        by=AnalysisAuthor.WATCH,
     )

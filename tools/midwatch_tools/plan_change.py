@@ -11,7 +11,7 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Change,
-    Course,
+    CheckpointDecision,
     Delivery,
     DeliveryState,
     Entry,
@@ -74,7 +74,7 @@ def with_current_done(plan: Plan, flag: str = "") -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
-def change(plan: Plan) -> Change:
+def plan_change(plan: Plan) -> Change:
     """Return what the rules must know of a plan."""
     return Change(
         plan_step=plan.current,
@@ -84,13 +84,13 @@ def change(plan: Plan) -> Change:
     )
 
 
-def written(plan: Plan) -> bool:
+def is_written(plan: Plan) -> bool:
     """Whether somebody made a plan; otherwise it is only the goal of the task."""
     asks = any(step.files or step.acceptance for step in plan.steps)
     return asks or plan.revision > 0 or len(plan.steps) > 1
 
 
-class Wanting(Enum):
+class StepsWanted(Enum):
     """Whether a worker is to write new plan steps."""
 
     NOTHING = 0
@@ -100,13 +100,13 @@ class Wanting(Enum):
     """A replan without plan steps asked the worker for them."""
 
 
-def plan_wanted(entries: Iterable[Entry]) -> Wanting:
+def steps_wanted(entries: Iterable[Entry]) -> StepsWanted:
     """Return whether the worker is to write new plan steps, and has not done so yet.
 
     The entries are those of one attempt, of the kinds in `WANTING`.
     """
     asking: set[int] = set()
-    wanting = Wanting.NOTHING
+    wanting = StepsWanted.NOTHING
     for entry in entries:
         record = entry.record
         if isinstance(record, Intervention):
@@ -114,16 +114,16 @@ def plan_wanted(entries: Iterable[Entry]) -> Wanting:
                 asking.add(entry.id)
         elif isinstance(record, Delivery):
             if record.state is DeliveryState.DELIVERED and record.intervention in asking:
-                wanting = Wanting.ORDERED
+                wanting = StepsWanted.ORDERED
         elif isinstance(record, Step):
             wanting = _after(record, wanting)
     return wanting
 
 
-def _after(step: Step, wanting: Wanting) -> Wanting:
-    if step.checkpoint is not None and step.checkpoint.decision is Course.PIVOT:
-        return Wanting.PIVOT if wanting is Wanting.NOTHING else wanting
-    return Wanting.NOTHING if step.tool == "set_plan" and step.ok else wanting
+def _after(step: Step, wanting: StepsWanted) -> StepsWanted:
+    if step.checkpoint is not None and step.checkpoint.decision is CheckpointDecision.PIVOT:
+        return StepsWanted.PIVOT if wanting is StepsWanted.NOTHING else wanting
+    return StepsWanted.NOTHING if step.tool == "set_plan" and step.ok else wanting
 
 
 async def revisions_made(recorder: Recorder) -> int:

@@ -65,8 +65,8 @@ from midwatch_tools.instructions import (
 from midwatch_tools.model_switch import Switch
 from midwatch_tools.observation import act_words, cut, last_response
 from midwatch_tools.pauses import Pause, pause_records
-from midwatch_tools.plan_change import share_requests, written
-from midwatch_tools.site import Site
+from midwatch_tools.plan_change import is_written, share_requests
+from midwatch_tools.workspace_checks import WorkspaceChecks
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Session:
         saved: int,
         requests: int,
         seconds: Callable[[], float],
-        site: Site,
+        site: WorkspaceChecks,
         switch: Switch,
         resumable: bool,
         attended: bool,
@@ -169,7 +169,7 @@ class Session:
             if intervention.action.spoken and not intervention.permits and id not in self._told:
                 self._told[id] = intervention
                 text = intervention_text(
-                    self.code, id, intervention, plans=written(self.recorder.plan)
+                    self.code, id, intervention, plans=is_written(self.recorder.plan)
                 )
                 ctx.enqueue(text, priority="asap")
                 if intervention.action is Action.SWITCH_MODEL:

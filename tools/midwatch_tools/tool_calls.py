@@ -36,7 +36,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.shell.claimed_edits import claimed_edits
-from midwatch_tools.gate.gate import ALLOWED, Entrance, Permission
+from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Permission
 from midwatch_tools.observation import (
     act_words,
     canonical,
@@ -56,7 +56,7 @@ class _Kept(BaseModel):
 _JSON = TypeAdapter[JsonValue](JsonValue)
 
 
-def keep(
+def kept_result(
     call: str, *, returned: object = None, error: Exception | None = None
 ) -> tuple[Result, ...]:
     """Return the result of a call as the journal keeps it; empty if it cannot be replayed."""
@@ -76,7 +76,7 @@ def keep(
         return ()  # not plain JSON: the tool is run again after a crash
 
 
-class Remembered:
+class KeptResults:
     """The kept results of an attempt, by tool call."""
 
     def __init__(self, results: Iterable[Result]) -> None:
@@ -110,7 +110,7 @@ _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnderWay:
+class CallUnderWay:
     """A tool call in its run, with validated arguments."""
 
     ctx: RunContext[Any]
@@ -118,19 +118,19 @@ class UnderWay:
     args: dict[str, Any]
 
 
-class Acts:
+class ToolCallWatch:
     """Watches the tool calls of one run, and the files in its workspace."""
 
     def __init__(
         self,
         session: Session,
-        remembered: Remembered,
+        remembered: KeptResults,
         tree: Tree | None,
         *,
         resumed: bool,
         foreign: bool,
         tolerate: Callable[[Awaitable[object]], Awaitable[None]],
-        entrance: Entrance,
+        entrance: AttemptGate,
     ) -> None:
         self.session = session
         self.entrance = entrance
@@ -163,7 +163,7 @@ class Acts:
             await self._refuse(ctx, call, reason)
         await self.session.before_request(ctx)
 
-    async def around(self, act: UnderWay, handler: ToolHandler) -> Any:
+    async def around(self, act: CallUnderWay, handler: ToolHandler) -> Any:
         """Run a tool call once, and record it with its edits before the model sees the result."""
         if (key := self._key(act.call)) in self._remembered:
             return self._remembered.give(key)
@@ -180,7 +180,7 @@ class Acts:
         finally:
             self._running -= 1
 
-    async def _verdict(self, act: UnderWay) -> Permission:
+    async def _verdict(self, act: CallUnderWay) -> Permission:
         """Return whether the call may run; a broken gate stops nothing."""
         if self.entrance.is_open:
             return ALLOWED
@@ -190,10 +190,10 @@ class Acts:
             log.exception("the gate cannot judge a call of %s; it runs", act.call.tool_name)
             return ALLOWED
 
-    async def _turn_away(self, act: UnderWay, reason: str) -> str:
+    async def _turn_away(self, act: CallUnderWay, reason: str) -> str:
         """Answer a call that is not run, without using up one of the tool's retries."""
         step = replace(self._step(act), ok=False, output=reason)
-        kept = keep(self._key(act.call), returned=reason)
+        kept = kept_result(self._key(act.call), returned=reason)
         if not self._knows(act.call):
             await self._tolerate(self.session.record(step, *self.session.act_ended(), results=kept))
         return reason
@@ -207,7 +207,9 @@ class Acts:
         doing = cut(self.session.masked(act_words(call)), MAX_DOING)
         await self._tolerate(record(Change(activity=Activity.COMMAND, doing=doing)))
 
-    async def _observe(self, act: UnderWay, foreign: tuple[Edit, ...], handler: ToolHandler) -> Any:
+    async def _observe(
+        self, act: CallUnderWay, foreign: tuple[Edit, ...], handler: ToolHandler
+    ) -> Any:
         try:
             result = await self._run_counted(handler, act.args)
         except _NOT_RUN:
@@ -244,7 +246,7 @@ class Acts:
         if self._knows(call):
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
-        act = UnderWay(ctx=ctx, call=call, args={})
+        act = CallUnderWay(ctx=ctx, call=call, args={})
         step = replace(self._step(act), args=args, ok=False, output=reason)
         await self.session.record(step, *self.session.act_ended())
 
@@ -267,7 +269,7 @@ class Acts:
 
     async def _record(
         self,
-        act: UnderWay,
+        act: CallUnderWay,
         foreign: tuple[Edit, ...],
         *,
         result: object = None,
@@ -275,7 +277,11 @@ class Acts:
     ) -> None:
         call = act.call
         own = self._stash.pop(call.tool_call_id, None)
-        kept = keep(self._key(call), returned=result, error=error) if self.session.resumable else ()
+        kept = (
+            kept_result(self._key(call), returned=result, error=error)
+            if self.session.resumable
+            else ()
+        )
         if own is not None:
             records = [
                 self._at_turn(act, record) if isinstance(record, Step) else record for record in own
@@ -293,7 +299,7 @@ class Acts:
         if not self._knows(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
 
-    def _observe_step(self, act: UnderWay, result: object, error: Exception | None) -> Step:
+    def _observe_step(self, act: CallUnderWay, result: object, error: Exception | None) -> Step:
         reading = read_result(
             act.call.tool_name,
             result if error is None else _reason(error),
@@ -309,7 +315,7 @@ class Acts:
             output_digest=reading.digest,
         )
 
-    def _step(self, act: UnderWay) -> Step:
+    def _step(self, act: CallUnderWay) -> Step:
         step = Step(
             number=0,
             kind=StepKind.TOOL,
@@ -319,7 +325,7 @@ class Acts:
         )
         return self._at_turn(act, step)
 
-    def _at_turn(self, act: UnderWay, step: Step) -> Step:
+    def _at_turn(self, act: CallUnderWay, step: Step) -> Step:
         """Return the step with its request; text and tokens of a turn go to its first call."""
         response = said_with(act.ctx.messages, act.call)
         return replace(

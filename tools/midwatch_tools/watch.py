@@ -36,14 +36,14 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.secrets.masking import known_secrets
-from midwatch_tools.attempt_watch import AttemptWatch, Reach
+from midwatch_tools.attempt_watch import AttemptWatch, WatchScope
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import Embedded, begin_attempt, parent_of_run, title_of
 from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
 from midwatch_tools.tool_calls import UNWATCHED
 from midwatch_tools.tools.reflect import NAMES
-from midwatch_tools.tools.toolset import useful
+from midwatch_tools.tools.toolset import useful_tools
 
 _CANCELED = (Lifecycle.CANCELED, Ending.CANCELED, "canceled")
 _LEVELS = {
@@ -141,7 +141,7 @@ class Watch(AttemptWatch):
             bus=bus,
             seconds=seconds,
             draw=draw,
-            reach=Reach(
+            reach=WatchScope(
                 tools="none" if observes else tools,
                 gated=gates and not observes,
                 steered=not observes,
@@ -173,7 +173,9 @@ class Watch(AttemptWatch):
         self._code = code_in(messages) or self._draw()
         if self._reach.tools == "all":
             facts, gated = self.settings.learning.facts.enabled, self._reach.gated
-            self._tools = useful(gated=gated, limited=False, others=False, facts=facts, known=False)
+            self._tools = useful_tools(
+                gated=gated, limited=False, others=False, facts=facts, known=False
+            )
         elif self._reach.tools == "reflect":
             self._tools = frozenset({"reflect"})
 

@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     Ending,
     Feedback,
     Origin,
-    Sign,
+    VerdictBasis,
 )
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_tools.data_blocks import DataBlocks, fold_lines
@@ -107,17 +107,17 @@ def rejecter(verdict: Feedback) -> str:
     match verdict.origin, verdict.sign:
         case Origin.EXPLICIT, _:
             return "A person rejected the result"
-        case Origin.IMPLIED, Sign.REVERTED:
+        case Origin.IMPLIED, VerdictBasis.REVERTED:
             return "The merged result was taken back"
         case Origin.IMPLIED, _:
             return "A person changed the merged result afterwards"
-        case _, Sign.REVIEWED:
+        case _, VerdictBasis.REVIEWED:
             return "The reviewer refused the result"
         case _:
             return "The attempt did not reach its goal"
 
 
-def stands_in(passage: str, text: str) -> bool:
+def contains_passage(passage: str, text: str) -> bool:
     """Whether a text contains a passage, ignoring case and white space."""
     return fold_lines(passage) in fold_lines(text)
 

@@ -23,7 +23,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks, plain
-from midwatch_tools.tools.facts import KNOWN, LONGEST, lacks, repeats
+from midwatch_tools.tools.facts import KNOWN, LONGEST, refusal_of, repeats
 
 MOST_MISSED = 20
 """Number of facts that one review may add."""
@@ -75,7 +75,7 @@ _CERTAINTY = Field(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedFact:
     """What the text of a fact is about, as it will be shared. What is not said counts as yes."""
 
     names_a_command: Annotated[
@@ -102,7 +102,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correction(Judged):
+class Correction(JudgedFact):
     """What is thought of one new fact."""
 
     number: Annotated[int, Field(description="Of the new fact.")]
@@ -120,7 +120,7 @@ class Correction(Judged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed(Judged):
+class Missed(JudgedFact):
     """A fact that the attempt shows and nobody wrote down."""
 
     text: str
@@ -129,7 +129,7 @@ class Missed(Judged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict(Judged):
+class Conflict(JudgedFact):
     """A new fact and a known one that cannot both be true, or that say the same."""
 
     new: Annotated[int, Field(description="The number of the new fact.")]
@@ -379,7 +379,7 @@ class _Review:
             sources=_sources(known, new),
         )
         doubt = conflict.doubt(merged)
-        if doubt or len(values) > 1 or lacks(merged):
+        if doubt or len(values) > 1 or refusal_of(merged):
             why = f": {doubt}" if doubt else ""
             self.doubtful[new.id] = f"it could not be merged with fact {known.id}{why}"
             return
@@ -452,7 +452,7 @@ class _Review:
             self._keep(new)
             return
         better = replace(_reword(new.fact, text, said, confirmed=confirmed), sources=_sources(new))
-        if lacks(better):
+        if refusal_of(better):
             self._hold(new, "its new wording could not be used")
             return
         self.counts["modified"] += 1
@@ -465,7 +465,7 @@ class _Review:
         fact = _reword(Fact(text="", files=files), missed.text, missed, confirmed=confirmed)
         there = [each.fact for each in (*self.new, *self.known)]
         there += [move.fact for move in self.moves if move.fact is not None]
-        news = not lacks(fact) and not any(repeats(fact, each) for each in there)
+        news = not refusal_of(fact) and not any(repeats(fact, each) for each in there)
         if news and self.counts["missed"] < MOST_MISSED:
             self.counts["missed"] += 1
             self.moves.append(Move(fact=fact))
@@ -479,7 +479,7 @@ def _confirmed(known: KnownFact) -> bool:
     return known.fact.certainty is Certainty.CONFIRMED
 
 
-def _reword(fact: Fact, text: str, judged: Judged, *, confirmed: bool) -> Fact:
+def _reword(fact: Fact, text: str, judged: JudgedFact, *, confirmed: bool) -> Fact:
     """Return the fact in new words, shared if nothing in them forbids it."""
     better = replace(
         fact,

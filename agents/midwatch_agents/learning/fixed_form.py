@@ -8,7 +8,16 @@ from pathlib import PurePosixPath
 from midwatch_agents.learning.case import Case, line, observed_class, rejecter
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
-from midwatch_monitor.records import Actor, Ending, Feedback, Lesson, Origin, Outcome, Sign, Summary
+from midwatch_monitor.records import (
+    Actor,
+    Ending,
+    Feedback,
+    Lesson,
+    Origin,
+    Outcome,
+    Summary,
+    VerdictBasis,
+)
 
 MAX_TAGS = 8
 MAX_STEPS = 20
@@ -154,10 +163,10 @@ def _specific(case: Case, verdict: Feedback) -> bool:
 
 def _verdict(case: Case, verdict: Feedback) -> str:
     comment = line(verdict.comment, _COMMENT)
-    if verdict.sign is Sign.ENDED:
+    if verdict.sign is VerdictBasis.ENDED:
         reason = comment or line(case.reason, _COMMENT) or _NO_COMMENT
         return sentence(f"The attempt {_end_words(case)}: {_told_once(reason)}")
-    if verdict.sign is Sign.EDITED and (files := changed_files(verdict.diff)):
+    if verdict.sign is VerdictBasis.EDITED and (files := changed_files(verdict.diff)):
         more = f": {comment}" if comment else ""
         return sentence(f"{rejecter(verdict)}, in {line(', '.join(files), _PART)}{more}")
     return sentence(f"{rejecter(verdict)}: {comment or _NO_COMMENT}")
@@ -187,7 +196,7 @@ def _found_lines(case: Case) -> list[str]:
 
 def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
     # A complete revert does not tell which line was wrong.
-    changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is Sign.EDITED else ()
+    changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is VerdictBasis.EDITED else ()
     if changed:
         yield f"The person's change begins: {' / '.join(map(line, changed[:_DIFF_LINES]))}"
     for each in case.analyses[-_FEW:]:

@@ -12,7 +12,7 @@ from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import consult
-from midwatch_agents.learning.case import stands_in
+from midwatch_agents.learning.case import contains_passage
 from midwatch_agents.learning.section import NOTHING_NEW, document_from
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.config.learning import GuidelinesSettings
@@ -190,7 +190,7 @@ def _unfounded_rules(evidence: Evidence, shown: Mapping[int, str]) -> str:
     if evidence.attempt not in shown:
         there = ", ".join(map(str, sorted(shown)))
         return f"There is no attempt {evidence.attempt}; there is: {there}."
-    if not stands_in(evidence.quote, shown[evidence.attempt]):
+    if not contains_passage(evidence.quote, shown[evidence.attempt]):
         return f"What you quote of attempt {evidence.attempt} does not stand there, word for word."
     return ""
 

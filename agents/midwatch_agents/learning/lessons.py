@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from midwatch_monitor.config.learning import LessonSettings
-from midwatch_monitor.records import Candidate, KnownLesson, Method, Recalled, Wanted
+from midwatch_monitor.records import Candidate, KnownLesson, LearnedQuery, Method, Recalled
 from midwatch_monitor.records.verdict import weight
 from midwatch_tools.data_blocks import fold_lines
 
@@ -54,7 +54,7 @@ class _Fit:
 
 
 def choose_lessons(
-    candidates: Sequence[Candidate], wanted: Wanted, *, limit: int
+    candidates: Sequence[Candidate], wanted: LearnedQuery, *, limit: int
 ) -> tuple[Recalled, ...]:
     """Return the lessons for an attempt, best first: at most `limit`, and never more than five.
 
@@ -119,7 +119,7 @@ def _eligible(known: KnownLesson) -> bool:
     return not (known.obsolete or known.rating == _MISLEADING or harmful)
 
 
-def _fit(candidate: Candidate, wanted: Wanted, best: float) -> _Fit | None:
+def _fit(candidate: Candidate, wanted: LearnedQuery, best: float) -> _Fit | None:
     """Return the best way in which a lesson fits, and how well; `None` if it does not."""
     known, lesson = candidate.known, candidate.known.lesson
     words = candidate.bm25 / best if candidate.words >= _COMMON else 0.0

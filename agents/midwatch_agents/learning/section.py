@@ -13,7 +13,6 @@ from typing import TypeVar
 from midwatch_agents.learning.case import OTHER, UNKNOWN
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
-    Birth,
     Certainty,
     FactState,
     GuidelinesState,
@@ -21,6 +20,7 @@ from midwatch_monitor.records import (
     KnownGuidelines,
     KnownLesson,
     Lesson,
+    LessonOrigin,
     Origin,
     Recalled,
 )
@@ -245,10 +245,10 @@ def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: Dat
 
 def _source(known: KnownLesson, lesson: Lesson) -> str:
     failure = plain(lesson.failure_class, 40)
-    if lesson.born is Birth.REFLECTION:
+    if lesson.born is LessonOrigin.REFLECTION:
         count = len(lesson.sources) or 1
         told = f"from a look back at {count} {'attempt' if count == 1 else 'attempts'}"
-    elif lesson.born is Birth.PERSON:
+    elif lesson.born is LessonOrigin.PERSON:
         told = f"written by {plain(lesson.author, 80) or 'a person'}"
     else:
         told = f"task {plain(known.task, 80)}, {_FROM[lesson.origin]}"

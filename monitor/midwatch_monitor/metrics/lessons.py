@@ -17,12 +17,12 @@ from midwatch_monitor.metrics.statistics import (
     mean_difference,
 )
 from midwatch_monitor.records import (
-    Birth,
     Entry,
     Group,
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Lifecycle,
     Method,
     Origin,
@@ -210,14 +210,16 @@ class LessonUse:
 
     def figures(self, verdicts: Verdicts) -> LessonFigures:
         lessons = self._lessons.values()
-        classes = Counter(each.failure_class for each in lessons if each.born is Birth.VERDICT)
+        classes = Counter(
+            each.failure_class for each in lessons if each.born is LessonOrigin.VERDICT
+        )
         uses = self._uses()
         counts = Counter(uses.values())
         seconds = [recall.seconds for recall in self._recalls.values()]
         return LessonFigures(
             lessons=len(lessons),
             obsolete=sum(self._obsolete.get(id, False) for id in self._lessons),
-            insights=sum(each.born is Birth.REFLECTION for each in lessons),
+            insights=sum(each.born is LessonOrigin.REFLECTION for each in lessons),
             classes=tuple(sorted(classes.items(), key=lambda item: (-item[1], item[0]))),
             ratings=distribution(Counter(self._ratings.values())),
             recalls=len(self._recalls),

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.metrics.calibration import success_of
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.records import Analysis, Cause, Entry, Step, StepKind, Teller
-from midwatch_monitor.rules.failure import has_failed, says_no
-from midwatch_monitor.rules.identity import NO_WORK, command, held_back, identify, waits
+from midwatch_monitor.records import Analysis, AnalysisAuthor, Cause, Entry, Step, StepKind
+from midwatch_monitor.rules.failure import found_nothing_by_exit_code, has_failed
+from midwatch_monitor.rules.identity import NO_WORK, command, identify, only_waits, was_refused
 from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.state.task import TaskState
 
@@ -92,11 +92,11 @@ class Retries:
             return
         attempt = self._attempts[entry.attempt]
         match entry.record:
-            case Step() as step if held_back(step):
+            case Step() as step if was_refused(step):
                 self._held_back += 1
             case Step() as step:
                 self._take(attempt, step)
-            case Analysis(by=Teller.WATCH):
+            case Analysis(by=AnalysisAuthor.WATCH):
                 self._provider += 1
             case Analysis(cause=cause):
                 self._causes[cause] += 1
@@ -109,12 +109,12 @@ class Retries:
             self._retries.update(attempt.close_request())
             attempt.tries.clear()
             attempt.request = step.request
-        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waits(step):
+        if step.kind is not StepKind.TOOL or step.tool in NO_WORK or only_waits(step):
             return
         attempt.began = step.request if attempt.began is None else attempt.began
         fails = has_failed(step)
         line = command(step)
-        if fails is None or (fails and says_no(step, line)):
+        if fails is None or (fails and found_nothing_by_exit_code(step, line)):
             return
         action = identify(step, line)
         before = attempt.failures.get(action)

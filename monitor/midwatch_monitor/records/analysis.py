@@ -14,7 +14,7 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Teller(StrEnum):
+class AnalysisAuthor(StrEnum):
     """Who wrote an analysis."""
 
     WORKER = "worker"
@@ -35,4 +35,4 @@ class Analysis:
     """What changes before the next try."""
     about: int = 0
     """Number of the step that failed; 0 for an earlier attempt, or the provider."""
-    by: Teller = Teller.WORKER
+    by: AnalysisAuthor = AnalysisAuthor.WORKER

@@ -15,7 +15,7 @@ class Origin(StrEnum):
     """From the acceptance checks, the reviewer, or the end of the attempt."""
 
 
-class Sign(StrEnum):
+class VerdictBasis(StrEnum):
     """What a verdict is based on."""
 
     SAID = "said"
@@ -40,6 +40,6 @@ class Feedback:
     comment: str = ""
     origin: Origin = Origin.EXPLICIT
     author: str = ""
-    sign: Sign = Sign.SAID
+    sign: VerdictBasis = VerdictBasis.SAID
     diff: str = ""
     """For `edited`: what a person changed afterwards, cut to what fits into a prompt."""

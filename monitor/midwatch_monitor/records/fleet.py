@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Keeper(StrEnum):
+class SupervisedBy(StrEnum):
     """Who watches the time, escalates and decides for the attempts of a run."""
 
     PROCESS = "process"

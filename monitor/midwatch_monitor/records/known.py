@@ -36,7 +36,7 @@ class KnownLesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LearnedQuery:
     """The task of an attempt, as the query for lessons and facts."""
 
     project: str

@@ -6,7 +6,7 @@ from enum import StrEnum
 from midwatch_monitor.records.feedback import Origin
 
 
-class Birth(StrEnum):
+class LessonOrigin(StrEnum):
     """What a lesson was made from."""
 
     VERDICT = "verdict"
@@ -38,7 +38,7 @@ class Lesson:
     """Numbers of the attempt's steps that are its evidence."""
     model: str = ""
     """The model that wrote it; empty for the fixed form."""
-    born: Birth = Birth.VERDICT
+    born: LessonOrigin = LessonOrigin.VERDICT
     verdict: int | None = None
     """Journal id of the verdict that it explains: a Feedback, or the end of the attempt."""
     origin: Origin = Origin.AUTOMATIC

@@ -24,7 +24,7 @@ class Writer(StrEnum):
     PERSON = "person"
 
 
-class Course(StrEnum):
+class CheckpointDecision(StrEnum):
     """What a worker says it will do next: the `decision` of a checkpoint."""
 
     CONTINUE = "continue"
@@ -54,7 +54,7 @@ class Checkpoint:
     """Progress in the current plan step."""
     confidence: int
     """Confidence in the current approach."""
-    decision: Course = Course.CONTINUE
+    decision: CheckpointDecision = CheckpointDecision.CONTINUE
     blockers: tuple[str, ...] = ()
     files_done: tuple[str, ...] = ()
     """Files that the worker names as done, for people to read; never counted as edits."""

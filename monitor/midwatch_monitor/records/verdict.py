@@ -1,6 +1,13 @@
 """Whether a result was accepted, derived from records of the journal. Pure."""
 
-from midwatch_monitor.records import AttemptTransition, Ending, Feedback, Origin, Record, Sign
+from midwatch_monitor.records import (
+    AttemptTransition,
+    Ending,
+    Feedback,
+    Origin,
+    Record,
+    VerdictBasis,
+)
 
 _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending.OUT_OF_BUDGET})
 """Endings that reject the work.
@@ -33,7 +40,7 @@ def verdict_of(record: Record) -> Feedback | None:
         comment=record.reason,
         origin=Origin.AUTOMATIC,
         author="midwatch",
-        sign=Sign.ENDED,
+        sign=VerdictBasis.ENDED,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from midwatch_monitor.records.fleet import Keeper
+from midwatch_monitor.records.fleet import SupervisedBy
 
 
 class Lifecycle(StrEnum):
@@ -164,7 +164,7 @@ class Run:
     """Name of the task file, for people."""
     settings: str
     """The configuration in force as JSON, so that a resumed run keeps it."""
-    keeper: Keeper = Keeper.PROCESS
+    supervised_by: SupervisedBy = SupervisedBy.PROCESS
 
     @property
     def of_session(self) -> bool:

@@ -10,28 +10,28 @@ from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
 from midwatch_monitor.rules.failure import (
     count_failing,
+    environment_obstacle,
     finds_nothing,
+    found_nothing_by_exit_code,
     has_failed,
     is_silent,
     is_under_way,
-    says_no,
     signature,
-    surroundings,
 )
 from midwatch_monitor.rules.identity import (
     HELD_BACK,
     NO_WORK,
     answer,
-    awaits,
+    awaits_message,
     command,
     digest,
     goes_back,
-    held_back,
     identify,
-    keeps,
+    only_waits,
     result,
     shell_call,
-    waits,
+    stores_work,
+    was_refused,
 )
 from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
 from midwatch_monitor.rules.speech import searches, speaks, to_people
@@ -166,7 +166,9 @@ def _read(line: str) -> CommandFacts:
 @lru_cache(maxsize=512)
 def check_of_tool(tool: str) -> CheckKind:
     """Return whether a tool without a command runs tests, by its name."""
-    return CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits(tool) else CheckKind.NONE
+    return (
+        CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits_message(tool) else CheckKind.NONE
+    )
 
 
 def runs_tests(tool: str, line: str) -> bool:
@@ -279,9 +281,9 @@ class Normaliser:
     def act(self, step: Step) -> Act:
         """Return one step as an act; its output must be unwrapped (`unwrap`)."""
         edits = _own(step.edits) if step.edits else ()
-        if step.ok is False and held_back(step):
+        if step.ok is False and was_refused(step):
             return _held_back(step)
-        waiting = waits(step)
+        waiting = only_waits(step)
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting or goes_back(step):
             return _idle(step, edits, waiting=waiting)
         line, arguments = shell_call(step)
@@ -292,9 +294,9 @@ class Normaliser:
         before, after = _past(known or 0), _after(known or 0, fails, count)
         if after != known:
             self._acts.put(action, after)
-        error = bool(fails) and not says_no(step, line)
+        error = bool(fails) and not found_nothing_by_exit_code(step, line)
         check, claimed = told.check if line else check_of_tool(step.tool), claims(step)
-        said = answer(step, precise=again, whole=told.measures or keeps(step.tool))
+        said = answer(step, precise=again, whole=told.measures or stores_work(step.tool))
         polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         swaps = not fails and (told.swaps or (told.installs and not again))
@@ -309,12 +311,12 @@ class Normaliser:
             fails,
             error,
             signature(step) if error else 0,
-            surroundings(step.output) if fails else "",
+            environment_obstacle(step.output) if fails else "",
             edits,
             _marks(step),
             told.reverts,
             changes,
-            told.sleeps or polls or awaits(step.tool),
+            told.sleeps or polls or awaits_message(step.tool),
             swaps,
             bool(line) and not changing(step.tool),
             check,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
 from midwatch_monitor.rules.act import Act, CheckKind
-from midwatch_monitor.rules.identity import handles
-from midwatch_monitor.rules.memory import Contents, Memory, Touch
+from midwatch_monitor.rules.identity import handles_one_item
+from midwatch_monitor.rules.memory import Contents, EditEffect, Memory
 
 _PAIRS = 128
 _PLACE = 0xFFFF
@@ -114,7 +114,7 @@ class EqualResults:
             return NO_ECHO
         known, aims = self._aims or _aims(said), _aims(self._args)
         self._aims = known | aims if len(known) < _MAX_AIMS else known
-        return _ALIKE if aims <= known and not handles(tool) else _ELSEWHERE
+        return _ALIKE if aims <= known and not handles_one_item(tool) else _ELSEWHERE
 
 
 def _aims(args: str) -> frozenset[str]:
@@ -228,7 +228,7 @@ class Moved(NamedTuple):
 
     kinds: frozenset[Movement] = frozenset()
     paths: tuple[str, ...] = ()
-    touches: tuple[Touch, ...] = ()
+    touches: tuple[EditEffect, ...] = ()
     """What the worker's edits did to each file."""
 
     @property

@@ -16,7 +16,7 @@ from midwatch_monitor.rules.detector import (
     Seen,
 )
 from midwatch_monitor.rules.identity import digest
-from midwatch_monitor.rules.memory import Memory, Touch, remember
+from midwatch_monitor.rules.memory import EditEffect, Memory, remember
 
 MAX_FILES = 16
 """Number of files followed at a time; the least recently edited one is dropped."""
@@ -131,7 +131,7 @@ class RepeatedEditsDetector(Detector):
             self._made.put(key, known)
         return known == 1
 
-    def _take(self, touch: Touch, act: Act, made: bool) -> Sequence[RuleAnswer]:
+    def _take(self, touch: EditEffect, act: Act, made: bool) -> Sequence[RuleAnswer]:
         path = touch.path
         file = self._files.pop(path, None) or _File(made)
         weight = self._settings.return_weight if touch.back else 1

@@ -223,7 +223,7 @@ def is_silent(output: str) -> bool:
     return not output or (len(output) <= _SILENT and (output.isspace() or _NO_OUTPUT in output))
 
 
-def says_no(step: Step, line: str) -> bool:
+def found_nothing_by_exit_code(step: Step, line: str) -> bool:
     """Whether an exit code of 1 only means that a search or a comparison found nothing."""
     if step.exit_code != 1:
         return False
@@ -275,7 +275,7 @@ def failure_line(output: str) -> str:
     return lines[-1].strip()[:120] if lines else ""
 
 
-def surroundings(output: str) -> str:
+def environment_obstacle(output: str) -> str:
     """Return the kind and name of an obstacle in the environment; empty if there is none."""
     tail = output[-_TAIL:]
     blocked = _SURROUNDINGS.within(tail)

@@ -315,32 +315,32 @@ SHORT = 512
 """
 
 
-def held_back(step: Step) -> bool:
+def was_refused(step: Step) -> bool:
     """Whether Midwatch refused the call."""
     return step.ok is False and step.output.startswith(HELD_BACK)
 
 
-def waits(step: Step) -> bool:
+def only_waits(step: Step) -> bool:
     """Whether an act only waits, or asks for what another does."""
     tool = _tool(step.tool)
-    if tool.waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
+    if tool.only_waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
-def handles(tool: str) -> bool:
+def handles_one_item(tool: str) -> bool:
     """Whether a tool handles one of many items, and answers only with a receipt."""
-    return _tool(tool).handles
+    return _tool(tool).handles_one_item
 
 
-def keeps(tool: str) -> bool:
+def stores_work(tool: str) -> bool:
     """Whether a tool stores work under a name that it answers with."""
-    return _tool(tool).keeps
+    return _tool(tool).stores_work
 
 
-def awaits(tool: str) -> bool:
+def awaits_message(tool: str) -> bool:
     """Whether a tool waits for somebody's message."""
-    return _tool(tool).awaits
+    return _tool(tool).awaits_message
 
 
 def goes_back(step: Step) -> bool:
@@ -352,25 +352,25 @@ def goes_back(step: Step) -> bool:
 class _Tool(NamedTuple):
     """What a tool's name says about its calls."""
 
-    waits: bool
-    awaits: bool
+    only_waits: bool
+    awaits_message: bool
     shell: bool
     back: bool
     keys: bool
-    keeps: bool
-    handles: bool
+    stores_work: bool
+    handles_one_item: bool
 
 
 @lru_cache(maxsize=512)
 def _tool(name: str) -> _Tool:
     return _Tool(
-        waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
-        awaits=_AWAITS.search(name) is not None,
+        only_waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
+        awaits_message=_AWAITS.search(name) is not None,
         shell=name.lower() in SHELLS,
         back=_GOES_BACK.search(name) is not None,
         keys=_KEYS.search(name) is not None,
-        keeps=_KEEPS.search(name) is not None,
-        handles=_HANDLES.search(name) is not None,
+        stores_work=_KEEPS.search(name) is not None,
+        handles_one_item=_HANDLES.search(name) is not None,
     )
 
 
@@ -459,7 +459,7 @@ def result(step: Step, said: str) -> int:
 
     Something created or sent again is the same, whatever number the receipt has.
     """
-    if len(said) <= _RECEIPT and (handles(step.tool) or _SAYS_DONE.match(said)):
+    if len(said) <= _RECEIPT and (handles_one_item(step.tool) or _SAYS_DONE.match(said)):
         said = _NUMBERED.sub("", said)
     return digest(said or step.output_digest) if said or step.output_digest else 0
 

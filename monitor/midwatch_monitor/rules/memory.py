@@ -175,7 +175,7 @@ def _mark(edit: Edit, taken: str, given: str) -> EditMark:
     )
 
 
-class Touch(NamedTuple):
+class EditEffect(NamedTuple):
     """The effect of one edit by the worker on a file."""
 
     path: str
@@ -196,26 +196,26 @@ class Contents:
         self._now = Memory(_FILES)
         self._known = Memory(_CONTENTS)
 
-    def observe(self, edits: Sequence[EditMark]) -> tuple[Touch, ...]:
+    def observe(self, edits: Sequence[EditMark]) -> tuple[EditEffect, ...]:
         """Learn a step's edits; return the effects of the worker's, the last one of each file."""
         if len(edits) == 1:
             touch = self._touch(edits[0])
             return (touch,) if edits[0].own else ()
-        touches: dict[str, Touch] = {}
+        touches: dict[str, EditEffect] = {}
         for edit in edits:
             touch = self._touch(edit)
             if edit.own:
                 touches[edit.path] = touch
         return tuple(touches.values())
 
-    def _touch(self, edit: EditMark) -> Touch:
+    def _touch(self, edit: EditMark) -> EditEffect:
         before = self._now.put(edit.file, edit.content)
         if not edit.content:
             back = bool(edit.given) and self._known.get(edit.given) is not None
             if edit.taken:
                 self._known.put(edit.taken, 1)
-            return Touch(edit.path, back=back)
+            return EditEffect(edit.path, back=back)
         if before == edit.content:
-            return Touch(edit.path, same=True)
+            return EditEffect(edit.path, same=True)
         back = self._known.put(edit.both, 1) is not None
-        return Touch(edit.path, back=back, new=not back and not edit.deleted)
+        return EditEffect(edit.path, back=back, new=not back and not edit.deleted)

@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Event,
     Finding,
     Lifecycle,
@@ -68,7 +68,7 @@ class CheckpointDetector(Detector, Generic[S]):
         """
         if isinstance(event, Change) or event.checkpoint is None:
             return ()
-        if self.windowed and seen.fresh and event.checkpoint.decision is Course.PIVOT:
+        if self.windowed and seen.fresh and event.checkpoint.decision is CheckpointDecision.PIVOT:
             return ()
         self._kept = (*self._kept, (event.number, self._read(event.checkpoint)))[-self._window :]
         if len(self._kept) < self._window:
@@ -115,7 +115,7 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
         super().__init__(settings, settings.severity)
 
     def _read(self, checkpoint: Checkpoint) -> int:
-        return checkpoint.decision is Course.ESCALATE
+        return checkpoint.decision is CheckpointDecision.ESCALATE
 
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
         return (1.0, "the worker asks for help") if values[-1] else None

@@ -27,7 +27,7 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Edit,
     Event,
     Lifecycle,
@@ -137,7 +137,7 @@ class _StepLine(_Line):
 class _CheckpointLine(_StepLine):
     progress_percent: Percent
     confidence: Percent
-    decision: Course = Course.CONTINUE
+    decision: CheckpointDecision = CheckpointDecision.CONTINUE
     blockers: tuple[AnyText, ...] = ()
     files_done: tuple[AnyText, ...] = ()
     notes: AnyText = ""

@@ -139,7 +139,7 @@ def run_to_end(
             leaving.cancel()
 
 
-async def until_told(work: Coroutine[Any, Any, None], leave: Callable[[], None]) -> None:
+async def run_until_stopped(work: Coroutine[Any, Any, None], leave: Callable[[], None]) -> None:
     """Run the work until SIGTERM or Ctrl-C, its regular end, which `leave` announces."""
     import asyncio
 

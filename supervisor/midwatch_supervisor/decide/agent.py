@@ -100,7 +100,7 @@ the evidence at hand does not decide it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionResult:
     """A decision, with its cost and a fault of the model, if any."""
 
     decision: Decision
@@ -136,7 +136,7 @@ class Supervisor:
         self._agent = None if model is None else _decider(model)
         self._judge = None if model is None else _agent(model, RequestVerdict, RULING)
 
-    async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> Decided:
+    async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> DecisionResult:
         """Decide about an escalation; a fault of the model never raises.
 
         Transient faults are retried, for at most `timeout_seconds` altogether. After that, or once
@@ -144,7 +144,7 @@ class Supervisor:
         fault in the rationale.
         """
         if self._agent is None:
-            return Decided(decision=choose(context))
+            return DecisionResult(decision=choose(context))
         said = await self._ask(self._agent, _choices(context), context, evidence)
         if said.answer is None:
             decision = choose(context)
@@ -152,7 +152,7 @@ class Supervisor:
         else:
             decision = decision_of(said.answer, context, author=self._author)
             decision = bound_decision(decision, context)
-        return Decided(decision=decision, spending=said.spending, fault=said.fault)
+        return DecisionResult(decision=decision, spending=said.spending, fault=said.fault)
 
     async def rule(
         self, asked: OpenRequest, context: DecisionContext, evidence: AttemptEvidence

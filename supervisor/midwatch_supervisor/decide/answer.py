@@ -16,8 +16,8 @@ from midwatch_supervisor.decide.policy import (
     ACTIONS,
     action_message,
     allowed_actions,
+    capped_grant,
     terms_for,
-    within,
 )
 from midwatch_supervisor.decide.prompt import MIN_CHARS, describe_steps
 from midwatch_supervisor.present.numbers import MOST_GRANTED, grant_text
@@ -265,7 +265,7 @@ def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tupl
     wanted = answer.grant.word if answer.grant else Grant()
     if not wanted:
         return table, ""
-    given = within(wanted, context.means.grant)
+    given = capped_grant(wanted, context.means.grant)
     if given == wanted:
         return Terms(grant=given), ""
     given = given or table.grant

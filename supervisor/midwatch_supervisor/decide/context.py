@@ -42,7 +42,7 @@ def was_in_vain(past: InterventionState) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosed:
+class DiagnosedCause:
     """A cause, and the numbers of the steps that support it."""
 
     cause: Diagnosis = Diagnosis.UNKNOWN
@@ -79,7 +79,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class NotedAnalysis:
     """An analysis, and the attempt's last step when it was written."""
 
     analysis: Analysis
@@ -87,7 +87,7 @@ class Noted:
 
 
 @dataclass(slots=True, kw_only=True)
-class Track:
+class ObservedProgress:
     """The course of one attempt, judged by observed evidence only."""
 
     better_at: int = 0
@@ -125,7 +125,7 @@ class DecisionContext:
     """Alerts to answer."""
     request: str = ""
     """What the worker asks for, in its words; empty for an escalation."""
-    reading: Diagnosed = Diagnosed()
+    reading: DiagnosedCause = DiagnosedCause()
     """The cause according to the diagnosis table."""
 
     title: str = ""
@@ -151,8 +151,8 @@ class DecisionContext:
     """The newest steps, oldest first."""
     checkpoints: tuple[Step, ...] = ()
     """All steps of kind `checkpoint`, oldest first."""
-    track: Track = field(default_factory=Track)
-    analyses: tuple[Noted, ...] = ()
+    track: ObservedProgress = field(default_factory=ObservedProgress)
+    analyses: tuple[NotedAnalysis, ...] = ()
     """Analyses of failures, oldest first."""
     plan_check: PlanCheck | None = None
     """The newest check of the rest of the plan."""

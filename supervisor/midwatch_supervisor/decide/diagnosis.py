@@ -10,21 +10,26 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Alert,
+    AnalysisAuthor,
     Cause,
-    Course,
+    CheckpointDecision,
     Diagnosis,
     PlanStepState,
     Step,
     StepKind,
-    Teller,
     Writer,
 )
 from midwatch_monitor.rules.act import CheckKind, Normaliser
-from midwatch_monitor.rules.failure import failure_line, failure_lines, has_failed, surroundings
-from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, held_back
+from midwatch_monitor.rules.failure import (
+    environment_obstacle,
+    failure_line,
+    failure_lines,
+    has_failed,
+)
+from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, command, was_refused
 from midwatch_monitor.rules.plain_output import unwrap
 from midwatch_monitor.shell.claimed_edits import changing
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, was_in_vain
+from midwatch_supervisor.decide.context import DecisionContext, DiagnosedCause, was_in_vain
 
 _RECENT = 12
 """Newest steps of work whose failures count."""
@@ -81,13 +86,13 @@ CauseSteps = tuple[int, ...] | None
 """Steps that show a cause; `None` if the cause does not apply."""
 
 
-def diagnose(context: DecisionContext) -> Diagnosed:
+def diagnose(context: DecisionContext) -> DiagnosedCause:
     """Return the first cause of the table that applies, or `unknown`."""
     for cause, look in TABLE:
         steps = look(context)
         if steps is not None:
-            return Diagnosed(cause=cause, steps=_known_steps(steps, context))
-    return Diagnosed(steps=_known_steps(_evidence(context.alerts), context))
+            return DiagnosedCause(cause=cause, steps=_known_steps(steps, context))
+    return DiagnosedCause(steps=_known_steps(_evidence(context.alerts), context))
 
 
 def _provider(context: DecisionContext) -> CauseSteps:
@@ -97,7 +102,7 @@ def _provider(context: DecisionContext) -> CauseSteps:
     recent = [
         noted.step
         for noted in context.analyses
-        if noted.analysis.by is Teller.WATCH and noted.step >= context.last_step - _FRESH
+        if noted.analysis.by is AnalysisAuthor.WATCH and noted.step >= context.last_step - _FRESH
     ]
     return tuple(recent) or None
 
@@ -115,7 +120,7 @@ def _environment(context: DecisionContext) -> CauseSteps:
         context.fires("workspace_conflict")
     ) == len(context.alerts):
         return _evidence(context.alerts)
-    return _last_failures(context, lambda step: bool(surroundings(step.output)))
+    return _last_failures(context, lambda step: bool(environment_obstacle(step.output)))
 
 
 def _budget(context: DecisionContext) -> CauseSteps:
@@ -150,7 +155,12 @@ def _infeasible(context: DecisionContext) -> CauseSteps:
     last = context.checkpoints[-1] if context.checkpoints else None
     told = last.checkpoint if last else None
     lasting = [noted for noted in context.analyses if noted.analysis.cause is Cause.PERMANENT]
-    if last is None or told is None or told.decision is not Course.ESCALATE or not lasting:
+    if (
+        last is None
+        or told is None
+        or told.decision is not CheckpointDecision.ESCALATE
+        or not lasting
+    ):
         return None
     words = [told.notes, *told.blockers]
     words += [text for each in lasting for text in (each.analysis.what, each.analysis.root)]
@@ -217,7 +227,7 @@ def _work(context: DecisionContext) -> list[Step]:
     return [
         step
         for step in context.steps
-        if step.kind is StepKind.TOOL and step.tool not in NO_WORK and not held_back(step)
+        if step.kind is StepKind.TOOL and step.tool not in NO_WORK and not was_refused(step)
     ][-_RECENT:]
 
 
@@ -240,7 +250,7 @@ def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> C
 
 def _lacks_program(step: Step) -> bool:
     missing = _MISSING.search(step.output[-_TAIL:]) is not None
-    return missing or surroundings(step.output).startswith("missing program")
+    return missing or environment_obstacle(step.output).startswith("missing program")
 
 
 def _evidence(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
@@ -291,9 +301,9 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
     ran: list[int] = []
     for step in steps:
         act = acts.act(unwrap(step))
-        if came and act.action == action and held_back(step):
+        if came and act.action == action and was_refused(step):
             came += 1
-        elif act.check is CheckKind.NONE or act.failed is None or held_back(step):
+        elif act.check is CheckKind.NONE or act.failed is None or was_refused(step):
             edited.update(_edited_files(step) if came else ())
         elif act.failed and act.failure:
             if act.failure != failure:
@@ -315,7 +325,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedCalls:
     """Recent calls that the gate refused, so that they had no effect."""
 
     told: str
@@ -325,15 +335,15 @@ class Refused:
     """Tool that it asks the worker to call first; empty if it names none."""
 
 
-def find_refused(steps: Sequence[Step]) -> Refused | None:
+def find_refused(steps: Sequence[Step]) -> RefusedCalls | None:
     """Return the refused calls among the newest ones; `None` if there are fewer than two."""
     calls = [step for step in steps if step.kind is StepKind.TOOL][-_RECENT_FAILURES:]
-    turned = [step for step in calls if held_back(step)]
+    turned = [step for step in calls if was_refused(step)]
     if len(turned) < 2:
         return None
     told = turned[-1].output.removeprefix(HELD_BACK)
     asked = _ASKED.search(told)
-    return Refused(
+    return RefusedCalls(
         told=_cut(told),
         steps=tuple(step.number for step in turned),
         asked=asked[1] if asked else "",

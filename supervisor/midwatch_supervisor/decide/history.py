@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     Analysis,
+    AnalysisAuthor,
     Attempt,
     Budget,
     Change,
@@ -34,12 +35,11 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
     Task,
-    Teller,
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Interventions, InterventionState
-from midwatch_supervisor.decide.context import Noted, Track
-from midwatch_supervisor.decide.policy import ACTIONS, together
+from midwatch_supervisor.decide.context import NotedAnalysis, ObservedProgress
+from midwatch_supervisor.decide.policy import ACTIONS, sum_of_grants
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import changes
 from midwatch_supervisor.workspaces.placement import workspace_of
@@ -165,7 +165,7 @@ class History:
     @property
     def granted(self) -> Grant:
         """Sum of these grants."""
-        return reduce(together, self.grants, Grant())
+        return reduce(sum_of_grants, self.grants, Grant())
 
     @property
     def approved(self) -> int:
@@ -198,9 +198,9 @@ class AttemptEvidence:
     masked: Callable[[str], str] = str
     """Masks secrets in text, as the journal does."""
     steps: list[Step] = field(default_factory=list[Step])
-    analyses: list[Noted] = field(default_factory=list[Noted])
+    analyses: list[NotedAnalysis] = field(default_factory=list[NotedAnalysis])
     checks: list[Acceptance] = field(default_factory=list[Acceptance])
-    track: Track = field(default_factory=Track)
+    track: ObservedProgress = field(default_factory=ObservedProgress)
     revised_at: int = 0
     """Last step before the plan was last rewritten."""
     node: str = ""
@@ -229,7 +229,7 @@ class AttemptEvidence:
             case Plan() as plan if plan.revision > revision:
                 self.revised_at = self.state.last_step
             case Analysis() as analysis:
-                self.analyses.append(Noted(analysis=analysis, step=self.state.last_step))
+                self.analyses.append(NotedAnalysis(analysis=analysis, step=self.state.last_step))
             case Acceptance() as check:
                 self.checks.append(check)
             case Change() as change:
@@ -268,7 +268,9 @@ class AttemptEvidence:
         notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
         delivered = self.delivered
         last = next((each for each in reversed(delivered) if each.action is Action.RESTART), None)
-        lessons = [noted.analysis for noted in self.analyses if noted.analysis.by is Teller.WORKER]
+        lessons = [
+            noted.analysis for noted in self.analyses if noted.analysis.by is AnalysisAuthor.WORKER
+        ]
         return PastAttempt(
             number=self.attempt.number,
             reason=self.state.transition.reason,

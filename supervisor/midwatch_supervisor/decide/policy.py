@@ -47,7 +47,7 @@ def amount(grant: Grant, resource: str) -> float:
     return found
 
 
-def tight(budget: Budget) -> tuple[str, ...]:
+def scarce_resources(budget: Budget) -> tuple[str, ...]:
     """Return the resources that are nearly used up, or else the one that is used most."""
     shares = {
         name: _share(meter(budget, name))
@@ -58,7 +58,7 @@ def tight(budget: Budget) -> tuple[str, ...]:
     return found or tuple(sorted(shares, key=lambda name: -shares[name])[:1])
 
 
-def room(given: BudgetSpec, granted: Grant, *, grants: int, policy: PolicySettings) -> Grant:
+def grant_room(given: BudgetSpec, granted: Grant, *, grants: int, policy: PolicySettings) -> Grant:
     """Return the most that one more grant may add to each limit; empty if none is allowed.
 
     All grants together add at most `grant_share` of the task's original limits. What is left of
@@ -84,16 +84,16 @@ def _share_of(rest: float, grants: int, resource: str) -> float:
     return rest / grants
 
 
-def within(wanted: Grant, most: Grant) -> Grant:
+def capped_grant(wanted: Grant, most: Grant) -> Grant:
     """Return `wanted`, cut to `most`."""
     return grant_of({name: min(amount(wanted, name), amount(most, name)) for name in RESOURCES})
 
 
-def only(grant: Grant, resources: tuple[str, ...]) -> Grant:
+def limited_to(grant: Grant, resources: tuple[str, ...]) -> Grant:
     return grant_of({name: amount(grant, name) for name in resources})
 
 
-def together(one: Grant, other: Grant) -> Grant:
+def sum_of_grants(one: Grant, other: Grant) -> Grant:
     return grant_of({name: amount(one, name) + amount(other, name) for name in RESOURCES})
 
 
@@ -198,7 +198,7 @@ def choose(context: DecisionContext) -> Decision:
 def action_message(action: Action, context: DecisionContext, cause: Diagnosis, terms: Terms) -> str:
     """Return the table's message for an action: to the worker, its successor or a person."""
     work = tuple(alert for alert in context.alerts if alert.key.rule not in REPORTING)
-    matter = wording.Matter(
+    matter = wording.MessageSubject(
         alerts=work or context.alerts,
         cause=cause,
         earlier=tuple(_past_words(past) for past in context.earlier),
@@ -386,7 +386,7 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
         case Action.GRANT_BUDGET:
             grant = context.means.grant
             # As much as allowed, of the resources that are nearly used up.
-            return Terms(grant=only(grant, tight(context.budget)) or grant)
+            return Terms(grant=limited_to(grant, scarce_resources(context.budget)) or grant)
         case Action.SWITCH_MODEL:
             return Terms(model=next(iter(context.means.models), ""))
         case Action.RESTART:

@@ -24,7 +24,7 @@ from midwatch_monitor.state.intervention import Petition
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import diagnose
 from midwatch_supervisor.decide.history import AttemptEvidence, History
-from midwatch_supervisor.decide.policy import room
+from midwatch_supervisor.decide.policy import grant_room
 from midwatch_supervisor.decide.worker_requests import OpenRequest
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
@@ -155,7 +155,7 @@ def means_of(
         attempts=max(0, task.max_attempts - now.number),
         models=tuple(each.name for each in others if each.name not in {model} | history.models),
         workers=tuple(each for each in task.other_workers if each not in had),
-        grant=room(task.budget, history.granted, grants=len(history.grants), policy=policy),
+        grant=grant_room(task.budget, history.granted, grants=len(history.grants), policy=policy),
         may_split=assignment is not None and not assignment.parent,
         acts=acts,
     )

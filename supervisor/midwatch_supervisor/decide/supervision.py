@@ -45,7 +45,7 @@ from midwatch_supervisor.decide.history import AttemptEvidence, History
 from midwatch_supervisor.decide.policy import approval_needed
 from midwatch_supervisor.decide.reading import AttemptReading
 from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling, by_policy
-from midwatch_supervisor.present.lookup import wanted_in
+from midwatch_supervisor.present.lookup import specification_of
 
 AUTHOR = "timeout"
 """Author of acts taken because a person did not answer in time."""
@@ -266,7 +266,7 @@ class Supervision:
             asyncio.get_running_loop().call_later(seconds, self._wake)
 
     async def _reading_of(self, task: int, attempt: int) -> AttemptReading:
-        spec = wanted_in(await self._journal.task(task))
+        spec = specification_of(await self._journal.task(task))
         return await AttemptReading.read(
             self._journal, await self._journal.attempt(attempt), spec, self._settings
         )

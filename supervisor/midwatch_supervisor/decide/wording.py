@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from midwatch_monitor.records import Action, Alert, Checkpoint, Diagnosis, Terms
 from midwatch_supervisor.decide.context import ConcurrentEdit
-from midwatch_supervisor.decide.diagnosis import Refused, RepeatedFailure
+from midwatch_supervisor.decide.diagnosis import RefusedCalls, RepeatedFailure
 from midwatch_supervisor.present.numbers import grant_text, steps_text
 from midwatch_supervisor.present.text_line import asked_words, brief
 
@@ -68,7 +68,7 @@ _BY_CAUSE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matter:
+class MessageSubject:
     """The subject of a message."""
 
     alerts: tuple[Alert, ...]
@@ -79,7 +79,7 @@ class Matter:
     concurrent: tuple[ConcurrentEdit, ...] = ()
     failure: RepeatedFailure | None = None
     """The failure that the attempt comes back to, if known."""
-    refused: Refused | None = None
+    refused: RefusedCalls | None = None
     """Calls that the gate refused recently."""
     failed_before: str = ""
     """Acceptance check with which the attempt before this one failed; empty if unknown."""
@@ -87,7 +87,7 @@ class Matter:
     """The worker's last report."""
 
 
-def message(action: Action, matter: Matter) -> str:
+def message(action: Action, matter: MessageSubject) -> str:
     """Return the text that goes with an action; empty only for `observe`."""
     seen = " ".join(_sentence(_summary(action, alert, matter)) for alert in matter.alerts)
     seen = f"{_again(action, matter)}{seen or 'The attempt needs attention.'}"
@@ -115,7 +115,7 @@ def message(action: Action, matter: Matter) -> str:
             return _with_terms(action, seen, matter.terms)
 
 
-def _summary(action: Action, alert: Alert, matter: Matter) -> str:
+def _summary(action: Action, alert: Alert, matter: MessageSubject) -> str:
     """Return what an alert says; if the worker asks for help, a person also reads for what."""
     if alert.key.rule != _HELP:
         return alert.summary or alert.key.rule
@@ -146,7 +146,7 @@ def _with_terms(action: Action, seen: str, terms: Terms) -> str:
             return ""
 
 
-def advice(matter: Matter) -> str:
+def advice(matter: MessageSubject) -> str:
     """Return advice about the alerts, a sentence or two for each rule or the cause, none twice."""
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
@@ -155,7 +155,7 @@ def advice(matter: Matter) -> str:
     return " ".join(dict.fromkeys(lines))
 
 
-def _of(alert: Alert, matter: Matter) -> str:
+def _of(alert: Alert, matter: MessageSubject) -> str:
     if matter.failure is not None and alert.key.rule in _LOOPS:
         file = matter.failure.file
         stop = f"Stop editing `{file}`" if file else "Do not run it again as it is"
@@ -182,7 +182,7 @@ def _of(alert: Alert, matter: Matter) -> str:
     return _ADVICE.get(alert.key.rule, _ANY_ADVICE)
 
 
-def _again(action: Action, matter: Matter) -> str:
+def _again(action: Action, matter: MessageSubject) -> str:
     """Describe what the attempt comes back to, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
@@ -197,7 +197,7 @@ def _again(action: Action, matter: Matter) -> str:
     return f"{failed}Calls were refused before they ran ({steps}): {told} "
 
 
-def _owed(refused: Refused) -> str:
+def _owed(refused: RefusedCalls) -> str:
     """Tell a person what the worker owes, not what the worker is told."""
     steps = steps_text(refused.steps)
     if owed := _OWED.get(refused.asked):
@@ -219,7 +219,7 @@ def _failure(failure: RepeatedFailure) -> str:
     return f"`{failure.check}` {again}{meanwhile}: {_sentence(failure.told)} "
 
 
-def _anew(matter: Matter) -> str:
+def _anew(matter: MessageSubject) -> str:
     if matter.terms.after:
         return (
             f"Task {matter.terms.after} worked on the same files; its work is now part of your "
@@ -228,7 +228,7 @@ def _anew(matter: Matter) -> str:
     return "Do not repeat its approach. State the cause of that failure first, then choose another."
 
 
-def _cause(matter: Matter) -> str:
+def _cause(matter: MessageSubject) -> str:
     """Name the cause for a person; empty if it is unknown or a false alarm."""
     unsaid = {Diagnosis.UNKNOWN, Diagnosis.FALSE_ALARM}
     cause = matter.cause.replace("_", " ")

@@ -21,7 +21,14 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import Petition
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.decide.policy import RESOURCES, amount, meter, only, tight, within
+from midwatch_supervisor.decide.policy import (
+    RESOURCES,
+    amount,
+    capped_grant,
+    limited_to,
+    meter,
+    scarce_resources,
+)
 from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
@@ -84,7 +91,11 @@ class OpenRequest:
 
     def _amount(self, wanted: Grant, context: DecisionContext) -> Grant:
         most = context.means.grant
-        return within(wanted, most) if wanted else only(most, tight(context.budget))
+        return (
+            capped_grant(wanted, most)
+            if wanted
+            else limited_to(most, scarce_resources(context.budget))
+        )
 
     def amount(self, context: DecisionContext, wanted: Grant | None = None) -> Grant:
         """Return how much budget is granted: what is wanted, cut to what may be granted.
@@ -158,7 +169,7 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
         if amount(most, name) and (found := _ahead(asked, context.budget, name)) is not None
     }
     lasting = {name: found for name, found in ahead.items() if not _runs_short(found)}
-    grant = only(most, tuple(name for name in RESOURCES if name not in lasting))
+    grant = limited_to(most, tuple(name for name in RESOURCES if name not in lasting))
     if not grant:
         tightest = max(lasting.values(), key=lambda found: found.percent)
         return RequestRuling(granted=False, reason=f"{_used_words(tightest)}{_enough(tightest)}")

@@ -11,16 +11,16 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     Analysis,
+    AnalysisAuthor,
     Attempt,
     AttemptTransition,
     Entry,
     Feedback,
+    LearnedQuery,
     Origin,
     Record,
     Step,
     Task,
-    Teller,
-    Wanted,
     Writer,
 )
 from midwatch_monitor.records.verdict import verdict_of, weight
@@ -66,7 +66,7 @@ class _Course:
                 self._step(step)
             case Alert(key=key, severity=severity) as alert if alert.firing and severity.alarm:
                 self.alarms[key] = alert
-            case Analysis(by=Teller.WORKER) as analysis:
+            case Analysis(by=AnalysisAuthor.WORKER) as analysis:
                 self.analyses.append(analysis)
             case Acceptance() as check:
                 self.checks[check.check] = check
@@ -164,7 +164,7 @@ async def _known_lessons(
         for each in await learned.lessons(attempt=attempt.id)
         if not (each.obsolete and (each.lesson.verdict or accepted) < accepted)
     ]
-    same = await learned.candidates(Wanted(project=task.project, task=task.name))
+    same = await learned.candidates(LearnedQuery(project=task.project, task=task.name))
     found = {each.id: each for each in own} | {each.known.id: each.known for each in same}
     return tuple(
         each.lesson.text

@@ -111,9 +111,9 @@ async def review_from(context: ChoreContext, clock: Clock) -> ChoreResult | None
             raise
         log.warning(
             "the facts of attempt %d are not reviewed by a model, and wait for a person: %s",
-            *(chore.attempt, why(error)),
+            *(chore.attempt, error_reason(error)),
         )
-        return await settled(None, f"it failed at its last try: {why(error)}")
+        return await settled(None, f"it failed at its last try: {error_reason(error)}")
 
 
 def is_last(chore: OpenChore, settings: Settings) -> bool:
@@ -121,7 +121,7 @@ def is_last(chore: OpenChore, settings: Settings) -> bool:
     return chore.tries + 1 >= settings.learning.tries
 
 
-def fixed_form(drawn: ChoreResult, lacks: str) -> ChoreResult:
+def note_fixed_form(drawn: ChoreResult, lacks: str) -> ChoreResult:
     """Add a fault that says why the result has only the fixed form; unchanged if `lacks` is empty.
 
     It is a fault of the attempt, since nobody reads the reasons of chores.
@@ -132,7 +132,7 @@ def fixed_form(drawn: ChoreResult, lacks: str) -> ChoreResult:
     return replace(drawn, reason=drawn.reason or lacks, records=(*drawn.records, fault))
 
 
-def why(error: BaseException) -> str:
+def error_reason(error: BaseException) -> str:
     """Return an error's message, but only the class of foreign errors, which might quote learned
     texts.
     """

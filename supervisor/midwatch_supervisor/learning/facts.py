@@ -31,18 +31,18 @@ from midwatch_monitor.records import (
     FactReview,
     FactState,
     KnownFact,
+    LearnedQuery,
     Record,
     ReviewState,
     Spending,
     Study,
     StudyState,
     Task,
-    Wanted,
 )
 from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
-from midwatch_tools.tools.facts import Facts, lacks, repeats
+from midwatch_tools.tools.facts import Facts, refusal_of, repeats
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -82,7 +82,7 @@ async def store(
     for each in facts:
         text = " ".join(each.text.split())
         fact = replace(each, text=text, state=state, maker=FactMaker.EXTRACTION)
-        if not lacks(fact) and not any(repeats(fact, other) for other in sound):
+        if not refusal_of(fact) and not any(repeats(fact, other) for other in sound):
             sound.append(fact)
     if len(sound) < len(facts):
         said = "attempt %d: %d of %d extracted facts are taken"
@@ -229,7 +229,7 @@ class _Reviewer:
         ids = {each.id for each in new}
         found: list[list[KnownFact]] = []
         for each in new:
-            wanted = Wanted(
+            wanted = LearnedQuery(
                 project=self.task.project,
                 text=each.fact.text,
                 files=each.fact.files,

@@ -26,8 +26,8 @@ from midwatch_monitor.records import (
     Entry,
     Feedback,
     Origin,
-    Sign,
     Task,
+    VerdictBasis,
 )
 from midwatch_supervisor.learning.merge_outcome import (
     BRANCH_LOG,
@@ -48,7 +48,7 @@ from midwatch_supervisor.learning.merge_outcome import (
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.numbers import list_names
-from midwatch_supervisor.workspaces.changes import begin
+from midwatch_supervisor.workspaces.changes import begin_commit
 from midwatch_supervisor.workspaces.workspace import TRACES
 from midwatch_tools.data_blocks import cut
 from midwatch_tools.git import ask_git, is_repository
@@ -77,7 +77,7 @@ _HEAD = "HEAD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Implied:
+class ImpliedVerdict:
     """An implied verdict that is not in the journal yet."""
 
     task: Task
@@ -91,13 +91,13 @@ class _Ended:
     attempt: Attempt
     at: datetime
     done: bool
-    stored: Sign | None
+    stored: VerdictBasis | None
     """The last implied verdict on the attempt."""
 
     @property
     def open(self) -> bool:
         """Whether an implied verdict may still be found."""
-        return self.done and self.stored is not Sign.REVERTED
+        return self.done and self.stored is not VerdictBasis.REVERTED
 
     @property
     def branch(self) -> str:
@@ -112,21 +112,23 @@ async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
     if not settings.implied:
         return []
     stored: list[Entry] = []
-    for each in await look(journal, settings=settings, now=now):
+    for each in await find_implied(journal, settings=settings, now=now):
         draft = Draft(record=each.feedback, at=now, task=each.task.id, attempt=each.attempt.id)
         with suppress(StaleIncarnationError):  # another process has stored it meanwhile
             stored += await journal.commit(Commit(drafts=(draft,)))
     return stored
 
 
-async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Implied]:
+async def find_implied(
+    journal: Journal, *, settings: FeedbackSettings, now: datetime
+) -> list[ImpliedVerdict]:
     """Return the implied verdicts to store, by repository and attempt."""
     watched = span(settings.watched_for.seconds)
     if not watched:
         return []
     ended = await _ended_attempts(journal, now - 2 * watched - _SLACK)
     homes = await asyncio.to_thread(_by_home, ended)
-    found: list[Implied] = []
+    found: list[ImpliedVerdict] = []
     for home, ended in homes.items():
         if not any(each.open for each in ended):
             continue
@@ -143,7 +145,7 @@ async def look(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
 async def _ended_attempts(journal: Journal, since: datetime) -> list[_Ended]:
     """Return the attempts that ended since a moment, oldest first."""
     endings: dict[int, tuple[datetime, Ending]] = {}
-    signs: dict[int, Sign] = {}
+    signs: dict[int, VerdictBasis] = {}
     after = await _last_before(journal, since)
     async for entry in journal.all_entries(after, kinds=(AttemptTransition, Feedback)):
         match entry.record:
@@ -200,7 +202,7 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
 
 async def _judge(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
-) -> list[Implied]:
+) -> list[ImpliedVerdict]:
     """Return the verdicts on work in one repository.
 
     Raises WorkspaceError or TimeoutError.
@@ -209,7 +211,7 @@ async def _judge(
         raise WorkspaceError("the folder is gone")
     works, takers = await _works(home, ended)
     began = min((each.attempt.started_at for each in ended), default=now)
-    found: list[Implied] = []
+    found: list[ImpliedVerdict] = []
     for into, open_ones in takers.items():
         base = await base_of(home, into)
         history = await read_history(home, base, began - _SLACK)
@@ -220,7 +222,7 @@ async def _judge(
             diff = await diff_of(home, judgement)
             into = base.removeprefix("refs/heads/")
             feedback = verdict(judgement, into=into, diff=diff, settings=settings)
-            found.append(Implied(task=each.task, attempt=each.attempt, feedback=feedback))
+            found.append(ImpliedVerdict(task=each.task, attempt=each.attempt, feedback=feedback))
     return found
 
 
@@ -253,12 +255,12 @@ def _judgements(
     merges = {
         id: merge for id, work in works.items() if (merge := merge_point(work, history)) is not None
     }
-    look = partial(judge, agents=agents(works.values(), merges, history), now=now)
+    judged = partial(judge, agents=agents(works.values(), merges, history), now=now)
     found: list[tuple[_Ended, MergeJudgement]] = []
     for each in ended:
         id, stored = each.attempt.id, each.stored
         if id in merges and (
-            judgement := look(works[id], merges[id], history, stored=stored, settings=settings)
+            judgement := judged(works[id], merges[id], history, stored=stored, settings=settings)
         ):
             found.append((each, judgement))
     return found
@@ -272,15 +274,15 @@ def verdict(
     commits = list_names([each.id[:12] for each in judgement.revisions], _NAMED)
     authors = ", ".join(dict.fromkeys(each.author for each in judgement.revisions))
     said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
-    if judgement.sign is Sign.KEPT:
+    if judgement.sign is VerdictBasis.KEPT:
         span = settings.kept_after.text
         comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
     else:
-        what = "taken back" if judgement.sign is Sign.REVERTED else "changed"
+        what = "taken back" if judgement.sign is VerdictBasis.REVERTED else "changed"
         comment = f"{what} on {into} after it was merged, in {commits}: {files}"
         comment = f"{said} ({comment})" if said else comment
     return Feedback(
-        accepted=judgement.sign is Sign.KEPT,
+        accepted=judgement.sign is VerdictBasis.KEPT,
         comment=comment,
         origin=Origin.IMPLIED,
         author=authors or _AUTHOR,
@@ -411,7 +413,7 @@ async def _branch_start(home: Path, branch: str) -> str:
         )
     except WorkspaceError:
         return ""
-    return begin(known.splitlines())
+    return begin_commit(known.splitlines())
 
 
 async def diff_of(home: Path, judgement: MergeJudgement) -> str:

@@ -41,13 +41,13 @@ from midwatch_supervisor.learning.chores import (
     ChoreContext,
     ChoreResult,
     LessonResult,
-    fixed_form,
+    error_reason,
     is_last,
     lesson_from,
     lesson_result,
+    note_fixed_form,
     review_from,
     summary_from,
-    why,
 )
 from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.learning.reflection import archive, reflect_project
@@ -75,7 +75,7 @@ _NEWS = frozenset({kind_of(AttemptTransition), kind_of(Feedback)})
 """Kinds of entries that can lead to a chore."""
 
 
-def taken_up(settings: LearningSettings) -> frozenset[Chore]:
+def enabled_chores(settings: LearningSettings) -> frozenset[Chore]:
     """Return the kinds of chores that are enabled."""
     return frozenset(Chore) - (set[Chore]() if settings.lessons.enabled else {Chore.LESSON})
 
@@ -110,7 +110,7 @@ class Learner:
             await self._scan()
             await self._follow()
         except Exception as error:  # the work goes on, and it has no part in this
-            log.warning("nothing more is learned from this run: %s", why(error))
+            log.warning("nothing more is learned from this run: %s", error_reason(error))
 
     async def begin(self) -> None:
         """Limit from now on how many older attempts are studied. Raises JournalError."""
@@ -131,7 +131,7 @@ class Learner:
         except TimeoutError:
             log.warning("the next run goes on with what is not learned within %g s", seconds)
         except Exception as error:
-            log.warning("nothing more is learned from this run: %s", why(error))
+            log.warning("nothing more is learned from this run: %s", error_reason(error))
 
     async def _catch_up(self, projects: Sequence[str]) -> None:
         self._outages.probe()
@@ -154,7 +154,7 @@ class Learner:
                     log.log(
                         logging.DEBUG if failing else logging.WARNING,
                         "nothing is learned at present: %s",
-                        why(error),
+                        error_reason(error),
                     )
                     failing = True
                 await _news(hints, self._settings.monitor.tick_seconds)
@@ -171,7 +171,9 @@ class Learner:
         except JournalError:
             raise
         except Exception as error:  # git, or a repository as nobody expected it
-            log.warning("the state of merged work could not be read this time: %s", why(error))
+            log.warning(
+                "the state of merged work could not be read this time: %s", error_reason(error)
+            )
             return
         self._tell(entries)
 
@@ -225,7 +227,7 @@ class Learner:
     ) -> ChoreCounts | None:
         """Do the open chores, the newest first; `None` if there was nothing to do."""
         learning = self._settings.learning
-        kinds = taken_up(learning) & ({*Chore} if only is None else {only})
+        kinds = enabled_chores(learning) & ({*Chore} if only is None else {only})
         chores = await self._learned.chores(tries=learning.tries, attempt=attempt, kinds=kinds)
         waiting = {each.about for each in chores if each.chore is Chore.SUMMARY}
         progress: ChoreCounts | None = None
@@ -292,7 +294,7 @@ class Learner:
         except StaleIncarnationError:
             return None
         except Exception as error:  # a model, a provider's client, a journal that lacks something
-            return await self._fail(chore, why(error))
+            return await self._fail(chore, error_reason(error))
         return drawn.state
 
     async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
@@ -327,7 +329,7 @@ class Learner:
             return await review_from(subject, self._clock)
         if lacks and not is_last(chore, self._settings):
             raise UsageError(lacks)
-        return fixed_form(await self._ask(subject), lacks)
+        return note_fixed_form(await self._ask(subject), lacks)
 
     async def _ask(self, subject: ChoreContext) -> ChoreResult:
         """Draw a lesson or a summary; success and failure count for the reflector's outage."""

@@ -24,7 +24,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from midwatch_monitor.config.learning import FeedbackSettings
-from midwatch_monitor.records import Sign
+from midwatch_monitor.records import VerdictBasis
 from midwatch_tools.git import EMAIL
 
 LOG = (
@@ -304,7 +304,7 @@ class MergePoint:
 class MergeJudgement:
     """What a person did with merged work."""
 
-    sign: Sign
+    sign: VerdictBasis
     files: tuple[str, ...]
     """The attempt's files concerned, by the attempt's names."""
     names: tuple[str, ...] = ()
@@ -394,7 +394,7 @@ def judge(
     history: BranchHistory,
     *,
     agents: frozenset[str],
-    stored: Sign | None,
+    stored: VerdictBasis | None,
     settings: FeedbackSettings,
     now: datetime,
 ) -> MergeJudgement | None:
@@ -402,7 +402,7 @@ def judge(
 
     `stored` is the attempt's last implied verdict.
     """
-    if stored is Sign.REVERTED or now - merge.at > span(settings.watched_for.seconds):
+    if stored is VerdictBasis.REVERTED or now - merge.at > span(settings.watched_for.seconds):
         return None
     files = [_file_history(work, file, merge.place, history, agents) for file in sorted(work.after)]
     if not files:
@@ -410,15 +410,17 @@ def judge(
     by_persons = _sort(each for file in files for each in file.by_persons if file.changed)
     if undone := _reverts(work, merge.place, history, agents):
         if any(file.changed for file in files):
-            return _judgement(Sign.REVERTED, [file for file in files if file.changed], undone)
+            return _judgement(
+                VerdictBasis.REVERTED, [file for file in files if file.changed], undone
+            )
     elif by_persons and all(file.back for file in files):
-        return _judgement(Sign.REVERTED, files, by_persons)
+        return _judgement(VerdictBasis.REVERTED, files, by_persons)
     if stored is not None:
         return None
     if by_persons:
-        return _judgement(Sign.EDITED, [file for file in files if file.changed], by_persons)
+        return _judgement(VerdictBasis.EDITED, [file for file in files if file.changed], by_persons)
     if _kept(files, merge, settings, now):
-        return _judgement(Sign.KEPT, files, ())
+        return _judgement(VerdictBasis.KEPT, files, ())
     return None
 
 
@@ -438,7 +440,7 @@ def _kept(
 
 
 def _judgement(
-    sign: Sign, files: Sequence[_FileHistory], revisions: Iterable[Revision]
+    sign: VerdictBasis, files: Sequence[_FileHistory], revisions: Iterable[Revision]
 ) -> MergeJudgement:
     names = dict.fromkeys(name for file in files for name in (file.file, file.name))
     return MergeJudgement(

@@ -19,14 +19,15 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.journal.learned.search import search_words
 from midwatch_monitor.records import (
     Attempt,
-    Birth,
     Fault,
     Feedback,
     Group,
     KnownFact,
     KnownLesson,
+    LearnedQuery,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Method,
     Origin,
     Plan,
@@ -37,11 +38,10 @@ from midwatch_monitor.records import (
     Step,
     Task,
     TaskTransition,
-    Wanted,
 )
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_supervisor.learning.attempt_case import kind_of
-from midwatch_supervisor.learning.chores import why
+from midwatch_supervisor.learning.chores import error_reason
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.data_blocks import DataBlocks, plain
@@ -103,9 +103,11 @@ async def recall(
             found, group = await _find(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
         log.warning(
-            "attempt %d begins without what was learned: %s", request.attempt.id, why(error)
+            "attempt %d begins without what was learned: %s",
+            request.attempt.id,
+            error_reason(error),
         )
-        return RecalledText(records=(Fault(part=PART, error=why(error)),))
+        return RecalledText(records=(Fault(part=PART, error=error_reason(error)),))
     if not found.text and group is Group.NONE:  # nothing is given, and nothing is compared
         return RecalledText()
     record = Recall(
@@ -128,11 +130,11 @@ def group_of(project: str, task: str, share: float) -> Group:
     return Group.CONTROL if drawn < share else Group.TREATMENT
 
 
-def wanted_by(request: RecallRequest) -> Wanted:
+def query_for(request: RecallRequest) -> LearnedQuery:
     """Return what an attempt is about."""
     spec = request.assignment.task
     files = [file for step in request.plan.steps for file in step.files]
-    return Wanted(
+    return LearnedQuery(
         project=request.task.project,
         task=request.task.name,
         text=f"{spec.label}\n{spec.goal}",
@@ -166,7 +168,7 @@ async def _find(
         # Lessons chosen by a person make the attempt neither a control nor a random sample.
         group = Group.NONE
     if settings.facts.enabled and settings.facts.in_prompt:
-        facts = await known.facts_like(wanted_by(request), limit=settings.facts.in_prompt)
+        facts = await known.facts_like(query_for(request), limit=settings.facts.in_prompt)
     guidelines = await known.live_guidelines(request.task.project)
     tokens = settings.prompt_tokens
     return learned_text(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
@@ -181,7 +183,7 @@ async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
 async def _lessons(
     known: Learned, request: RecallRequest, earlier: Container[int], settings: LessonSettings
 ) -> list[tuple[Recalled, KnownLesson]]:
-    wanted = wanted_by(request)
+    wanted = query_for(request)
     recent: Sequence[KnownLesson] = ()
     if settings.adaptive:
         recent = await known.lessons(project=wanted.project, limit=_RECENT)
@@ -193,7 +195,7 @@ async def _lessons(
 
 def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
     """Whether a lesson comes only from attempts that the prompt describes itself."""
-    if lesson.lesson.born is Birth.PERSON:
+    if lesson.lesson.born is LessonOrigin.PERSON:
         return False
     return all(attempt in earlier for attempt in lesson.lesson.sources or (lesson.attempt,))
 

@@ -35,7 +35,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned, every
 from midwatch_monitor.records import (
     Actor,
-    Birth,
     Commit,
     Delivery,
     Draft,
@@ -51,6 +50,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Origin,
     Record,
     Reflection,
@@ -201,7 +201,7 @@ class _Look:
                 AttemptAside(attempt=attempt, kind="lesson", text=each.lesson.text)
                 for each in (known if wanted.with_lessons else ())
                 # Insights are themselves results of earlier looks back.
-                if not each.obsolete and each.lesson.born is Birth.VERDICT
+                if not each.obsolete and each.lesson.born is LessonOrigin.VERDICT
             ]
             entries = await self.journal.entries(attempt=attempt, kinds=kinds)
             said = [each for entry in entries if (each := _aside_of(attempt, entry)) is not None]
@@ -230,7 +230,7 @@ class _Look:
         found = [
             each.lesson.text
             for each in known
-            if each.lesson.born is Birth.REFLECTION and each.id > since and not each.obsolete
+            if each.lesson.born is LessonOrigin.REFLECTION and each.id > since and not each.obsolete
         ]
         return found[:_EARLIER][::-1]
 
@@ -310,7 +310,7 @@ def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at:
         text=insight.content,
         tags=insight.topics,
         model=model,
-        born=Birth.REFLECTION,
+        born=LessonOrigin.REFLECTION,
         sources=insight.sources,
         waits=BY_A_MODEL,
     )

@@ -17,7 +17,7 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Entry, Keeper, Run, Task, TaskTransition
+from midwatch_monitor.records import Entry, Run, SupervisedBy, Task, TaskTransition
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection import archive, reflect_project
 from midwatch_supervisor.learning.reflectors import Reflectors
@@ -72,12 +72,12 @@ class FleetReflection:
         """
         if not self._after:
             runs = await self._journal.runs()
-            return [each for each in runs if each.keeper is Keeper.MONITOR][-_OLD:]
+            return [each for each in runs if each.supervised_by is SupervisedBy.MONITOR][-_OLD:]
         kinds = (TaskTransition,)
         moved = {each.task async for each in self._journal.all_entries(self._after, kinds=kinds)}
         ids = sorted({each.run for each in await self._journal.tasks_with(moved)})
         runs = [await self._journal.run(id) for id in ids]
-        return [each for each in runs if each.keeper is Keeper.MONITOR]
+        return [each for each in runs if each.supervised_by is SupervisedBy.MONITOR]
 
     async def _look_at(self, run: Run, learner: Learner) -> None:
         tasks = await last_tasks(self._journal, run.id)

@@ -21,7 +21,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.notify import NotifySettings, TargetSettings
 from midwatch_monitor.errors import JournalError, MissingExtraError, NotifyError, UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Commit, Draft, Fault, Notified, Record
 from midwatch_supervisor.notify.deaf_targets import fault_part
@@ -348,7 +348,7 @@ async def run_notifier(
         await notifier.close()
 
 
-def fleet_runs(journal: Journal, watches: Watches, clock: Clock) -> Grown:
+def fleet_runs(journal: Journal, monitor_leases: MonitorLeases, clock: Clock) -> Grown:
     """Return a function that finds grown runs which no process of their own looks after."""
     after: int | None = None
 
@@ -356,10 +356,10 @@ def fleet_runs(journal: Journal, watches: Watches, clock: Clock) -> Grown:
         nonlocal after
         if after is None:
             last = await journal.last_id()
-            found = await watches.unfinished(since=clock() - STALE)
+            found = await monitor_leases.unfinished(since=clock() - STALE)
             after = last
             return found
-        news = await watches.news(after)
+        news = await monitor_leases.news(after)
         after = news.last
         return news.hints
 

@@ -18,7 +18,6 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     Attempt,
-    Birth,
     BudgetRequest,
     Chore,
     Commit,
@@ -36,19 +35,20 @@ from midwatch_monitor.records import (
     GuidelinesMark,
     GuidelinesState,
     Intervention,
-    Keeper,
     KnownFact,
     KnownGuidelines,
     KnownLesson,
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Origin,
     PermissionRequest,
     PlanCheck,
     Record,
     Study,
     StudyState,
+    SupervisedBy,
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
@@ -100,7 +100,7 @@ def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
     return "" if known.state is needed else f"it is not {called}; it is {known.state}"
 
 
-def became(mark: LearningMark, known: Known, rating: int = 0) -> str:
+def marked_state(mark: LearningMark, known: Known, rating: int = 0) -> str:
     """Return what the entry becomes by a mark, in words that follow `it is`."""
     match mark:
         case LearningMark.RATE:
@@ -218,7 +218,7 @@ class OperatorActions:
         order = replace(self._order(Action.RESTART, message), answers=tuple(about))
         at = await self._now()
         self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
-        if what.run.keeper is Keeper.PROCESS:
+        if what.run.supervised_by is SupervisedBy.PROCESS:
             await remember_lock(self._journal, what.run.id)
         return what
 
@@ -299,7 +299,7 @@ class OperatorActions:
             LessonMark(lesson=each.id, act=LessonAct.RETIRED, author=self.author, comment=_ACCEPTED)
             for each in lessons
             if each.lesson.origin is Origin.EXPLICIT
-            and each.lesson.born is not Birth.PERSON
+            and each.lesson.born is not LessonOrigin.PERSON
             and not each.obsolete
         ]
         refused = [
@@ -349,7 +349,9 @@ class OperatorActions:
 
     async def add_lesson(self, lesson: Lesson, attempt: Attempt) -> int:
         """Store a lesson that the author wrote; `attempt` is one of the project that it is for."""
-        record = replace(lesson, born=Birth.PERSON, origin=Origin.EXPLICIT, author=self.author)
+        record = replace(
+            lesson, born=LessonOrigin.PERSON, origin=Origin.EXPLICIT, author=self.author
+        )
         return await self._commit(record, task=attempt.task, attempt=attempt.id)
 
     async def give_lesson(self, lesson: int, task: int, comment: str = "") -> int:

@@ -23,10 +23,10 @@ from midwatch_monitor.records import (
     Ending,
     Entry,
     Intervention,
-    Keeper,
     Lifecycle,
     Record,
     Run,
+    SupervisedBy,
     Task,
     TaskTransition,
     Terms,
@@ -44,7 +44,7 @@ _TRIES = 20
 """Tries to store a withdrawal while its task keeps changing."""
 
 
-class WithdrawalCourse(StrEnum):
+class WithdrawalResult(StrEnum):
     """What becomes of a task that is withdrawn."""
 
     CANCELED = "canceled"
@@ -65,7 +65,7 @@ class Withdrawal:
     """What was done about one task, or would be."""
 
     task: Task
-    course: WithdrawalCourse
+    course: WithdrawalResult
     lifecycle: Lifecycle
     """Lifecycle of the task afterwards."""
     attempt: AttemptState | None = None
@@ -78,11 +78,11 @@ class Withdrawal:
     @property
     def refused(self) -> bool:
         """Whether nothing was done, although the task is not over."""
-        return self.course in {WithdrawalCourse.SPLITTING, WithdrawalCourse.KEPT}
+        return self.course in {WithdrawalResult.SPLITTING, WithdrawalResult.KEPT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class TaskReading:
     """A task and its parts, as they were at one moment."""
 
     state: TaskState
@@ -95,17 +95,17 @@ class Look:
         return 0 if self.state.last is None else self.state.last.id
 
     @property
-    def course(self) -> WithdrawalCourse:
+    def course(self) -> WithdrawalResult:
         """What becomes of the task, whichever process keeps its run."""
         last = self.state.latest
         if self.state.transition.lifecycle.over:
-            return WithdrawalCourse.OVER
+            return WithdrawalResult.OVER
         if last is not None and last.transition.lifecycle in _AT_WORK:
-            return WithdrawalCourse.STOPPING
+            return WithdrawalResult.STOPPING
         if last is not None and last.split and not self.parts:
-            return WithdrawalCourse.SPLITTING
+            return WithdrawalResult.SPLITTING
         # If all its parts are over, only putting them together is left.
-        return WithdrawalCourse.CANCELED if self.parts_over else WithdrawalCourse.SPLIT
+        return WithdrawalResult.CANCELED if self.parts_over else WithdrawalResult.SPLIT
 
 
 _AT_WORK = frozenset({Lifecycle.WORKING, Lifecycle.INPUT_REQUIRED})
@@ -174,17 +174,17 @@ class Withdrawer:
                 break
         else:
             raise JournalError(f"{task.name} keeps changing; try again")
-        if done.course is not WithdrawalCourse.SPLIT:
+        if done.course is not WithdrawalResult.SPLIT:
             return [done]
         found = [
             each for part in dependents_first(look.parts) for each in await self.withdraw(run, part)
         ]
         return [done, *found]
 
-    async def _look(self, task: Task) -> Look:
+    async def _look(self, task: Task) -> TaskReading:
         state = await task_state(self._journal, task, kinds=TURNS)
         if state.latest is None or not state.latest.split or state.transition.lifecycle.over:
-            return Look(state=state)
+            return TaskReading(state=state)
         parts = tuple(
             each
             for each in await self._journal.tasks(task.run)
@@ -192,37 +192,39 @@ class Withdrawer:
         )
         states = [await task_state(self._journal, each, kinds=TURNS) for each in parts]
         over = all(each.transition.lifecycle.over for each in states)
-        return Look(state=state, parts=parts, parts_over=over)
+        return TaskReading(state=state, parts=parts, parts_over=over)
 
-    async def _act(self, run: Run, look: Look) -> Withdrawal | None:
+    async def _act(self, run: Run, look: TaskReading) -> Withdrawal | None:
         """Do what the look calls for; return `None` if the task has changed since."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
         if embedded and await is_interrupted(self._journal, run.id):
-            if course is WithdrawalCourse.STOPPING:
-                course = WithdrawalCourse.CANCELED  # no process is left to receive the stop
+            if course is WithdrawalResult.STOPPING:
+                course = WithdrawalResult.CANCELED  # no process is left to receive the stop
         elif embedded and await self._keeps(run, look):
-            course = WithdrawalCourse.KEPT
+            course = WithdrawalResult.KEPT
         lifecycle = look.state.transition.lifecycle
         done = Withdrawal(task=look.state.task, course=course, lifecycle=lifecycle)
         match course:
-            case WithdrawalCourse.STOPPING if look.state.latest is not None:
+            case WithdrawalResult.STOPPING if look.state.latest is not None:
                 return await self._stop(look, look.state.latest, done)
-            case WithdrawalCourse.CANCELED:
+            case WithdrawalResult.CANCELED:
                 return await self._cancel(look, done)
             case _:
                 return done
 
-    async def _keeps(self, run: Run, look: Look) -> bool:
+    async def _keeps(self, run: Run, look: TaskReading) -> bool:
         """Whether only the program that a task runs in can end it."""
-        if look.course is WithdrawalCourse.CANCELED:
-            return run.keeper is Keeper.PROCESS
-        if look.course is not WithdrawalCourse.STOPPING or not run.of_session:
+        if look.course is WithdrawalResult.CANCELED:
+            return run.supervised_by is SupervisedBy.PROCESS
+        if look.course is not WithdrawalResult.STOPPING or not run.of_session:
             return False
         latest = (await task_state(self._journal, look.state.task)).latest
         return latest is not None and bool(out_of_reach(latest, Action.STOP))
 
-    async def _stop(self, look: Look, attempt: AttemptState, done: Withdrawal) -> Withdrawal | None:
+    async def _stop(
+        self, look: TaskReading, attempt: AttemptState, done: Withdrawal
+    ) -> Withdrawal | None:
         known = stop_on_its_way(attempt)
         intervention = known
         if known is None and not self._dry_run:
@@ -239,7 +241,7 @@ class Withdrawer:
         already = known is not None
         return replace(done, attempt=attempt, intervention=intervention, already=already)
 
-    async def _cancel(self, look: Look, done: Withdrawal) -> Withdrawal | None:
+    async def _cancel(self, look: TaskReading, done: Withdrawal) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
         last = look.state.latest
         if last is not None and not last.transition.lifecycle.over:
@@ -254,7 +256,7 @@ class Withdrawer:
             return None
         return replace(done, lifecycle=Lifecycle.CANCELED)
 
-    async def _commit(self, look: Look, *records: tuple[int | None, Record]) -> int | None:
+    async def _commit(self, look: TaskReading, *records: tuple[int | None, Record]) -> int | None:
         """Store records; return the last one's journal id, or `None` if the task has changed."""
         task, at = look.state.task.id, await self._journal.now()
         drafts = tuple(
@@ -289,7 +291,7 @@ class Reopening:
     @property
     def follows(self) -> str:
         """What happens now, for people elsewhere, who cannot see if the run's process exists."""
-        if self.run.keeper is Keeper.MONITOR:
+        if self.run.supervised_by is SupervisedBy.MONITOR:
             return f"{self.begins} on a node of the fleet"
         run = self.run.id
         return f"{self.begins} if run {run} is at work, else by `{command(f'resume --run {run}')}`"
@@ -444,7 +446,7 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
     return f"somebody else started it: {reach_text(acts)}{hint}"
 
 
-def unheard(run: Run, *, embedded: bool) -> str:
+def reached_after(run: Run, *, embedded: bool) -> str:
     """Return what must happen before an act reaches an attempt of a run whose process is gone."""
     if run.of_session:
         watching = attach_command(run.agent)

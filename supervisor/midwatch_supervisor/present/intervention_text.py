@@ -210,7 +210,7 @@ def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
     return TextLine(sign, stamp.state.value, text, tone, parts)
 
 
-def fate_text(state: InterventionState) -> str:
+def settled_text(state: InterventionState) -> str:
     """Return an intervention's state: by whom it was approved or rejected, and why."""
     stamps = dict.fromkeys(filter(None, (state.settled, state.stamp)))
     return "; ".join(map(_stamp_text, stamps)) or state.status.value

@@ -40,7 +40,7 @@ from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.intervention_text import terms_text
-from midwatch_supervisor.present.learning_text import Given
+from midwatch_supervisor.present.learning_text import GivenLearning
 from midwatch_tools.data_blocks import cut
 
 JsonLine = dict[str, object]
@@ -155,7 +155,7 @@ _LEARNING: Mapping[type, tuple[str, str]] = {
 }
 
 
-def _learning_fields(entry: Entry, given: Given) -> JsonLine | None:
+def _learning_fields(entry: Entry, given: GivenLearning) -> JsonLine | None:
     """Return a learning record as `show` presents it; `given` is what a recall selected."""
     record = entry.record
     if isinstance(record, Recall):
@@ -166,7 +166,7 @@ def _learning_fields(entry: Entry, given: Given) -> JsonLine | None:
     return {"type": kind, "id": entry.id, **_pick(record, names)}
 
 
-def _recall_fields(id: int, recall: Recall, given: Given) -> JsonLine:
+def _recall_fields(id: int, recall: Recall, given: GivenLearning) -> JsonLine:
     facts = {known.id: known.fact.text for known in given.facts}
     version = given.guidelines
     return {
@@ -181,7 +181,7 @@ def _recall_fields(id: int, recall: Recall, given: Given) -> JsonLine:
     }
 
 
-def _given_lesson(recalled: Recalled, given: Given) -> JsonLine:
+def _given_lesson(recalled: Recalled, given: GivenLearning) -> JsonLine:
     """Return a lesson from a first prompt, without its text if it was erased since."""
     known = next((each for each in given.lessons if each.id == recalled.lesson), None)
     return {
@@ -224,7 +224,7 @@ class Transcript:
         self._outages: dict[str, tuple[str, datetime]] = {}
         """Reported ongoing outages by address: the last reason, and when reported."""
 
-    def line(self, entry: Entry, given: Given | None = None) -> JsonLine | None:
+    def line(self, entry: Entry, given: GivenLearning | None = None) -> JsonLine | None:
         """Take in the run's next entry; return its line, or `None` if it has none.
 
         Learning records have a line if `given` is known. The line of an unknown attempt lacks

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch_monitor.records import (
-    Birth,
     Chore,
     Fact,
     FactMark,
@@ -22,6 +21,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Origin,
     Recall,
     Reflection,
@@ -44,7 +44,7 @@ from midwatch_supervisor.present.text_line import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class GivenLearning:
     """What an attempt was given, in its present state."""
 
     lessons: tuple[KnownLesson, ...] = ()
@@ -52,7 +52,7 @@ class Given:
     guidelines: KnownGuidelines | None = None
 
 
-NOTHING = Given()
+NOTHING = GivenLearning()
 """Used before anything was looked up."""
 
 ORIGINS: Mapping[Origin, str] = {
@@ -96,7 +96,7 @@ def _feedback(verdict: Feedback) -> TextLine:
     return TextLine(sign, "verdict", text, tone, parts)
 
 
-def recall_text(recall: Recall, given: Given) -> TextLine:
+def recall_text(recall: Recall, given: GivenLearning) -> TextLine:
     """Return what an attempt was given; `given` is the present state of that."""
     version = given.guidelines.guidelines if given.guidelines else None
     guidelines = f"guidelines v{version.version}" if version else "guidelines"
@@ -146,7 +146,10 @@ def _lesson(lesson: Lesson) -> TextLine:
 
 def lesson_parts(lesson: Lesson) -> Parts:
     """Return all parts of a lesson's text."""
-    born = {Birth.REFLECTION: "a look back at several attempts", Birth.PERSON: "a person wrote it"}
+    born = {
+        LessonOrigin.REFLECTION: "a look back at several attempts",
+        LessonOrigin.PERSON: "a person wrote it",
+    }
     return (
         ("lesson", lesson.text),
         ("failure class", lesson.failure_class),

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.learning_text import NOTHING, Given
+from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.waiting import wait_of
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ async def is_unfinished(journal: Journal, run: Run) -> bool:
     return False
 
 
-def say_turns(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) -> None:
-    """Set what each task of a run waits for before it begins; `nodes` as in `say_turn`."""
+def set_waits(tasks: Collection[TaskState], nodes: Iterable[NodeStatus] | None) -> None:
+    """Set what each task of a run waits for before it begins; `nodes` as in `set_wait`."""
     states = {each.task.name: each.lifecycle for each in tasks}
     for each in tasks:
-        say_turn(each, states, nodes)
+        set_wait(each, states, nodes)
 
 
-def say_turn(
+def set_wait(
     state: TaskState, states: Mapping[str, Lifecycle], nodes: Iterable[NodeStatus] | None
 ) -> None:
     """Set what a task waits for before it begins, in the words of `wait_of`.
@@ -196,7 +196,7 @@ def assignment_of(task: Task) -> "Assignment | None":
         return None
 
 
-def wanted_in(task: Task) -> "TaskSpec":
+def specification_of(task: Task) -> "TaskSpec":
     """Return a task's specification; for an agent without a task file, its prompt.
 
     Such an agent cannot be restarted or given another budget.
@@ -264,12 +264,12 @@ def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
     return UsageError(f"there is no task or attempt `{id}`; {there}")
 
 
-async def given_by(learned: Learned, recall: Recall) -> Given:
+async def given_by(learned: Learned, recall: Recall) -> GivenLearning:
     """Return what a recall names in its present state, without anything erased meanwhile."""
     lessons = [each.lesson for each in recall.lessons]
     try:
         version = recall.guidelines
-        return Given(
+        return GivenLearning(
             lessons=tuple(await learned.lessons(ids=lessons)) if lessons else (),
             facts=tuple(await learned.facts(ids=recall.facts, live=False)) if recall.facts else (),
             guidelines=None if version is None else await learned.guidelines_version(version),

@@ -13,6 +13,7 @@ from midwatch_monitor.records import (
     Acceptance,
     Action,
     Analysis,
+    AnalysisAuthor,
     AttemptTransition,
     BudgetRequest,
     Change,
@@ -40,9 +41,8 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
     TaskTransition,
-    Teller,
 )
-from midwatch_monitor.rules.identity import HELD_BACK, held_back
+from midwatch_monitor.rules.identity import HELD_BACK, was_refused
 from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus, planned
 from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.intervention_text import (
@@ -52,7 +52,12 @@ from midwatch_supervisor.present.intervention_text import (
     outcome_text,
     reach_text,
 )
-from midwatch_supervisor.present.learning_text import LEARNING_TEXTS, NOTHING, Given, recall_text
+from midwatch_supervisor.present.learning_text import (
+    LEARNING_TEXTS,
+    NOTHING,
+    GivenLearning,
+    recall_text,
+)
 from midwatch_supervisor.present.numbers import (
     amount,
     checks_text,
@@ -86,7 +91,7 @@ _SENTENCE = re.compile(r"(?:(?!\.\s).)+", re.DOTALL)
 def line(
     record: Record,
     about: Intervention | None = None,
-    given: Given = NOTHING,
+    given: GivenLearning = NOTHING,
     *,
     id: int = 0,
     plan_steps: int = 0,
@@ -220,7 +225,7 @@ def _step(step: Step, plan_steps: int) -> TextLine:
     if step.kind is StepKind.MESSAGE and (step.text or step.ok is not False):
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or ("model" if step.kind is StepKind.MESSAGE else "tool")
-    if held_back(step):
+    if was_refused(step):
         return TextLine("⊘", tool, f"REFUSED: {_refusal(step.output)}", Tone.WARN, parts)
     code = f" (exit code {step.exit_code})" if step.exit_code else ""
     changed = ", ".join(edit.path for edit in step.edits)
@@ -247,7 +252,7 @@ def _step_parts(step: Step, plan_steps: int) -> Parts:
     verdict = {True: "ok", False: "failed", None: ""}[step.ok]
     facts = (
         step.tool or step.kind.value,
-        "refused" if held_back(step) else verdict,
+        "refused" if was_refused(step) else verdict,
         "" if step.exit_code is None else f"exit code {step.exit_code}",
         f"{amount(step.tokens)} tokens" if step.tokens else "",
         f"${dollars(step.cost_usd)}" if step.cost_usd else "",
@@ -434,7 +439,7 @@ def _claim(claim: Claim) -> str:
 
 def _analysis(analysis: Analysis) -> TextLine:
     about = f", step {analysis.about}" if analysis.about else ""
-    author = ", by Midwatch" if analysis.by is Teller.WATCH else ""
+    author = ", by Midwatch" if analysis.by is AnalysisAuthor.WATCH else ""
     remedy = f" → {analysis.remedy}" if analysis.remedy else ""
     head = f"{analysis.cause}{about}{author}"
     return TextLine(

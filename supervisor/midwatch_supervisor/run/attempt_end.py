@@ -78,7 +78,7 @@ class Ended:
         )
 
 
-def known_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ended | None:
+def recorded_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ended | None:
     """Return how an attempt ended according to the journal, or `None` if it has not ended."""
     if state.ending is None:
         return None
@@ -109,9 +109,11 @@ def end_asked_for(
     """Return the end that the due interventions ask for, or `None` if they ask for none.
 
     A stop wins; otherwise the last one does. All of them are stamped as delivered. A split that is
-    impossible counts for nothing; see `undoable`.
+    impossible counts for nothing; see `reject_impossible_splits`.
     """
-    refused = {stamp.intervention for stamp in undoable(due, step, divisible=divisible)}
+    refused = {
+        stamp.intervention for stamp in reject_impossible_splits(due, step, divisible=divisible)
+    }
     orders = [(id, each) for id, each in due if each.action.at_once and id not in refused]
     if not orders:
         return None
@@ -131,7 +133,7 @@ def end_asked_for(
     )
 
 
-def undoable(
+def reject_impossible_splits(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> tuple[Delivery, ...]:
     """Return rejections of impossible splits: with fewer than two parts, or of a part."""

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.prompt import PastAttempt, first_prompt
-from midwatch_agents.worker import Station
+from midwatch_agents.worker import WorkerPlace
 from midwatch_monitor.errors import (
     BudgetSpentError,
     JournalCorruptError,
@@ -29,42 +29,48 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Checkpoint,
+    CheckpointDecision,
     Completion,
-    Course,
     Delivery,
     Ending,
     Fault,
     Intervention,
-    Keeper,
     Lifecycle,
     Plan,
     Record,
     Step,
+    SupervisedBy,
     Task,
 )
-from midwatch_monitor.shielding import finish_before_cancel, heed
+from midwatch_monitor.shielding import finish_before_cancel, retrieve_exception
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
-from midwatch_supervisor.run.attempt_end import Ended, end_asked_for, overtime, result, undoable
+from midwatch_supervisor.run.attempt_end import (
+    Ended,
+    end_asked_for,
+    overtime,
+    reject_impossible_splits,
+    result,
+)
 from midwatch_supervisor.run.attempt_start import budget_of, circumstances, outline_plan, own_plan
-from midwatch_supervisor.run.completion import FinishedWork, check_in, finish, heard
+from midwatch_supervisor.run.completion import FinishedWork, check_in, finish, was_help_answered
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.parking import (
     ParkedQuestion,
-    hung,
+    is_temporary,
     park,
     park_refused,
-    passes,
+    pause_recorder,
     raise_refusal,
-    sit_out,
-    tell_of,
+    silence_questions,
+    wait_for_provider,
 )
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
-from midwatch_supervisor.workspaces.workspace import Workspace, keep
-from midwatch_tools.attempt_watch import AttemptWatch, Reach
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
+from midwatch_tools.attempt_watch import AttemptWatch, WatchScope
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import outline
@@ -135,7 +141,7 @@ class AttemptRun:
             await self.resources.snapshot_store.tell(
                 self.attempt, self.workspace, incarnation=recorder.incarnation
             )
-        fleet = self.resources.run.keeper is Keeper.MONITOR
+        fleet = self.resources.run.supervised_by is SupervisedBy.MONITOR
         # The attempt may have run on another node or in another sandbox before.
         here = Change(
             node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
@@ -254,7 +260,7 @@ class AttemptRun:
             facts=self._facts(),
             ignored_by_git=ignored_in(self.workspace.worktree),
             # A foreign agent reports a call only after it ran, so the gate cannot refuse it.
-            reach=Reach(gated=not foreign, foreign=foreign),
+            reach=WatchScope(gated=not foreign, foreign=foreign),
         )
 
     def _facts(self) -> Facts:
@@ -272,7 +278,7 @@ class AttemptRun:
 
     async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """Run the worker, then the acceptance checks and the review."""
-        listen(tell_of(recorder))
+        listen(pause_recorder(recorder))
         try:
             history = await self._history()
             prompt = None if history else await self._first_prompt(recorder, board)
@@ -320,14 +326,16 @@ class AttemptRun:
                 if not history and worker.own_model is not None:
                     raise_refusal(error, self.resources.breakers, worker.own_model)
                 outages = 1 if len(history) > known else outages + 1
-                if outages >= self.resources.settings.provider.max_outages or not passes(error):
+                if outages >= self.resources.settings.provider.max_outages or not is_temporary(
+                    error
+                ):
                     raise
                 prompt = None if history else prompt
                 seconds = self.resources.settings.provider.breaker_seconds
-                await sit_out(recorder, error, seconds)
+                await wait_for_provider(recorder, error, seconds)
 
-    def _station(self) -> Station:
-        return Station(
+    def _station(self) -> WorkerPlace:
+        return WorkerPlace(
             paths=self.resources.sandbox_paths(self.workspace),
             sandbox_kind=self.resources.sandbox_kind,
             network=self.resources.settings.run.network,
@@ -362,14 +370,14 @@ class AttemptRun:
             match entry.record:
                 case Step(checkpoint=Checkpoint(confidence=confidence, decision=course)) as step:
                     stated = confidence
-                    asked = step if course is Course.ESCALATE else asked
+                    asked = step if course is CheckpointDecision.ESCALATE else asked
                 case Completion(confidence=confidence):
                     stated = confidence
                 case _:
                     pass
         bare = self.assignment.bare
         files = await changed_files(self.resources.journal, self.attempt, self.workspace, bare=bare)
-        alone = asked if asked and not heard(asked, acts.delivered) else None
+        alone = asked if asked and not was_help_answered(asked, acts.delivered) else None
         return FinishedWork(plan=recorder.plan, changed=files, stated=stated, unheard=alone)
 
     # -- until it ends ---------------------------------------------------------------------
@@ -379,9 +387,10 @@ class AttemptRun:
         board = Board(journal=self.resources.journal, task=self.task, attempt=self.attempt)
         watch = self._watch(recorder, board)
         work = asyncio.create_task(self._work(watch, recorder, board))
-        work.add_done_callback(heed)  # otherwise asyncio logs its error if both fail at once
+        # Otherwise asyncio logs its error if both fail at once.
+        work.add_done_callback(retrieve_exception)
         try:
-            heard = await self._wait_for_end(work, watch, recorder)
+            reached = await self._wait_for_end(work, watch, recorder)
             self.inbox = None  # while the answer is carried out, it is not parked
             budget = watch.budget()
             gone = await self._gone(work)
@@ -392,7 +401,7 @@ class AttemptRun:
         except BaseException:
             await finish_before_cancel(self._leave(work))
             raise
-        ended, questions = (heard, ()) if isinstance(heard, Ended) else (None, heard)
+        ended, questions = (reached, ()) if isinstance(reached, Ended) else (None, reached)
         return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
 
     async def _wait_for_end(
@@ -409,14 +418,16 @@ class AttemptRun:
                 waits = recorder.lifecycle is Lifecycle.INPUT_REQUIRED
                 due = await inbox.due()
                 self.inbox = inbox if waits else None
-                if refused := undoable(due, recorder.last_step, divisible=divisible):
+                if refused := reject_impossible_splits(
+                    due, recorder.last_step, divisible=divisible
+                ):
                     await recorder.record(*refused)
                     continue
                 ended = end_asked_for(due, recorder.last_step, divisible=divisible)
                 ended = ended or overtime(watch.budget(), due)
                 if ended is not None:
                     return ended
-                if self._hangs(recorder) and (questions := hung(due)):
+                if self._hangs(recorder) and (questions := silence_questions(due)):
                     return questions
                 heard = asyncio.create_task(hints.wait(poll_seconds))
                 await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
@@ -480,7 +491,7 @@ class AttemptRun:
         task = self.assignment.task
         message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."
         try:
-            await keep(self.workspace, message)
+            await commit_work(self.workspace, message)
         except MidwatchError as error:
             log.exception("the work stays uncommitted in %s", self.workspace.folder)
             return str(error)

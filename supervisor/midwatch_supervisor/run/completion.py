@@ -23,8 +23,8 @@ from midwatch_monitor.records import (
     Origin,
     Plan,
     Record,
-    Sign,
     Step,
+    VerdictBasis,
 )
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.task import reservations
@@ -33,7 +33,7 @@ from midwatch_supervisor.present.text_line import asked_words, because
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.workspaces.changes import changes, left_behind, list_files
+from midwatch_supervisor.workspaces.changes import changes, left_by_merge, list_files
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import open_file
 
@@ -123,7 +123,7 @@ class FinishedWork:
     """The report in which it last asked for help, if that reached no person."""
 
 
-def heard(asked: Step, delivered: Iterable[InterventionState]) -> bool:
+def was_help_answered(asked: Step, delivered: Iterable[InterventionState]) -> bool:
     """Whether a person was asked, or said something, after a worker asked for help."""
     return any(
         (each.action is Action.ASK_OPERATOR or each.intervention.by is Actor.OPERATOR)
@@ -162,7 +162,7 @@ async def finish(
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
-    if left := await left_behind(workspace, assignment.task.files_wanted):
+    if left := await left_by_merge(workspace, assignment.task.files_wanted):
         said = (
             f"a merge leaves out {', '.join(left)}: git ignores it; copy it, or change .gitignore"
         )
@@ -277,7 +277,7 @@ async def _review(
         comment=told,
         origin=Origin.AUTOMATIC,
         author=reviewer.model_name,
-        sign=Sign.REVIEWED,
+        sign=VerdictBasis.REVIEWED,
     )
     if verdict.approved:
         return _end_completed(checks, done, feedback, reviewed.spending)

@@ -36,7 +36,7 @@ YOUNG = 50_000
 """New containers per collection of the youngest generation; Python's default: 700 (3.14: 2,000)."""
 
 
-def calm() -> None:
+def collect_garbage_seldom() -> None:
     """Make the garbage collector run less often, on fewer objects. Call it once, after the start.
 
     Each attempt keeps a few thousand objects alive: its history, its agent, its rules. A full
@@ -54,7 +54,7 @@ Follow = Callable[[Sequence[Entry]], Awaitable[None]]
 """Receives every entry of the run, in order."""
 
 
-async def begin(
+async def begin_run(
     journal: Journal,
     wanted: Sequence[Assignment],
     *,
@@ -93,7 +93,7 @@ async def begin(
     return replace(resources, label=label), tuple(jobs)
 
 
-async def again(
+async def load_run(
     journal: Journal,
     run: Run,
     *,
@@ -115,17 +115,17 @@ async def again(
         clock=clock,
         learning=learning,
     )
-    jobs = await jobs_again(resources)
+    jobs = await load_jobs(resources)
     known = [job.workspace for job in jobs if job.workspace is not None]
     sources = [job.assignment.workspace for job in jobs]
     label = known[0].parent.name if known else await free_label(run.id, home, sources)
     return replace(resources, label=label), jobs
 
 
-async def jobs_again(resources: RunResources) -> tuple[Job, ...]:
+async def load_jobs(resources: RunResources) -> tuple[Job, ...]:
     """Load the tasks of a run from the journal, to resume them."""
     tasks = await resources.journal.tasks(resources.run.id)
-    return tuple([await job_again(resources, task) for task in tasks])
+    return tuple([await load_job(resources, task) for task in tasks])
 
 
 def _breakers(settings: Settings) -> Breakers:
@@ -154,7 +154,7 @@ async def _store_task(resources: RunResources, assignment: Assignment, at: datet
     )
 
 
-async def job_again(resources: RunResources, task: Task, *, built: bool = True) -> Job:
+async def load_job(resources: RunResources, task: Task, *, built: bool = True) -> Job:
     """Load one task of a run from the journal; its agents are built at once only if `built`.
 
     Raises UsageError for a task of an embedded agent.

@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
 from midwatch_tools.inbox import stamp
 from midwatch_tools.observation import canonical
 from midwatch_tools.pauses import Pause, TellPause, pause_records
-from midwatch_tools.tool_calls import keep
+from midwatch_tools.tool_calls import kept_result
 
 CUT_SHORT = "[midwatch] canceled: it gave no answer, and a person was asked. Do not wait for it."
 """Result of a call that hung. If it ran again, it would hang again, and no answer would be read."""
@@ -37,7 +37,7 @@ CUT_SHORT = "[midwatch] canceled: it gave no answer, and a person was asked. Do 
 ParkedQuestion = tuple[int, Intervention]
 
 
-def hung(due: Sequence[ParkedQuestion]) -> tuple[ParkedQuestion, ...]:
+def silence_questions(due: Sequence[ParkedQuestion]) -> tuple[ParkedQuestion, ...]:
     """Return the questions that a person is asked because the attempt is silent."""
     return tuple(
         (id, each)
@@ -64,7 +64,7 @@ async def park(
         results=[
             result
             for call in calls
-            for result in keep(f"{request}:{call.tool_call_id}", returned=CUT_SHORT)
+            for result in kept_result(f"{request}:{call.tool_call_id}", returned=CUT_SHORT)
         ],
     )
 
@@ -92,18 +92,18 @@ def _cut_short(call: ToolCallPart, request: int) -> Step:
     )
 
 
-def passes(error: WorkerError) -> bool:
+def is_temporary(error: WorkerError) -> bool:
     """Whether the same request may succeed later."""
     return error.__cause__ is not None and passing(error.__cause__)
 
 
-async def sit_out(recorder: Recorder, error: WorkerError, seconds: float) -> None:
+async def wait_for_provider(recorder: Recorder, error: WorkerError, seconds: float) -> None:
     """Record that the provider is out, and wait before the next try."""
     known, fault = recorder.outage, error.__cause__ or error
     pause = Pause(
         url=known.url if known else url_of(fault), reason=reason_of(fault), seconds=seconds
     )
-    await tell_of(recorder)(pause)
+    await pause_recorder(recorder)(pause)
     await asyncio.sleep(seconds)
 
 
@@ -123,7 +123,7 @@ async def park_refused(recorder: Recorder, error: ProviderRefusedError) -> None:
     await recorder.record(Change(activity=Activity.IDLE, outage=away))
 
 
-def tell_of(recorder: Recorder) -> TellPause:
+def pause_recorder(recorder: Recorder) -> TellPause:
     """Return a function that records the pauses of any model used for an attempt."""
 
     async def tell(pause: Pause | None) -> None:

@@ -22,14 +22,14 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Ending,
-    Keeper,
     Lifecycle,
     Plan,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.present.assignment import Assignment, folder_of
-from midwatch_supervisor.run.attempt_end import Ended, known_end
+from midwatch_supervisor.run.attempt_end import Ended, recorded_end
 from midwatch_supervisor.run.attempt_run import AttemptRun
 from midwatch_supervisor.run.attempt_start import budget_of
 from midwatch_supervisor.run.context import RunResources
@@ -53,7 +53,7 @@ Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
 """Returns, for unfinished tasks that run elsewhere, the names of the tasks each waits for."""
 
 
-async def nowhere() -> Mapping[str, Iterable[str]]:
+async def all_here() -> Mapping[str, Iterable[str]]:
     """Return an empty mapping, as all tasks of the run are in this process."""
     return {}
 
@@ -68,7 +68,7 @@ class Runner:
         *,
         hire: Hire,
         patient: bool = False,
-        abroad: Abroad = nowhere,
+        abroad: Abroad = all_here,
     ) -> None:
         """Prepare to run `jobs`. If `patient`, the run goes on while tasks wait for a person."""
         self._resources = resources
@@ -119,7 +119,7 @@ class Runner:
         In a fleet the next turn of a task does that.
         """
         over = {job.task.id: job for job in self.jobs.values() if job.place is JobStage.OVER}
-        if not over or self._resources.run.keeper is Keeper.MONITOR:
+        if not over or self._resources.run.supervised_by is SupervisedBy.MONITOR:
             return False
         # Read only now, so that no entry is older than the ends of these tasks.
         kinds, run = (TaskTransition,), self._resources.run.id
@@ -234,7 +234,7 @@ class Runner:
             await AttemptEvidence.read(journal, each)
             for each in await journal.attempts(job.task.id)
         ]
-        ended = known_end(earlier[-1].state.transition, earlier[-1].checks) if earlier else None
+        ended = recorded_end(earlier[-1].state.transition, earlier[-1].checks) if earlier else None
         while ended is None or ended.ending in AGAIN or wanted_again(earlier):
             unfinished = earlier.pop() if earlier and ended is None else None
             following = next_attempt(job.agents, earlier)

@@ -41,7 +41,7 @@ def parts(
     is proven or refuted when the whole is checked. `taken` are the names of other tasks.
     """
     count = len(terms.parts)
-    share = shared_out(budget, count)
+    share = even_share(budget, count)
     if share is None:
         return ()
     made: list[Assignment] = []
@@ -95,7 +95,7 @@ def _name(parent: str, number: int, taken: Collection[str]) -> str:
     return next((name for name in names if name not in taken), names[-1])
 
 
-def shared_out(budget: Budget, count: int) -> BudgetSpec | None:
+def even_share(budget: Budget, count: int) -> BudgetSpec | None:
     """Return an even share of what is left for `count` tasks; `None` if a limit is used up."""
     requests = _share(budget.requests, count)
     tokens = _share(budget.tokens, count)

@@ -29,10 +29,10 @@ from midwatch_monitor.records import (
     Ending,
     Event,
     Fault,
-    Keeper,
     Lifecycle,
     Run,
     Step,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_monitor.records.work import EMBEDDED, SESSION
@@ -145,7 +145,7 @@ class SessionJournal:
                 source=name.source,
                 settings=settings.for_run(),
                 at=at,
-                keeper=Keeper.MONITOR,
+                supervised_by=SupervisedBy.MONITOR,
             )
         task = await self.journal.add_task(
             run=run.id,

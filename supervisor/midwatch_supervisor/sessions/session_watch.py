@@ -54,7 +54,7 @@ class SessionSources:
     """The beginning of "recently"."""
 
 
-class Unheard(StrEnum):
+class IgnoredHook(StrEnum):
     """Why a hook event had no effect."""
 
     SAYS_NOTHING = "says nothing"
@@ -205,16 +205,16 @@ class SessionWatch:
 
     # -- hooks -----------------------------------------------------------------------------
 
-    async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | Unheard:
+    async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | IgnoredHook:
         """Take in a hook event and return the answer. Raises JournalError."""
         sent = object_of(line)
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
             if not isinstance(sent, str) and sent["damaged"]:
                 log.warning("a step is missing: a hook told %d bytes, unread", sent["size"].count)
-            return Unheard.SAYS_NOTHING
+            return IgnoredHook.SAYS_NOTHING
         if not self._is_watched(event):
-            return Unheard.NOT_WATCHED
+            return IgnoredHook.NOT_WATCHED
         session, reply = self._session_of(event), Reply()
         with self._letting_go(session):
             reply = await session.hear(event)
@@ -308,11 +308,11 @@ async def _attend(
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()
         heard = await watch.hear(line)
-        text = "" if isinstance(heard, Unheard) else heard[1].text
-        kept = {"keep": True} if heard is Unheard.NOT_WATCHED else {}
+        text = "" if isinstance(heard, IgnoredHook) else heard[1].text
+        kept = {"keep": True} if heard is IgnoredHook.NOT_WATCHED else {}
         writer.write(json.dumps({"print": text, **kept}).encode() + b"\n")
         await writer.drain()
-        if isinstance(heard, Unheard) or not text:
+        if isinstance(heard, IgnoredHook) or not text:
             return
         session, reply = heard
         async with asyncio.timeout(_PATIENCE):

@@ -15,7 +15,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import AttemptTransition, Change, Entry, Keeper, Step
+from midwatch_monitor.records import AttemptTransition, Change, Entry, Step, SupervisedBy
 from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.telemetry.spans import TaskSpans
 
@@ -91,7 +91,7 @@ class Export:
         """Read a task's entries before its first known one."""
         task = await self._journal.task(first.task)
         run = await self._journal.run(task.run)
-        if self._run is None and run.keeper is not Keeper.MONITOR:
+        if self._run is None and run.supervised_by is not SupervisedBy.MONITOR:
             self._others.add(task.id)
             return
         spans = TaskSpans(run, task, content=self._content)

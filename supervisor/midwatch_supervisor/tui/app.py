@@ -68,7 +68,7 @@ _SELDOM = (50_000, 20, 100)
 """Thresholds of the garbage collector: objects, and rounds of younger generations."""
 
 
-def calm_collector() -> None:
+def collect_garbage_seldom() -> None:
     """Exclude existing objects from garbage collection, and collect seldom.
 
     A full collection of all imported objects blocks keys for 200 ms. Affects the whole process.

@@ -20,7 +20,7 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_monitor.records import Action, Attempt, Delivery, Entry, Intervention, OutcomeReport
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_supervisor.operator.actions import GRANTED, OperatorActions
-from midwatch_supervisor.operator.tasks import alerts_answered, is_held, questions, unheard
+from midwatch_supervisor.operator.tasks import alerts_answered, is_held, questions, reached_after
 from midwatch_supervisor.present.intervention_text import action_text, request_text, terms_text
 from midwatch_supervisor.present.lookup import models_of
 from midwatch_supervisor.present.text_line import because, one_line
@@ -301,7 +301,7 @@ class OperatorApp(App[int]):
             return ""
         if row.run not in self.board.interrupted:
             return ""
-        return unheard(run, embedded=self.board.tasks[row.task].embedded)
+        return reached_after(run, embedded=self.board.tasks[row.task].embedded)
 
     def _do(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:

@@ -17,11 +17,11 @@ from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.rubbish import (
     committed_rubbish,
     is_rubbish,
+    pathspecs_without,
     rubbish_in,
-    without,
 )
 from midwatch_supervisor.workspaces.staging import new_names
-from midwatch_supervisor.workspaces.workspace import Workspace, keep
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
 from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import IGNORED
@@ -206,7 +206,7 @@ async def _since(worktree: Worktree) -> tuple[str, ...]:
     """
     base = await base_commit(worktree)
     left_out = await committed_rubbish(worktree, base)
-    return (base, *without(left_out))
+    return (base, *pathspecs_without(left_out))
 
 
 async def base_commit(worktree: Worktree) -> str:
@@ -216,7 +216,7 @@ async def base_commit(worktree: Worktree) -> str:
     """
     worktree.require_branch()
     known = await git(worktree, "reflog", "show", "--format=%H %gs", "HEAD")
-    return begin(known.splitlines()) or "HEAD"
+    return begin_commit(known.splitlines()) or "HEAD"
 
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     return tuple(sorted({*filter(None, tracked.split("\0")), *new}))
 
 
-async def left_behind(workspace: Workspace, names: Iterable[str]) -> tuple[str, ...]:
+async def left_by_merge(workspace: Workspace, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of these files that exist but that no merge takes.
 
     They are new, and ignored by git or rubbish. Without git there are none.
@@ -244,7 +244,7 @@ async def left_behind(workspace: Workspace, names: Iterable[str]) -> tuple[str, 
     return tuple(await rubbish_in(worktree, (each for each in there if each not in known)))
 
 
-def begin(reflog: Iterable[str]) -> str:
+def begin_commit(reflog: Iterable[str]) -> str:
     """Return the commit that an attempt began with: its branch's start, with what was merged first.
 
     Takes git's reflog as lines `<commit> <what>`, newest first; empty if there is none.
@@ -338,12 +338,12 @@ async def take_over_files(
         for name in names:
             await asyncio.to_thread(copy_file, old.folder, new.folder, name)
         return tuple(names)
-    await keep(old, f"Left by attempt {number}.")
+    await commit_work(old, f"Left by attempt {number}.")
     base = await base_commit(old.worktree)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         patch = Path(folder) / "patch"
         taken = [name for name in names if await _apply(old.at, new.at, name, base, patch)]
-    await keep(new, f"Kept from attempt {number}.")
+    await commit_work(new, f"Kept from attempt {number}.")
     return tuple(taken)
 
 

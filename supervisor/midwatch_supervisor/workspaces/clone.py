@@ -109,7 +109,7 @@ async def fetch(repository: Path, commit: str) -> None:
     Asks the origin only if the commit is missing. Raises UnreachableError if the origin does not
     answer, and WorkspaceError if it has no such commit.
     """
-    if await has(repository, commit):
+    if await has_commit(repository, commit):
         return
     said, answered = "", False
     # A commit that no branch leads to can still be fetched by its hash.
@@ -120,13 +120,13 @@ async def fetch(repository: Path, commit: str) -> None:
             said = f": {error}"
         else:
             answered = True
-        if await has(repository, commit):
+        if await has_commit(repository, commit):
             return
     lacks = f"{repository} has no commit {commit[:12]}, and gets none{said}"
     raise WorkspaceError(lacks) if answered else UnreachableError(lacks)
 
 
-async def has(repository: Path, commit: str) -> bool:
+async def has_commit(repository: Path, commit: str) -> bool:
     """Whether a repository has a commit."""
     try:
         await git(repository, "cat-file", "-e", f"{commit}^{{commit}}")

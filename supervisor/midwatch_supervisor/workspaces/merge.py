@@ -16,7 +16,7 @@ from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.changes import NUMSTAT, base_commit, numstat
-from midwatch_supervisor.workspaces.rubbish import committed_rubbish, without
+from midwatch_supervisor.workspaces.rubbish import committed_rubbish, pathspecs_without
 from midwatch_supervisor.workspaces.snapshot import (
     SAVED,
     commit_at,
@@ -112,7 +112,7 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
     return await _with_files(Merge(home=home, branch=branch, into=into, begun=begun, lent=lent))
 
 
-async def give_back(merge: Merge) -> None:
+async def remove_lent_refs(merge: Merge) -> None:
     """Remove the refs that were put into the repository only for the plan."""
     for ref in merge.lent:
         await git(merge.home, "update-ref", "-d", ref)
@@ -196,7 +196,7 @@ async def _with_files(merge: Merge) -> Merge:
         return replace(merge, tip=tip)
     shared = (await git(home, "merge-base", "HEAD", tip)).strip()
     left_out = await committed_rubbish(home, shared, tip)
-    said = await git(home, "diff", *NUMSTAT, shared, tip, "--", *without(left_out))
+    said = await git(home, "diff", *NUMSTAT, shared, tip, "--", *pathspecs_without(left_out))
     if await has_content(home, tip, [each.name for each in numstat(said)]):
         return replace(merge, tip=tip)
     if left_out:
@@ -289,7 +289,7 @@ async def merged_before(home: Path, branch: str) -> PastMerge | None:
     return PastMerge(home=home, into=into, begun=begun, tip=tip)
 
 
-async def rehearse(merge: Merge) -> None:
+async def try_merge(merge: Merge) -> None:
     """Try the merge in a temporary worktree. Raises UsageError if something prevents it."""
     # A branch that is only lent is gone afterwards; git keeps its commits for weeks.
     lent = f"refs/heads/{merge.branch}" in merge.lent

@@ -32,7 +32,7 @@ class MovedAside:
         return " and ".join(each for each in (str(self.folder or ""), branch) if each)
 
 
-async def make_way(
+async def move_aside(
     folder: Path, source: Path | None, *, branch: str, below: Sequence[str] = ()
 ) -> MovedAside | None:
     """Move aside what is in `folder`, and the branch of that name; return where they are now.

@@ -11,7 +11,7 @@ from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
 from midwatch_supervisor.workspaces.changes import changed_files, match_names, take_over_files
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, origin_of
-from midwatch_supervisor.workspaces.move_aside import make_way
+from midwatch_supervisor.workspaces.move_aside import move_aside
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
@@ -175,7 +175,7 @@ async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
     """
     branch = branch_of(folder)
     below = (plan.base or "HEAD", *plan.merges)
-    aside = await make_way(folder, plan.source, branch=branch, below=below)
+    aside = await move_aside(folder, plan.source, branch=branch, below=below)
     if aside is not None:
         log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
     plain = not plan.versioned

@@ -25,7 +25,7 @@ NEW_FILES = (
 """git command that lists new files, without rubbish and ignored ones."""
 
 
-def without(paths: Iterable[str]) -> tuple[str, ...]:
+def pathspecs_without(paths: Iterable[str]) -> tuple[str, ...]:
     """Return pathspecs for all but these paths; empty if there are none."""
     excluded = tuple(f":(exclude,literal){path}" for path in paths)
     return (".", *excluded) if excluded else ()

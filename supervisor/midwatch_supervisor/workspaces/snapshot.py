@@ -18,7 +18,7 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
-from midwatch_supervisor.workspaces.clone import fetch, has
+from midwatch_supervisor.workspaces.clone import fetch, has_commit
 from midwatch_supervisor.workspaces.staging import add_all
 from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Workspace, fetch_into
 from midwatch_tools.git import Worktree, ask_git, git
@@ -296,7 +296,7 @@ async def _brought(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, place: str
 ) -> bool:
     """Fetch a snapshot into a repository; return False if a newer one has replaced it."""
-    if await has(repository, snapshot.commit):
+    if await has_commit(repository, snapshot.commit):
         return True
     if snapshot.base:
         await fetch(repository, snapshot.base)

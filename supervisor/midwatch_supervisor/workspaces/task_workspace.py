@@ -28,7 +28,7 @@ from midwatch_supervisor.workspaces.changes import (
     NUMSTAT,
     diff_from,
     file_changes,
-    left_behind,
+    left_by_merge,
     numstat,
 )
 from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
@@ -147,7 +147,7 @@ class TaskWorkspace:
         A file of the source with other content counts as lacking.
         """
         wanted = self.assignment.task.files_wanted if self.assignment else ()
-        found = await left_behind(workspace, wanted)
+        found = await left_by_merge(workspace, wanted)
         return tuple([each for each in found if not await asyncio.to_thread(self._in_source, each)])
 
     def _in_source(self, name: str) -> bool:

@@ -185,7 +185,7 @@ async def _merge(workspace: Workspace, branch: str) -> None:
         raise WorkspaceError(f"{branch} does not merge: {error}") from error
 
 
-async def keep(workspace: Workspace, message: str) -> None:
+async def commit_work(workspace: Workspace, message: str) -> None:
     """Commit what the attempt has done on its branch; nothing to commit is no error.
 
     This is always completed: an interrupted git would leave its lock, which prevents later commits.

@@ -7,9 +7,9 @@ import pytest
 from midwatch_agents.learning.case import (
     Case,
     case_text,
+    contains_passage,
     named_class,
     observed_class,
-    stands_in,
 )
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import (
@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     Feedback,
     Origin,
     Outcome,
-    Sign,
+    VerdictBasis,
 )
 from midwatch_stage.factories import alert, judged
 from midwatch_tools.data_blocks import DataBlocks
@@ -78,14 +78,14 @@ def test_r22_a_rejection_without_words_says_so() -> None:
 @pytest.mark.parametrize(
     ("origin", "sign", "said"),
     [
-        (Origin.EXPLICIT, Sign.SAID, "A person rejected the result."),
-        (Origin.IMPLIED, Sign.EDITED, "A person changed the merged result afterwards."),
-        (Origin.IMPLIED, Sign.REVERTED, "The merged result was taken back."),
-        (Origin.AUTOMATIC, Sign.REVIEWED, "The reviewer refused the result."),
-        (Origin.AUTOMATIC, Sign.ENDED, "The attempt did not reach its goal."),
+        (Origin.EXPLICIT, VerdictBasis.SAID, "A person rejected the result."),
+        (Origin.IMPLIED, VerdictBasis.EDITED, "A person changed the merged result afterwards."),
+        (Origin.IMPLIED, VerdictBasis.REVERTED, "The merged result was taken back."),
+        (Origin.AUTOMATIC, VerdictBasis.REVIEWED, "The reviewer refused the result."),
+        (Origin.AUTOMATIC, VerdictBasis.ENDED, "The attempt did not reach its goal."),
     ],
 )
-def test_r2_a_verdict_is_told_by_who_gave_it(origin: Origin, sign: Sign, said: str) -> None:
+def test_r2_a_verdict_is_told_by_who_gave_it(origin: Origin, sign: VerdictBasis, said: str) -> None:
     case = Case(title="x", verdict=Feedback(accepted=False, origin=origin, sign=sign))
     assert f"Verdict: {said}" in case_text(case, 9999, BLOCKS)
 
@@ -115,8 +115,8 @@ def test_files_are_taken_only_from_the_case() -> None:
 
 
 def test_a_quote_stands_in_a_text_but_for_case_and_white_space() -> None:
-    assert stands_in("the header\n was lost", "At last The  Header was lost.")
-    assert not stands_in("the header is lost", "At last the header was lost.")
+    assert contains_passage("the header\n was lost", "At last The  Header was lost.")
+    assert not contains_passage("the header is lost", "At last the header was lost.")
 
 
 # -- the class of a failure --------------------------------------------------------------------

@@ -17,8 +17,8 @@ from midwatch_monitor.records import (
     Lesson,
     Origin,
     Outcome,
-    Sign,
     Summary,
+    VerdictBasis,
 )
 from midwatch_stage.factories import alert, judged
 
@@ -99,8 +99,10 @@ def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
 @pytest.mark.parametrize(
     "verdict",
     [
-        Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="it failed"),
-        Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff=DIFF),
+        Feedback(
+            accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment="it failed"
+        ),
+        Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF),
     ],
 )
 def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
@@ -121,7 +123,7 @@ def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_wo
 
 
 def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() -> None:
-    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff=DIFF)
+    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF)
     lesson = fixed_lesson(replace(BARE, verdict=edited))
     assert lesson is not None
     assert lesson.text == "A person changed the merged result afterwards, in app.py, notes.md."
@@ -134,7 +136,10 @@ def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() ->
 
 def test_r46_work_that_was_taken_back_says_so() -> None:
     taken = Feedback(
-        accepted=False, origin=Origin.IMPLIED, sign=Sign.REVERTED, comment="Revert: too slow"
+        accepted=False,
+        origin=Origin.IMPLIED,
+        sign=VerdictBasis.REVERTED,
+        comment="Revert: too slow",
     )
     lesson = fixed_lesson(replace(BARE, verdict=taken))
     assert lesson is not None
@@ -144,7 +149,10 @@ def test_r46_work_that_was_taken_back_says_so() -> None:
 
 def test_r22_an_automatic_verdict_teaches_by_how_it_ended() -> None:
     ended = Feedback(
-        accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="1 of 2 checks failed"
+        accepted=False,
+        origin=Origin.AUTOMATIC,
+        sign=VerdictBasis.ENDED,
+        comment="1 of 2 checks failed",
     )
     lesson = fixed_lesson(replace(CASE, verdict=ended))
     assert lesson is not None
@@ -158,7 +166,9 @@ def test_r22_an_automatic_verdict_teaches_by_how_it_ended() -> None:
         None,
         Feedback(accepted=True, comment="Good."),
         Feedback(accepted=False),
-        Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment="stopped"),
+        Feedback(
+            accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment="stopped"
+        ),
     ],
 )
 def test_r53_where_nothing_specific_is_known_there_is_no_lesson(verdict: Feedback | None) -> None:
@@ -166,7 +176,7 @@ def test_r53_where_nothing_specific_is_known_there_is_no_lesson(verdict: Feedbac
 
 
 def test_s30_a_lesson_rests_on_its_own_attempt_and_on_steps_that_were_seen() -> None:
-    ended = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED)
+    ended = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED)
     lesson = fixed_lesson(replace(CASE, verdict=ended, shown=(9,), steps=6))
     assert lesson is not None
     assert (lesson.steps, lesson.sources) == ((3, 5), (12,))
@@ -199,7 +209,9 @@ def test_how_an_attempt_ended_is_said_once_and_in_english(
 ) -> None:
     case = replace(CASE, ending=ending, reason=reason)
     assert f"The attempt {said.format(' after 8 turns')}. " in fixed_summary(case).text
-    verdict = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=Sign.ENDED, comment=reason)
+    verdict = Feedback(
+        accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment=reason
+    )
     lesson = fixed_lesson(replace(case, verdict=verdict))
     assert lesson is not None
     assert lesson.text.startswith(f"The attempt {said.format('')}. ")

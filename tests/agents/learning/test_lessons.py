@@ -11,11 +11,11 @@ from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.records import (
     Candidate,
     KnownLesson,
+    LearnedQuery,
     Lesson,
     Method,
     Origin,
     Recalled,
-    Wanted,
 )
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -27,7 +27,7 @@ TEXTS = (
     "It caught every exception in the importer.",
     "It left a lock behind after a crash.",
 )
-WANTED = Wanted(
+WANTED = LearnedQuery(
     project="shop",
     task="totals",
     text="Round the totals of an invoice up",
@@ -46,7 +46,9 @@ def known(id: int, text: str = "", *, task: str = "other", **more: Any) -> Known
     return KnownLesson(id=id, at=at, lesson=lesson, **{**given, **more})
 
 
-def ids(*lessons: KnownLesson | Candidate, limit: int = 5, wanted: Wanted = WANTED) -> list[int]:
+def ids(
+    *lessons: KnownLesson | Candidate, limit: int = 5, wanted: LearnedQuery = WANTED
+) -> list[int]:
     given = [each if isinstance(each, Candidate) else Candidate(known=each) for each in lessons]
     return [each.lesson for each in choose_lessons(given, wanted, limit=limit)]
 

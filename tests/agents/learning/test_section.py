@@ -9,7 +9,6 @@ import pytest
 from midwatch_agents.learning import section
 from midwatch_agents.learning.section import LearnedText, estimated_tokens
 from midwatch_monitor.records import (
-    Birth,
     Certainty,
     Fact,
     FactState,
@@ -19,6 +18,7 @@ from midwatch_monitor.records import (
     KnownGuidelines,
     KnownLesson,
     Lesson,
+    LessonOrigin,
     Method,
     Origin,
     Recalled,
@@ -100,8 +100,8 @@ def test_r36_without_anything_there_is_no_section() -> None:
             "task totals, rejected by the checks, or by how it ended; loop",
         ),
         ({"failure_class": "other"}, "task totals, rejected by the checks, or by how it ended"),
-        ({"born": Birth.REFLECTION, "sources": (1, 2)}, "from a look back at 2 attempts"),
-        ({"born": Birth.REFLECTION}, "from a look back at 1 attempt"),
+        ({"born": LessonOrigin.REFLECTION, "sources": (1, 2)}, "from a look back at 2 attempts"),
+        ({"born": LessonOrigin.REFLECTION}, "from a look back at 1 attempt"),
     ],
 )
 def test_r36_a_lesson_says_whose_rejection_it_explains(more: dict[str, Any], source: str) -> None:

@@ -29,7 +29,7 @@ from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.records import Action, Entry
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct
 
 REQUESTS = 80
 """Model requests that each task may take, over all its attempts."""
@@ -167,7 +167,7 @@ async def play(bill: Bill) -> list[Facts]:
         wanted = assignments(task_file(bill, played, folder / "projects"), folder)
         async with await PacedJournal.open(folder / "journal.db") as journal:
             enlist(played, journal.answered)
-            resources, jobs = await begin(
+            resources, jobs = await begin_run(
                 journal,
                 wanted,
                 source="recovery",

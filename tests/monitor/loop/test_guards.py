@@ -8,7 +8,7 @@ import pytest
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
@@ -48,8 +48,8 @@ def leasing(journal: Journal, at: datetime, clock: Clock) -> Callable[[str], Lea
     """The leases of a monitor of that name, for a minute at a time."""
 
     def lease(holder: str) -> Leases:
-        watches = Watches(journal, clock=lambda: at)
-        return Leases(watches, holder=holder, lease_seconds=60, seconds=clock)
+        monitor_leases = MonitorLeases(journal, clock=lambda: at)
+        return Leases(monitor_leases, holder=holder, lease_seconds=60, seconds=clock)
 
     return lease
 
@@ -140,7 +140,9 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
     leases, other = leasing("a"), leasing("b")
     monitor = watching(guards=leases)
     await leases.take([attempt.id, second.id])
-    await Watches(journal, clock=lambda: at).release(holder="a")  # in the journal, unknown to it
+    await MonitorLeases(journal, clock=lambda: at).release(
+        holder="a"
+    )  # in the journal, unknown to it
     await other.take([attempt.id])
     later = await claim(of=second)
     await later.record(working_transition(), UNSURE)

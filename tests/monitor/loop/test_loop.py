@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
     Action,
     AlertKey,
     Attempt,
-    Course,
+    CheckpointDecision,
     Delivery,
     DeliveryState,
     Ending,
@@ -61,7 +61,9 @@ NUDGE = intervention(escalation=1, answers=(LOW,))
 RESTART = replace(NUDGE, action=Action.RESTART)
 
 
-def report(confidence: int, *blockers: str, decision: Course = Course.CONTINUE) -> Step:
+def report(
+    confidence: int, *blockers: str, decision: CheckpointDecision = CheckpointDecision.CONTINUE
+) -> Step:
     return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
@@ -225,7 +227,7 @@ async def test_another_alarm_makes_it_worse(
     journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
 ) -> None:
     await answered(NUDGE)
-    await recorder.record(report(80, decision=Course.ESCALATE), act(0), act())
+    await recorder.record(report(80, decision=CheckpointDecision.ESCALATE), act(0), act())
     await monitor.look()
     (verdict,) = await records_of(journal, OutcomeReport)
     reason = "explicit_escalation began to fire too"

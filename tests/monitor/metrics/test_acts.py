@@ -12,13 +12,13 @@ from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (
     Alert,
     AlertState,
+    AnalysisAuthor,
     Cause,
     Ending,
     Entry,
     Record,
     Severity,
     Step,
-    Teller,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage import factories
@@ -133,7 +133,7 @@ def test_a_call_that_was_held_back_is_no_retry() -> None:
 
 
 def test_what_midwatch_wrote_of_a_provider_excuses_no_retry() -> None:
-    waited = analysis(cause=Cause.TRANSIENT, by=Teller.WATCH)
+    waited = analysis(cause=Cause.TRANSIENT, by=AnalysisAuthor.WATCH)
     assert retried(step(1, ok=False), waited, step(2)) == RetryFigures(
         acts=RetryComparison(unanalysed=Share(hits=1, of=1)), provider=1
     )

@@ -21,7 +21,6 @@ from midwatch_monitor.metrics.lessons import (
 )
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
-    Birth,
     Ending,
     Entry,
     Fact,
@@ -34,6 +33,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Method,
     Origin,
     Recall,
@@ -132,7 +132,7 @@ def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
 def test_r64_failure_classes_are_counted_over_lessons_of_single_failures() -> None:
     lessons = [
         *(Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
-        Lesson(text="b", born=Birth.REFLECTION),
+        Lesson(text="b", born=LessonOrigin.REFLECTION),
     ]
     found = LearningTally(entry(each, id=id) for id, each in enumerate(lessons)).figures().lessons
     assert found.classes == (("loop", 2), ("style", 1))

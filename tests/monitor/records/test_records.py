@@ -20,6 +20,7 @@ from midwatch_monitor.records import (
     AlertKey,
     AlertState,
     Analysis,
+    AnalysisAuthor,
     AttemptTransition,
     Budget,
     BudgetRequest,
@@ -27,11 +28,11 @@ from midwatch_monitor.records import (
     Certainty,
     Change,
     Checkpoint,
+    CheckpointDecision,
     Chore,
     Claim,
     ClaimState,
     Completion,
-    Course,
     Decision,
     Delivery,
     DeliveryState,
@@ -74,7 +75,6 @@ from midwatch_monitor.records import (
     ReviewState,
     Ruling,
     Severity,
-    Sign,
     Snapshot,
     Spending,
     Step,
@@ -83,10 +83,10 @@ from midwatch_monitor.records import (
     StudyState,
     Summary,
     TaskTransition,
-    Teller,
     Terms,
     Trial,
     TrialScore,
+    VerdictBasis,
 )
 
 AT = datetime(2026, 11, 21, 20, 0, 0, 123456, tzinfo=UTC)
@@ -112,7 +112,10 @@ STEP = Step(
     exit_code=1,
     output="line\n\x00\u2028end",
     checkpoint=Checkpoint(
-        progress_percent=40, confidence=70, decision=Course.PIVOT, blockers=("no network",)
+        progress_percent=40,
+        confidence=70,
+        decision=CheckpointDecision.PIVOT,
+        blockers=("no network",),
     ),
 )
 RECORDS: list[Record] = [
@@ -151,7 +154,9 @@ RECORDS: list[Record] = [
         flag="no tests",
         doubts=("it was not run",),
     ),
-    Analysis(what="503", cause=Cause.TRANSIENT, root="overload", remedy="wait", by=Teller.WATCH),
+    Analysis(
+        what="503", cause=Cause.TRANSIENT, root="overload", remedy="wait", by=AnalysisAuthor.WATCH
+    ),
     BudgetRequest(wanted=Grant(requests=20, minutes=1.5), reason="the tests are slow"),
     PermissionRequest(tool="execute", what="run `rm -rf build`", step=3),
     Spending(role="planner", model="m", requests=2, tokens=1200, cost_usd=0.01),
@@ -172,7 +177,9 @@ RECORDS: list[Record] = [
     Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,)),
     Delivery(intervention=9, state=DeliveryState.DELIVERED, step=12),
     OutcomeReport(intervention=9, outcome=Outcome.NO_EFFECT, step=20, reason="same failure"),
-    Feedback(accepted=False, comment="the wrong file", author="ada", sign=Sign.EDITED, diff="-a"),
+    Feedback(
+        accepted=False, comment="the wrong file", author="ada", sign=VerdictBasis.EDITED, diff="-a"
+    ),
     Recall(lessons=(Recalled(lesson=3, method=Method.TASK, score=0.5),), facts=(4,), tokens=90),
     Summary(text="It was done.", topics=("a", "b", "c"), turns=7),
     Study(about=5, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer"),

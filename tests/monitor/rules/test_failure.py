@@ -7,11 +7,11 @@ import pytest
 from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.failure import (
     count_failing,
+    environment_obstacle,
     failure_line,
+    found_nothing_by_exit_code,
     has_failed,
-    says_no,
     signature,
-    surroundings,
 )
 from midwatch_stage.factories import step as make_step
 
@@ -111,7 +111,7 @@ def test_what_a_tool_only_shows_is_no_failure_of_its_own(tool: str) -> None:
 def test_a_search_that_finds_nothing_only_says_no(
     line: str, output: str, exit_code: int, no: bool
 ) -> None:
-    assert says_no(step(output, exit_code=exit_code), line) is no
+    assert found_nothing_by_exit_code(step(output, exit_code=exit_code), line) is no
 
 
 def test_a_failure_is_the_same_wherever_its_line_has_moved() -> None:
@@ -172,7 +172,7 @@ def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:
     ],
 )
 def test_an_obstacle_in_the_surroundings_is_named(output: str, what: str) -> None:
-    assert surroundings(output) == what
+    assert environment_obstacle(output) == what
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from midwatch_monitor.rules.identity import (
     command,
     digest,
     identify,
-    keeps,
+    only_waits,
     result,
     shell_call,
-    waits,
+    stores_work,
 )
 
 
@@ -100,7 +100,7 @@ def test_arguments_that_are_no_json_are_no_command() -> None:
     ],
 )
 def test_an_act_that_only_lets_time_pass_waits(waiting: Step) -> None:
-    assert waits(waiting)
+    assert only_waits(waiting)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_act_that_only_lets_time_pass_waits(waiting: Step) -> None:
     [step("waiter"), step(command="sleep 5 && pytest"), step(command="cat sleep"), step("await2")],
 )
 def test_an_act_that_also_does_something_does_not_wait(working: Step) -> None:
-    assert not waits(working)
+    assert not only_waits(working)
 
 
 def test_to_wait_longer_before_it_makes_an_act_no_other_one() -> None:
@@ -133,7 +133,7 @@ def test_what_was_kept_is_told_by_its_name() -> None:
         replace(step("push"), output=f"main -> {name}") for name in ("9cbf116", "d0e25c7")
     )
     assert answer(one) == answer(other)
-    assert answer(one, whole=keeps("push")) != answer(other, whole=keeps("push"))
+    assert answer(one, whole=stores_work("push")) != answer(other, whole=stores_work("push"))
 
 
 def test_a_result_is_what_came_of_it_without_what_differs_between_runs() -> None:

@@ -7,13 +7,13 @@ import pytest
 from pydantic import ValidationError
 
 from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
-from midwatch_monitor.judge import Judge, Panel, Windows
+from midwatch_monitor.judge import AttemptDetectors, Judge, Windows
 from midwatch_monitor.records import (
     AlertKey,
     Budget,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Edit,
     Event,
     Finding,
@@ -44,7 +44,7 @@ def step(number: int, draw: random.Random) -> Step:
             checkpoint = Checkpoint(
                 progress_percent=draw.randrange(100),
                 confidence=draw.randrange(100),
-                decision=draw.choice(tuple(Course)),
+                decision=draw.choice(tuple(CheckpointDecision)),
                 notes=text,
             )
             return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
@@ -128,7 +128,7 @@ def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -
 
 def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
     rules = Rules()
-    panel, alone = Panel(rules), detectors()
+    panel, alone = AttemptDetectors(rules), detectors()
     of_panel, of_all = Standing(), Standing()
     for event, told, facets, restart in seen(3):
         for each in alone:

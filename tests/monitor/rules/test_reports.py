@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
     AlertKey,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Event,
     Finding,
     Lifecycle,
@@ -155,7 +155,7 @@ def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
-    pivot = Checkpoint(progress_percent=60, confidence=80, decision=Course.PIVOT)
+    pivot = Checkpoint(progress_percent=60, confidence=80, decision=CheckpointDecision.PIVOT)
     detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
     feed(detector, progressing(60, 60))
     step = Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=pivot)
@@ -172,9 +172,16 @@ def test_a_restart_empties_the_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decision", "value"), [(Course.ESCALATE, 1), (Course.CONTINUE, None), (Course.PIVOT, None)]
+    ("decision", "value"),
+    [
+        (CheckpointDecision.ESCALATE, 1),
+        (CheckpointDecision.CONTINUE, None),
+        (CheckpointDecision.PIVOT, None),
+    ],
 )
-def test_only_a_call_for_help_is_an_escalation(decision: Course, value: float | None) -> None:
+def test_only_a_call_for_help_is_an_escalation(
+    decision: CheckpointDecision, value: float | None
+) -> None:
     checkpoint = Checkpoint(progress_percent=50, confidence=50, decision=decision)
     assert last_value(ExplicitEscalationDetector(ExplicitEscalation()), [checkpoint]) == value
 

@@ -76,10 +76,9 @@ def test_who_is_over_asks_for_nothing_any_more() -> None:
 def test_an_answer_stands_unless_it_was_rejected(
     stamp: DeliveryState | None, answer: Intervention | None
 ) -> None:
-    records: list[Record] = [BUDGET, replace(ANSWER, needs_approval=True)]
-    if stamp is not None:
-        records.append(make.delivery(2, stamp))
-    assert attempt(*records).answer(1) == answer
+    stamps = [make.delivery(2, stamp)] if stamp else []
+    told = attempt(BUDGET, replace(ANSWER, needs_approval=True), *stamps)
+    assert told.answer(1) == answer
 
 
 def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:

@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Edit,
     Event,
     Lifecycle,
@@ -108,7 +108,7 @@ def test_a_checkpoint_line_carries_its_checkpoint() -> None:
         checkpoint=Checkpoint(
             progress_percent=40,
             confidence=70,
-            decision=Course.PIVOT,
+            decision=CheckpointDecision.PIVOT,
             blockers=("b",),
             files_done=("a.py",),
             notes="n",

@@ -10,7 +10,7 @@ import pytest
 
 from midwatch_monitor.config.tasks import AcceptanceSpec, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Attempt, Commit, Draft, Keeper, Record, Task
+from midwatch_monitor.records import Attempt, Commit, Draft, Record, SupervisedBy, Task
 from midwatch_stage.factories import AT, WHOSE
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.present.assignment import Assignment
@@ -60,13 +60,15 @@ async def new_task(
     name: str = "fix",
     *,
     run: int | None = None,
-    keeper: Keeper = Keeper.PROCESS,
+    supervised_by: SupervisedBy = SupervisedBy.PROCESS,
     at: datetime = AT,
     **fields: Any,
 ) -> Task:
     """A task whose specification says nothing, in a run of its own unless one is named."""
     if run is None:
-        made = await journal.add_run(source="tasks.yaml", settings="{}", at=at, keeper=keeper)
+        made = await journal.add_run(
+            source="tasks.yaml", settings="{}", at=at, supervised_by=supervised_by
+        )
         run = made.id
     told = {"title": "", "spec": "{}", **fields}
     return await journal.add_task(run=run, name=name, at=at, **told)

@@ -17,7 +17,7 @@ from midwatch_stage.factories import draft, intervention
 from midwatch_stage.sessions import NOON, Dialect, Lines
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.sessions.session import Reply, SessionJournal
-from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch, Unheard
+from midwatch_supervisor.sessions.session_watch import IgnoredHook, SessionSources, SessionWatch
 
 FILES = {
     "claude-code": ".claude/projects/-repo/s1.jsonl",
@@ -106,7 +106,7 @@ class ForeignAgents:
         """What a hook of Claude Code is answered, by which nothing is delivered yet."""
         event = {"session_id": "s1", "cwd": "/repo", **said}
         heard = await self.watch.hear(json.dumps({"agent": "claude-code", "event": event}).encode())
-        assert not isinstance(heard, Unheard)
+        assert not isinstance(heard, IgnoredHook)
         self.heard, reply = heard
         return reply
 

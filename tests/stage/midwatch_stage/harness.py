@@ -33,7 +33,7 @@ from midwatch_stage.factories import WHOSE, ended
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import Assignment, assignments
-from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct, load_run
 
 T = TypeVar("T")
 STAGE = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ class RunHarness:
         if isinstance(tasks, str):
             tasks = TaskFile.model_validate(yaml.safe_load(tasks))
         wanted = assignments(tasks, self.folder)
-        resources, jobs = await begin(
+        resources, jobs = await begin_run(
             self.journal,
             wanted,
             source="tasks.yaml",
@@ -71,7 +71,7 @@ class RunHarness:
 
     async def resume(self) -> int:
         """Go on with the last run; answers the exit code."""
-        resources, jobs = await again(
+        resources, jobs = await load_run(
             self.journal, (await self.journal.runs())[-1], home=self.home, learning=RunLearning
         )
         return await conduct(resources, jobs, _ignore)

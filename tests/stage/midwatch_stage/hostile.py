@@ -37,7 +37,6 @@ from midwatch_monitor.records import (
     Grant,
     Guidelines,
     Intervention,
-    Keeper,
     Lesson,
     Lifecycle,
     Method,
@@ -59,6 +58,7 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
     Summary,
+    SupervisedBy,
     TaskTransition,
     Terms,
 )
@@ -188,9 +188,9 @@ class HostilePast:
         await Nodes(self._journal).enter(lost, alive_seconds=1)
 
     async def _attempt(self, name: str) -> Attempt:
-        keeper = Keeper.MONITOR if name == "under" else Keeper.PROCESS
+        supervised_by = SupervisedBy.MONITOR if name == "under" else SupervisedBy.PROCESS
         run = await self._journal.add_run(
-            source=hostile("t.yaml"), settings="{}", at=self._at, keeper=keeper
+            source=hostile("t.yaml"), settings="{}", at=self._at, supervised_by=supervised_by
         )
         task = await self._journal.add_task(
             run=run.id,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import cycle
 from pathlib import Path
-from typing import IO
 
 LOOPBACK = "127.0.0.1"
 _LOWEST, _HIGHEST, _SHARE = 20_000, 30_000, 100
@@ -35,18 +34,18 @@ def free_port() -> int:
 
 
 @cache
-def _share() -> tuple[Iterator[int], IO[str]]:
+def _share() -> tuple[Iterator[int], int]:
     """This process's ports, in turns, and the lock that keeps them until it ends."""
     folder = Path(tempfile.gettempdir()) / f"midwatch-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     shares = list(range(_LOWEST, _HIGHEST, _SHARE))
     random.shuffle(shares)
     for lowest in shares:
-        lock = (folder / str(lowest)).open("w")
+        lock = os.open(folder / str(lowest), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            lock.close()
+            os.close(lock)
         else:
             return cycle(range(lowest, lowest + _SHARE)), lock
     raise RuntimeError(f"{len(shares)} processes test at the same time")

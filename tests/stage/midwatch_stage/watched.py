@@ -12,7 +12,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import Keeper
+from midwatch_monitor.records import SupervisedBy
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor, LeaseChange
 from midwatch_supervisor.fleet.monitors.leases import RoleChange
 from midwatch_supervisor.notify.notifier import Sender
@@ -61,11 +61,17 @@ class Fleet:
         return datetime.now(UTC) + self.ahead
 
     async def begin(
-        self, spec: str = "{}", *, keeper: Keeper = Keeper.MONITOR, settings: str = ""
+        self,
+        spec: str = "{}",
+        *,
+        supervised_by: SupervisedBy = SupervisedBy.MONITOR,
+        settings: str = "",
     ) -> Recorder:
         """An attempt at work, of a task in a run of its own."""
         given = settings or SETTINGS.model_dump_json()
-        run = await self.journal.add_run(source="s", settings=given, at=self.now, keeper=keeper)
+        run = await self.journal.add_run(
+            source="s", settings=given, at=self.now, supervised_by=supervised_by
+        )
         task = await self.journal.add_task(
             run=run.id, name="fix", title="Fix it", spec=spec, at=self.now
         )

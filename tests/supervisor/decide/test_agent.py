@@ -17,8 +17,8 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.deciding import Script, Turn, answer
 from midwatch_stage.factories import alert, attempt, checkpoint, step, task
 from midwatch_stage.watched import uncoded
-from midwatch_supervisor.decide.agent import REQUESTS, Decided, Supervisor
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
+from midwatch_supervisor.decide.agent import REQUESTS, DecisionResult, Supervisor
+from midwatch_supervisor.decide.context import DecisionContext, DiagnosedCause, Means
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.policy import choose
 
@@ -32,7 +32,7 @@ CONTEXT = DecisionContext(
     firing=(ALERT,),
     steps=STEPS[3:],
     alerts=(ALERT,),
-    reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
+    reading=DiagnosedCause(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
     means=Means(attempts=1),
     policy=PolicySettings(),
 )
@@ -64,7 +64,7 @@ async def decide(
 async def test_without_a_model_the_policy_decides() -> None:
     supervisor = Supervisor(None, SETTINGS)
     decided = await supervisor.decide(CONTEXT, records())
-    assert decided == Decided(decision=choose(CONTEXT))
+    assert decided == DecisionResult(decision=choose(CONTEXT))
 
 
 async def test_a_models_answer_becomes_the_decision() -> None:

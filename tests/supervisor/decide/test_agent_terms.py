@@ -21,8 +21,13 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.deciding import Script, answer, failed
 from midwatch_stage.factories import alert, attempt, step, task
 from midwatch_stage.watched import uncoded
-from midwatch_supervisor.decide.agent import Decided
-from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Diagnosed, Means
+from midwatch_supervisor.decide.agent import DecisionResult
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    DiagnosedCause,
+    Means,
+)
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling
 
@@ -33,7 +38,7 @@ CONTEXT = DecisionContext(
     worker="coder",
     steps=tuple(step(n, "shell") for n in range(1, 6)),
     alerts=(alert("steps_on_plan_step", step=5),),
-    reading=Diagnosed(cause=Diagnosis.NEEDS_SPLIT, steps=(4, 5)),
+    reading=DiagnosedCause(cause=Diagnosis.NEEDS_SPLIT, steps=(4, 5)),
     interventions=failed(Action.OBSERVE, Action.NUDGE, Action.REPLAN),
     means=Means(
         attempts=1,
@@ -64,7 +69,7 @@ def nothing() -> AttemptEvidence:
 
 async def decide(
     script: Script, context: DecisionContext = CONTEXT, settings: SupervisorSettings = SETTINGS
-) -> Decided:
+) -> DecisionResult:
     return await script.supervisor(settings).decide(context, nothing())
 
 

@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     Activity,
     AlertKey,
     Analysis,
+    AnalysisAuthor,
     Attempt,
     Budget,
     Completion,
@@ -27,7 +28,6 @@ from midwatch_monitor.records import (
     PlanCheck,
     Record,
     Step,
-    Teller,
     Terms,
 )
 from midwatch_stage.factories import (
@@ -57,7 +57,7 @@ KEYS = (AlertKey(rule="cycle"),)
 PLAN = plan("one", "two", done=1)
 
 
-def analysed(number: int, by: Teller = Teller.WORKER) -> Analysis:
+def analysed(number: int, by: AnalysisAuthor = AnalysisAuthor.WORKER) -> Analysis:
     return analysis(0, what=f"it failed {number}", by=by)
 
 
@@ -84,7 +84,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     await write(reports(1))
     for number in range(7):
         await write(analysed(number))
-    await write(analysed(9, Teller.WATCH))
+    await write(analysed(9, AnalysisAuthor.WATCH))
     id = await deliver(write, intervention(message="Look.", answers=KEYS))
     await write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
     terms = Terms(keep=("src/*.py",))

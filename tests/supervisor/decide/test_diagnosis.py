@@ -10,13 +10,13 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Alert,
+    AnalysisAuthor,
     Budget,
     Cause,
-    Course,
+    CheckpointDecision,
     Diagnosis,
     Meter,
     Step,
-    Teller,
 )
 from midwatch_stage.deciding import failed
 from midwatch_stage.factories import alert as firing
@@ -24,9 +24,9 @@ from midwatch_stage.factories import analysis, plan, reflecting, step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
-    Diagnosed,
-    Noted,
-    Track,
+    DiagnosedCause,
+    NotedAnalysis,
+    ObservedProgress,
 )
 from midwatch_supervisor.decide.diagnosis import TABLE, diagnose
 
@@ -41,15 +41,17 @@ def ran(number: int, output: str = "1 failed", *, ok: bool = False) -> Step:
 
 
 def says(number: int, confidence: int = 80, *blockers: str, escalate: bool = False) -> Step:
-    course = Course.ESCALATE if escalate else Course.CONTINUE
+    course = CheckpointDecision.ESCALATE if escalate else CheckpointDecision.CONTINUE
     return reflecting(number, 10, confidence, blockers=blockers, decision=course)
 
 
-def noted(step: int, cause: Cause = Cause.PERMANENT, by: Teller = Teller.WORKER) -> Noted:
-    return Noted(analysis=analysis(step, cause, by=by), step=step)
+def noted(
+    step: int, cause: Cause = Cause.PERMANENT, by: AnalysisAuthor = AnalysisAuthor.WORKER
+) -> NotedAnalysis:
+    return NotedAnalysis(analysis=analysis(step, cause, by=by), step=step)
 
 
-WATCH = noted(5, Cause.TRANSIENT, Teller.WATCH)
+WATCH = noted(5, Cause.TRANSIENT, AnalysisAuthor.WATCH)
 CYCLE = DecisionContext(
     policy=PolicySettings(),
     alerts=(alert("cycle", 3, 4),),
@@ -58,7 +60,7 @@ CYCLE = DecisionContext(
 VAIN = failed(Action.REPLAN, Action.RESTART)
 HALF = plan("one", "two", "three", done=1)
 LONG = tuple(says(number, 40) for number in range(1, 6))
-BETTER = Track(better_at=5)
+BETTER = ObservedProgress(better_at=5)
 
 CASES: dict[str, tuple[DecisionContext, str, tuple[int, ...]]] = {
     "the watch asked the provider again": (replace(CYCLE, analyses=(WATCH,)), "provider", (5,)),
@@ -187,12 +189,16 @@ CASES: dict[str, tuple[DecisionContext, str, tuple[int, ...]]] = {
         (5,),
     ),
     "a check passed and broke again since": (
-        replace(CYCLE, alerts=(alert("cycle", 3, step=4),), track=Track(better_at=5, broken_at=6)),
+        replace(
+            CYCLE,
+            alerts=(alert("cycle", 3, step=4),),
+            track=ObservedProgress(better_at=5, broken_at=6),
+        ),
         "wrong_approach",
         (3,),
     ),
     "it doubts while its checks pass": (
-        replace(CYCLE, alerts=(alert("low_confidence"),), track=Track(passing_at=4)),
+        replace(CYCLE, alerts=(alert("low_confidence"),), track=ObservedProgress(passing_at=4)),
         "false_alarm",
         (4,),
     ),
@@ -219,7 +225,7 @@ CASES: dict[str, tuple[DecisionContext, str, tuple[int, ...]]] = {
 def test_the_first_cause_that_shows_itself_is_named_with_its_steps(
     context: DecisionContext, cause: str, steps: tuple[int, ...]
 ) -> None:
-    assert diagnose(context) == Diagnosed(cause=Diagnosis(cause), steps=steps)
+    assert diagnose(context) == DiagnosedCause(cause=Diagnosis(cause), steps=steps)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +248,7 @@ def test_the_first_cause_that_shows_itself_is_named_with_its_steps(
 )
 def test_what_is_missing_or_stands_in_the_way_is_known_by_its_words(cause: str, words: str) -> None:
     found = diagnose(replace(CYCLE, steps=(ran(5, words),)))
-    assert found == Diagnosed(cause=Diagnosis(cause), steps=(5,))
+    assert found == DiagnosedCause(cause=Diagnosis(cause), steps=(5,))
 
 
 def test_a_call_that_midwatch_refused_tells_nothing_of_the_work() -> None:
@@ -254,7 +260,9 @@ def test_a_call_that_midwatch_refused_tells_nothing_of_the_work() -> None:
 
 
 def test_what_was_missing_is_history_once_a_check_passes_again() -> None:
-    context = replace(CYCLE, steps=(ran(4, "No module named 'n'"),), track=Track(better_at=5))
+    context = replace(
+        CYCLE, steps=(ran(4, "No module named 'n'"),), track=ObservedProgress(better_at=5)
+    )
     assert diagnose(context).cause is Diagnosis.WRONG_APPROACH
 
 
@@ -266,7 +274,7 @@ def test_every_step_that_is_named_exists() -> None:
 def test_before_the_first_step_there_is_none_to_name() -> None:
     assert (
         diagnose(DecisionContext(policy=PolicySettings(), alerts=(alert("silence"),)))
-        == Diagnosed()
+        == DiagnosedCause()
     )
 
 
@@ -277,7 +285,7 @@ def test_every_cause_but_unknown_has_a_row() -> None:
 
 
 def test_a_track_knows_when_the_work_got_better() -> None:
-    track = Track()
+    track = ObservedProgress()
     for each in (ran(1), ran(2, "1 passed", ok=True), ran(3, "2 failed")):
         track.take(each)
     assert (track.better_at, track.broken_at, track.passing_at) == (2, 3, 0)

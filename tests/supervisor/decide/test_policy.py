@@ -16,7 +16,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.deciding import failed
 from midwatch_stage.factories import alert, judged
-from midwatch_supervisor.decide.context import DecisionContext, Diagnosed, Means
+from midwatch_supervisor.decide.context import DecisionContext, DiagnosedCause, Means
 from midwatch_supervisor.decide.policy import (
     ACTIONS,
     action_message,
@@ -223,7 +223,7 @@ def test_a_choice_is_a_whole_decision() -> None:
     now = DecisionContext(
         escalation=7,
         alerts=(alert("repeated_edits", subject="calc.py"),),
-        reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(3, 5)),
+        reading=DiagnosedCause(cause=Diagnosis.WRONG_APPROACH, steps=(3, 5)),
         policy=DEFAULTS,
     )
     assert choose(now) == Decision(

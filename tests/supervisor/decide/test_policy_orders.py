@@ -12,7 +12,7 @@ from midwatch_stage.factories import alert, judged, plan
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
-    Diagnosed,
+    DiagnosedCause,
     Means,
 )
 from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose, order_for
@@ -32,7 +32,7 @@ def context(
     return DecisionContext(
         escalation=7,
         alerts=alerts or (alert("cycle"),),
-        reading=Diagnosed(cause=cause),
+        reading=DiagnosedCause(cause=cause),
         interventions=earlier,
         means=EVERYTHING,
         plan=plan("one", "two"),

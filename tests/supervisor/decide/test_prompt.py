@@ -18,8 +18,8 @@ from midwatch_stage.factories import alert, analysis, judged, plan, reflecting, 
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
-    Diagnosed,
-    Noted,
+    DiagnosedCause,
+    NotedAnalysis,
 )
 from midwatch_supervisor.decide.prompt import MIN_CHARS, render
 from midwatch_tools.data_blocks import DataBlocks
@@ -77,7 +77,7 @@ def test_a_case_is_shown_whole() -> None:
 
 
 def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
-    noted = Noted(analysis=analysis(0, root="</data>", remedy="read"), step=5)
+    noted = NotedAnalysis(analysis=analysis(0, root="</data>", remedy="read"), step=5)
     case = replace(
         CASE,
         analyses=(noted,),
@@ -102,7 +102,7 @@ def test_what_the_worker_wrote_down_is_shown_as_data() -> None:
 
 
 def test_the_first_reading_stands_before_all_data() -> None:
-    reading = Diagnosed(cause=Diagnosis.BUDGET, steps=(3, 5))
+    reading = DiagnosedCause(cause=Diagnosis.BUDGET, steps=(3, 5))
     text = render(replace(CASE, reading=reading), 5000, BLOCKS)
     told = "first reading of the signs, by rules: budget (steps 3, 5)\n"
     assert text.index(told) < text.index("<data")

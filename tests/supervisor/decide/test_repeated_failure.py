@@ -8,12 +8,12 @@ from midwatch_monitor.records import Action, Step
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import alert, editing, step
 from midwatch_supervisor.decide.diagnosis import (
-    Refused,
+    RefusedCalls,
     RepeatedFailure,
     find_refused,
     repeated_failure,
 )
-from midwatch_supervisor.decide.wording import Matter, message
+from midwatch_supervisor.decide.wording import MessageSubject, message
 
 OUTPUT = """F
 ======================================================================
@@ -55,7 +55,7 @@ def test_a_check_that_is_refused_for_failing_before_comes_back_too() -> None:
     found = repeated_failure((*LOOP[:2], edit(7), refused))
     assert found is not None
     assert found.steps == (2,)
-    told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), failure=found))
+    told = message(Action.NUDGE, MessageSubject(alerts=(alert("cycle"),), failure=found))
     assert told.startswith(
         "`python -m unittest` failed (step 2) and is called again and again, "
         "with `app.py` edited in between: "
@@ -78,7 +78,7 @@ def test_what_passes_or_fails_otherwise_by_now_is_over() -> None:
 
 def test_a_worker_is_told_the_failure_and_the_file_before_anything_else() -> None:
     for rule in ("redundant_steps", "same_failure", "missed_checkpoint"):
-        told = message(Action.NUDGE, Matter(alerts=(alert(rule),), failure=FAILURE))
+        told = message(Action.NUDGE, MessageSubject(alerts=(alert(rule),), failure=FAILURE))
         assert told.startswith(
             "`python -m unittest` fails the same way again and again (steps 2, 4, 6), "
             "with `app.py` edited in between: test_width: AssertionError: 3 != 4. "
@@ -88,7 +88,7 @@ def test_a_worker_is_told_the_failure_and_the_file_before_anything_else() -> Non
 
 
 def test_what_has_another_ground_speaks_of_that() -> None:
-    told = message(Action.NUDGE, Matter(alerts=(alert("budget_burn"),), failure=FAILURE))
+    told = message(Action.NUDGE, MessageSubject(alerts=(alert("budget_burn"),), failure=FAILURE))
     assert "unittest" not in told
 
 
@@ -99,13 +99,13 @@ def held(number: int) -> Step:
 def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None:
     found = find_refused((edit(1), held(2), held(3)))
     told = "this is attempt 2. Call `a` first."
-    assert found == Refused(told=told, steps=(2, 3), asked="a")
-    told = message(Action.NUDGE, Matter(alerts=(alert("cycle"),), refused=found))
+    assert found == RefusedCalls(told=told, steps=(2, 3), asked="a")
+    told = message(Action.NUDGE, MessageSubject(alerts=(alert("cycle"),), refused=found))
     assert told.startswith(
         "Calls were refused before they ran (steps 2, 3): this is attempt 2. Call `a` first. "
     )
     assert "Do what the refusal asks for" in told
-    told = message(Action.ASK_OPERATOR, Matter(alerts=(alert("cycle"),), refused=found))
+    told = message(Action.ASK_OPERATOR, MessageSubject(alerts=(alert("cycle"),), refused=found))
     assert told.startswith(
         "The worker does not do what is asked of it before its calls may run, so they are refused "
         '(steps 2, 3). It is told: "this is attempt 2. Call `a` first." cycle was seen. '
@@ -121,8 +121,8 @@ def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None
     ],
 )
 def test_a_person_is_told_what_a_refused_worker_owes(asked: str, owed: str, action: Action) -> None:
-    refused = Refused(told="no", steps=(1, 2), asked=asked)
-    matter = Matter(alerts=(alert("cycle"),), refused=refused, failed_before="pytest -q")
+    refused = RefusedCalls(told="no", steps=(1, 2), asked=asked)
+    matter = MessageSubject(alerts=(alert("cycle"),), refused=refused, failed_before="pytest -q")
     owed = f"The worker {owed}, so 2 of its calls were refused (steps 1, 2). cycle was seen. "
     assert message(action, matter).startswith(
         f"The attempt before this one failed `pytest -q`. {owed}"

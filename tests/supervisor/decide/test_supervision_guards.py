@@ -13,7 +13,7 @@ from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -58,8 +58,10 @@ class Boss:
     def __init__(self, journal: Journal, name: str, at: datetime, settings: Settings) -> None:
         self.asked = asyncio.Event()
         self.may_answer = asyncio.Event()
-        self.watches, self.name = Watches(journal, clock=lambda: at), name
-        self.leases = Leases(self.watches, holder=name, lease_seconds=60, seconds=lambda: 0.0)
+        self.monitor_leases, self.name = MonitorLeases(journal, clock=lambda: at), name
+        self.leases = Leases(
+            self.monitor_leases, holder=name, lease_seconds=60, seconds=lambda: 0.0
+        )
         self.moments = iter([at, at])
         self.bus = LocalBus()
         self.supervision = Supervision(
@@ -121,7 +123,7 @@ async def told(journal: Journal, kind: type[T]) -> list[T]:
 
 async def hand_over(one: Boss, other: Boss) -> None:
     """The lease of a boss that knows nothing of it goes to another."""
-    await one.watches.release(holder=one.name)
+    await one.monitor_leases.release(holder=one.name)
     await other.leases.take([1])
 
 

@@ -21,7 +21,13 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext, Means
-from midwatch_supervisor.decide.policy import parts, room, terms_for, tight, within
+from midwatch_supervisor.decide.policy import (
+    capped_grant,
+    grant_room,
+    parts,
+    scarce_resources,
+    terms_for,
+)
 
 POLICY = PolicySettings()
 CONTEXT = DecisionContext(
@@ -103,19 +109,19 @@ def test_all_grants_together_stay_within_a_share_of_the_limits(
     granted: Grant, grants: int, expected: Grant
 ) -> None:
     given = BudgetSpec(requests=60, minutes=10)
-    assert room(given, granted, grants=grants, policy=POLICY) == expected
+    assert grant_room(given, granted, grants=grants, policy=POLICY) == expected
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 60])
 def test_no_rounding_grants_more_than_the_share(limit: int) -> None:
-    first = room(BudgetSpec(requests=limit), Grant(), grants=0, policy=POLICY)
-    second = room(BudgetSpec(requests=limit), first, grants=1, policy=POLICY)
+    first = grant_room(BudgetSpec(requests=limit), Grant(), grants=0, policy=POLICY)
+    second = grant_room(BudgetSpec(requests=limit), first, grants=1, policy=POLICY)
     assert first.requests + second.requests <= limit / 2
 
 
 def test_what_is_wanted_is_cut_to_what_may_be_granted() -> None:
     wanted = Grant(requests=100, tokens=5, cost_usd=1)
-    assert within(wanted, Grant(requests=15, tokens=1000)) == Grant(requests=15, tokens=5)
+    assert capped_grant(wanted, Grant(requests=15, tokens=1000)) == Grant(requests=15, tokens=5)
 
 
 def test_the_tightest_limit_says_how_much_is_used() -> None:
@@ -128,12 +134,12 @@ def test_the_tightest_limit_says_how_much_is_used() -> None:
 )
 def test_from_three_quarters_on_a_resource_is_tight(tokens: int, expected: tuple[str, ...]) -> None:
     now = replace(CONTEXT.budget, tokens=Meter(used=tokens, limit=4000))
-    assert tight(now) == expected
+    assert scarce_resources(now) == expected
 
 
 def test_where_nothing_is_tight_what_goes_first_is() -> None:
     calm = Budget(requests=Meter(used=1, limit=60), minutes=Meter(used=1, limit=10))
-    assert tight(calm) == ("minutes",)
+    assert scarce_resources(calm) == ("minutes",)
 
 
 def test_a_forecast_goes_on_at_the_rate_since_the_attempt_began() -> None:

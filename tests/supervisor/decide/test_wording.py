@@ -2,10 +2,18 @@
 
 import pytest
 
-from midwatch_monitor.records import Action, Checkpoint, Course, Diagnosis, Grant, Part, Terms
+from midwatch_monitor.records import (
+    Action,
+    Checkpoint,
+    CheckpointDecision,
+    Diagnosis,
+    Grant,
+    Part,
+    Terms,
+)
 from midwatch_stage.factories import alert
 from midwatch_supervisor.decide.context import ConcurrentEdit
-from midwatch_supervisor.decide.wording import Matter, message
+from midwatch_supervisor.decide.wording import MessageSubject, message
 
 
 @pytest.mark.parametrize(
@@ -20,7 +28,7 @@ from midwatch_supervisor.decide.wording import Matter, message
     ],
 )
 def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> None:
-    text = message(Action.NUDGE, Matter(alerts=(alert(),), cause=cause))
+    text = message(Action.NUDGE, MessageSubject(alerts=(alert(),), cause=cause))
     assert text.startswith("cycle was seen. ")
     assert told in text
 
@@ -36,12 +44,12 @@ def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> No
     ],
 )
 def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> None:
-    assert told in message(action, Matter(alerts=(alert(),), terms=terms))
+    assert told in message(action, MessageSubject(alerts=(alert(),), terms=terms))
 
 
 def test_a_person_is_told_the_cause_where_it_is_known() -> None:
-    known = Matter(alerts=(alert(),), cause=Diagnosis.MISSING_DEPENDENCY)
-    guess = Matter(alerts=(alert(),))
+    known = MessageSubject(alerts=(alert(),), cause=Diagnosis.MISSING_DEPENDENCY)
+    guess = MessageSubject(alerts=(alert(),))
     assert "What it looks like: missing dependency." in message(Action.ASK_OPERATOR, known)
     assert "looks like" not in message(Action.ASK_OPERATOR, guess)
 
@@ -49,7 +57,7 @@ def test_a_person_is_told_the_cause_where_it_is_known() -> None:
 def test_who_yields_is_told_which_file_and_to_whom() -> None:
     rival = ConcurrentEdit(path="a.py", task="other", elder=True)
     conflict = alert("workspace_conflict", subject="a.py")
-    text = message(Action.NUDGE, Matter(alerts=(conflict,), concurrent=(rival,)))
+    text = message(Action.NUDGE, MessageSubject(alerts=(conflict,), concurrent=(rival,)))
     assert "Another worker is at work on `a.py` in task other: leave it to them" in text
 
 
@@ -57,11 +65,11 @@ def test_a_worker_that_asks_for_help_is_spoken_to_and_a_person_reads_for_what() 
     asked = Checkpoint(
         progress_percent=40,
         confidence=20,
-        decision=Course.ESCALATE,
+        decision=CheckpointDecision.ESCALATE,
         blockers=("no key for the bank",),
         notes="I tried the test key.",
     )
-    matter = Matter(alerts=(alert("explicit_escalation"),), report=asked)
+    matter = MessageSubject(alerts=(alert("explicit_escalation"),), report=asked)
     assert message(Action.NUDGE, matter).startswith("You asked for help. Write down what exactly")
     told = message(Action.ASK_OPERATOR, matter)
     assert "no key for the bank; I tried the test key. Nothing was tried so far." in told

@@ -21,9 +21,17 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn, next_turn, play
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import FileCheck, Role, TaskFile, TaskSpec
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.records import Change, Checkpoint, Course, Edit, Lifecycle, Step, StepKind
+from midwatch_monitor.records import (
+    Change,
+    Checkpoint,
+    CheckpointDecision,
+    Edit,
+    Lifecycle,
+    Step,
+    StepKind,
+)
 from midwatch_supervisor.demo import make_project, script_for
-from midwatch_supervisor.demo.desk import list_orders, write_report
+from midwatch_supervisor.demo.worker_tools import list_orders, write_report
 
 CODING = ("discount", "totals", "delivery", "shipping", "labels")
 Act = tuple[int, Step]
@@ -125,7 +133,7 @@ def checkpoint(args: dict[str, Any]) -> Checkpoint:
     return Checkpoint(
         progress_percent=args["progress_percent"],
         confidence=args["confidence"],
-        decision=Course(args["decision"]),
+        decision=CheckpointDecision(args["decision"]),
         blockers=tuple(args.get("blockers", ())),
     )
 

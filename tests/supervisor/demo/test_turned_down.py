@@ -10,9 +10,9 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Action, Actor, Diagnosis, Plan, Severity
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.factories import alert, attempt, message, task
-from midwatch_supervisor.decide.agent import Decided, Supervisor
+from midwatch_supervisor.decide.agent import DecisionResult, Supervisor
 from midwatch_supervisor.decide.context import DecisionContext, Means
-from midwatch_supervisor.decide.diagnosis import Diagnosed
+from midwatch_supervisor.decide.diagnosis import DiagnosedCause
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.demo import script_for
 
@@ -28,14 +28,14 @@ class Bare(AttemptEvidence):
         raise WorkspaceError("there is none")
 
 
-async def decided(key: str, *rejected: Action, escalations: int = 0) -> Decided:
+async def decided(key: str, *rejected: Action, escalations: int = 0) -> DecisionResult:
     context = DecisionContext(
         attempt=1,
         steps=STEPS,
         firing=(ALERT,),
         alerts=(ALERT,),
         plan=Plan(steps=()),
-        reading=Diagnosed(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
+        reading=DiagnosedCause(cause=Diagnosis.WRONG_APPROACH, steps=(4, 5)),
         means=Means(attempts=1),
         policy=PolicySettings(),
         escalations=escalations,

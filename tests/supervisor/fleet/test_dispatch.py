@@ -10,7 +10,7 @@ from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import NodeState, NodeStatus, Run, name_of
 from midwatch_stage.factories import AT
 from midwatch_supervisor.fleet.process import JournalOutageLog, identity
-from midwatch_supervisor.fleet.queue.dispatch import DueTasks, due, loss, rescue
+from midwatch_supervisor.fleet.queue.dispatch import DueTasks, due, loss_line, rescue_line
 from midwatch_supervisor.fleet.queue.queue import (
     QueuedTurn,
     TurnUnderWay,
@@ -132,13 +132,13 @@ def test_a_bad_name_is_refused(name: str) -> None:
 def test_people_hear_why_a_node_is_given_up() -> None:
     lost = node("a", NodeState.LOST)
     unheard = "node a is lost: it was not heard in time, last at 20:00:00 (UTC)"
-    assert loss(lost) == unheard
-    assert "its broker says that it is gone" in loss(replace(lost, doubted_at=AT))
+    assert loss_line(lost) == unheard
+    assert "its broker says that it is gone" in loss_line(replace(lost, doubted_at=AT))
 
 
 def test_one_line_names_ten_of_the_tasks_that_a_node_left_behind() -> None:
-    assert rescue("a", ["x", "y"]) == "other nodes take over the tasks of node a: x, y"
-    assert rescue("a", list("abcdefghijkl")).endswith("i, j and 2 more")
+    assert rescue_line("a", ["x", "y"]) == "other nodes take over the tasks of node a: x, y"
+    assert rescue_line("a", list("abcdefghijkl")).endswith("i, j and 2 more")
 
 
 async def say(error: str = "") -> str:

@@ -20,13 +20,13 @@ from midwatch_monitor.records import (
     Draft,
     Fault,
     Intervention,
-    Keeper,
     Lifecycle,
     NodeState,
     PermissionRequest,
     Record,
     Run,
     Snapshot,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_stage.factories import AT
@@ -96,7 +96,7 @@ def office(journal: Journal) -> Office:
 async def test_a_run_is_stored_whole_for_a_monitor_to_keep(office: Office) -> None:
     run = await office.submit({"id": "a"}, {"id": "b", "depends_on": ["a"]})
     assert (await office.journal.runs()) == [run]
-    assert (run.keeper, run.source) == (Keeper.MONITOR, "t.yaml")
+    assert (run.supervised_by, run.source) == (SupervisedBy.MONITOR, "t.yaml")
     assert [task.name for task in await office.journal.tasks(run.id)] == ["a", "b"]
     entries = await office.journal.entries()
     assert [entry.record for entry in entries] == 2 * [

@@ -31,13 +31,13 @@ from midwatch_monitor.records import (
     EscalationState,
     Hint,
     Intervention,
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
     OutcomeReport,
     Step,
     StepKind,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
@@ -159,7 +159,7 @@ async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
 
 
 async def test_what_has_a_process_of_its_own_is_never_touched(fleet: Fleet) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await recorder.record(UNSURE)
     other = await fleet.begin()
     async with fleet.monitor("a") as keeping:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import (
     Activity,
     AttemptTransition,
@@ -135,7 +135,7 @@ async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(
     seldom = SETTINGS.monitor.model_copy(update={"tick_seconds": 3600})
     settings = SETTINGS.model_copy(update={"monitor": seldom}).model_dump_json()
     first = await fleet.begin(settings=settings)
-    await Watches(fleet.journal, clock=lambda: fleet.now).take([1], holder="b:1", seconds=1)
+    await MonitorLeases(fleet.journal, clock=lambda: fleet.now).take([1], holder="b:1", seconds=1)
     async with fleet.monitor("a") as keeping:
         await fleet.until(lambda: bool(keeping.runs))
         gate = gated.gate("_news")

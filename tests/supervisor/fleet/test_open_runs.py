@@ -6,7 +6,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import Commit, Draft, Keeper, Lifecycle, Run, TaskTransition
+from midwatch_monitor.records import Commit, Draft, Lifecycle, Run, SupervisedBy, TaskTransition
 from midwatch_stage.factories import AT
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
@@ -50,7 +50,7 @@ async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
     journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
     await stored(journal, "a", spec="{}")
-    run = await journal.add_run(source="", settings="", at=AT, keeper=Keeper.PROCESS)
+    run = await journal.add_run(source="", settings="", at=AT, supervised_by=SupervisedBy.PROCESS)
     await journal.add_task(run=run.id, name="a", title="", spec=SPEC, at=AT)
     assert await unfinished_runs.open() == []
 

@@ -32,7 +32,7 @@ from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import UNABLE
-from midwatch_supervisor.fleet.nodes.turn import Machine, TurnOutcome, take_turn
+from midwatch_supervisor.fleet.nodes.turn import NodeResources, TurnOutcome, take_turn
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.operator.actions import OperatorActions
@@ -86,7 +86,7 @@ class Yard:
         self.now = AT + timedelta(minutes=minutes)
         home = self.folder / name
         fleet = SETTINGS.fleet
-        machine = Machine(
+        machine = NodeResources(
             journal=self.journal,
             bus=LocalBus(),
             settings=SETTINGS,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from midwatch_monitor.records import (
     Action,
     Actor,
+    AnalysisAuthor,
     Attempt,
     DeliveryState,
     Ending,
@@ -14,7 +15,6 @@ from midwatch_monitor.records import (
     Outcome,
     Severity,
     Step,
-    Teller,
     Writer,
 )
 from midwatch_stage.factories import (
@@ -97,7 +97,7 @@ async def test_a_person_s_edit_a_notice_and_the_watch_s_own_words_are_not_the_wo
 ) -> None:
     attempt = await past.attempt()
     notice = replace(CYCLE, severity=Severity.NOTICE)
-    outage = replace(TOLD, by=Teller.WATCH)
+    outage = replace(TOLD, by=AnalysisAuthor.WATCH)
     await past.say(attempt, editing(1, "a.py", Writer.PERSON), notice, outage)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
     assert (case.files, case.alarms, case.analyses) == ((), (), ())

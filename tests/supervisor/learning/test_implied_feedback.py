@@ -10,7 +10,7 @@ import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Ending, Feedback, Origin, Sign
+from midwatch_monitor.records import Ending, Feedback, Origin, VerdictBasis
 from midwatch_stage.factories import AT
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.implied_feedback import scan
@@ -96,7 +96,7 @@ class Merging(Repository):
         entries = await scan(self.past.journal, settings=settings, now=MERGED + after)
         return [each.record for each in entries if isinstance(each.record, Feedback)]
 
-    async def signs(self, after: timedelta = HOUR) -> list[Sign]:
+    async def signs(self, after: timedelta = HOUR) -> list[VerdictBasis]:
         return [each.sign for each in await self.look(after)]
 
 
@@ -126,7 +126,7 @@ async def test_r41_work_that_is_unchanged_for_a_day_after_its_merge_is_accepted(
             comment="unchanged on main for 24h and more since it was merged: a.py",
             origin=Origin.IMPLIED,
             author="midwatch",
-            sign=Sign.KEPT,
+            sign=VerdictBasis.KEPT,
         )
     ]
     assert await work.look(2 * DAY) == []
@@ -145,7 +145,7 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
     assert await scan(journal, settings=long, now=soon) == []
     (kept,) = await scan(journal, settings=long, now=later)
     assert isinstance(kept.record, Feedback)
-    assert kept.record.sign is Sign.KEPT
+    assert kept.record.sign is VerdictBasis.KEPT
 
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",), ("--squash",)])
@@ -157,14 +157,14 @@ async def test_r11_every_way_of_merging_by_hand_is_seen(
     if "--squash" in options:
         unmerged.git("commit", "--quiet", "-m", "Fix it (squashed)", at=MERGED)
     assert await unmerged.signs(DAY - HOUR) == []
-    assert await unmerged.signs(DAY) == [Sign.KEPT]
+    assert await unmerged.signs(DAY) == [VerdictBasis.KEPT]
 
 
 async def test_r11_work_that_was_put_on_top_of_others_is_seen(unmerged: Merging) -> None:
     await unmerged.attempt(a="new\n", c="c\n")
     unmerged.write("z.py", "z\n", at=AT + HOUR / 2)
     unmerged.git("cherry-pick", "main..midwatch/r1/fix-1", at=MERGED)
-    assert await unmerged.signs(DAY) == [Sign.KEPT]
+    assert await unmerged.signs(DAY) == [VerdictBasis.KEPT]
 
 
 async def test_r11_the_time_of_the_merge_counts_and_not_that_of_the_work(unmerged: Merging) -> None:
@@ -202,14 +202,14 @@ async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(work
     )
     assert (verdict.accepted, verdict.origin, verdict.sign, verdict.author) == (
         *(False, Origin.IMPLIED),
-        *(Sign.EDITED, "Ada"),
+        *(VerdictBasis.EDITED, "Ada"),
     )
     assert "-TWO\n+TWO!\n" in verdict.diff
 
 
 async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(work: Merging) -> None:
     work.write("b.py", "mine\n", at=MERGED + HOUR)
-    assert await work.signs(DAY) == [Sign.KEPT]
+    assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
 async def test_r10_an_edit_on_a_branch_of_the_persons_own_counts_once_it_is_merged(
@@ -220,7 +220,7 @@ async def test_r10_an_edit_on_a_branch_of_the_persons_own_counts_once_it_is_merg
     work.git("checkout", "--quiet", "main")
     assert await work.signs(2 * HOUR) == []
     work.git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=MERGED + 3 * HOUR)
-    assert await work.signs(4 * HOUR) == [Sign.EDITED]
+    assert await work.signs(4 * HOUR) == [VerdictBasis.EDITED]
 
 
 async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(work: Merging) -> None:
@@ -229,7 +229,7 @@ async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(work: Mergi
     assert await work.signs(2 * HOUR) == []
     work.write("moved.py", "one\nTWO\nfour\n", at=MERGED + 3 * HOUR)
     (verdict,) = await work.look(4 * HOUR)
-    assert (verdict.sign, "-three\n+four" in verdict.diff) == (Sign.EDITED, True)
+    assert (verdict.sign, "-three\n+four" in verdict.diff) == (VerdictBasis.EDITED, True)
 
 
 async def test_r42_a_long_diff_is_cut_to_what_a_prompt_can_hold(work: Merging) -> None:
@@ -240,7 +240,7 @@ async def test_r42_a_long_diff_is_cut_to_what_a_prompt_can_hold(work: Merging) -
 
 async def test_r42_what_is_not_committed_does_not_count(work: Merging) -> None:
     (work.folder / "a.py").write_text("mine\n")
-    assert await work.signs(DAY) == [Sign.KEPT]
+    assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
 # -- taken back ----------------------------------------------------------------------------
@@ -257,14 +257,14 @@ async def test_r43_a_revert_is_a_rejection_of_its_own_sign_and_never_explicit(
     (verdict,) = await unmerged.look(2 * HOUR)
     assert (verdict.accepted, verdict.origin, verdict.sign) == (
         *(False, Origin.IMPLIED),
-        Sign.REVERTED,
+        VerdictBasis.REVERTED,
     )
     assert "-TWO\n+two\n" in verdict.diff
 
 
 async def test_r43_the_files_as_they_were_before_are_a_revert_too(work: Merging) -> None:
     work.write("a.py", "one\ntwo\nthree\n", at=MERGED + HOUR)
-    assert await work.signs(2 * HOUR) == [Sign.REVERTED]
+    assert await work.signs(2 * HOUR) == [VerdictBasis.REVERTED]
 
 
 # -- agents --------------------------------------------------------------------------------
@@ -279,12 +279,12 @@ async def test_c17_what_another_attempt_changes_is_no_persons_edit(
     work.merge("more-1", *options, at=later)
     if "--squash" in options:
         work.git("commit", "--quiet", "-m", "More", at=later)
-    assert await work.signs(DAY) == [Sign.KEPT]
+    assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
 async def test_c17_midwatchs_own_commits_are_no_persons_edit(work: Merging) -> None:
     work.write("a.py", "one\nTWO\nIII\n", at=MERGED + HOUR, who=MIDWATCH)
-    assert await work.signs(DAY) == [Sign.KEPT]
+    assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
 async def test_c17_a_person_who_edits_before_another_attempt_begins_is_still_a_person(
@@ -293,7 +293,7 @@ async def test_c17_a_person_who_edits_before_another_attempt_begins_is_still_a_p
     work.write("a.py", "mine\n", at=MERGED + HOUR)
     await work.attempt("more", at=MERGED + HOUR, c="c\n")
     work.merge("more-1", at=MERGED + HOUR)
-    assert await work.signs(2 * HOUR) == [Sign.EDITED]
+    assert await work.signs(2 * HOUR) == [VerdictBasis.EDITED]
 
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",)])
@@ -304,7 +304,11 @@ async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_
     unmerged.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
     unmerged.merge("fix-1", *options)
     (edited,) = await unmerged.look(2 * HOUR)
-    assert (edited.sign, edited.author, "+mine" in edited.diff) == (Sign.EDITED, "Ada", True)
+    assert (edited.sign, edited.author, "+mine" in edited.diff) == (
+        VerdictBasis.EDITED,
+        "Ada",
+        True,
+    )
 
 
 # -- what goes wrong -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
-from midwatch_monitor.records import Sign
+from midwatch_monitor.records import VerdictBasis
 from midwatch_stage.factories import AT
 from midwatch_supervisor.learning.merge_outcome import (
     BranchWork,
@@ -63,9 +63,9 @@ MERGE = commit("merge", "base", "tip", after=timedelta(), a=("old", "new"))
 def became(
     *later: Revision,
     at: timedelta = 2 * HOUR,
-    stored: Sign | None = None,
+    stored: VerdictBasis | None = None,
     settings: FeedbackSettings = SETTINGS,
-) -> Sign | None:
+) -> VerdictBasis | None:
     """What became of the work by some time after its merge; each commit follows the one before."""
     history = [BASE, TIP, MERGE, *later]
     return judged(history, MergePoint(place=1, at=AT), at=at, stored=stored, settings=settings)
@@ -76,9 +76,9 @@ def judged(
     merge: MergePoint,
     *,
     at: timedelta,
-    stored: Sign | None = None,
+    stored: VerdictBasis | None = None,
     settings: FeedbackSettings = SETTINGS,
-) -> Sign | None:
+) -> VerdictBasis | None:
     """What became of work that a branch of this history took in there."""
     known = branch_history(history, history[-1].id)
     assert merge_point(WORK, known) == merge
@@ -103,13 +103,13 @@ AGAIN = commit("again", "revert", reverts="revert", a=("old", "new"))
     ("at", "sign"),
     [
         (DAY - timedelta(seconds=1), None),
-        (DAY, Sign.KEPT),
-        (30 * DAY, Sign.KEPT),
+        (DAY, VerdictBasis.KEPT),
+        (30 * DAY, VerdictBasis.KEPT),
         (30 * DAY + timedelta(seconds=1), None),
     ],
 )
 def test_r41_work_is_kept_after_a_day_and_looked_at_for_thirty(
-    at: timedelta, sign: Sign | None
+    at: timedelta, sign: VerdictBasis | None
 ) -> None:
     assert became(at=at) is sign
 
@@ -120,34 +120,34 @@ def test_r45_a_time_of_nothing_accepts_nothing(off: str) -> None:
 
 
 def test_r42_an_edit_is_a_rejection_at_once() -> None:
-    assert became(EDIT) is Sign.EDITED
+    assert became(EDIT) is VerdictBasis.EDITED
 
 
 def test_r42_an_edit_that_was_undone_is_none_and_the_time_begins_anew() -> None:
     undone = commit("undone", "edit", after=5 * HOUR, a=("mine", "new"))
     assert became(EDIT, undone, at=DAY + 4 * HOUR) is None
-    assert became(EDIT, undone, at=DAY + 5 * HOUR) is Sign.KEPT
+    assert became(EDIT, undone, at=DAY + 5 * HOUR) is VerdictBasis.KEPT
 
 
 def test_r42_after_kept_an_edit_is_new_work() -> None:
-    assert became(EDIT, stored=Sign.KEPT) is None
+    assert became(EDIT, stored=VerdictBasis.KEPT) is None
 
 
 def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
     merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
     history = [BASE, before, TIP, merge]
-    assert judged(history, MergePoint(place=2, at=AT), at=DAY) is Sign.KEPT
+    assert judged(history, MergePoint(place=2, at=AT), at=DAY) is VerdictBasis.KEPT
 
 
-@pytest.mark.parametrize("stored", [None, Sign.KEPT, Sign.EDITED])
-def test_r43_a_revert_overturns_whatever_was_stored(stored: Sign | None) -> None:
-    assert became(REVERT, stored=stored) is Sign.REVERTED
+@pytest.mark.parametrize("stored", [None, VerdictBasis.KEPT, VerdictBasis.EDITED])
+def test_r43_a_revert_overturns_whatever_was_stored(stored: VerdictBasis | None) -> None:
+    assert became(REVERT, stored=stored) is VerdictBasis.REVERTED
 
 
 @pytest.mark.parametrize("later", [(REVERT,), (EDIT,), (REVERT, AGAIN)])
 def test_r43_a_revert_is_final(later: Sequence[Revision]) -> None:
-    assert became(*later, at=2 * DAY, stored=Sign.REVERTED) is None
+    assert became(*later, at=2 * DAY, stored=VerdictBasis.REVERTED) is None
 
 
 def test_r43_a_revert_that_was_taken_back_before_anybody_looked_is_none() -> None:
@@ -156,7 +156,7 @@ def test_r43_a_revert_that_was_taken_back_before_anybody_looked_is_none() -> Non
 
 def test_r43_a_revert_of_a_part_is_one() -> None:
     part = commit("part", "merge", reverts="tip", a=("new", "between"))
-    assert became(part) is Sign.REVERTED
+    assert became(part) is VerdictBasis.REVERTED
 
 
 def test_c17_an_agents_revert_is_no_verdict() -> None:
@@ -170,7 +170,7 @@ def test_c17_work_that_agents_took_back_is_not_kept() -> None:
 
 def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -> None:
     """Who changed the file on the branch that it brings in, is what counts."""
-    for email, sign in (("midwatch@localhost", None), ("ada@localhost", Sign.EDITED)):
+    for email, sign in (("midwatch@localhost", None), ("ada@localhost", VerdictBasis.EDITED)):
         side = commit("side", "merge", email=email, a=("new", "other"))
         bring = commit("bring", "merge", "side", a=("new", "other"))
         assert became(side, bring) is sign

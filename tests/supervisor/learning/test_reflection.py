@@ -16,7 +16,6 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Actor,
-    Birth,
     Commit,
     Fault,
     Feedback,
@@ -27,6 +26,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Message,
     Reflection,
     Spending,
@@ -131,7 +131,7 @@ async def test_s1_a_look_back_gives_insights_and_a_document(past: PastAttempts, 
     one = await ended(past)
     found = await look(Reflector())
     (insight,) = await past.learned.lessons(project="shop")
-    assert (insight.lesson.text, insight.lesson.born) == (INSIGHT, Birth.REFLECTION)
+    assert (insight.lesson.text, insight.lesson.born) == (INSIGHT, LessonOrigin.REFLECTION)
     assert (insight.lesson.sources, insight.lesson.tags) == ((one,), ("rounding",))
     (version,) = await past.learned.guidelines("shop")
     assert (version.guidelines.text, version.guidelines.sources) == (DOCUMENT, (one,))

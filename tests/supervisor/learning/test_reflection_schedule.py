@@ -19,12 +19,12 @@ from midwatch_monitor.records import (
     Attempt,
     Chore,
     Ending,
-    Keeper,
     Lifecycle,
     Reflection,
     Study,
     StudyState,
     Summary,
+    SupervisedBy,
 )
 from midwatch_stage.factories import AT, task_transition
 from midwatch_stage.harness import PastAttempts, assigned
@@ -105,7 +105,7 @@ class Past(PastAttempts):
         task: str = "fix",
         *,
         settings: Settings = ON,
-        keeper: Keeper = Keeper.MONITOR,
+        supervised_by: SupervisedBy = SupervisedBy.MONITOR,
         reflector: str = f"scripted:{__name__}",
         embedded: bool = False,
         summed: bool = True,
@@ -114,7 +114,9 @@ class Past(PastAttempts):
         models = {Role.REFLECTOR: ModelSpec(name=reflector, tries=1)}
         spec = assigned(task, models=models, project="shop", named=(Role.REFLECTOR,))
         attempt = await self.attempt(
-            task=task if embedded else spec, settings=settings.model_dump_json(), keeper=keeper
+            task=task if embedded else spec,
+            settings=settings.model_dump_json(),
+            supervised_by=supervised_by,
         )
         over = await self.end(attempt, Ending.DONE)
         if summed:
@@ -188,11 +190,11 @@ async def test_where_it_is_switched_off_nothing_is_looked_back_at(past: Past) ->
     assert (await past.looks(), asked) == ([], [])
 
 
-@pytest.mark.parametrize(("keeper", "embedded"), [("process", False), ("monitor", True)])
+@pytest.mark.parametrize(("supervised_by", "embedded"), [("process", False), ("monitor", True)])
 async def test_other_runs_than_those_of_a_fleet_are_not_looked_back_at(
-    past: Past, keeper: str, embedded: bool
+    past: Past, supervised_by: str, embedded: bool
 ) -> None:
-    attempt = await past.begin(keeper=Keeper(keeper), embedded=embedded)
+    attempt = await past.begin(supervised_by=SupervisedBy(supervised_by), embedded=embedded)
     await past.say(attempt, OVER)
     await past.monitor()()
     assert (await past.looks(), asked) == ([], [])
@@ -253,7 +255,9 @@ async def test_settings_of_another_version_are_told_once(
     past: Past, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    await past.say(await past.attempt(task=assigned(), settings="{", keeper=Keeper.MONITOR), OVER)
+    await past.say(
+        await past.attempt(task=assigned(), settings="{", supervised_by=SupervisedBy.MONITOR), OVER
+    )
     await past.monitor()()
     assert caplog.messages == ["no look back at run 1: its settings are of another version"]
 

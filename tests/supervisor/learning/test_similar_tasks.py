@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Feedback, Lifecycle, Origin, Record, Sign, Task
+from midwatch_monitor.records import Feedback, Lifecycle, Origin, Record, Task, VerdictBasis
 from midwatch_stage.factories import WHOSE, analysis, message, plan, task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.recall import MAX_CHARS, precedents
@@ -86,14 +86,14 @@ async def test_the_text_is_bounded_and_whole_lines(journal: Journal, add: Add) -
     ("verdicts", "told"),
     [
         ((), ""),
-        ((Feedback(accepted=True, origin=Origin.AUTOMATIC, sign=Sign.REVIEWED),), ""),
+        ((Feedback(accepted=True, origin=Origin.AUTOMATIC, sign=VerdictBasis.REVIEWED),), ""),
         ((Feedback(accepted=False),), ", then rejected by a person"),
         (
             (Feedback(accepted=False), Feedback(accepted=True)),
             ", then accepted by a person",
         ),
         (
-            (Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED),),
+            (Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED),),
             ", then edited by a person",
         ),
     ],

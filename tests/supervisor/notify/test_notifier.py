@@ -21,9 +21,9 @@ from midwatch_monitor.records import (
     AttemptTransition,
     DeliveryState,
     Fault,
-    Keeper,
     Lifecycle,
     Notified,
+    SupervisedBy,
 )
 from midwatch_stage import factories as make
 from midwatch_stage.ports import LOOPBACK, free_port
@@ -75,7 +75,7 @@ async def alarm(recorder: Recorder) -> None:
 async def test_an_alert_and_a_question_are_one_signed_message_without_any_content(
     fleet: Fleet,
 ) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url)):
         await alarm(recorder)
         await ask(recorder)
@@ -96,7 +96,7 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
 async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_again(
     fleet: Fleet,
 ) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as team, webhook() as phone, mail_server() as post:
         mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
         ways = {"phone": {"url": phone.ntfy}, "post": {"url": mail}}
@@ -129,7 +129,7 @@ async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_agai
     "url", ["mmost://{at}/3ccdd113474722377935511fc85d3dd4", "matrix://token@{at}?mode=matrix"]
 )
 async def test_services_like_slack_and_matrix_have_it_from_midwatch(fleet: Fleet, url: str) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as room:
         to = {"team": {"url": url.format(at=f"{LOOPBACK}:{room.port}")}}
         settings = NotifySettings.model_validate({"targets": to, "group_seconds": 0.2})
@@ -146,7 +146,7 @@ async def test_services_like_slack_and_matrix_have_it_from_midwatch(fleet: Fleet
 
 
 async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(fleet: Fleet) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     now = fleet.now.astimezone()
     begin, end = ((now + timedelta(hours=each)).strftime("%H:%M") for each in (-1, 1))
     async with webhook() as receiver:
@@ -165,7 +165,7 @@ async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(flee
 
 
 async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url, content=True)):
         key = AlertKey(rule="cycle", subject="token=ghp_" + "a1B2" * 9)
         await recorder.record(make.alert(key=key, summary="again"))
@@ -175,7 +175,7 @@ async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> No
 
 
 async def test_a_process_that_is_started_again_does_not_repeat_it(fleet: Fleet) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await ask(recorder)
     async with webhook() as receiver:
         for _ in range(2):
@@ -191,7 +191,7 @@ async def test_a_process_that_is_started_again_does_not_repeat_it(fleet: Fleet) 
 async def test_who_does_not_answer_is_said_once_and_the_rest_is_told_once_he_does(
     fleet: Fleet,
 ) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await alarm(recorder)
     nobody = settings_of(f"http://{LOOPBACK}:{free_port()}/")
     for _ in range(2):
@@ -204,7 +204,7 @@ async def test_who_does_not_answer_is_said_once_and_the_rest_is_told_once_he_doe
 
 
 async def test_a_receiver_that_refuses_does_not_hold_up_another(fleet: Fleet) -> None:
-    recorder = await fleet.begin(keeper=Keeper.PROCESS)
+    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as refuses, webhook() as takes:
         refuses.status = 503
         given = settings_of(refuses.url).targets | {"other": settings_of(takes.url).targets["team"]}

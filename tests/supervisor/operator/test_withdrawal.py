@@ -7,8 +7,8 @@ from midwatch_monitor.records import Action, Actor, Ending, Lifecycle, Record, T
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.operator.tasks import (
-    Look,
-    WithdrawalCourse,
+    TaskReading,
+    WithdrawalResult,
     dependents_first,
     stop_on_its_way,
     wholes,
@@ -45,31 +45,31 @@ def account(*said: Record) -> TaskState:
 @pytest.mark.parametrize(
     ("said", "course"),
     [
-        ((), WithdrawalCourse.CANCELED),
-        ((make.task_transition(),), WithdrawalCourse.CANCELED),
-        ((make.transition(Lifecycle.SUBMITTED),), WithdrawalCourse.CANCELED),
-        ((make.ended(Ending.UNACCEPTED),), WithdrawalCourse.CANCELED),
-        ((WORKING,), WithdrawalCourse.STOPPING),
-        ((make.transition(Lifecycle.INPUT_REQUIRED),), WithdrawalCourse.STOPPING),
-        ((SPLIT,), WithdrawalCourse.SPLITTING),
-        ((SPLIT, make.task_transition(Lifecycle.FAILED)), WithdrawalCourse.OVER),
-        ((make.task_transition(Lifecycle.CANCELED),), WithdrawalCourse.OVER),
+        ((), WithdrawalResult.CANCELED),
+        ((make.task_transition(),), WithdrawalResult.CANCELED),
+        ((make.transition(Lifecycle.SUBMITTED),), WithdrawalResult.CANCELED),
+        ((make.ended(Ending.UNACCEPTED),), WithdrawalResult.CANCELED),
+        ((WORKING,), WithdrawalResult.STOPPING),
+        ((make.transition(Lifecycle.INPUT_REQUIRED),), WithdrawalResult.STOPPING),
+        ((SPLIT,), WithdrawalResult.SPLITTING),
+        ((SPLIT, make.task_transition(Lifecycle.FAILED)), WithdrawalResult.OVER),
+        ((make.task_transition(Lifecycle.CANCELED),), WithdrawalResult.OVER),
     ],
 )
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
-    said: tuple[Record, ...], course: WithdrawalCourse
+    said: tuple[Record, ...], course: WithdrawalResult
 ) -> None:
-    assert Look(state=account(*said)).course is course
+    assert TaskReading(state=account(*said)).course is course
 
 
 @pytest.mark.parametrize(
-    ("over", "course"), [(False, WithdrawalCourse.SPLIT), (True, WithdrawalCourse.CANCELED)]
+    ("over", "course"), [(False, WithdrawalResult.SPLIT), (True, WithdrawalResult.CANCELED)]
 )
 def test_a_split_task_ends_with_its_parts_while_there_are_any(
-    over: bool, course: WithdrawalCourse
+    over: bool, course: WithdrawalResult
 ) -> None:
     parts = (task(2, "a.1", parent="a"),)
-    look = Look(state=account(SPLIT), parts=parts, parts_over=over)
+    look = TaskReading(state=account(SPLIT), parts=parts, parts_over=over)
     assert look.course is course
 
 

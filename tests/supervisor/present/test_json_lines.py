@@ -11,7 +11,7 @@ from midwatch_monitor.records import (
     Actor,
     Alert,
     AlertState,
-    Course,
+    CheckpointDecision,
     DeliveryState,
     Diagnosis,
     Ending,
@@ -136,7 +136,7 @@ def test_no_text_of_a_step_is_longer_than_five_hundred_characters() -> None:
 
 
 def test_a_step_with_a_checkpoint_is_a_checkpoint_line() -> None:
-    told = make.reflecting(3, decision=Course.PIVOT, blockers=("no key",), plan_step=2)
+    told = make.reflecting(3, decision=CheckpointDecision.PIVOT, blockers=("no key",), plan_step=2)
     assert printed(told) == {
         "type": "checkpoint",
         "step": 3,

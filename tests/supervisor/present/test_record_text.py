@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     Actor,
     AlertState,
     Analysis,
+    AnalysisAuthor,
     BudgetRequest,
     Chore,
     Claim,
@@ -61,21 +62,20 @@ from midwatch_monitor.records import (
     ReviewState,
     Ruling,
     Severity,
-    Sign,
     Snapshot,
     Spending,
     Step,
     StepKind,
     Study,
     StudyState,
-    Teller,
     Terms,
     Trial,
+    VerdictBasis,
 )
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.learning_text import NOTHING, Given
+from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.record_text import line
 
 FILE = Path(__file__).with_name("record_texts.txt")
@@ -109,7 +109,7 @@ LESSON = make.lesson(
     kind="coder",
     origin=Origin.EXPLICIT,
 )
-GIVEN = Given(
+GIVEN = GivenLearning(
     lessons=(make.known_lesson(7),),
     facts=(make.known_fact(8),),
     guidelines=KnownGuidelines(
@@ -134,7 +134,7 @@ def held_back(reason: str) -> Step:
     return make.step(9, "run", ok=False, output=f"[midwatch] refused: {reason}", args="make")
 
 
-def samples() -> Iterator[tuple[Record, Intervention | None, Given]]:
+def samples() -> Iterator[tuple[Record, Intervention | None, GivenLearning]]:
     for record in (*works(), *accounts(), *judged(), *learned()):
         yield record, None, NOTHING
     yield make.transition(Lifecycle.INPUT_REQUIRED), PAUSE, NOTHING
@@ -221,7 +221,7 @@ def accounts() -> Iterator[Record]:
         plan_step=2, goal="it rounds", claims=(claim,), confidence=40, accepted=False, doubts=("b",)
     )
     yield make.analysis(7)
-    yield make.analysis(0, by=Teller.WATCH)
+    yield make.analysis(0, by=AnalysisAuthor.WATCH)
     yield Spending(role="planner", model="m", requests=1, tokens=1_004_300, cost_usd=0.5)
     yield Spending(role="reviewer", model="")
 
@@ -257,8 +257,10 @@ def judged() -> Iterator[Record]:
 
 def learned() -> Iterator[Record]:
     yield make.feedback(author="ada", comment="good")
-    yield make.feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff="-a\n+b")
-    yield make.feedback(origin=Origin.AUTOMATIC, sign=Sign.REVIEWED, author="m")
+    yield make.feedback(
+        accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff="-a\n+b"
+    )
+    yield make.feedback(origin=Origin.AUTOMATIC, sign=VerdictBasis.REVIEWED, author="m")
     yield make.summary(turns=4, model="m")
     yield LESSON
     yield LessonMark(lesson=7, act=LessonAct.RATED, rating=4, author="ada", comment="true")

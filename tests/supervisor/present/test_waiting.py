@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec
-from midwatch_monitor.records import Keeper, Lifecycle, NodeState, NodeStatus
+from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, SupervisedBy
 from midwatch_stage import factories as make
 from midwatch_stage.harness import assigned
 from midwatch_stage.nodes import node
@@ -112,7 +112,7 @@ def test_the_tasks_that_it_depends_on_come_first(
 
 def test_the_console_says_it_of_a_task_without_an_attempt() -> None:
     board = FleetBoard()
-    board.meet_run(make.run(keeper=Keeper.MONITOR))
+    board.meet_run(make.run(supervised_by=SupervisedBy.MONITOR))
     wanted = (task("fpga").model_copy(update={"id": "a"}), task(after=("a",)))
     for id, each in enumerate(wanted, start=1):
         spec = assigned().model_copy(update={"task": each}).model_dump_json()

@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Actor,
     Alert,
     Analysis,
+    AnalysisAuthor,
     AttemptTransition,
     Cause,
     Checkpoint,
@@ -35,7 +36,6 @@ from midwatch_monitor.records import (
     Part,
     Step,
     TaskTransition,
-    Teller,
     Terms,
 )
 from midwatch_stage.harness import RunHarness
@@ -316,7 +316,7 @@ async def test_requirement_9_a_passing_reason_is_waited_out_and_a_lasting_one_en
     assert await harness.run(tasks(name)) == code
     assert len(_asked) == asked
     causes = [(each.cause, each.by) for each in await harness.told(Analysis)]
-    assert causes == ([(Cause.TRANSIENT, Teller.WATCH)] if name == "busy" else [])
+    assert causes == ([(Cause.TRANSIENT, AnalysisAuthor.WATCH)] if name == "busy" else [])
 
 
 @pytest.mark.parametrize(

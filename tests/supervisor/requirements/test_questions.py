@@ -41,7 +41,7 @@ from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct
 from midwatch_supervisor.tui.state.feed import Feed
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
@@ -212,7 +212,7 @@ async def conducted(
 ) -> int:
     """Run a task over a bus of our own, with somebody who follows it; the exit code."""
     wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks(name))), harness.folder)
-    resources, jobs = await begin(
+    resources, jobs = await begin_run(
         harness.journal,
         wanted,
         source="t",

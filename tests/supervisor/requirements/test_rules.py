@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
     Attempt,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Edit,
     Event,
     Lifecycle,
@@ -57,7 +57,7 @@ def blocked(count: int) -> list[Step]:
     return [told(Checkpoint(progress_percent=10, confidence=80, blockers=blockers))]
 
 
-def decided(course: Course) -> list[Step]:
+def decided(course: CheckpointDecision) -> list[Step]:
     return [told(Checkpoint(progress_percent=10, confidence=80, decision=course))]
 
 
@@ -101,7 +101,11 @@ def _replayed(events: Iterable[Event], settings: Settings) -> list[Alert]:
 
 
 BOUNDARIES = [
-    ("explicit_escalation", decided(Course.ESCALATE), decided(Course.PIVOT)),
+    (
+        "explicit_escalation",
+        decided(CheckpointDecision.ESCALATE),
+        decided(CheckpointDecision.PIVOT),
+    ),
     ("low_confidence", confident(29), confident(30)),
     ("declining_confidence", confident(80, 70, 60), confident(80, 70, 61)),
     ("multiple_blockers", blocked(3), blocked(2)),
@@ -134,7 +138,7 @@ async def test_requirement_1_the_six_rules_of_the_seed_say_the_same_live_and_in_
         (progressing(60, 60, 60), ["stalled_progress"]),
         (progressing(100, 100, 100), []),
         ([*progressing(60, 60), Change(plan_step=2), *progressing(60, plan_step=2)], []),
-        ([*progressing(60, 60), *decided(Course.PIVOT), *progressing(60)], []),
+        ([*progressing(60, 60), *decided(CheckpointDecision.PIVOT), *progressing(60)], []),
         ([*progressing(60, 60), Change(revision=1), *progressing(60)], []),
     ],
     ids=["at 60", "at 100", "across a plan step", "across a pivot", "across a revision"],

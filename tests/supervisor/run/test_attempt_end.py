@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import acceptance, delivery, intervention, plan
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, undoable
+from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, reject_impossible_splits
 from midwatch_supervisor.run.completion import PROVISIONAL, FinishedWork, completion
 
 PART = Part(title="a", goal="A.")
@@ -74,7 +74,7 @@ def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
     due = [(7, intervention(Action.SPLIT, terms=terms))]
     assert end_asked_for(due, 3, divisible=divisible) is None
     rejected = delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
-    assert undoable(due, 3, divisible=divisible) == (rejected,)
+    assert reject_impossible_splits(due, 3, divisible=divisible) == (rejected,)
 
 
 def test_granted_minutes_count_before_they_are_delivered() -> None:

@@ -32,7 +32,7 @@ from midwatch_stage.factories import call, draft, ended, intervention, task_tran
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.run.launch import again, conduct, jobs_again
+from midwatch_supervisor.run.launch import conduct, load_jobs, load_run
 
 NOTE = "Write the word one."
 STOP = intervention(Action.STOP, Actor.OPERATOR)
@@ -125,10 +125,10 @@ async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHar
 async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) -> None:
     await harness.run(tasks(task("learn")))
     (run,) = await harness.journal.runs()
-    resources, jobs = await again(harness.journal, run, home=harness.home, learning=RunLearning)
+    resources, jobs = await load_run(harness.journal, run, home=harness.home, learning=RunLearning)
     assert await conduct(resources, jobs, hear_nothing, attended=True) == 1
     await begin_again(harness, 1)
-    jobs = await jobs_again(resources)
+    jobs = await load_jobs(resources)
     assert await conduct(resources, jobs, hear_nothing, attended=True) == 0
 
 
@@ -178,8 +178,8 @@ async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHa
     for id in (1, 2):
         assert await lifecycle(harness, id) is Lifecycle.COMPLETED
         assert len(await harness.journal.attempts(id)) == 2
-    again = (await harness.journal.attempts(of["after"]))[-1].id
-    assert "The work of the attempt before was accepted" in await harness.prompt(again)
+    later = (await harness.journal.attempts(of["after"]))[-1].id
+    assert "The work of the attempt before was accepted" in await harness.prompt(later)
 
 
 async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(

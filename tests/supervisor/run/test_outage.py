@@ -7,7 +7,14 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import ProviderSettings
-from midwatch_monitor.records import Analysis, AttemptTransition, Cause, Ending, Step, Teller
+from midwatch_monitor.records import (
+    Analysis,
+    AnalysisAuthor,
+    AttemptTransition,
+    Cause,
+    Ending,
+    Step,
+)
 from midwatch_stage.acting import agent_file
 from midwatch_stage.harness import RunHarness
 
@@ -45,7 +52,7 @@ async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
     fails[:] = [503, 429]
     assert await harness.run(TASKS) == 0
     told = await harness.told(Analysis)
-    assert [(each.by, each.cause) for each in told] == [(Teller.WATCH, Cause.TRANSIENT)] * 2
+    assert [(each.by, each.cause) for each in told] == [(AnalysisAuthor.WATCH, Cause.TRANSIENT)] * 2
     assert [step.tool for step in await harness.told(Step)] == ["look", ""]
     assert len(await harness.journal.attempts(1)) == 1
 

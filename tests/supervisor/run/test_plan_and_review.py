@@ -15,8 +15,8 @@ from midwatch_monitor.records import (
     Origin,
     Plan,
     PlanStep,
-    Sign,
     Spending,
+    VerdictBasis,
 )
 from midwatch_stage.acting import DONE, put, script
 from midwatch_stage.factories import call, plan, turn
@@ -120,7 +120,7 @@ async def test_a_reviewer_agrees(harness: RunHarness) -> None:
             comment="It does what was wanted.",
             origin=Origin.AUTOMATIC,
             author=f"scripted:{__name__}",
-            sign=Sign.REVIEWED,
+            sign=VerdictBasis.REVIEWED,
         )
     ]
 

@@ -3,9 +3,9 @@
 import pytest
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.run_lock import hold_run
-from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.records import Attempt, AttemptTransition, Commit, Lifecycle, TaskTransition
 from midwatch_stage.command import ask, midwatch
 from midwatch_stage.factories import AT, drafts
@@ -37,7 +37,7 @@ async def is_interrupted(capsys: Capture) -> object:
 async def test_resume_waits_to_see_whether_the_process_of_a_run_in_a_database_was_killed(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
-    assert await Watches(journal).take_post("run 1", holder="killed", seconds=2) == 1
+    assert await MonitorLeases(journal).take_post("run 1", holder="killed", seconds=2) == 1
     assert await is_interrupted(capsys) is False, "it may live"
     assert await midwatch("resume", "--dry-run") == 0
     assert "a process worked on run 1 a moment ago: waiting up to " in capsys.readouterr().err

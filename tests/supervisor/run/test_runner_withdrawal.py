@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.acting import DONE, gate, script, task_file
 from midwatch_stage.factories import call, intervention, task_transition, transition, turn
 from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.operator.tasks import WithdrawalCourse, Withdrawer
+from midwatch_supervisor.operator.tasks import WithdrawalResult, Withdrawer
 
 CANCELED = task_transition(Lifecycle.CANCELED, reason="canceled by ada")
 
@@ -41,7 +41,7 @@ async def begun(harness: RunHarness) -> "asyncio.Task[int]":
     return run
 
 
-async def withdraw(harness: RunHarness, name: str) -> list[WithdrawalCourse]:
+async def withdraw(harness: RunHarness, name: str) -> list[WithdrawalResult]:
     journal = harness.journal
     (run,) = await journal.runs()
     task = next(each for each in await journal.tasks(run.id) if each.name == name)
@@ -51,7 +51,7 @@ async def withdraw(harness: RunHarness, name: str) -> list[WithdrawalCourse]:
 
 async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: RunHarness) -> None:
     run = await begun(harness)
-    assert await withdraw(harness, "b") == [WithdrawalCourse.CANCELED]
+    assert await withdraw(harness, "b") == [WithdrawalResult.CANCELED]
     harness.open_gate()
     assert await run == 1
     found = await harness.ends()
@@ -65,7 +65,7 @@ async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
     harness: RunHarness,
 ) -> None:
     run = await begun(harness)
-    assert await withdraw(harness, "a") == [WithdrawalCourse.STOPPING]
+    assert await withdraw(harness, "a") == [WithdrawalResult.STOPPING]
     assert await run == 1
     found = await harness.ends()
     assert found["a"] == CANCELED
@@ -96,7 +96,7 @@ async def test_a_part_that_has_not_begun_is_canceled_and_the_whole_fails_by_it(
     parts = (Part(title="First", goal="Do it."), Part(title="Second", goal="Do it."))
     await harness.say(intervention(Action.SPLIT, Actor.SUPERVISOR, terms=Terms(parts=parts)))
     await harness.until(harness.home.joinpath("work/r1/a.1-1/out.txt").exists)
-    assert await withdraw(harness, "a.2") == [WithdrawalCourse.CANCELED]
+    assert await withdraw(harness, "a.2") == [WithdrawalResult.CANCELED]
     harness.open_gate()
     assert await run == 1
     found = await harness.ends()

@@ -15,7 +15,7 @@ from midwatch_stage.acting import DONE, script
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.run.launch import again
+from midwatch_supervisor.run.launch import load_run
 
 OPEN = "commands of workers can reach all that you can: files, keys, network, this journal"
 
@@ -75,8 +75,8 @@ async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
     monkeypatch.setenv("PATH", path)
     (run,) = await harness.journal.runs()
     with pytest.raises(SandboxError, match="bwrap is not installed"):
-        await again(harness.journal, run, home=harness.home, learning=RunLearning)
-    resources, _ = await again(
+        await load_run(harness.journal, run, home=harness.home, learning=RunLearning)
+    resources, _ = await load_run(
         harness.journal, run, home=harness.home, learning=RunLearning, attended=True
     )
     assert resources.sandbox_kind is SandboxKind.NONE

@@ -8,7 +8,7 @@ from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, Worke
 from midwatch_monitor.records import Budget, Meter, Part, Terms
 from midwatch_stage.factories import plan
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.split import carry_budget, keeps_work, parts, shared_out
+from midwatch_supervisor.run.split import carry_budget, even_share, keeps_work, parts
 
 WHOLE = Assignment(
     task=TaskSpec(
@@ -94,7 +94,7 @@ def test_a_part_survives_the_journal() -> None:
     ],
 )
 def test_where_too_little_is_left_nothing_is_made(budget: Budget) -> None:
-    assert shared_out(budget, 3) is None
+    assert even_share(budget, 3) is None
     assert parts(WHOLE, TERMS, budget, taken=()) == ()
 
 

@@ -21,10 +21,10 @@ from midwatch_supervisor.workspaces.changes import (
     list_files,
     take_over_files,
 )
-from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, rehearse
-from midwatch_supervisor.workspaces.move_aside import make_way
+from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, try_merge
+from midwatch_supervisor.workspaces.move_aside import move_aside
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, check_out, files_of, take_snapshot
-from midwatch_supervisor.workspaces.workspace import Workspace, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
 from midwatch_tools.git import git
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in
@@ -145,9 +145,9 @@ def drivers_of_the_owner(trap: Trap, folder: Path) -> None:
 
 
 async def keep_twice(workspace: Workspace, _: Path) -> None:
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     (workspace.folder / "a.txt").write_text("three\n")
-    await keep(workspace, "Second")
+    await commit_work(workspace, "Second")
 
 
 async def compare(workspace: Workspace, _: Path) -> None:
@@ -157,7 +157,7 @@ async def compare(workspace: Workspace, _: Path) -> None:
 
 
 async def compare_what_is_kept(workspace: Workspace, source: Path) -> None:
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     await compare(workspace, source)
 
 
@@ -174,7 +174,7 @@ async def watch(workspace: Workspace, _: Path) -> None:
 
 
 async def merge(workspace: Workspace, source: Path) -> None:
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     (source / "a.txt").write_text("one\nand mine\n")
     (source / "b.txt").write_text("mine\n")
     await git(source, "add", "b.txt")
@@ -182,7 +182,7 @@ async def merge(workspace: Workspace, source: Path) -> None:
     await git(source, "checkout", "--quiet", "--", "a.txt")
     plan = await plan_merge(workspace, source)
     try:
-        await rehearse(plan)
+        await try_merge(plan)
         await merge_branch(plan)
     except UsageError:  # the worker names a filter: that is left to the owner
         await git(source, "merge", "--quiet", BRANCH)
@@ -190,17 +190,17 @@ async def merge(workspace: Workspace, source: Path) -> None:
 
 
 async def build_on(workspace: Workspace, source: Path) -> None:
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     folder = workspace.folder.with_name("next-1")
     later = await prepare(folder, source, branch="midwatch/r1/next-1", merges=[BRANCH])
     await take_over_files(workspace, later, ["a.txt", "new.txt"], number=1)
 
 
-async def move_aside(workspace: Workspace, source: Path) -> None:
-    await make_way(workspace.folder, source, branch=BRANCH)
+async def moved(workspace: Workspace, source: Path) -> None:
+    await move_aside(workspace.folder, source, branch=BRANCH)
 
 
-ACTS = (keep_twice, compare, compare_what_is_kept, snapshot, watch, merge, build_on, move_aside)
+ACTS = (keep_twice, compare, compare_what_is_kept, snapshot, watch, merge, build_on, moved)
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -221,7 +221,7 @@ async def test_nothing_that_a_worker_wrote_is_run(
     assert trap.sprung == ""
     if act is watch:  # its steps go on; what git ignores is not known any more
         assert refused == ""
-    elif replaced and act is not move_aside:
+    elif replaced and act is not moved:
         assert refused.endswith("is no longer the workspace that was made: its .git was replaced")
     else:
         assert refused == ""
@@ -269,7 +269,7 @@ async def test_a_plain_folder_in_which_the_worker_makes_a_repository_is_not_aske
     by_worker(plain, "init")
     edit(plain)
     trap.configure(plain)
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     assert await changes(workspace) is None
     assert "new.txt" in await list_files(workspace)
     await snapshot(workspace, tmp_path / "project")
@@ -300,7 +300,7 @@ async def test_a_git_that_a_worker_wrote_is_not_the_one_that_runs(
     shutil.copy2(trap.program, workspace.folder / "git")
     monkeypatch.setenv("PATH", f".::{workspace.folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.chdir(workspace.folder)
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     assert trap.sprung == ""
 
 
@@ -332,7 +332,7 @@ async def test_a_link_in_the_workspace_before_leads_no_file_into_the_next(tmp_pa
 async def test_another_branch_is_not_kept_or_compared(workspace: Workspace) -> None:
     by_worker(workspace.folder, "checkout", "-b", "elsewhere")
     edit(workspace.folder)
-    for act in (changes(workspace), keep(workspace, "First")):
+    for act in (changes(workspace), commit_work(workspace, "First")):
         with pytest.raises(WorkspaceError, match=f"its branch {BRANCH} is not checked out"):
             await act
 

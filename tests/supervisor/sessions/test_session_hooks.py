@@ -16,7 +16,7 @@ from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON
 from midwatch_supervisor.learning.attempt_case import case_of
-from midwatch_supervisor.sessions.session_watch import Unheard, listen_for_hooks
+from midwatch_supervisor.sessions.session_watch import IgnoredHook, listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]
@@ -153,7 +153,7 @@ async def test_that_a_hook_told_what_cannot_be_read_is_logged(
     agents: ForeignAgents, caplog: pytest.LogCaptureFixture
 ) -> None:
     line = b'{"v":1,"agent":"codex","damaged":true,"size":9000000}'
-    assert await agents.watch.hear(line) is Unheard.SAYS_NOTHING
+    assert await agents.watch.hear(line) is IgnoredHook.SAYS_NOTHING
     assert "a step is missing: a hook told 9000000 bytes" in caplog.text
 
 
@@ -229,7 +229,7 @@ async def test_a_hook_of_a_program_that_is_not_watched_waits_for_another_watch(
     assert [each.name.agent for each in watch.sessions] == ["claude-code"]
     (line,) = take_inbox(folder)
     heard = await agents.another_watch().hear(line)
-    assert not isinstance(heard, Unheard)
+    assert not isinstance(heard, IgnoredHook)
     assert heard[0].name.agent == "codex"
 
 
@@ -243,7 +243,7 @@ async def test_a_watch_of_a_path_hears_only_the_hooks_of_its_sessions(
     for path in (str(other), "", "\0", "\ud800"):
         event = {"session_id": "s2", **hook("PreToolUse", path)}
         line = json.dumps({"agent": "claude-code", "event": event}).encode()
-        assert await watch.hear(line) is Unheard.NOT_WATCHED
+        assert await watch.hear(line) is IgnoredHook.NOT_WATCHED
     assert len(watch.sessions) == 1
 
 

@@ -22,9 +22,9 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Ending,
-    Keeper,
     Lifecycle,
     Step,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_stage.collector import Collector, attributes, collector
@@ -255,7 +255,7 @@ async def test_one_of_two_monitors_sends_and_not_what_a_process_keeps(
     fleet: Fleet, taken: Collector
 ) -> None:
     settings = sending(taken)
-    recorder, other = await fleet.begin(), await fleet.begin(keeper=Keeper.PROCESS)
+    recorder, other = await fleet.begin(), await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await other.record(step(1, tool="elsewhere"))
     async with fleet.monitor("a", settings=settings), fleet.monitor("b", settings=settings):
         await worked(fleet, taken, recorder)

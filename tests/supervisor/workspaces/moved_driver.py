@@ -27,7 +27,7 @@ from midwatch_monitor.records import Entry, holder_of
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct, load_run
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
 
@@ -66,11 +66,11 @@ async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
     """Begin the run, or resume it."""
     async with await Journal.open("journal.db") as journal:
         if runs := await journal.runs():
-            resources, jobs = await again(journal, runs[0], home=home, learning=RunLearning)
+            resources, jobs = await load_run(journal, runs[0], home=home, learning=RunLearning)
         else:
             file = TaskFile.model_validate(yaml.safe_load(tasks))
             wanted = await pin_commits(assignments(file, home.parent))
-            resources, jobs = await begin(
+            resources, jobs = await begin_run(
                 journal, wanted, source="", settings=settings, home=home, learning=RunLearning
             )
         snapshot_store = SnapshotStore(

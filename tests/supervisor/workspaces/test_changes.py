@@ -10,12 +10,12 @@ from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import (
     MAX_CHARS,
-    begin,
+    begin_commit,
     changes,
     diff_from,
     file_changes,
 )
-from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, git, prepare
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_edits_and_new_files_are_changes(workspace: Workspace) -> None:
 
 async def test_committed_work_is_still_a_change_of_the_attempt(workspace: Workspace) -> None:
     (workspace.folder / "a.txt").write_text("two\n")
-    await keep(workspace, "done")
+    await commit_work(workspace, "done")
     assert "-one\n+two\n" in (await changes(workspace) or "")
 
 
@@ -50,7 +50,7 @@ async def test_what_the_attempt_builds_on_is_none_of_its_changes(
     source: Path, workspace: Workspace, tmp_path: Path
 ) -> None:
     (workspace.folder / "b.txt").write_text("of the first task\n")
-    await keep(workspace, "done")
+    await commit_work(workspace, "done")
     other = await prepare(
         tmp_path / "work" / "next-1", source, branch="midwatch/next-1", merges=[workspace.branch]
     )
@@ -100,8 +100,8 @@ def test_an_attempt_begins_after_what_was_merged_into_its_branch() -> None:
         "a reset: moving to HEAD",
         "a ",
     ]
-    assert begin(newest_first) == "b"
-    assert begin([]) == ""
+    assert begin_commit(newest_first) == "b"
+    assert begin_commit([]) == ""
 
 
 def litter(folder: Path) -> None:
@@ -116,7 +116,7 @@ async def test_build_rubbish_is_neither_committed_nor_a_change(workspace: Worksp
     (workspace.folder / "b.txt").write_text("new\n")
     wanted = (FileChange(name="b.txt", added=1),)
     assert await file_changes(workspace, None) == wanted
-    await keep(workspace, "done")
+    await commit_work(workspace, "done")
     assert await git(workspace.at, "show", "--name-only", "--format=") == "b.txt\n"
     assert await file_changes(workspace, None) == wanted
 
@@ -124,7 +124,7 @@ async def test_build_rubbish_is_neither_committed_nor_a_change(workspace: Worksp
 async def test_rubbish_alone_is_nothing_to_commit(workspace: Workspace) -> None:
     before = await git(workspace.at, "rev-parse", "HEAD")
     litter(workspace.folder)
-    await keep(workspace, "done")
+    await commit_work(workspace, "done")
     assert await git(workspace.at, "rev-parse", "HEAD") == before
     assert await changes(workspace) == ""
 

@@ -12,9 +12,9 @@ import pytest
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all, new_repository
-from midwatch_supervisor.workspaces.move_aside import MovedAside, make_way
+from midwatch_supervisor.workspaces.move_aside import MovedAside, move_aside
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
-from midwatch_supervisor.workspaces.workspace import Workspace, git, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ASIDE = "midwatch/r1/fix-1.aside-1"
@@ -34,12 +34,12 @@ async def left(folder: Path, source: Path) -> None:
     """The worktree of an attempt that has committed one file and not another."""
     workspace = await prepare(folder, source, branch=BRANCH, merges=())
     (folder / "b.txt").write_text("two\n")
-    await keep(workspace, "Write b.txt")
+    await commit_work(workspace, "Write b.txt")
     (folder / "c.txt").write_text("three\n")
 
 
 async def way(folder: Path, source: Path | None) -> MovedAside | None:
-    return await make_way(folder, source, branch=BRANCH, below=("HEAD",) if source else ())
+    return await move_aside(folder, source, branch=BRANCH, below=("HEAD",) if source else ())
 
 
 def names(folder: Path) -> list[str]:

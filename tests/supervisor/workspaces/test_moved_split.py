@@ -29,7 +29,7 @@ from midwatch_stage.matrix import matrix
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import again, begin, conduct
+from midwatch_supervisor.run.launch import begin_run, conduct, load_run
 from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import git
@@ -103,10 +103,10 @@ async def node(harness: RunHarness, name: str, file: TaskFile) -> int:
     """Be a node until the run is over."""
     home = harness.folder / f"home-{name}"
     if runs := await harness.journal.runs():
-        resources, jobs = await again(harness.journal, runs[0], home=home, learning=RunLearning)
+        resources, jobs = await load_run(harness.journal, runs[0], home=home, learning=RunLearning)
     else:
         wanted = await pin_commits(assignments(file, harness.folder))
-        resources, jobs = await begin(
+        resources, jobs = await begin_run(
             harness.journal,
             wanted,
             source="",

@@ -19,7 +19,7 @@ from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, fetch
 from midwatch_supervisor.workspaces.snapshot_store import SaveResult, SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, keep, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, commit_work, git, prepare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,7 +390,7 @@ async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
     a, b = nodes
     workspace = await a.begin(attempt)
     (workspace.folder / "built.txt").write_text("built\n")
-    await keep(workspace, "Finished")
+    await commit_work(workspace, "Finished")
     await a.save(attempt, workspace, await a.claim(attempt, at))
     later = await attempt_at(journal, "use", tmp_path / "b" / "work" / "r1" / "use-1", at)
     clone = (await b.origin()).folder

@@ -8,13 +8,13 @@ import pytest
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_stage.repository import commit_all, new_repository
-from midwatch_supervisor.workspaces.merge import plan_merge, rehearse
+from midwatch_supervisor.workspaces.merge import plan_merge, try_merge
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
+    commit_work,
     fetch_into,
     free_label,
     git,
-    keep,
     prepare,
 )
 from midwatch_tools.git import is_repository
@@ -32,7 +32,7 @@ async def branch(repository: Path, name: str, file: str, text: str) -> Workspace
         repository.parent / "work" / name, repository, branch=f"midwatch/{name}", merges=()
     )
     (workspace.folder / file).write_text(text)
-    await keep(workspace, f"Write {file}")
+    await commit_work(workspace, f"Write {file}")
     return workspace
 
 
@@ -141,7 +141,7 @@ async def test_a_repository_without_a_commit_is_told(tmp_path: Path) -> None:
 async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
     workspace = await branch(repository, "b", "b.txt", "two\n")
     for _ in range(number):
-        await keep(workspace, "Again")
+        await commit_work(workspace, "Again")
     log = await git(workspace.folder, "log", "--format=%s by %an", "-1")
     assert log == "Write b.txt by Midwatch\n"
 
@@ -149,7 +149,7 @@ async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
 async def test_without_git_there_is_nothing_to_keep(tmp_path: Path) -> None:
     workspace = await prepare(tmp_path / "new", None, branch="b", merges=())
     (workspace.folder / "a.txt").write_text("one")
-    await keep(workspace, "First")
+    await commit_work(workspace, "First")
     assert not is_repository(workspace.folder)
 
 
@@ -194,7 +194,7 @@ async def test_a_commit_that_is_cancelled_is_made_all_the_same(
     (workspace.folder / "b.txt").write_text("two\n")
     pipe = workspace.folder / ".gitignore"  # git waits for who writes to it
     os.mkfifo(pipe)
-    keeping = asyncio.create_task(keep(workspace, "Second"))
+    keeping = asyncio.create_task(commit_work(workspace, "Second"))
     async with asyncio.timeout(120):
         while (writer := await asyncio.to_thread(opened, pipe)) is None:
             pass
@@ -218,5 +218,5 @@ async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(
     (half / "HEAD").write_text(f"{'0' * 40}\n")
     (half / "commondir").write_text("../..\n")
     (half / "gitdir").write_text(f"{tmp_path / 'half' / '.git'}\n")
-    await rehearse(plan)
+    await try_merge(plan)
     assert (await git(repository, "worktree", "list")).count("\n") == 2

@@ -10,13 +10,13 @@ from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.records import (
     Action,
     Actor,
+    AnalysisAuthor,
     Cause,
     Change,
     Edit,
     PlanCheck,
     Record,
     Step,
-    Teller,
     Writer,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
@@ -44,7 +44,9 @@ def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
     return step(request, "write_file", request=request, args=args, path="a.py", edits=edits)
 
 
-def report(request: int, cause: Cause, *, by: Teller = Teller.WORKER) -> tuple[Record, ...]:
+def report(
+    request: int, cause: Cause, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
+) -> tuple[Record, ...]:
     return step(request, "report_error", request=request), analysis(cause=cause, by=by)
 
 
@@ -143,7 +145,7 @@ def test_an_analysis_from_before_the_failure_does_not_count() -> None:
 
 
 def test_what_watch_says_of_the_provider_is_no_analysis_of_the_worker() -> None:
-    state = gate(run(1), report(2, TRANSIENT, by=Teller.WATCH))
+    state = gate(run(1), report(2, TRANSIENT, by=AnalysisAuthor.WATCH))
     assert refused(state.may(run(3), NOTHING), "report_error")
 
 

@@ -3,17 +3,17 @@
 import pytest
 
 from midwatch_monitor.records import (
+    AnalysisAuthor,
     Completion,
     Ending,
     Plan,
     PlanStep,
     Record,
     Step,
-    Teller,
 )
 from midwatch_stage import factories
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.tools.board import LONGEST, Reported, render_board
+from midwatch_tools.tools.board import LONGEST, AttemptReports, render_board
 
 BLOCKS = DataBlocks("0badcafe")
 
@@ -26,8 +26,8 @@ def report(notes: str = "reading", progress: int = 40) -> Step:
     return factories.reflecting(1, progress, notes=notes, blockers=("no net",))
 
 
-def reported(name: str, *records: Record, first: int = 1) -> Reported:
-    found = Reported(name=name)
+def reported(name: str, *records: Record, first: int = 1) -> AttemptReports:
+    found = AttemptReports(name=name)
     for each in factories.entries(*records, first=first):
         found.take(each)
     return found
@@ -73,7 +73,7 @@ def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
 
 
 def test_who_reported_nothing_is_not_there() -> None:
-    provider = factories.analysis(by=Teller.WATCH)
+    provider = factories.analysis(by=AnalysisAuthor.WATCH)
     assert render_board([reported("x", EDIT, provider)], {"a.py"}, BLOCKS) == ""
 
 

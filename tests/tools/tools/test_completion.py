@@ -9,17 +9,17 @@ from midwatch_monitor.config.settings import CompletionSettings, Unproven
 from midwatch_monitor.records import Acceptance, Claim, ClaimState, Completion
 from midwatch_tools.tools.completion import (
     GOAL,
-    Deeds,
+    FilePresence,
     PlanStepEvidence,
-    Presence,
+    PlanStepWork,
     StepClaim,
     judge_completion,
 )
 
 SETTINGS = CompletionSettings()
 SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
-THERE = Presence(path="a.py")
-DEEDS = Deeds(edited={"a.py"}, passed={"pytest tests": None})
+THERE = FilePresence(path="a.py")
+DEEDS = PlanStepWork(edited={"a.py"}, passed={"pytest tests": None})
 UNSHOWN = replace(DEEDS, passed={})
 EVIDENCE = PlanStepEvidence(files=(THERE,), deeds=DEEDS)
 
@@ -61,7 +61,7 @@ def test_a_claim_that_failed_by_the_workers_own_word_is_refused() -> None:
 
 
 def test_a_missing_file_is_refused_with_the_reason() -> None:
-    missing = Presence(path="b.py", fault="it is missing")
+    missing = FilePresence(path="b.py", fault="it is missing")
     done = judged(evidence=replace(EVIDENCE, files=(THERE, missing)))
     assert (done.accepted, done.doubts) == (False, ("file b.py: it is missing",))
 
@@ -128,10 +128,10 @@ def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: U
     "evidence",
     [
         PlanStepEvidence(files=(THERE,), planned=frozenset({"a.py"})),
-        PlanStepEvidence(deeds=Deeds(seen={"a.py"})),
-        PlanStepEvidence(deeds=Deeds(used={"lookup"})),
-        PlanStepEvidence(deeds=Deeds(edited={"a.py"})),
-        PlanStepEvidence(deeds=Deeds(passed={"make": None})),
+        PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})),
+        PlanStepEvidence(deeds=PlanStepWork(used={"lookup"})),
+        PlanStepEvidence(deeds=PlanStepWork(edited={"a.py"})),
+        PlanStepEvidence(deeds=PlanStepWork(passed={"make": None})),
         PlanStepEvidence(acceptance=(Acceptance(check="make", passed=True),)),
     ],
 )
@@ -155,7 +155,7 @@ def test_low_confidence_is_a_flag(confidence: int, flag: str) -> None:
 
 def test_what_nobody_can_look_at_is_unproven() -> None:
     evidence = PlanStepEvidence(
-        files=(Presence(path="a.py", known=False),), deeds=Deeds(passed={"make": None})
+        files=(FilePresence(path="a.py", known=False),), deeds=PlanStepWork(passed={"make": None})
     )
     assert states(judged(evidence=evidence)) == ["unproven"]
 
@@ -166,26 +166,26 @@ def test_what_nobody_can_look_at_is_unproven() -> None:
 @pytest.mark.parametrize(
     ("named", "evidence", "state"),
     [
-        ("a.py", PlanStepEvidence(deeds=Deeds(edited={"a.py"})), "passed"),
-        ("./a.py", PlanStepEvidence(deeds=Deeds(seen={"a.py"})), "passed"),
-        ("lib/a.py", PlanStepEvidence(deeds=Deeds(seen={"a.py"})), "passed"),
-        ("a.py", PlanStepEvidence(deeds=Deeds(seen={"/repo/a.py"})), "passed"),
-        ("docs/*.md", PlanStepEvidence(deeds=Deeds(edited={"docs/a.md"})), "passed"),
+        ("a.py", PlanStepEvidence(deeds=PlanStepWork(edited={"a.py"})), "passed"),
+        ("./a.py", PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})), "passed"),
+        ("lib/a.py", PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})), "passed"),
+        ("a.py", PlanStepEvidence(deeds=PlanStepWork(seen={"/repo/a.py"})), "passed"),
+        ("docs/*.md", PlanStepEvidence(deeds=PlanStepWork(edited={"docs/a.md"})), "passed"),
         ("a.py", PlanStepEvidence(planned=frozenset({"a.py"})), "passed"),
-        ("a.py", PlanStepEvidence(deeds=Deeds(edited={"lib/a.py"})), "unproven"),
-        ("a.py", PlanStepEvidence(deeds=Deeds(used={"lookup"})), "unproven"),
+        ("a.py", PlanStepEvidence(deeds=PlanStepWork(edited={"lib/a.py"})), "unproven"),
+        ("a.py", PlanStepEvidence(deeds=PlanStepWork(used={"lookup"})), "unproven"),
     ],
 )
 def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_expected(
     named: str, evidence: PlanStepEvidence, state: str
 ) -> None:
-    there = replace(evidence, files=(Presence(path=named),))
+    there = replace(evidence, files=(FilePresence(path=named),))
     assert states(judged(evidence=there)) == [state]
 
 
 def test_a_file_that_is_merely_there_proves_no_structure() -> None:
     said = replace(SAID, structural=(claim("Everything is rewritten"),))
-    evidence = PlanStepEvidence(files=(THERE,), deeds=Deeds(used={"lookup"}))
+    evidence = PlanStepEvidence(files=(THERE,), deeds=PlanStepWork(used={"lookup"}))
     assert states(judged(said, evidence)) == ["unproven", "unproven"]
 
 
@@ -223,6 +223,6 @@ def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_reading_ends_a_plan_step_with_a_flag(unproven: Unproven) -> None:
-    done = judged(evidence=PlanStepEvidence(deeds=Deeds(seen={"a.py"})), unproven=unproven)
+    done = judged(evidence=PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})), unproven=unproven)
     flag = "unproven: the goal: nothing was run that shows it"
     assert (done.accepted, done.confidence, done.flag) == (True, 80, flag)

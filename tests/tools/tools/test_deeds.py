@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories
 from midwatch_stage.factories import step
-from midwatch_tools.tools.completion import Deeds, deeds
+from midwatch_tools.tools.completion import PlanStepWork, plan_step_work
 
 FIRST = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
 SECOND = Plan(steps=(PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b")))
@@ -33,8 +33,8 @@ def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
     return replace(made, ok=code == 0, exit_code=code)
 
 
-def done(*records: Record) -> Deeds:
-    return deeds(factories.entries(*records))
+def done(*records: Record) -> PlanStepWork:
+    return plan_step_work(factories.entries(*records))
 
 
 def passed(*records: Record) -> Sequence[str]:

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 from midwatch_monitor.records import Certainty, Fact, FactState
 from midwatch_stage.factories import known_fact
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.tools.facts import LONGEST, as_json, facts_block, lacks, line
+from midwatch_tools.tools.facts import LONGEST, as_json, facts_block, line, refusal_of
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ from midwatch_tools.tools.facts import LONGEST, as_json, facts_block, lacks, lin
     ],
 )
 def test_what_helps_nobody_is_refused_with_the_reason(fact: Fact, why: str) -> None:
-    assert why in lacks(fact)
+    assert why in refusal_of(fact)
 
 
 def test_a_fact_that_says_something_is_taken() -> None:
-    assert lacks(Fact(text="The tests need Redis")) == ""
-    assert lacks(Fact(text="Python version", value='"3.11"')) == ""
+    assert refusal_of(Fact(text="The tests need Redis")) == ""
+    assert refusal_of(Fact(text="Python version", value='"3.11"')) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_tools.tools.proof import checks, shows
+from midwatch_tools.tools.proof import is_check, shows_claim
 
 CLAIM = "rounding of totals works"
 HEREDOC = "python - <<'EOF'\nfrom totals import rounded\nassert rounded(1) == 1\nEOF"
@@ -38,7 +38,7 @@ WRITTEN = "cat > test_totals.py <<EOF\nimport pytest\npytest.main()\nEOF"
     ],
 )
 def test_what_runs_neither_tests_nor_the_work_shows_nothing(command: str) -> None:
-    assert not shows(command, CLAIM)
+    assert not shows_claim(command, CLAIM)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_what_runs_neither_tests_nor_the_work_shows_nothing(command: str) -> Non
     ],
 )
 def test_tests_and_programs_of_the_work_show_what_works(command: str) -> None:
-    assert shows(command, CLAIM)
-    assert checks(command)
+    assert shows_claim(command, CLAIM)
+    assert is_check(command)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_tests_and_programs_of_the_work_show_what_works(command: str) -> None:
 def test_what_stands_in_backquotes_has_to_be_what_was_run(
     claim: str, command: str, proved: bool
 ) -> None:
-    assert shows(command, claim) is proved
+    assert shows_claim(command, claim) is proved

@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     Activity,
     Actor,
     Analysis,
+    AnalysisAuthor,
     Budget,
     BudgetRequest,
     Cause,
@@ -30,7 +31,6 @@ from midwatch_monitor.records import (
     Grant,
     Meter,
     Step,
-    Teller,
     Terms,
 )
 from midwatch_stage.factories import delivery, intervention
@@ -197,7 +197,11 @@ async def test_a_request_that_is_made_again_writes_its_own_analysis(
     await write(SWITCH)
     await perform(model_for=Other().by_name)
     (analysis,) = await records_of(journal, Analysis)
-    assert (analysis.by, analysis.cause, analysis.about) == (Teller.WATCH, Cause.TRANSIENT, 0)
+    assert (analysis.by, analysis.cause, analysis.about) == (
+        AnalysisAuthor.WATCH,
+        Cause.TRANSIENT,
+        0,
+    )
     assert analysis.what.endswith("HTTP 429 from o")
     assert analysis.remedy.endswith("after 2.0 s")
     (waits,) = [

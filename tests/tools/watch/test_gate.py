@@ -27,7 +27,7 @@ from midwatch_stage.factories import intervention, step
 from midwatch_stage.reading import records_of, turned_away
 from midwatch_stage.worker import Build, Claim, Perform, Write
 from midwatch_tools.attempt_watch import AttemptWatch
-from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate, Permission
+from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Gate, Permission
 
 Call = tuple[str, dict[str, Any]]
 
@@ -181,7 +181,7 @@ async def test_a_refusal_that_was_given_is_given_again(
 # -- a gate that fails -----------------------------------------------------------------------
 
 
-class Broken(Entrance):
+class Broken(AttemptGate):
     """A gate that cannot answer."""
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
@@ -223,7 +223,7 @@ async def test_a_gate_that_cannot_follow_is_left_open(
 ) -> None:
     recorder = await claim(QUICK)
     gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
-    entrance = Entrance(journal, recorder.attempt.id, gate)
+    entrance = AttemptGate(journal, recorder.attempt.id, gate)
     recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
     work = step(0, "put", request=1)
@@ -237,7 +237,7 @@ async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim(QUICK)
-    entrance = Entrance(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
+    entrance = AttemptGate(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
     recorder.listeners.append(entrance.hear)
     fails = step(0, "put", request=1, ok=False, output="no")
     for _ in range(2):

@@ -43,7 +43,7 @@ from midwatch_stage.worker import Build, Claim, Write
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.gate.gate import ALLOWED, Entrance, Gate
+from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Gate
 from midwatch_tools.tools.board import Board
 
 
@@ -166,11 +166,11 @@ async def held(location: str, journal: Journal) -> AsyncGenerator[Held]:
 
 
 @pytest.fixture
-async def entrance(held: Held, claim: Claim, write: Write) -> Entrance:
+async def entrance(held: Held, claim: Claim, write: Write) -> AttemptGate:
     """The gate of an attempt to whose failure, that nothing helped against, a person has spoken."""
     settings, recorder = Settings(), await claim()
     gate = Gate(settings.errors, settings.plan, attempt=1)
-    entrance = Entrance(held, recorder.attempt.id, gate)
+    entrance = AttemptGate(held, recorder.attempt.id, gate)
     recorder.listeners.append(entrance.hear)
     await entrance.rebuild()
     await recorder.record(_call(1))
@@ -187,7 +187,7 @@ def _call(request: int) -> Step:
 
 
 async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(
-    held: Held, entrance: Entrance
+    held: Held, entrance: AttemptGate
 ) -> None:
     calls = [asyncio.create_task(entrance.ask(_call(3), ())) for _ in range(2)]
     async with asyncio.timeout(120):
@@ -197,7 +197,7 @@ async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(
 
 
 async def test_who_spoke_is_read_again_where_that_could_not_be_read(
-    held: Held, entrance: Entrance
+    held: Held, entrance: AttemptGate
 ) -> None:
     held.go.set()
     held.fails = True

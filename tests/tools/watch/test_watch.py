@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     Budget,
     Change,
     Checkpoint,
-    Course,
+    CheckpointDecision,
     Meter,
     Plan,
     PlanStep,
@@ -139,7 +139,7 @@ async def test_a_checkpoint_is_recorded_as_it_was_said(journal: Journal, perform
     assert step.checkpoint == Checkpoint(
         progress_percent=30,
         confidence=55,
-        decision=Course.CONTINUE,
+        decision=CheckpointDecision.CONTINUE,
         blockers=("no net",),
         files_done=("a.py",),
         notes="slow",

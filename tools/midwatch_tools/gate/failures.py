@@ -30,7 +30,7 @@ class FailureKind:
         return self.times - (self.request == request)
 
 
-class Alike:
+class FailureCounts:
     """Counts the failures of one attempt's commands by kind."""
 
     def __init__(self) -> None:

@@ -16,6 +16,7 @@ from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Actor,
     Analysis,
+    AnalysisAuthor,
     AttemptTransition,
     Cause,
     Change,
@@ -28,16 +29,20 @@ from midwatch_monitor.records import (
     Record,
     Step,
     StepKind,
-    Teller,
     Writer,
 )
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import failure_line, failure_lines, signature, surroundings
+from midwatch_monitor.rules.failure import (
+    environment_obstacle,
+    failure_line,
+    failure_lines,
+    signature,
+)
 from midwatch_monitor.rules.identity import HELD_BACK, NO_WORK, answer, command, result
 from midwatch_monitor.rules.plain_output import unwrap
-from midwatch_tools.gate.failures import Alike, action, call_words, only_looks
+from midwatch_tools.gate.failures import FailureCounts, action, call_words, only_looks
 from midwatch_tools.observation import last_response
-from midwatch_tools.tools.proof import Statements, checks, statements_in
+from midwatch_tools.tools.proof import Statements, is_check, statements_in
 
 KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Intervention, Delivery)
 """The kinds of records that the gate is fed."""
@@ -132,7 +137,7 @@ class Gate:
         self._sees_files = sees_files
         self._acts = Normaliser()
         self._failing: dict[int, _Failing] = {}
-        self._alike = Alike()
+        self._alike = FailureCounts()
         self._tick = 0
         self._request = 0
         self._edited = 0
@@ -157,7 +162,7 @@ class Gate:
                 self._took(step)
             case Change() as change:
                 self._take_plan_change(change)
-            case Analysis(by=Teller.WORKER) as analysis:
+            case Analysis(by=AnalysisAuthor.WORKER) as analysis:
                 self._take_analysis(analysis)
             case PlanCheck(plan_step=number):
                 if self._unchecked is not None and number >= self._unchecked:
@@ -200,7 +205,7 @@ class Gate:
         outcome = signature(step) or result(step, answer(step))
         before = self._failing.pop(done, None)
         tells = failure_line(step.output)
-        if failure_lines(step.output) and (command(step) or checks(step.tool)):
+        if failure_lines(step.output) and (command(step) or is_check(step.tool)):
             self._alike.take_failure(outcome, step.request, tells)
         act, silent = call_words(step), tells.startswith(_SILENT)
         now = _Failing(
@@ -225,7 +230,7 @@ class Gate:
         if len(self._failing) > _REMEMBERED:
             del self._failing[next(iter(self._failing))]
         self.last_failure = LastFailure(
-            number=step.number, act=act, blocked=surroundings(step.output), words=tells
+            number=step.number, act=act, blocked=environment_obstacle(step.output), words=tells
         )
 
     def _take_analysis(self, analysis: Analysis) -> None:
@@ -321,12 +326,12 @@ class Gate:
         if not (self._errors.require_analysis and most) or said.cause is not None:
             return None
         line = command(step)
-        if only_looks(step) or not (line or checks(step.tool)):
+        if only_looks(step) or not (line or is_check(step.tool)):
             return None
         failing = self._failing.get(action(step))
         if failing is not None and failing.cause is not None and self._passes(failing.cause):
             return None  # that analysis allows some tries
-        news = self._alike.last if checks(line or step.tool) else 0
+        news = self._alike.last if is_check(line or step.tool) else 0
         outcome = news if failing is None else failing.outcome
         kind = self._alike.find_unanswered(outcome, step.request, most)
         if kind is None:
@@ -377,7 +382,7 @@ def backoff(number: int, errors: ErrorSettings) -> float:
 log = logging.getLogger(__name__)
 
 
-class Entrance:
+class AttemptGate:
     """The gate of one attempt, fed from the journal, so that it is the same after a crash.
 
     A gate that fails stays open: it is there to help the work, and must never stop it.
@@ -452,7 +457,7 @@ class Entrance:
 
 async def gate_of(
     recorder: Recorder, settings: Settings, *, sees_files: bool, gated: bool = True
-) -> Entrance:
+) -> AttemptGate:
     """Return the gate of the recorder's attempt as it stands; open if nothing is to be refused."""
     gate = Gate(
         settings.errors,
@@ -461,7 +466,7 @@ async def gate_of(
         sees_files=sees_files,
         analysed=await _follows_completion(recorder),
     )
-    entrance = Entrance(
+    entrance = AttemptGate(
         recorder.journal, recorder.attempt.id, gate, is_open=not gated or settings.mode is Mode.OFF
     )
     if gated:

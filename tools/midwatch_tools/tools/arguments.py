@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
 from pydantic_ai.tools import GenerateToolJsonSchema
 from pydantic_core.core_schema import CoreSchema, WithDefaultSchema
 
-from midwatch_monitor.records import Cause, Certainty, Claim, ClaimState, Course
+from midwatch_monitor.records import Cause, Certainty, CheckpointDecision, Claim, ClaimState
 
 _TEXT = WithJsonSchema({"type": "string"})
 _WHOLE = WithJsonSchema({"type": "integer"})
@@ -69,7 +69,7 @@ Value = Annotated[
 ]
 """Data as JSON text. Models send it as JSON as well, and that is taken."""
 
-CourseArgument = Annotated[Course, _one_of(Course)]
+CourseArgument = Annotated[CheckpointDecision, _one_of(CheckpointDecision)]
 Category = Annotated[Cause, _one_of(Cause)]
 CertaintyArgument = Annotated[Certainty, _one_of(Certainty)]
 

@@ -12,6 +12,7 @@ from midwatch_monitor.concurrent_attempts import project_of
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Analysis,
+    AnalysisAuthor,
     Attempt,
     AttemptTransition,
     Checkpoint,
@@ -21,7 +22,6 @@ from midwatch_monitor.records import (
     Record,
     Step,
     Task,
-    Teller,
     Writer,
 )
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
@@ -43,7 +43,7 @@ _HEADING = "## What other agents on this work report"
 
 
 @dataclass(slots=True, kw_only=True)
-class Reported:
+class AttemptReports:
     """What one attempt has to tell others."""
 
     name: str
@@ -72,7 +72,7 @@ class Reported:
             self.state = ", ".join(filter(None, (record.lifecycle, record.ending)))
             return
         elif isinstance(record, Analysis):
-            if record.by is Teller.WATCH:
+            if record.by is AnalysisAuthor.WATCH:
                 return
             self.analyses = [*self.analyses, record][-_ANALYSES:]
         elif isinstance(record, Completion):
@@ -136,14 +136,14 @@ class Board:
         tasks = await self._journal.tasks(self._task.run)
         return [t for t in tasks if t.id == own or (project and project_of(t) == project)]
 
-    async def _read_reports(self, attempt: Attempt, name: str) -> Reported:
-        reported = Reported(name=name)
+    async def _read_reports(self, attempt: Attempt, name: str) -> AttemptReports:
+        reported = AttemptReports(name=name)
         async for entry in self._journal.all_entries(attempt=attempt.id, kinds=_TOLD):
             reported.take(entry)
         return reported
 
 
-def render_board(others: Iterable[Reported], files: set[str], blocks: DataBlocks) -> str:
+def render_board(others: Iterable[AttemptReports], files: set[str], blocks: DataBlocks) -> str:
     """The reports of others, those on the same files first, then the newest; bounded."""
     telling = [each for each in others if each.lines]
     telling.sort(key=lambda each: (bool(each.files & files), each.newest), reverse=True)
@@ -161,7 +161,7 @@ def _frame(lines: Sequence[str], blocks: DataBlocks) -> str:
     return f"{_HEADING}\n\n{block}"
 
 
-def _lines(reported: Reported, files: set[str]) -> list[str]:
+def _lines(reported: AttemptReports, files: set[str]) -> list[str]:
     same = sorted(filter(_PATH.fullmatch, reported.files & files or reported.files))
     which = f"; files: {', '.join(same[:_FILES])}" if same else ""
     heading = f"{reported.name} ({reported.state}){which}"

@@ -18,11 +18,11 @@ from midwatch_monitor.records import (
     Ruling,
 )
 from midwatch_tools.instructions import outline
-from midwatch_tools.plan_change import change, revisions_made, with_remaining
+from midwatch_tools.plan_change import plan_change, revisions_made, with_remaining
 from midwatch_tools.session import Session
-from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tool_calls import ToolCallWatch
 from midwatch_tools.tools.arguments import SomeTexts, TextArgument, Texts
-from midwatch_tools.tools.toolset import WorkerTool, unanswered
+from midwatch_tools.tools.toolset import WorkerTool, has_unanswered
 
 _CHECKED = (
     "This plan step's check is in: go on with the work. If the plan does not hold any more, {how}, "
@@ -69,7 +69,7 @@ class CheckPlan(WorkerTool):
         return f"{_answer(check)} The plan is now:\n{outline(plan)}"
 
 
-async def _ask_once(acts: Acts, proposed: tuple[str, ...]) -> None:
+async def _ask_once(acts: ToolCallWatch, proposed: tuple[str, ...]) -> None:
     """Refuse a second check, unless it is the way to propose another plan."""
     recorder = acts.session.recorder
     entries = await acts.session.all_of((PlanCheck, Intervention))
@@ -77,7 +77,7 @@ async def _ask_once(acts: Acts, proposed: tuple[str, ...]) -> None:
         return
     if acts.session.settings.plan.approval is not Approver.SUPERVISOR:
         raise ModelRetry(_CHECKED.format(how="say so with `set_plan`"))
-    if unanswered(entries, _is_pending):
+    if has_unanswered(entries, _is_pending):
         raise ModelRetry(
             "Your supervisor has not answered your last proposal yet: until then go on with "
             "the present plan."
@@ -120,7 +120,7 @@ def _carried_out(session: Session, check: PlanCheck) -> tuple[Plan, tuple[Record
     if not check.proposed or check.ruling is not Ruling.GRANTED:
         return plan, ()
     plan = session.share_requests(with_remaining(plan, check.proposed))
-    return plan, (plan, change(plan))
+    return plan, (plan, plan_change(plan))
 
 
 def _answer(check: PlanCheck) -> str:

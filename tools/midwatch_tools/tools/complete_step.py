@@ -14,17 +14,17 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_tools.instructions import outline
-from midwatch_tools.plan_change import change, with_current_done
+from midwatch_tools.plan_change import plan_change, with_current_done
 from midwatch_tools.session import MAX_DOING, Session
 from midwatch_tools.tools.arguments import Claims, Note, PercentArgument, Strings
 from midwatch_tools.tools.completion import (
     WORK,
-    Deeds,
+    FilePresence,
     PlanStepEvidence,
-    Presence,
+    PlanStepWork,
     StepClaim,
-    deeds,
     judge_completion,
+    plan_step_work,
 )
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -65,7 +65,7 @@ class CompleteStep(WorkerTool):
         completion = judge_completion(plan.current, said, evidence, settings)
         after = with_current_done(plan, completion.flag) if completion.accepted else plan
         output = completion.flag if completion.accepted else "; ".join(completion.doubts)
-        more = (after, change(after)) if completion.accepted else ()
+        more = (after, plan_change(after)) if completion.accepted else ()
         acts.report(ctx, output, completion, *more, ok=completion.accepted)
         return answer(completion, after, session.budget_line(after))
 
@@ -89,7 +89,7 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
 
 async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanStepEvidence:
     """Look at the files, have the checks run, and gather what was observed."""
-    done = deeds(await session.all_of(WORK))
+    done = plan_step_work(await session.all_of(WORK))
     named = tuple(dict.fromkeys((*said.files, *step.files)))
     runs = session.settings.completion.run_acceptance and session.site.checks
     results = ()
@@ -106,8 +106,8 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanSt
     )
 
 
-def _settle_presence(file: Presence, done: Deeds) -> Presence:
+def _settle_presence(file: FilePresence, done: PlanStepWork) -> FilePresence:
     """Where nobody can look, what the worker was seen to write there is known."""
     if file.known or file.path not in done.edited:
         return file
-    return Presence(path=file.path, fault="it was deleted" if file.path in done.gone else "")
+    return FilePresence(path=file.path, fault="it was deleted" if file.path in done.gone else "")

@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.rules.act import runs_tests
 from midwatch_monitor.rules.failure import failure_lines, has_failed
 from midwatch_monitor.rules.identity import NO_WORK, command
-from midwatch_tools.tools.proof import shows
+from midwatch_tools.tools.proof import shows_claim
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
 """What may be the name of a file."""
@@ -48,7 +48,7 @@ class StepClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class FilePresence:
     """Whether a file, or any of a pattern, is there; `fault` says why it is not."""
 
     path: str
@@ -64,7 +64,7 @@ _MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
 
 
 @dataclass(slots=True, kw_only=True)
-class Deeds:
+class PlanStepWork:
     """The worker's deeds within one plan step, in the order in which they are taken in."""
 
     edited: set[str] = field(default_factory=set[str])
@@ -111,11 +111,11 @@ def _masked(step: Step, line: str) -> bool:
 class PlanStepEvidence:
     """What is known of the work on a plan step."""
 
-    files: tuple[Presence, ...] = ()
+    files: tuple[FilePresence, ...] = ()
     """Those that are named and those that the plan step expects."""
     planned: frozenset[str] = frozenset()
     """Those that the plan step expects."""
-    deeds: Deeds = field(default_factory=Deeds)
+    deeds: PlanStepWork = field(default_factory=PlanStepWork)
     """What the worker did within the plan step."""
     acceptance: tuple[Acceptance, ...] = ()
     """The plan step's own checks that were run."""
@@ -224,7 +224,7 @@ def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
 def _behaviour(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     text = f"{claim.what} {claim.reason}"
     proved = any(each.passed for each in evidence.acceptance)
-    proved = proved or any(shows(command, text) for command in evidence.deeds.passed)
+    proved = proved or any(shows_claim(command, text) for command in evidence.deeds.passed)
     return _as_proved(claim, _UNSHOWN, proved=proved)
 
 
@@ -277,12 +277,12 @@ def _claim_words(claim: Claim) -> str:
     return f"{claim.what}: {claim.reason}" if claim.reason else f"{claim.what} {claim.state}"
 
 
-def deeds(entries: Iterable[Entry]) -> Deeds:
+def plan_step_work(entries: Iterable[Entry]) -> PlanStepWork:
     """The deeds on the plan step in hand; the entries are those of one attempt, in order.
 
     They begin anew with another plan step, also where a revision puts it in the same place.
     """
-    found, in_hand = Deeds(), None
+    found, in_hand = PlanStepWork(), None
     for entry in entries:
         if isinstance(entry.record, Step):
             found.take(entry.record)
@@ -290,6 +290,6 @@ def deeds(entries: Iterable[Entry]) -> Deeds:
             step = entry.record.in_hand
             now = (entry.record.current, "" if step is None else step.title)
             if in_hand not in (None, now):
-                found = Deeds()
+                found = PlanStepWork()
             in_hand = now
     return found

@@ -27,12 +27,12 @@ from midwatch_monitor.records import (
     FactState,
     Fault,
     KnownFact,
+    LearnedQuery,
     Task,
-    Wanted,
 )
 from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, fold_lines, plain
-from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tool_calls import ToolCallWatch
 from midwatch_tools.tools.arguments import CertaintyArgument, Note, Paths, Tags, Value
 from midwatch_tools.tools.toolset import WorkerTool
 
@@ -110,7 +110,7 @@ class Facts:
         What others found and nobody has looked at yet counts as unknown: it may yet be removed.
         """
         own = await self._learned.facts(project=self.project, attempt=self._attempt.id)
-        wanted = Wanted(project=self.project, text=fact.text)
+        wanted = LearnedQuery(project=self.project, text=fact.text)
         shared = await self._learned.facts_like(wanted, limit=_ALIKE)
         known = [*own, *(each for each in shared if each.shared)]
         found = [each for each in known if each.live and repeats(fact, each.fact)]
@@ -134,7 +134,7 @@ class Facts:
 
     async def search(self, query: str, files: Sequence[str]) -> list[KnownFact]:
         """The facts of the project that workers share, those that fit best first."""
-        wanted = Wanted(project=self.project, text=query, files=tuple(files))
+        wanted = LearnedQuery(project=self.project, text=query, files=tuple(files))
         if query.strip() or files:
             found = await self._learned.facts_like(wanted, limit=SHOWN)
         else:
@@ -169,7 +169,7 @@ def repeats(fact: Fact, known: Fact) -> bool:
     )
 
 
-def lacks(fact: Fact) -> str:
+def refusal_of(fact: Fact) -> str:
     """Why a fact is not taken, in words for who wrote it; empty if it is."""
     words = len(fact.text.split())
     if not words or (words < FEWEST_WORDS and not fact.value):
@@ -228,7 +228,7 @@ def line(known: KnownFact) -> str:
 
 
 class SearchFacts(WorkerTool):
-    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], ToolCallWatch]) -> None:
         super().__init__(present)
         self._facts = facts
 
@@ -246,7 +246,7 @@ class SearchFacts(WorkerTool):
 
 
 class RecordFact(WorkerTool):
-    def __init__(self, facts: Callable[[], Facts], present: Callable[[], Acts]) -> None:
+    def __init__(self, facts: Callable[[], Facts], present: Callable[[], ToolCallWatch]) -> None:
         super().__init__(present)
         self._facts = facts
 
@@ -275,7 +275,7 @@ class RecordFact(WorkerTool):
             state=FactState.PENDING if pending else FactState.WAITING,
             maker=FactMaker.WORKER,
         )
-        if fault := lacks(fact):
+        if fault := refusal_of(fact):
             raise ToolFailed(f"{fault}.")
         recorder = acts.session.recorder
         said = await look_up(facts.count(), recorder)
@@ -286,7 +286,7 @@ class RecordFact(WorkerTool):
 
 
 async def _store_fact(
-    ctx: RunContext[Any], acts: Acts, facts: Facts, fact: Fact, known: KnownFact | None
+    ctx: RunContext[Any], acts: ToolCallWatch, facts: Facts, fact: Fact, known: KnownFact | None
 ) -> str:
     """Store a fact, or that this attempt said a known one too; the answer."""
     recorder, output = acts.session.recorder, f"{fact.certainty}: {fact.text}"

@@ -66,12 +66,12 @@ class _Part:
     idle: bool
 
 
-def checks(command: str) -> bool:
+def is_check(command: str) -> bool:
     """Whether a command, or a tool by its name, runs tests or a program of the work."""
     return any(part.checks for part in _parts(command))
 
 
-def shows(command: str, claim: str) -> bool:
+def shows_claim(command: str, claim: str) -> bool:
     """Whether a command that passed shows what a claim says.
 
     A claim that names checks in backquotes is about these. The run may have more arguments.

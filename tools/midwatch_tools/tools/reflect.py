@@ -11,14 +11,14 @@ from midwatch_tools.instructions import answer, outline
 from midwatch_tools.observation import last_response
 from midwatch_tools.plan_change import (
     WANTING,
-    Wanting,
-    change,
-    plan_wanted,
+    StepsWanted,
+    is_written,
+    plan_change,
     revisions_made,
+    steps_wanted,
     with_remaining,
-    written,
 )
-from midwatch_tools.tool_calls import Acts
+from midwatch_tools.tool_calls import ToolCallWatch
 from midwatch_tools.tools.arguments import (
     CourseArgument,
     Estimate,
@@ -75,7 +75,7 @@ class OwnTools(WorkerTool):
         )
         acts.stash(ctx, step)
         said_back = answer(
-            checkpoint, acts.session.settings.reflect, alone=_alone(ctx), plans=written(plan)
+            checkpoint, acts.session.settings.reflect, alone=_alone(ctx), plans=is_written(plan)
         )
         return "\n".join(
             filter(None, (said_back, acts.session.budget_line(within=progress_percent)))
@@ -86,15 +86,15 @@ class OwnTools(WorkerTool):
         acts = self._present()
         await _may_revise(acts)
         plan = acts.session.share_requests(with_remaining(acts.session.recorder.plan, steps))
-        acts.report(ctx, outline(plan), plan, change(plan))
+        acts.report(ctx, outline(plan), plan, plan_change(plan))
         return f"The plan is now:\n{outline(plan)}"
 
 
-async def _may_revise(acts: Acts) -> None:
+async def _may_revise(acts: ToolCallWatch) -> None:
     """Refuse a revision that is one too many, or that the supervisor is to approve first."""
     settings, recorder = acts.session.settings.plan, acts.session.recorder
-    wanting = plan_wanted(await acts.session.all_of(WANTING))
-    if wanting is Wanting.ORDERED:
+    wanting = steps_wanted(await acts.session.all_of(WANTING))
+    if wanting is StepsWanted.ORDERED:
         return  # who asks for new plan steps gets them
     made = await revisions_made(recorder)
     if made >= settings.max_revisions:
@@ -102,8 +102,8 @@ async def _may_revise(acts: Acts) -> None:
             f"{made} of {settings.max_revisions} revisions of this task's plan are used: go on "
             "with the plan as it is, or ask for help with `reflect` and `escalate`."
         )
-    approves = settings.approval is Approver.SUPERVISOR and wanting is Wanting.NOTHING
-    if approves and written(recorder.plan):
+    approves = settings.approval is Approver.SUPERVISOR and wanting is StepsWanted.NOTHING
+    if approves and is_written(recorder.plan):
         raise ModelRetry(
             "Your supervisor approves changes of the plan: propose them with `check_plan`, as "
             "`remaining`."

@@ -7,7 +7,7 @@ from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.records import Budget, BudgetRequest, Grant, Intervention
 from midwatch_tools.tools.arguments import AmountArgument, CountArgument, TextArgument
-from midwatch_tools.tools.toolset import WorkerTool, unanswered
+from midwatch_tools.tools.toolset import WorkerTool, has_unanswered
 
 
 class RequestBudget(WorkerTool):
@@ -27,7 +27,7 @@ class RequestBudget(WorkerTool):
         if not limited(session.recorder.budget, wanted):
             raise ToolFailed("Ask for more of something that is limited, and say how much.")
         entries = await session.all_of((BudgetRequest, Intervention))
-        if unanswered(entries, lambda record: isinstance(record, BudgetRequest)):
+        if has_unanswered(entries, lambda record: isinstance(record, BudgetRequest)):
             raise ToolFailed("You have asked already; go on until the answer comes.")
         acts.report(ctx, reason, BudgetRequest(wanted=wanted, reason=reason))
         return "Your supervisor is asked. Go on meanwhile as if the answer were no."

@@ -8,7 +8,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.toolsets import ToolsetTool
 
 from midwatch_monitor.records import Entry, Intervention, Record
-from midwatch_tools.tool_calls import UNWATCHED, Acts
+from midwatch_tools.tool_calls import UNWATCHED, ToolCallWatch
 from midwatch_tools.tools.arguments import FlatSchema
 
 _PATIENCE = 1000
@@ -61,7 +61,9 @@ PLAN_TOOLS = frozenset({"set_plan", "check_plan", "complete_step"})
 """For a plan of two steps or more, or one that was written anew."""
 
 
-def useful(*, gated: bool, limited: bool, others: bool, facts: bool, known: bool) -> frozenset[str]:
+def useful_tools(
+    *, gated: bool, limited: bool, others: bool, facts: bool, known: bool
+) -> frozenset[str]:
     """The tools that an attempt has a use for from its start, beside those for a plan.
 
     Args:
@@ -82,7 +84,7 @@ def useful(*, gated: bool, limited: bool, others: bool, facts: bool, known: bool
     return frozenset(name for name, use in wanted.items() if use)
 
 
-def unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> bool:
+def has_unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> bool:
     """Whether any of the records that ask for something has no answer yet."""
     asked: set[int] = set()
     for entry in entries:
@@ -96,6 +98,6 @@ def unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> bool
 class WorkerTool:
     """A tool that is bound to one run, so that two workers never mix."""
 
-    def __init__(self, present: Callable[[], Acts]) -> None:
+    def __init__(self, present: Callable[[], ToolCallWatch]) -> None:
         """Bind it to the run whose calls `present` gives, once that has begun."""
         self._present = present

@@ -45,10 +45,10 @@ from midwatch_monitor.records import (
     FactAct,
     FactState,
     GuidelinesState,
-    Keeper,
     Method,
     NodeState,
     Origin,
+    SupervisedBy,
 )
 
 _PAGE = 500
@@ -60,7 +60,7 @@ _AT_ONCE = 8 * 1024 * 1024
 _SHORT = 60
 """Characters shown of a name."""
 _CHOICES: Mapping[Column[Any], type[StrEnum]] = {
-    tables.run.c.keeper: Keeper,
+    tables.run.c.keeper: SupervisedBy,
     tables.node.c.state: NodeState,
     tables.lesson_use.c.method: Method,
     tables.lesson_use.c.origin: Origin,

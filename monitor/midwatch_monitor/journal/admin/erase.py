@@ -16,7 +16,7 @@ from sqlalchemy import (
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.commits import latest
-from midwatch_monitor.journal.fleet.watches import RUN_POST
+from midwatch_monitor.journal.fleet.monitor_leases import RUN_POST
 from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, TaskTransition

@@ -245,7 +245,7 @@ def append(
             if not opening:
                 _refuse(connection, draft)
             (entry,) = _store(connection, [draft])
-            index.take_in(connection, entry)
+            index.index_entry(connection, entry)
             entries.append(entry)
     return entries
 

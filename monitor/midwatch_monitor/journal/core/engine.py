@@ -40,7 +40,7 @@ from midwatch_monitor.journal.postgres.rights import advice_on
 from midwatch_monitor.private import keep_private, private_file, private_folder
 
 if TYPE_CHECKING:
-    from midwatch_monitor.journal.postgres.postgres import Lines
+    from midwatch_monitor.journal.postgres.postgres import ServerConnections
 
 
 READERS = 4
@@ -78,7 +78,7 @@ class Store:
     """`None` if only reading."""
     reading: Engine | None
     """`None` in memory: there is a single connection, and the writer reads too."""
-    lines: "Lines | None" = None
+    connections: "ServerConnections | None" = None
     """The connections to a server; `None` for SQLite."""
     mask_key: bytes = b""
     """The journal's key for marks of masked secrets, if it has one."""
@@ -109,7 +109,7 @@ class Store:
 
         Call this only for a confirmed journal: permissions of other files are not ours to change.
         """
-        if self.lines is not None or self.reading is None:
+        if self.connections is not None or self.reading is None:
             return
         path = Path(self.name)
         folder = [path.parent] if path.parent.name == FOLDER else []
@@ -118,13 +118,13 @@ class Store:
 
     def cut(self) -> None:
         """Cut connections to a server that does not answer; whoever waits for them fails."""
-        if self.lines is not None:
-            self.lines.cut()
+        if self.connections is not None:
+            self.connections.cut()
 
     def close(self) -> None:
         """Close every connection."""
-        if self.lines is not None:
-            self.lines.close()
+        if self.connections is not None:
+            self.connections.close()
         for engine in (self.writing, self.reading):
             if engine is not None:
                 engine.dispose()
@@ -211,12 +211,12 @@ def _elsewhere(url: URL, access: Access) -> Store:
     except ImportError as error:  # also of a psycopg that finds no library of PostgreSQL
         raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
     url = postgres.plain(url)
-    lines = postgres.Lines(url)
+    connections = postgres.ServerConnections(url)
     return Store(
         name=url_name(url),
-        writing=None if access is Access.READ else lines.writing_engine(),
-        reading=lines.reading_engine(READERS),
-        lines=lines,
+        writing=None if access is Access.READ else connections.writing_engine(),
+        reading=connections.reading_engine(READERS),
+        connections=connections,
     )
 
 

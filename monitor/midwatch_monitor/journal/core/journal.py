@@ -15,7 +15,7 @@ from midwatch_monitor.errors import JournalError, JournalReadOnlyError
 from midwatch_monitor.journal.core import commits, tables, work
 from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store, database_time
-from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, Patience
+from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, OutageWait
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.threads import DatabaseReader, DatabaseWriter, GroupCommit
 from midwatch_monitor.records import (
@@ -86,7 +86,7 @@ class Journal:
         self._store = store
         self.masker = use_masker(store, secrets)
         self._closed = False
-        patience = partial(Patience, patience_seconds)
+        patience = partial(OutageWait, patience_seconds)
         self._reader: DatabaseReader | None = None
         if store.reading is not None:
             self._reader = DatabaseReader(store.reading, name=store.name, patience=patience())
@@ -96,8 +96,8 @@ class Journal:
                 store.writing, name=store.name, max_batch=max_batch, patience=patience()
             )
             self._gathering = GroupCommit(self._writer.put, most=max_batch)
-        if store.lines is not None:
-            store.lines.watch(self._seconds_stuck, max(patience_seconds, STALL_SECONDS))
+        if store.connections is not None:
+            store.connections.watch(self._seconds_stuck, max(patience_seconds, STALL_SECONDS))
 
     @classmethod
     async def open(

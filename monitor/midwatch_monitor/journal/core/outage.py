@@ -129,7 +129,7 @@ def sqlstate(error: DBAPIError) -> str | None:
     return getattr(error.orig, "sqlstate", None)
 
 
-class Patience:
+class OutageWait:
     """Waits for an outage to end, for some seconds; stops at once when the journal is closed.
 
     Refused connections are waited for too: the same URL was accepted before, and the cause (a

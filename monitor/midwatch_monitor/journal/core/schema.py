@@ -40,7 +40,7 @@ from midwatch_monitor.journal.core.engine import (
     require_location,
     transaction,
 )
-from midwatch_monitor.journal.core.outage import OPENING_SECONDS, Patience, is_refusal
+from midwatch_monitor.journal.core.outage import OPENING_SECONDS, OutageWait, is_refusal
 from midwatch_monitor.journal.core.tables import (
     OLDEST,
     READABLE,
@@ -133,7 +133,7 @@ def _key(store: Store, found: Version) -> bytes:
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
     """Make or upgrade the tables of `store`; raise JournalError if that is not possible."""
     with explain_errors(store.name, patience_seconds):
-        return Patience(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
+        return OutageWait(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
 def require_usable(location: str) -> None:
@@ -144,7 +144,7 @@ def require_usable(location: str) -> None:
     store = connect(file, Access.READ, Synchronous.NORMAL)
     with closing(store), explain_errors(store.name):
         found = version_of(store)
-        refuse_stranger(found, store.name)
+        refuse_foreign_tables(found, store.name)
         if found.newer and not found.current:
             raise _too_new(store.name, found.revision)
         if found.revision is None:
@@ -154,7 +154,7 @@ def require_usable(location: str) -> None:
 def version_of(store: Store) -> Version:
     """Return the version as a reader sees it, without waiting for a writer."""
     with store.reader.connect() as connection:
-        if store.lines is not None:
+        if store.connections is not None:
             require_reading(connection, store.name)
         return read_version(connection)
 
@@ -188,13 +188,13 @@ def _prepare(store: Store, access: Access) -> Version:
     if found.current or (access is Access.READ and found.readable):
         _require_rights(store)
         return found
-    refuse_stranger(found, store.name)
+    refuse_foreign_tables(found, store.name)
     if found.newer:
         raise _too_new(store.name, found.revision)
     refusal = _refusal(store, found, access)
     if refusal is not None or store.writing is None:
         raise refusal or _empty(store)
-    if found.revision is None and store.lines is None:
+    if found.revision is None and store.connections is None:
         _refuse_others(store)
     with transaction(store.writing) as connection:
         # Checked again inside the transaction: another process may have been first.
@@ -207,7 +207,7 @@ def _prepare(store: Store, access: Access) -> Version:
 
 def _require_rights(store: Store) -> None:
     """Check permissions that each transaction needs; a file is checked when it is opened."""
-    if store.lines is not None and store.writing is not None:
+    if store.connections is not None and store.writing is not None:
         with store.writing.connect() as connection:
             require_writing(connection, store.name)
 
@@ -216,7 +216,7 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
     """Return the error if missing or old tables may not be made or upgraded by this access, else
     `None`.
     """
-    served = store.lines is not None
+    served = store.connections is not None
     if found.revision is None:
         if access is Access.WRITE and served:
             return _empty(store)
@@ -265,7 +265,7 @@ def require_place(connection: Connection, name: str) -> None:
         require_making(connection, name)
 
 
-def refuse_stranger(found: Version, name: str) -> None:
+def refuse_foreign_tables(found: Version, name: str) -> None:
     """Raise JournalCorruptError if the tables are another program's."""
     if found.strange:
         raise _strange(name, "alembic_version")
@@ -299,7 +299,7 @@ def _empty(store: Store) -> JournalError:
     if taken:
         return _strange(store.name, taken)
     made = f"`{command('run FILE')}` makes a journal of it"
-    if store.lines is not None:
+    if store.connections is not None:
         first = command("node")
         made = f"`{command('db upgrade')}` makes a journal in it, and so does the first `{first}`"
     return JournalEmptyError(f"{store.name} is empty: {made}")
@@ -362,7 +362,7 @@ def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = No
     if store.writing is None:
         raise JournalReadOnlyError(f"{store.name} was opened to be read only")
     with explain_errors(store.name), transaction(store.writing) as connection:
-        if store.lines is not None:
+        if store.connections is not None:
             require_reading(connection, store.name)
         plan = _plan_upgrade(connection, store.name, config)
         if not dry_run and plan.before != plan.after:
@@ -390,7 +390,7 @@ def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrad
     found = read_version(connection)
     if found.revision is None:
         require_place(connection, name)
-    refuse_stranger(found, name)
+    refuse_foreign_tables(found, name)
     _require_known(name, found.revision, config)
     plan = Upgrade(
         before=found.revision,

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.core import commits
 from midwatch_monitor.journal.core.engine import READERS, explain_errors, is_hopeless, journal_error
-from midwatch_monitor.journal.core.outage import Patience, is_passing
+from midwatch_monitor.journal.core.outage import OutageWait, is_passing
 from midwatch_monitor.records import Commit, Entry
 
 if TYPE_CHECKING:
@@ -111,12 +111,12 @@ class DatabaseWriter:
     """
 
     def __init__(
-        self, engine: Engine, *, name: str, max_batch: int, patience: Patience | None = None
+        self, engine: Engine, *, name: str, max_batch: int, patience: OutageWait | None = None
     ) -> None:
         self._engine = engine
         self._name = name
         self._max_batch = max_batch
-        self._patience = patience or Patience(0)
+        self._patience = patience or OutageWait(0)
         self._receipts = _receipts(name) if engine.dialect.name == "postgresql" else None
         self._numbers = count(1)
         self._queue: SimpleQueue[DatabaseJob | None] = SimpleQueue()
@@ -396,7 +396,7 @@ class _Group:
 class DatabaseReader:
     """Runs queries, several at the same time, and survives outages of the database."""
 
-    def __init__(self, engine: Engine, *, name: str, patience: Patience) -> None:
+    def __init__(self, engine: Engine, *, name: str, patience: OutageWait) -> None:
         self._engine = engine
         self._name = name
         self._patience = patience

@@ -38,11 +38,11 @@ from midwatch_monitor.records import (
     Entry,
     Escalation,
     EscalationState,
-    Keeper,
     Lifecycle,
     Message,
     Result,
     Run,
+    SupervisedBy,
     Task,
     TaskTransition,
 )
@@ -57,12 +57,19 @@ def add_run(
     source: str,
     settings: str,
     at: datetime,
-    keeper: Keeper = Keeper.PROCESS,
+    supervised_by: SupervisedBy = SupervisedBy.PROCESS,
 ) -> Run:
-    """Store a new run; `keeper` says who judges time, escalates and decides in it."""
-    values = {"source": source, "settings": settings, "started_at": at, "keeper": keeper.value}
+    """Store a new run; `supervised_by` says who judges time, escalates and decides in it."""
+    values = {
+        "source": source,
+        "settings": settings,
+        "started_at": at,
+        "keeper": supervised_by.value,
+    }
     row = _insert(connection, tables.run, **values)
-    return Run(id=row["id"], started_at=at, source=source, settings=settings, keeper=keeper)
+    return Run(
+        id=row["id"], started_at=at, source=source, settings=settings, supervised_by=supervised_by
+    )
 
 
 def add_task(
@@ -181,7 +188,7 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
     query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
     found: list[Run] = []
     for row in connection.execute(query):
-        if row.keeper not in list(Keeper):
+        if row.keeper not in list(SupervisedBy):
             pass_over(connection, f"run {row.id}", "nobody knows who looks after it")
             continue
         run = Run(
@@ -189,7 +196,7 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
             started_at=row.started_at,
             source=row.source,
             settings=row.settings,
-            keeper=Keeper(row.keeper),
+            supervised_by=SupervisedBy(row.keeper),
         )
         found.append(run)
     return found

@@ -48,7 +48,7 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AttemptUse:
     """Whether anybody still works on an attempt or on its task."""
 
     attempt: Attempt
@@ -125,7 +125,7 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
     return work.attempts(connection, tables.attempt.c.task.in_(of))
 
 
-def _standings(connection: Connection, run: int) -> list[Standing]:
+def _standings(connection: Connection, run: int) -> list[AttemptUse]:
     """Return all attempts of a run with their standing, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
@@ -135,7 +135,7 @@ def _standings(connection: Connection, run: int) -> list[Standing]:
     attempts = work.attempts(connection, attempt.c.task.in_(of))
     last = {each.task: each.id for each in sorted(attempts, key=lambda each: each.number)}
     return [
-        Standing(
+        AttemptUse(
             attempt=each,
             over=each.id in over,
             last=last[each.task] == each.id,

@@ -30,14 +30,14 @@ from midwatch_monitor.journal.core.encoding import kind_of, pass_over, rows_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import REVISION
-from midwatch_monitor.journal.fleet.watches import NOBODY, RUN_POST
+from midwatch_monitor.journal.fleet.monitor_leases import NOBODY, RUN_POST
 from midwatch_monitor.records import (
     LOST_AFTER_SECONDS,
     AttemptTransition,
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
+    SupervisedBy,
     name_of,
 )
 from midwatch_monitor.records.work import EMBEDDED
@@ -52,7 +52,7 @@ _MOST_FORGOTTEN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
+class HeldAttempt:
     """An attempt that a process works on."""
 
     attempt: int
@@ -236,7 +236,7 @@ def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStat
 def _lost_after(connection: Connection) -> timedelta:
     """Return how long a node may be silent: as configured in the last submitted run."""
     run = tables.run
-    query = select(run.c.settings).where(run.c.keeper == Keeper.MONITOR.value)
+    query = select(run.c.settings).where(run.c.keeper == SupervisedBy.MONITOR.value)
     settings = connection.execute(query.order_by(run.c.id.desc()).limit(1)).scalar()
     try:
         said = json.loads(settings or "")["fleet"]["lost_after_seconds"]
@@ -268,10 +268,10 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
     return held
 
 
-def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, InHand]:
+def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, HeldAttempt]:
     """Return attempts by id, with their names, and since when their process holds them."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
-    shared = and_(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
+    shared = and_(run.c.keeper == SupervisedBy.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
         select(attempt.c.id.label("attempt"), task.c.name.label("task"), attempt.c.number)
         .add_columns(lease.c.holder, lease.c.at.label("since"), shared.label("shared"))
@@ -279,10 +279,10 @@ def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[in
         .join(run, run.c.id == task.c.run)
         .join(lease, lease.c.attempt == attempt.c.id)
     )
-    found: dict[int, InHand] = {}
+    found: dict[int, HeldAttempt] = {}
     for some in parts(attempts):
         rows = connection.execute(query.where(attempt.c.id.in_(some))).mappings()
-        found |= {row["attempt"]: InHand(**row) for row in rows}
+        found |= {row["attempt"]: HeldAttempt(**row) for row in rows}
     return found
 
 

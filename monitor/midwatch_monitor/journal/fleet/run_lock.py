@@ -18,7 +18,7 @@ from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.file_lock import is_locked, lock_file
 from midwatch_monitor.journal.core.engine import is_url
 from midwatch_monitor.journal.core.journal import Journal
-from midwatch_monitor.journal.fleet.watches import RUN_POST, Post, Watches
+from midwatch_monitor.journal.fleet.monitor_leases import RUN_POST, MonitorLeases, Post
 from midwatch_monitor.records.fleet import holder_of
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> Async
     lock = await take_lock(journal.name, run)
     try:
         if is_url(journal.name):
-            async with _lease(Watches(journal), run, lease_seconds):
+            async with _lease(MonitorLeases(journal), run, lease_seconds):
                 yield
         else:
             yield
@@ -49,11 +49,11 @@ async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> Async
 
 
 @asynccontextmanager
-async def _lease(watches: Watches, run: int, seconds: float) -> AsyncGenerator[None]:
+async def _lease(monitor_leases: MonitorLeases, run: int, seconds: float) -> AsyncGenerator[None]:
     holder = holder_of(platform.node(), secrets.token_hex(4))
-    if await watches.take_post(_post(run), holder=holder, seconds=seconds) is None:
+    if await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds) is None:
         raise _at_work(run)
-    renewing = asyncio.create_task(_renew(watches, run, holder, seconds))
+    renewing = asyncio.create_task(_renew(monitor_leases, run, holder, seconds))
     try:
         yield
     finally:
@@ -61,15 +61,15 @@ async def _lease(watches: Watches, run: int, seconds: float) -> AsyncGenerator[N
         with suppress(asyncio.CancelledError):
             await renewing
         with suppress(JournalError):  # it runs out by itself
-            await watches.release_post(_post(run), holder=holder)
+            await monitor_leases.release_post(_post(run), holder=holder)
 
 
-async def _renew(watches: Watches, run: int, holder: str, seconds: float) -> None:
+async def _renew(monitor_leases: MonitorLeases, run: int, holder: str, seconds: float) -> None:
     taken: int | None = 1
     while taken is not None:
         await asyncio.sleep(seconds / 3)
         try:
-            taken = await watches.take_post(_post(run), holder=holder, seconds=seconds)
+            taken = await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds)
         except JournalError as error:
             log.debug("the lease of run %d is not renewed: %s", run, error)
     # Writes of this process about attempts that the other one took are refused.
@@ -97,8 +97,8 @@ async def remember_lock(journal: Journal, run: int) -> None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     elif is_url(journal.name):
         holder = holder_of(platform.node(), secrets.token_hex(4))
-        if await Watches(journal).take_post(_post(run), holder=holder, seconds=0) is not None:
-            await Watches(journal).release_post(_post(run), holder=holder)
+        if await MonitorLeases(journal).take_post(_post(run), holder=holder, seconds=0) is not None:
+            await MonitorLeases(journal).release_post(_post(run), holder=holder)
 
 
 async def forget_lock(journal: Journal, run: int) -> None:
@@ -107,7 +107,7 @@ async def forget_lock(journal: Journal, run: int) -> None:
         file.unlink(missing_ok=True)
     elif is_url(journal.name):
         with suppress(JournalError):  # nobody asks for the lock of such a run
-            await Watches(journal).delete_post(_post(run))
+            await MonitorLeases(journal).delete_post(_post(run))
 
 
 async def is_interrupted(journal: Journal, run: int) -> bool:
@@ -118,7 +118,7 @@ async def is_interrupted(journal: Journal, run: int) -> bool:
 async def interrupted_runs(journal: Journal, runs: Collection[int]) -> frozenset[int]:
     """Return those of these runs whose process is gone, as far as is known here."""
     if is_url(journal.name):
-        posts = await Watches(journal).posts([_post(run) for run in runs])
+        posts = await MonitorLeases(journal).posts([_post(run) for run in runs])
         return frozenset(run for run in runs if _post(run) in posts and posts[_post(run)].expired)
     files = {run: _file(journal.name, run) for run in runs}
     return frozenset(run for run, file in files.items() if file and is_locked(file) is False)
@@ -147,7 +147,7 @@ async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], objec
 
 
 async def _read_post(journal: Journal, run: int) -> Post | None:
-    return (await Watches(journal).posts([_post(run)])).get(_post(run))
+    return (await MonitorLeases(journal).posts([_post(run)])).get(_post(run))
 
 
 def _at_work(run: int) -> UsageError:

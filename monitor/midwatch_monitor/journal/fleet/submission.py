@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core import tables, work
 from midwatch_monitor.journal.core.encoding import kind_of
 from midwatch_monitor.journal.core.engine import parts
-from midwatch_monitor.records import Keeper, Lifecycle, Run, TaskTransition
+from midwatch_monitor.records import Lifecycle, Run, SupervisedBy, TaskTransition
 from midwatch_monitor.records.work import EMBEDDED
 
 
@@ -51,7 +51,9 @@ def submit(
     there = key and find_submission(connection, key)
     if there is not None:
         return there, True
-    run = work.add_run(connection, source=source, settings=settings, at=at, keeper=Keeper.MONITOR)
+    run = work.add_run(
+        connection, source=source, settings=settings, at=at, supervised_by=SupervisedBy.MONITOR
+    )
     for task in tasks:
         work.add_task(
             connection,
@@ -146,7 +148,7 @@ def _states(after: int) -> Select[int, int, bool]:
         .join(entry, entry.c.id == changed.c.id)
         .join(task, task.c.id == entry.c.task)
         .join(run, run.c.id == task.c.run)
-        .where(run.c.keeper == Keeper.MONITOR.value, task.c.spec != EMBEDDED)
+        .where(run.c.keeper == SupervisedBy.MONITOR.value, task.c.spec != EMBEDDED)
     )
 
 

@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     FactMark,
     FactState,
     KnownFact,
-    Wanted,
+    LearnedQuery,
 )
 
 _SHARED = [each.value for each in FactState if each.shared]
@@ -190,7 +190,9 @@ def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFac
     )
 
 
-def like(connection: Connection, wanted: Wanted, *, limit: int = 100) -> list[KnownFact]:
+def similar_facts(
+    connection: Connection, wanted: LearnedQuery, *, limit: int = 100
+) -> list[KnownFact]:
     """Return shared facts of a project that fit: by the same files first, then by tags, then by
     words.
     """

@@ -34,10 +34,10 @@ from midwatch_monitor.records.verdict import teaches, verdict_of
 _NEW = (AttemptTransition, Feedback, Recall, Summary, Lesson, Fact, Guidelines, Reflection)
 """Records that add to the index of a project."""
 KINDS: frozenset[type[Record]] = frozenset({LessonMark, FactMark, GuidelinesMark, Study, *_NEW})
-"""All kinds of records that `take_in` handles."""
+"""All kinds of records that `index_entry` handles."""
 
 
-def take_in(connection: Connection, entry: Entry) -> None:
+def index_entry(connection: Connection, entry: Entry) -> None:
     """Update the index for an entry; most entries change nothing in it.
 
     Raises StaleIncarnationError for what somebody else did first, and JournalError for a reference

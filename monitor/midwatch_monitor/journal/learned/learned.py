@@ -39,7 +39,7 @@ class Learned(JournalPart):
 
     projects = read_method(project_index.names)
     candidates = read_method(lesson_index.candidates)
-    facts_like = read_method(fact_index.like)
+    facts_like = read_method(fact_index.similar_facts)
     summaries = read_method(open_chores.summaries)
     chores = read_method(open_chores.still_open)
     watermark = read_method(versions.watermark)

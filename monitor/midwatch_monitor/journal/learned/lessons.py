@@ -28,18 +28,18 @@ from midwatch_monitor.journal.learned import projects, search
 from midwatch_monitor.journal.learned.projects import EntryOwner, sources_of
 from midwatch_monitor.journal.learned.search import TextIndex, Wording
 from midwatch_monitor.records import (
-    Birth,
     Candidate,
     Entry,
     Fact,
     Feedback,
     KnownLesson,
+    LearnedQuery,
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Origin,
     Recall,
-    Wanted,
 )
 from midwatch_monitor.records.verdict import weight
 
@@ -55,7 +55,7 @@ _OBSOLETE = {
 def add(connection: Connection, entry: Entry, lesson: Lesson, owner: EntryOwner) -> None:
     """Store a lesson in searchable form."""
     sources = sources_of(connection, owner, lesson.sources, entry.attempt)
-    of_none = lesson.born is Birth.PERSON and not lesson.sources
+    of_none = lesson.born is LessonOrigin.PERSON and not lesson.sources
     values = {
         "entry": entry.id,
         "project": owner.project,
@@ -258,7 +258,7 @@ TAGS = 24
 """Number of tags and files that are searched."""
 
 
-def candidates(connection: Connection, wanted: Wanted, *, limit: int = 50) -> list[Candidate]:
+def candidates(connection: Connection, wanted: LearnedQuery, *, limit: int = 50) -> list[Candidate]:
     """Return at most `limit` usable lessons of a project that may fit, each once.
 
     The best matches by task, by tags and files, and by words take turns. Lessons of the same kind

@@ -98,7 +98,7 @@ def plain(url: URL) -> URL:
     return url.set(drivername=_DRIVER)
 
 
-class Lines:
+class ServerConnections:
     """The connections to the server: created here, and cut here if it does not answer."""
 
     def __init__(self, url: URL) -> None:

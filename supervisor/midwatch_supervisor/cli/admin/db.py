@@ -66,7 +66,7 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
         engine = store.reading or store.writing
         assert engine is not None
         with explain_errors(store.name), engine.connect() as connection:
-            if store.lines is not None:
+            if store.connections is not None:
                 require_reading(connection, store.name)
             health = looked_through(connection)
     _tell_health(store.name, health, json=json)

@@ -156,7 +156,7 @@ def _tables(location: str) -> CheckResult:
                     )
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
-        if store.lines is not None:
+        if store.connections is not None:
             return CheckResult("journal", State.FAILED, detail, command("db upgrade"))
         return CheckResult("journal", State.OK, f"{detail}; the next run brings them up to date")
 

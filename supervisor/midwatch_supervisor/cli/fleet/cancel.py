@@ -9,7 +9,7 @@ from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import is_interrupted
-from midwatch_monitor.records import Keeper, Run, Task, TaskTransition
+from midwatch_monitor.records import Run, SupervisedBy, Task, TaskTransition
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     FromOption,
@@ -23,10 +23,10 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.operator.tasks import (
     Withdrawal,
-    WithdrawalCourse,
+    WithdrawalResult,
     Withdrawer,
     dependents_first,
-    unheard,
+    reached_after,
     wholes,
 )
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
@@ -69,9 +69,11 @@ async def cancel(
                     done.append((of, each))
                     fields = _fields(of, each, dry_run=dry_run)
                     text = _text(of, each, dry_run=dry_run)
-                    stopping = each.course is WithdrawalCourse.STOPPING and not of.of_session
+                    stopping = each.course is WithdrawalResult.STOPPING and not of.of_session
                     if stopping and await is_interrupted(opened, of.id):
-                        text += f"; {unheard(of, embedded=False)}"  # embedded ones are canceled
+                        text += (
+                            f"; {reached_after(of, embedded=False)}"  # embedded ones are canceled
+                        )
                     write_either(fields, text, json=json)
         if not dry_run:
             await _take_back(journal_place(journal), done)
@@ -127,7 +129,7 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
 
     canceled: dict[int, set[int]] = {}
     for of, each in done:
-        if each.course is WithdrawalCourse.CANCELED and of.keeper is Keeper.MONITOR:
+        if each.course is WithdrawalResult.CANCELED and of.supervised_by is SupervisedBy.MONITOR:
             canceled.setdefault(of.id, set()).add(each.task.id)
     runs = {of.id: of for of, _ in done}
     try:
@@ -155,11 +157,11 @@ def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
 def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
     name = done.task.name
     match done.course:
-        case WithdrawalCourse.CANCELED:
+        case WithdrawalResult.CANCELED:
             deaf = "; nobody watches it, so its agent does not hear of that"
             said = f"would cancel {name}" if dry_run else f"canceled {name}"
             return f"{said}{deaf if run.of_session else ''}"
-        case WithdrawalCourse.STOPPING if done.attempt is not None:
+        case WithdrawalResult.STOPPING if done.attempt is not None:
             of = f"{name}#{done.attempt.attempt.number}"
             if done.already:
                 return f"{of} is being stopped already ({done.intervention})"
@@ -168,11 +170,11 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
                 "the agent is told at its next step" if run.of_session else f"{name} ends with it"
             )
             return f"{of}: {sent}; {then}"
-        case WithdrawalCourse.SPLIT:
+        case WithdrawalResult.SPLIT:
             return f"{name} was split: it ends with its parts"
-        case WithdrawalCourse.SPLITTING:
+        case WithdrawalResult.SPLITTING:
             return f"{name} is being split; try again in a moment"
-        case WithdrawalCourse.KEPT:
+        case WithdrawalResult.KEPT:
             if run.of_session:
                 return f"{name} is only watched: end it where it was started"
             return (

@@ -54,7 +54,7 @@ async def _keep(
 ) -> int:
     from midwatch_monitor.bus import bus_for
     from midwatch_monitor.journal.core.clock import journal_clock, now
-    from midwatch_supervisor.cli.interrupts import until_told
+    from midwatch_supervisor.cli.interrupts import run_until_stopped
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.queue.dispatch import no_dispatch
     from midwatch_supervisor.notify.notifier import senders_of
@@ -90,7 +90,7 @@ async def _keep(
             _begin(who, journal.name, settings.fleet.broker.url, unable, json=json)
             await (keeping.once() if once else keeping.run())
 
-        await until_told(keep(), lambda: _leave(who, json=json))
+        await run_until_stopped(keep(), lambda: _leave(who, json=json))
     return 0
 
 

@@ -61,7 +61,7 @@ def node(
     from midwatch_monitor.private import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
-    from midwatch_supervisor.cli.run.conduct import home as own_home
+    from midwatch_supervisor.cli.run.conduct import work_folder as own_home
     from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 
@@ -105,7 +105,7 @@ async def _work(
     from midwatch_agents.sandbox import find_sandbox
     from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
     from midwatch_supervisor.fleet.nodes.node import open_node
-    from midwatch_supervisor.run.launch import calm
+    from midwatch_supervisor.run.launch import collect_garbage_seldom
 
     fleet = settings.fleet
     sandbox_kind = await find_sandbox(settings.run.sandbox)
@@ -129,7 +129,7 @@ async def _work(
 
             def ready() -> None:
                 _begin(who.name, fleet, journal.name, home, sandbox_kind, json=json)
-                calm()
+                collect_garbage_seldom()
 
             await node.run(location, ready=ready)
             await report.end()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus
+from midwatch_monitor.journal.fleet.nodes import HeldAttempt, MonitorStatus
 from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_either, write_line
@@ -33,7 +33,9 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
             write_line(line)
 
 
-def _in_hand(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand], list[InHand]]:
+def _in_hand(
+    status: NodeStatus, at_work: Iterable[HeldAttempt]
+) -> tuple[list[HeldAttempt], list[HeldAttempt]]:
     """Return the attempts that a node works on, and those it left that nobody took over.
 
     The latter include attempts of an earlier start of the node.
@@ -50,7 +52,7 @@ def _in_hand(status: NodeStatus, at_work: Iterable[InHand]) -> tuple[list[InHand
 
 
 def _fields(
-    status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime
+    status: NodeStatus, has: Sequence[HeldAttempt], left: Sequence[HeldAttempt], now: datetime
 ) -> dict[str, object]:
     return {
         "type": "node",
@@ -70,7 +72,9 @@ def _fields(
     }
 
 
-def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now: datetime) -> str:
+def _text(
+    status: NodeStatus, has: Sequence[HeldAttempt], left: Sequence[HeldAttempt], now: datetime
+) -> str:
     silent, gone = now - status.beat_at, status.state.gone
     words = [f"{status.name}: {status.state}"]
     if not gone:
@@ -86,12 +90,12 @@ def _text(status: NodeStatus, has: Sequence[InHand], left: Sequence[InHand], now
     return f"{', '.join(words)}, version {status.version}, heard {round_time(silent)} ago"
 
 
-def _has(attempts: Iterable[InHand], now: datetime) -> str:
+def _has(attempts: Iterable[HeldAttempt], now: datetime) -> str:
     each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in attempts)
     return f"has {', '.join(each)}"
 
 
-def _left_behind(attempts: Iterable[InHand]) -> str:
+def _left_behind(attempts: Iterable[HeldAttempt]) -> str:
     named = ", ".join(f"{each.name} ({each.attempt})" for each in attempts)
     return f"left {named}, which no node has taken yet"
 

@@ -178,7 +178,11 @@ async def _watch(
     Raises UsageError if the hooks cannot be answered.
     """
     from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
-    from midwatch_supervisor.sessions.session_watch import SessionWatch, Unheard, listen_for_hooks
+    from midwatch_supervisor.sessions.session_watch import (
+        IgnoredHook,
+        SessionWatch,
+        listen_for_hooks,
+    )
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
@@ -192,7 +196,7 @@ async def _watch(
         await stack.enter_async_context(listen_for_hooks(at, watch))
         # Record what hooks left while no watch ran; what is for another watch stays.
         lines = take_inbox(folder)
-        kept = [line for line in lines if await watch.hear(line) is Unheard.NOT_WATCHED]
+        kept = [line for line in lines if await watch.hear(line) is IgnoredHook.NOT_WATCHED]
         for line in kept:
             put_in_inbox(folder, line + b"\n")
     except OSError as error:
@@ -307,7 +311,7 @@ def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:
     """Print `about` and what happens until told to stop; without `about`, JSON only."""
-    from midwatch_supervisor.cli.interrupts import until_told
+    from midwatch_supervisor.cli.interrupts import run_until_stopped
 
     def leave() -> None:
         if about:
@@ -323,4 +327,4 @@ async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str
                 sys.stdout.flush()
                 await hints.wait(_LOOK_SECONDS)
 
-    await until_told(following(), leave)
+    await run_until_stopped(following(), leave)

@@ -22,7 +22,7 @@ from midwatch_monitor.metrics.calibration import (
     track_records,
 )
 from midwatch_supervisor.cli.inspect.web import host_and_port
-from midwatch_supervisor.cli.interrupts import until_told
+from midwatch_supervisor.cli.interrupts import run_until_stopped
 from midwatch_supervisor.cli.journals import JournalOption, OnlyRunOption, journal_to_read
 from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import (
@@ -279,7 +279,7 @@ async def metrics(
                 write_line(line)
         else:
             served = _serve(figures, *place)
-            await until_told(served, lambda: write_line("The metrics are no longer served"))
+            await run_until_stopped(served, lambda: write_line("The metrics are no longer served"))
 
 
 async def _serve(figures: JournalMetrics, host: str, port: int) -> None:

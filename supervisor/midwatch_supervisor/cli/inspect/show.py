@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
     Fact,
     Feedback,
     Health,
-    Keeper,
     Lesson,
     NodeStatus,
     Recall,
@@ -27,6 +26,7 @@ from midwatch_monitor.records import (
     Step,
     Study,
     Summary,
+    SupervisedBy,
     Task,
 )
 from midwatch_monitor.secrets.masking import Masker
@@ -42,17 +42,17 @@ from midwatch_supervisor.present.intervention_text import (
     action_text,
     alert_text,
     author_text,
-    fate_text,
+    settled_text,
 )
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.learning_text import NOTHING, Given
+from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.lookup import (
     FoundTask,
     assignment_of,
     find_about,
     given_by,
     meet_new,
-    say_turn,
+    set_wait,
     states_before,
     task_state,
 )
@@ -135,10 +135,10 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     That is whether the run was interrupted, and what a task that has not begun waits for.
     """
     run = await journal.run(state.task.run)
-    nodes = await Nodes(journal).all() if run.keeper is Keeper.MONITOR else None
+    nodes = await Nodes(journal).all() if run.supervised_by is SupervisedBy.MONITOR else None
     state.interrupted = await is_interrupted(journal, run.id)
     if state.latest is None:
-        say_turn(state, await states_before(journal, state.task), nodes)
+        set_wait(state, await states_before(journal, state.task), nodes)
     return {each.name: each for each in nodes or ()}
 
 
@@ -159,7 +159,7 @@ class ShownRecord:
     """One record with its JSON line."""
 
     entry: Entry
-    given: Given
+    given: GivenLearning
     """What a recall handed to the worker."""
     fields: JsonLine
     plan_steps: int
@@ -341,5 +341,5 @@ def intervention_lines(
             continue
         outcome = f", {each.outcome}{because(each.reason)}" if each.outcome else ""
         act = action_text(what.action, what.terms)
-        yield f"{each.id} {act} by {author_text(what)}: {fate_text(each)}{outcome}"
+        yield f"{each.id} {act} by {author_text(what)}: {settled_text(each)}{outcome}"
         yield from (f"  {text}" for text in what.message.splitlines())

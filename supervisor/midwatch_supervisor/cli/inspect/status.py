@@ -18,12 +18,12 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Fault,
     Health,
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
     Notified,
     Run,
+    SupervisedBy,
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
@@ -37,7 +37,7 @@ from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,
     is_unfinished,
-    say_turns,
+    set_waits,
     task_states,
 )
 from midwatch_supervisor.present.numbers import list_names, plan_text
@@ -133,7 +133,7 @@ async def status(
         now, needy, deaf = await opened.now(), False, list[DeafTarget]()
         shown = runs[::-1] if all else latest(runs)
         async for each, tasks in read_states(opened, shown, nodes):
-            shared = each.keeper is Keeper.MONITOR
+            shared = each.supervised_by is SupervisedBy.MONITOR
             needy = needy or (shared and any(map(_open_to_nodes, tasks)))
             lines = [status_line(state, nodes if shared else {}) for state in tasks]
             if json:
@@ -189,7 +189,7 @@ async def read_states(
         )
         for task in tasks:
             task.interrupted = interrupted
-        say_turns(tasks, nodes.values() if run.keeper is Keeper.MONITOR else None)
+        set_waits(tasks, nodes.values() if run.supervised_by is SupervisedBy.MONITOR else None)
         yield run, tasks
 
 

@@ -180,7 +180,7 @@ async def show_run(
     If the console is closed while the run only waits for a person, that is 3; while the run works,
     KeyboardInterrupt is raised. Both can be resumed.
     """
-    from midwatch_supervisor.run.launch import conduct, jobs_again
+    from midwatch_supervisor.run.launch import conduct, load_jobs
     from midwatch_supervisor.tui.app import INTERRUPTED, Console
     from midwatch_supervisor.tui.state.feed import Feed
 
@@ -190,7 +190,7 @@ async def show_run(
         # From Python 3.12 on, Textual starts tasks eagerly, which a run does not support.
         asyncio.get_running_loop().set_task_factory(None)
         # A task that is restarted once the run is over continues here.
-        known = await jobs_again(resources) if conducted else jobs
+        known = await load_jobs(resources) if conducted else jobs
         run = conduct(resources, known, _hear_nothing, attended=True)
         conducted.append(asyncio.create_task(run))
         return await asyncio.shield(conducted[-1])
@@ -228,9 +228,9 @@ async def show_console(console: "Console") -> int | None:
     If this is canceled, the console is closed in order: canceled during its start, Textual prints
     tracebacks.
     """
-    from midwatch_supervisor.tui.app import INTERRUPTED, calm_collector
+    from midwatch_supervisor.tui.app import INTERRUPTED, collect_garbage_seldom
 
-    calm_collector()
+    collect_garbage_seldom()
     showing = asyncio.ensure_future(console.run_async())
     try:
         return await asyncio.shield(showing)

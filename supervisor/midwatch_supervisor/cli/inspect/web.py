@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from midwatch_agents.left_processes import end_leftovers
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MissingExtraError, UsageError
-from midwatch_supervisor.cli.interrupts import until_told
+from midwatch_supervisor.cli.interrupts import run_until_stopped
 from midwatch_supervisor.cli.output import write_error, write_line
 
 TOKEN = "MIDWATCH_WEB_TOKEN"
@@ -204,7 +204,7 @@ async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) ->
             page.announce(f"The console is at {where if page.source else page.url}")
             await asyncio.get_running_loop().create_future()
 
-        await until_told(serving(), lambda: write_line("The console is no longer served"))
+        await run_until_stopped(serving(), lambda: write_line("The console is no longer served"))
     finally:
         await runner.cleanup()
         await end_leftovers(mark)  # a console may not have noticed that its browser is gone

@@ -144,7 +144,7 @@ async def scan(
                     at=at,
                     verdict=each.feedback,
                 )
-                for each in await implied.look(opened, settings=switched_on, now=at)
+                for each in await implied.find_implied(opened, settings=switched_on, now=at)
             ]
         else:
             found = await _verdicts(

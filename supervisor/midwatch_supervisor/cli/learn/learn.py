@@ -16,7 +16,7 @@ from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Reflection, StudyState
-from midwatch_supervisor.cli.interrupts import until_told
+from midwatch_supervisor.cli.interrupts import run_until_stopped
 from midwatch_supervisor.cli.journals import (
     DryRunOption,
     JournalOption,
@@ -73,7 +73,9 @@ async def learn(
 
         if wait:
             looking = nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
-            await until_told(looking, lambda: write_note("no more is learned now", json=json))
+            await run_until_stopped(
+                looking, lambda: write_note("no more is learned now", json=json)
+            )
             return 0
         return 0 if await look() else 1
 
@@ -117,11 +119,11 @@ async def _projects(journal: Journal, project: str | None) -> list[str]:
 
 async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
     """Print what is still to be learned from."""
-    from midwatch_supervisor.learning.learner import taken_up
+    from midwatch_supervisor.learning.learner import enabled_chores
     from midwatch_supervisor.learning.reflection import read_batch
 
     learning, learned = settings.learning, Learned(journal)
-    chores = await learned.chores(tries=learning.tries, kinds=taken_up(learning))
+    chores = await learned.chores(tries=learning.tries, kinds=enabled_chores(learning))
     fields = {"type": "chores", "open": len(chores), "dry_run": True}
     write_either(fields, f"would take up {count_noun(len(chores), 'chore')}", json=json)
     for name in await _projects(journal, project):

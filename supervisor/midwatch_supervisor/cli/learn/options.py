@@ -26,7 +26,7 @@ from midwatch_supervisor.operator.actions import (
     LESSON_ACTS,
     LearningMark,
     OperatorActions,
-    became,
+    marked_state,
     operator_name,
     refusal,
 )
@@ -122,7 +122,9 @@ class MarkOptions:
             lambda actions: actions.mark(mark, known, self.comment, rating=rating),
             kind=kind,
             fields=fields,
-            text=lambda id: f"{name} {'is' if id else 'would be'} {became(mark, known, rating)}",
+            text=lambda id: (
+                f"{name} {'is' if id else 'would be'} {marked_state(mark, known, rating)}"
+            ),
         )
 
     async def store(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Alert, Change, Keeper, Step
+from midwatch_monitor.records import Alert, Change, Step, SupervisedBy
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
@@ -80,7 +80,7 @@ class ReadingTools:
             nodes = {each.name: each for each in await Nodes(journal).all()}
             chosen = latest(runs) if run is None else runs
             async for each, tasks in read_states(journal, chosen, nodes):
-                known = nodes if each.keeper is Keeper.MONITOR else {}
+                known = nodes if each.supervised_by is SupervisedBy.MONITOR else {}
                 wanted = [t for t in tasks if not only_needing_a_person or _needs_person(t)]
                 lines += [_json(asdict(status_line(task, known))) for task in wanted]
         return block("attempts", lines)

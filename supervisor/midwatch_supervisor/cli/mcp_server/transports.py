@@ -55,7 +55,7 @@ async def _serve_streams(server: Server[Any] | MCPServer[Any]) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-class Door:
+class AccessCheck:
     """Refuses requests without the token, for another host name, or from a web page."""
 
     def __init__(self, application: ASGIApp, page: Page) -> None:
@@ -83,9 +83,9 @@ def application(server: MCPServer[Any], page: Page) -> ASGIApp:
     """Return the application with the door before it."""
     door = TransportSecuritySettings(
         enable_dns_rebinding_protection=False
-    )  # `Door` checks every request
+    )  # `AccessCheck` checks every request
     inner = server.streamable_http_app(streamable_http_path=PATH, transport_security=door)
-    return Door(inner, page)
+    return AccessCheck(inner, page)
 
 
 async def serve_http(server: MCPServer[Any], page: Page) -> None:

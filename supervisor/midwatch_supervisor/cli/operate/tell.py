@@ -32,7 +32,7 @@ from midwatch_supervisor.operator.tasks import (
     alerts_answered,
     find_reopening,
     is_held,
-    unheard,
+    reached_after,
 )
 from midwatch_supervisor.present.lookup import (
     assignment_of,
@@ -348,7 +348,7 @@ async def _send(
     note = masked_note(journal, message)
     run = await journal.run(target.task.run)
     if await is_interrupted(journal, run.id):
-        note = f"; {unheard(run, embedded=target.task.embedded)}{note}"
+        note = f"; {reached_after(run, embedded=target.task.embedded)}{note}"
     elif run.of_session:
         note = f"; the agent is told at its next step{note}"
     if dry_run:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.records import Keeper, Lifecycle, Origin
+from midwatch_monitor.records import Lifecycle, Origin, SupervisedBy
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
@@ -30,12 +30,12 @@ from midwatch_supervisor.workspaces.changes import file_changes, names_below
 from midwatch_supervisor.workspaces.file_notes import notes_at, notes_below
 from midwatch_supervisor.workspaces.merge import (
     Merge,
-    give_back,
     merge_branch,
     plan_cloned,
     plan_fetched,
     plan_merge,
-    rehearse,
+    remove_lent_refs,
+    try_merge,
 )
 from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted, unmerged_changes
 from midwatch_supervisor.workspaces.task_workspace import (
@@ -97,7 +97,7 @@ async def _read_changes(
     try:
         return await diff_between(plan.home, plan.begun or "HEAD", plan.tip)
     finally:
-        await give_back(plan)
+        await remove_lent_refs(plan)
 
 
 async def merge(
@@ -136,7 +136,7 @@ async def merge(
         await _carry_out(plan, dry_run=dry_run)
     finally:
         if dry_run:
-            await give_back(plan)
+            await remove_lent_refs(plan)
     if not dry_run:
         run_over = all(each.over for each in others)
         await _clean_up(plan, result, found.task.run, run_over=run_over)
@@ -195,7 +195,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
         write_line(
             f"left out: {brief(', '.join(plan.left_out))} (build rubbish, or ignored by git here)"
         )
-    await (rehearse if dry_run else merge_branch)(plan)
+    await (try_merge if dry_run else merge_branch)(plan)
     commits = count_noun(plan.commits, "commit") + (" as one" if plan.left_out else "")
     done = "would merge" if dry_run else "merged"
     write_line(
@@ -206,7 +206,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
 
 async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: bool) -> None:
     """Remove the branch and worktree after a merge, unless something in them is still needed."""
-    await give_back(plan)
+    await remove_lent_refs(plan)
     if not (result.made_by_run and await result.there()):
         return
     workspace = await result.open()
@@ -338,7 +338,7 @@ async def _over(
     wanted = [(await find(journal, name, run=run)).task for name in names]
     for each in await chosen_runs(journal, run):
         mine = {task.id for task in wanted if task.run == each.id}
-        if each.keeper is not Keeper.PROCESS or (wanted and not mine):
+        if each.supervised_by is not SupervisedBy.PROCESS or (wanted and not mine):
             continue
         tasks = await task_states(journal, each.id)
         unfinished = next((task for task in tasks if not task.over), None)

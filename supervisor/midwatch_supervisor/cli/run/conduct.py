@@ -27,7 +27,7 @@ from midwatch_monitor.journal.core.engine import is_url
 from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run, refuse_held
 from midwatch_monitor.private import private_folder
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Entry, Keeper, Run
+from midwatch_monitor.records import Entry, Run, SupervisedBy
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
@@ -46,12 +46,12 @@ from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.lookup import is_unfinished, meet_new, say_turns, task_states
+from midwatch_supervisor.present.lookup import is_unfinished, meet_new, set_waits, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
-from midwatch_supervisor.run.launch import again, begin, calm, conduct
+from midwatch_supervisor.run.launch import begin_run, collect_garbage_seldom, conduct, load_run
 from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes
@@ -74,7 +74,7 @@ EXIT_CODES = {
 
 async def print_end(tasks: Sequence[TaskState], code: int) -> None:
     """Print the result of each task, and the exit code in words."""
-    say_turns(tasks, None)
+    set_waits(tasks, None)
     looking = asyncio.Semaphore(_AT_ONCE)
 
     async def result(at: int, task: TaskState) -> TaskResult:
@@ -135,7 +135,7 @@ def with_patience(settings: Settings) -> Settings:
     return settings.model_copy(update={"provider": provider})
 
 
-def home() -> Path:
+def work_folder() -> Path:
     """Create and return Midwatch's own folder for work started here, hidden from git."""
     folder = main_worktree(Path.cwd()) / FOLDER
     ignore = folder / ".gitignore"
@@ -166,21 +166,21 @@ def start(
         unseen = await uncommitted_warnings(tasks, besides=Path(source))
         for warning in [*unseen, *missing_programs(tasks)]:
             write_error(f"warning: {warning}")
-        return await begin(
+        return await begin_run(
             log,
             tasks,
             source=source,
             settings=settings,
-            home=home(),
+            home=work_folder(),
             learning=RunLearning,
             clock=clock,
             attended=output is Output.CONSOLE,
         )
 
-    return stay(opened, settings=settings, journal=journal, output=output)
+    return conduct_to_end(opened, settings=settings, journal=journal, output=output)
 
 
-def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
+def resume_run(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
     """Continue a run, stay with it to its end, and return the exit code.
 
     With `patient`, wait for a provider that has not answered yet.
@@ -192,17 +192,17 @@ def go_on(found: Run, *, patient: bool, journal: str | None, output: Output) -> 
     settings = with_patience(settings) if patient else settings
 
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
-        return await again(
+        return await load_run(
             log,
             found,
-            home=home(),
+            home=work_folder(),
             learning=RunLearning,
             clock=clock,
             attended=output is Output.CONSOLE,
             settings=settings,
         )
 
-    return stay(opened, settings=settings, journal=journal, output=output)
+    return conduct_to_end(opened, settings=settings, journal=journal, output=output)
 
 
 async def find_run(location: str, wanted: int | None) -> Run:
@@ -215,7 +215,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 raise UsageError(
                     f"there is no run {wanted}; `{command('status --all')}` lists them"
                 )
-            if chosen[0].keeper is Keeper.MONITOR:
+            if chosen[0].supervised_by is SupervisedBy.MONITOR:
                 raise UsageError(f"run {wanted} belongs to a fleet, which goes on with it")
             await refuse_held(journal, wanted, tell=write_error)
             return chosen[0]
@@ -225,7 +225,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
             if await _is_begun_by_us(journal, run) and await is_unfinished(journal, run)
         ]
         for run in unfinished:
-            if run.keeper is Keeper.PROCESS:
+            if run.supervised_by is SupervisedBy.PROCESS:
                 await refuse_held(journal, run.id, tell=write_error)
                 return run
     if unfinished:
@@ -240,7 +240,9 @@ async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
     return not all(task.embedded for task in await journal.tasks(run.id))
 
 
-def stay(opened: Opened, *, settings: Settings, journal: str | None, output: Output) -> int:
+def conduct_to_end(
+    opened: Opened, *, settings: Settings, journal: str | None, output: Output
+) -> int:
     """Conduct a run until its end, or until its console is closed, and return the exit code.
 
     Raises KeyboardInterrupt when the process is told to stop; then everything can be resumed.
@@ -275,7 +277,7 @@ async def _stay(opened: Opened, settings: Settings, location: str, output: Outpu
         told = await journal.last_id()
         resources, jobs = await opened(journal, clock)
         run = resources.run.id
-        calm()
+        collect_garbage_seldom()
         telling = run_notifier(
             journal,
             run=run,

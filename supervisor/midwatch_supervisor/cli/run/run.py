@@ -104,7 +104,7 @@ def demo(
     """Run the bundled example. A script plays the model; files, commands and alerts are real."""
     from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
     from midwatch_monitor.config.source import load_tasks
-    from midwatch_supervisor.cli.run.conduct import home, in_advise_mode, start
+    from midwatch_supervisor.cli.run.conduct import in_advise_mode, start, work_folder
     from midwatch_supervisor.demo import make_project
     from midwatch_supervisor.present.assignment import assignments
     from midwatch_tools.git import run_git
@@ -119,7 +119,7 @@ def demo(
     run_git(Path.cwd(), "version")  # without git there is no project, and nothing is left behind
 
     def wanted() -> "list[Assignment]":
-        file = make_project(home() / "demo")
+        file = make_project(work_folder() / "demo")
         return [with_pace(each, pace) for each in assignments(load_tasks(file), file.parent)]
 
     return start(
@@ -202,11 +202,11 @@ def resume(
     json: JsonOption = False,
 ) -> int:
     """Continue a run that was interrupted. No model request or message is repeated."""
-    from midwatch_supervisor.cli.run.conduct import find_run, go_on
+    from midwatch_supervisor.cli.run.conduct import find_run, resume_run
 
     found = INTERRUPTS.run(find_run(journal_place(journal), run))
     if dry_run:
         write_line(f"run {found.id} of {found.source} would go on")
         return 0
     shown = output(headless=headless, quiet=quiet, json=json)
-    return go_on(found, patient=wait_for_provider, journal=journal, output=shown)
+    return resume_run(found, patient=wait_for_provider, journal=journal, output=shown)

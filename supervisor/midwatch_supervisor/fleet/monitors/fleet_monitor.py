@@ -17,8 +17,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalCorruptError, JournalError, JournalTooNewError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     Alert,
@@ -118,12 +118,12 @@ class FleetMonitor:
         self._senders = senders or {}
         self._lease_seconds = settings.fleet.lease_seconds
         self._dispatching = dispatch_of(settings.fleet.name)
-        self._watches = Watches(journal, clock=clock)
+        self._monitor_leases = MonitorLeases(journal, clock=clock)
         self._relay = RelayBus(bus)
         self._calibrator = Calibrator(journal)
         self._hindsight = FleetReflection(journal, clock=clock)
         self._leases = Leases(
-            self._watches,
+            self._monitor_leases,
             holder=holder,
             lease_seconds=self._lease_seconds,
             seconds=asyncio.get_running_loop().time,
@@ -186,7 +186,7 @@ class FleetMonitor:
         await self._release()
 
     async def _take_post(self, name: str) -> bool:
-        taken = await self._watches.take_post(
+        taken = await self._monitor_leases.take_post(
             name, holder=self._holder, seconds=self._lease_seconds
         )
         return taken is not None
@@ -195,7 +195,7 @@ class FleetMonitor:
         try:
             await self._leases.release()
             for name in (LEARNER, NOTIFIER, EXPORTER, self._dispatching):
-                await self._watches.release_post(name, holder=self._holder)
+                await self._monitor_leases.release_post(name, holder=self._holder)
         except JournalError as error:  # leases run out by themselves
             log.warning("the leases will expire: %s", error)
 
@@ -224,7 +224,7 @@ class FleetMonitor:
     async def _look(self) -> None:
         if self._after is None:
             await self._begin(start=True)
-        news = await self._outage_log.of(self._watches.news(self._after or 0))
+        news = await self._outage_log.of(self._monitor_leases.news(self._after or 0))
         for run, hints in news.hints.items():
             if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
                 self._new |= await self._open(run, start=True)
@@ -247,7 +247,7 @@ class FleetMonitor:
     async def _begin(self, *, start: bool) -> None:
         """Find unfinished runs, and take their free attempts."""
         after = await self._journal.last_id()
-        for run in await self._watches.unfinished(since=self._clock() - ALONE):
+        for run in await self._monitor_leases.unfinished(since=self._clock() - ALONE):
             if run not in self._runs:
                 await self._open(run, start=start)
         self._after = after
@@ -395,7 +395,7 @@ class FleetMonitor:
             self._journal,
             settings=self._settings.notify,
             senders=self._senders,
-            grown=fleet_runs(self._journal, self._watches, self._clock),
+            grown=fleet_runs(self._journal, self._monitor_leases, self._clock),
             clock=self._clock,
         )
 

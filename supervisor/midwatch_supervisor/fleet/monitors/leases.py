@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from midwatch_monitor.errors import JournalError, MidwatchError
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.watches import Watches
 from midwatch_supervisor.present.numbers import list_names
 
 log = logging.getLogger(__name__)
@@ -71,19 +71,26 @@ class Leases(HeldLeases):
     """The leases of one monitor. If the journal cannot be reached, they run out here too."""
 
     def __init__(
-        self, watches: Watches, *, holder: str, lease_seconds: float, seconds: Callable[[], float]
+        self,
+        monitor_leases: MonitorLeases,
+        *,
+        holder: str,
+        lease_seconds: float,
+        seconds: Callable[[], float],
     ) -> None:
         """Lease for `lease_seconds` at a time; `seconds` is a monotonic clock."""
         super().__init__(seconds, {})
         self._leases: Mapping[int, _Lease] = {}
-        self._watches = watches
+        self._monitor_leases = monitor_leases
         self._holder = holder
         self._lease_seconds = lease_seconds
 
     async def take(self, attempts: Collection[int]) -> LeaseChanges:
         """Renew or take the leases of these attempts, where possible. Raises JournalError."""
         until = self._seconds() + self._lease_seconds
-        taken = await self._watches.take(attempts, holder=self._holder, seconds=self._lease_seconds)
+        taken = await self._monitor_leases.take(
+            attempts, holder=self._holder, seconds=self._lease_seconds
+        )
         before = self.now()
         lost = frozenset(self._leases.keys() & set(attempts) - taken.keys())
         self.forget(attempts)
@@ -99,13 +106,13 @@ class Leases(HeldLeases):
     async def succeed(self, attempts: Collection[int]) -> LeaseChanges:
         """Take those attempts whose holder did not renew its lease in time. Raises JournalError."""
         others = [each for each in attempts if each not in self._leases]
-        return await self.take(await self._watches.run_out(others))
+        return await self.take(await self._monitor_leases.run_out(others))
 
     async def finish(self, attempts: Collection[int]) -> None:
         """End the leases of attempts that need no monitor any more. Raises JournalError."""
         mine = [each for each in attempts if each in self._leases]
         if mine:
-            await self._watches.finish(mine, holder=self._holder)
+            await self._monitor_leases.finish(mine, holder=self._holder)
             self.forget(mine)
 
     def forget(self, attempts: Collection[int]) -> None:
@@ -116,7 +123,7 @@ class Leases(HeldLeases):
     async def release(self) -> None:
         """Release all leases at once. Raises JournalError."""
         self._leases = {}
-        await self._watches.release(holder=self._holder)
+        await self._monitor_leases.release(holder=self._holder)
 
 
 async def log_lease_changes(nodes: Nodes, changes: LeaseChanges, *, late: bool) -> None:

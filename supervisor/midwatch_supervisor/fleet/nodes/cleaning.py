@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.bundles import Bundles, Standing
+from midwatch_monitor.journal.fleet.bundles import AttemptUse, Bundles
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
 from midwatch_supervisor.workspaces.snapshot import SAVED, SEEN, final_snapshot
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -34,7 +34,7 @@ _HEADS = "refs/heads/"
 class _Stay:
     """The attempt that a place on the disk belongs to."""
 
-    standing: Standing
+    standing: AttemptUse
     own: bool
     """Whether it is the attempt's own, or else the whole of the task that it split."""
 

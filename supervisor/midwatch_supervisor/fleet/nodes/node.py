@@ -25,11 +25,11 @@ from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
-from midwatch_supervisor.fleet.nodes.turn import Machine, take_turn
+from midwatch_supervisor.fleet.nodes.turn import NodeResources, take_turn
 from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool
 from midwatch_supervisor.fleet.process import Identity, JournalOutageLog
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher, UnfinishedRuns
-from midwatch_supervisor.fleet.queue.queue import Reception, TurnQueue
+from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnReceiver
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,9 @@ class Node:
             stands=self._stands,
             ended=ended,
         )
-        self._reception = Reception(self._turn_pool.do, holder=status.holder, fleet=settings.name)
+        self._reception = TurnReceiver(
+            self._turn_pool.do, holder=status.holder, fleet=settings.name
+        )
         self._heard_at = 0.0
         """When the journal last accepted our heartbeat, by the loop's clock."""
         self._news = asyncio.Event()
@@ -306,7 +308,7 @@ async def open_node(
         store = await stack.enter_async_context(
             _clean_store(journal, home, node=who.name, settings=fleet, clock=clock)
         )
-        machine = Machine(
+        machine = NodeResources(
             journal=journal,
             bus=bus,
             settings=settings,

@@ -83,12 +83,12 @@ class TaskFailures:
         """
         entries = await self._read_entries(task, AttemptTransition)
         states = [each.record for each in entries if isinstance(each.record, TaskTransition)]
-        since, now = complaints(entries), self._clock()
+        since, now = unable_since(entries), self._clock()
         reason = f"{self._node}{REFUSED}{one_line(why)}"
         if self._node not in since:
             await self._note(task, states, reason)
         waited = now - min(since.values(), default=now)
-        up = able(await self._nodes.all(), labels)
+        up = able_nodes(await self._nodes.all(), labels)
         if waited < UNABLE or up - {self._node, *since} or await self._begun(task, live):
             return False
         await self._end(task, reason, live=live)
@@ -167,7 +167,7 @@ class TaskFailures:
         await self._journal.commit(Commit(drafts=(draft,), attempt=voice, incarnation=incarnation))
 
 
-def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
+def unable_since(entries: Iterable[Entry]) -> dict[str, datetime]:
     """Return since when each node has been unable to run a task that nobody has worked on. Pure."""
     since: dict[str, datetime] = {}
     for each in entries:
@@ -180,7 +180,7 @@ def complaints(entries: Iterable[Entry]) -> dict[str, datetime]:
     return since
 
 
-def able(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
+def able_nodes(nodes: Iterable[NodeStatus], labels: Iterable[str]) -> set[str]:
     """Return the names of the nodes that are up and have these labels. Pure."""
     wanted = set(labels)
     return {

@@ -31,7 +31,7 @@ from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import JobStage
-from midwatch_supervisor.run.launch import job_again, new_job
+from midwatch_supervisor.run.launch import load_job, new_job
 from midwatch_supervisor.run.runner import Runner
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TurnOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class NodeResources:
     """What all turns of one node share."""
 
     journal: Journal
@@ -71,7 +71,7 @@ class Machine:
     clock: Clock
 
 
-async def take_turn(machine: Machine, task: int) -> TurnOutcome:
+async def take_turn(machine: NodeResources, task: int) -> TurnOutcome:
     """Run a task's attempts until it is over, or waits. Cancelling this leaves it resumable."""
     try:
         found = await machine.journal.tasks_with([task])
@@ -86,7 +86,7 @@ async def take_turn(machine: Machine, task: int) -> TurnOutcome:
         return TurnOutcome.FAILED
 
 
-async def _take(machine: Machine, task: Task) -> TurnOutcome:
+async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
     run = await machine.journal.run(task.run)
     ready_tasks = await machine.unfinished_runs.of(run.id)
     failures = TaskFailures(
@@ -117,7 +117,7 @@ async def _take(machine: Machine, task: Task) -> TurnOutcome:
 
 
 async def _note_failure(
-    machine: Machine, failures: TaskFailures, task: Task, error: Exception
+    machine: NodeResources, failures: TaskFailures, task: Task, error: Exception
 ) -> TurnOutcome:
     """Record why a turn failed, and return its outcome; the task may be over by that."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
@@ -143,7 +143,9 @@ def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     return ""
 
 
-async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int]) -> TurnOutcome:
+async def _work(
+    machine: NodeResources, run: Run, task: Task, concerns: Collection[int]
+) -> TurnOutcome:
     runner = await _runner(machine, run, concerns)
     mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
     mine.agents.build_workers()
@@ -151,11 +153,11 @@ async def _work(machine: Machine, run: Run, task: Task, concerns: Collection[int
     return TurnOutcome.OVER if mine.place is JobStage.OVER else TurnOutcome.WAITS
 
 
-async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runner:
+async def _runner(machine: NodeResources, run: Run, concerns: Collection[int]) -> Runner:
     """Return a runner of some tasks of a run. Those that are over are included to build upon."""
     resources = resources_for(machine, run)
     jobs = [
-        await job_again(resources, each, built=False)
+        await load_job(resources, each, built=False)
         for each in await resources.journal.tasks(run.id)
         if each.id in concerns
     ]
@@ -169,7 +171,7 @@ async def _runner(machine: Machine, run: Run, concerns: Collection[int]) -> Runn
     return runner
 
 
-def resources_for(machine: Machine, run: Run) -> RunResources:
+def resources_for(machine: NodeResources, run: Run) -> RunResources:
     """Return what the attempts of a run share on this node.
 
     The run's own settings apply, except those of the machine: sandbox and fleet. Raises

@@ -152,7 +152,7 @@ def due(
     )
 
 
-def find_outlived(
+def find_unneeded(
     handed: Iterable[TurnUnderWay], runs: Iterable[Run], nodes: Iterable[NodeStatus]
 ) -> list[TurnUnderWay]:
     """Return turns of runs that are over, if no living process has them. Pure.
@@ -211,7 +211,7 @@ class Dispatcher:
             beat_seconds=self._settings.beat_seconds,
         )
         for each in lost:
-            log.warning(loss(each))
+            log.warning(loss_line(each))
         await self._tidy()
         if not (self._handed or await self._runs()):
             return
@@ -221,7 +221,7 @@ class Dispatcher:
         nodes = await self._nodes.starts()
         runs = await self._runs()
         self._handed = bool(handed or runs)
-        for each in find_outlived(handed, runs, nodes):
+        for each in find_unneeded(handed, runs, nodes):
             await self._turn_queue.drop(each.ticket)
         for run in runs:
             ready_tasks = await self._unfinished_runs.of(run.id)
@@ -276,7 +276,7 @@ class Dispatcher:
                     left[name_of(each.holder)].append(each.ticket.task)
         finally:
             for node, tasks in left.items():
-                log.warning(rescue(node, [ready_tasks.name(task) for task in tasks]))
+                log.warning(rescue_line(node, [ready_tasks.name(task) for task in tasks]))
 
     def _just_rescued(self, handed: TurnUnderWay) -> bool:
         """Whether a turn was just taken from this process, which has taken it again.
@@ -310,13 +310,13 @@ class Dispatcher:
         return last == fault
 
 
-def loss(status: NodeStatus) -> str:
+def loss_line(status: NodeStatus) -> str:
     """Return the log line about a lost node. Pure."""
     why = "its broker says that it is gone" if status.doubted_at else "it was not heard in time"
     return f"node {status.name} is lost: {why}, last at {status.beat_at:%H:%M:%S} (UTC)"
 
 
-def rescue(node: str, tasks: Sequence[str]) -> str:
+def rescue_line(node: str, tasks: Sequence[str]) -> str:
     """Return the log line about the tasks of a lost node. Pure."""
     return f"other nodes take over the tasks of node {node}: {list_names(tasks, _MOST_NAMED)}"
 

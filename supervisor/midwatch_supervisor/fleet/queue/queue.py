@@ -290,7 +290,7 @@ TurnWork = Callable[[QueuedTurn, Sequence[str]], Coroutine[Any, Any, str]]
 """Runs a turn of a task that asks for these labels."""
 
 
-class Reception:
+class TurnReceiver:
     """Takes turns for a node, and runs them on the loop on which it was opened.
 
     There is one for each process, because there is one DBOS.

@@ -30,7 +30,12 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_supervisor.operator.actions import LearningMark, OperatorActions, became, refusal
+from midwatch_supervisor.operator.actions import (
+    LearningMark,
+    OperatorActions,
+    marked_state,
+    refusal,
+)
 from midwatch_supervisor.present.known_text import (
     Known,
     fact_detail,
@@ -304,7 +309,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             said = one_line(f"{mark} of {known_name(known)} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        self._say(f"{known_name(known)} is {became(mark, known, rating)}")
+        self._say(f"{known_name(known)} is {marked_state(mark, known, rating)}")
         self._stale, self._read_at = True, 0.0
         self._look(everything=True)
         return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 
-from midwatch_monitor.records import Course, NodeState, NodeStatus
+from midwatch_monitor.records import CheckpointDecision, NodeState, NodeStatus
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_line
 from midwatch_supervisor.tui.operator_keys import RowChooser
@@ -21,7 +21,7 @@ from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches,
 
 LATE = 30.0
 """Seconds without a beat that are highlighted: a node beats once a second."""
-_COURSES = {Course.ESCALATE: "bad", Course.PIVOT: "warn"}
+_COURSES = {CheckpointDecision.ESCALATE: "bad", CheckpointDecision.PIVOT: "warn"}
 _SIGNS: Mapping[NodeState, tuple[str, str]] = {
     NodeState.LOST: (LOST_SIGN, "bad"),
     NodeState.UP: ("●", "good"),

@@ -15,7 +15,7 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from midwatch_monitor.records import Activity, Alert, Course, Lifecycle, Severity
+from midwatch_monitor.records import Activity, Alert, CheckpointDecision, Lifecycle, Severity
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import InterventionState
@@ -227,7 +227,9 @@ class Preview:
 
     def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         c, said = self.colours, each.checkpoint
-        course = {Course.ESCALATE: c.bad, Course.PIVOT: c.warn}.get(said.decision, c.text)
+        course = {CheckpointDecision.ESCALATE: c.bad, CheckpointDecision.PIVOT: c.warn}.get(
+            said.decision, c.text
+        )
         head: PreviewLine = [
             (f"{clock(each.last_at, self.now.tzinfo)} ", c.dim),
             (f"{said.progress_percent:>3}% ", c.text),

@@ -34,8 +34,8 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AlertStatus
 from midwatch_monitor.state.intervention import Interventions, InterventionState
-from midwatch_supervisor.present.intervention_text import fate_text
-from midwatch_supervisor.present.learning_text import NOTHING, Given
+from midwatch_supervisor.present.intervention_text import settled_text
+from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import TextLine
 
@@ -55,7 +55,7 @@ class TimelineItem:
     record: Record
     about: Intervention | None = None
     """The intervention of a delivery or an outcome, or that answers a request."""
-    given: Given = NOTHING
+    given: GivenLearning = NOTHING
     """What a recall selected, once looked up."""
     plan_steps: int = 0
     """The number of steps in the attempt's plan at that time."""
@@ -109,7 +109,7 @@ def intervention_detail(state: InterventionState) -> str:
     """Return an intervention in full, with its results."""
     parts = [line(state.intervention).detail]
     if state.stamp is not None:
-        parts.append(f"then:\n{state.action} {fate_text(state)}")
+        parts.append(f"then:\n{state.action} {settled_text(state)}")
     if state.outcome is not None:
         reason = f": {state.reason}" if state.reason else ""
         parts.append(f"outcome:\n{state.outcome.value}{reason}")
@@ -203,7 +203,7 @@ class AttemptTimeline:
         if restarts and restarts[-1].delivered:
             self.state.interventions.by_id[restarts[-1].id] = restarts[-1]
 
-    def remember(self, given: Given) -> None:
+    def remember(self, given: GivenLearning) -> None:
         """Store what the newest recall selected, for the timeline."""
         self._update(lambda item: isinstance(item.record, Recall), given=given)
 

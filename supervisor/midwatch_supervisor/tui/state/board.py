@@ -18,7 +18,6 @@ from midwatch_monitor.records import (
     Entry,
     Fault,
     Intervention,
-    Keeper,
     Lifecycle,
     NodeStatus,
     Outcome,
@@ -26,6 +25,7 @@ from midwatch_monitor.records import (
     Record,
     Run,
     Step,
+    SupervisedBy,
     Task,
     TaskTransition,
 )
@@ -181,7 +181,7 @@ class FleetBoard:
 
     def meet_run(self, run: Run) -> None:
         self.runs[run.id] = run
-        if run.keeper is Keeper.MONITOR:
+        if run.supervised_by is SupervisedBy.MONITOR:
             self._fleet[run.id] = run.started_at
         if not judges(run):
             self._not_judged.add(run.id)

@@ -26,7 +26,7 @@ _LEAVE = "leave"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownKey:
     press: str
     """The key by Textual's name."""
     key: str
@@ -41,7 +41,7 @@ class Shown:
         return cell_len(self.key) + cell_len(self.does) + 3
 
 
-def fit_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
+def fit_keys(keys: Sequence[ShownKey], width: int) -> list[ShownKey]:
     """Return the keys that fit; help and quit stay, the others are dropped from the end."""
     kept = list(keys)
     while sum(key.width for key in kept) > width:
@@ -61,7 +61,7 @@ class Offering(Protocol):
         ...
 
 
-def arrange_keys(keys: Iterable[Shown], offers: Sequence[Offer]) -> list[Shown]:
+def arrange_keys(keys: Iterable[ShownKey], offers: Sequence[Offer]) -> list[ShownKey]:
     """Return offered acts in their order, then all other keys, with the help last."""
     acts = {key.id: key for key in keys if key.id in _ACTS}
     others = [key for key in keys if key.id not in _ACTS]
@@ -82,10 +82,10 @@ class Footer(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._active: list[Shown] = []
+        self._active: list[ShownKey] = []
         """All keys of the screen that can be shown."""
         self._offers: tuple[Offer, ...] = ()
-        self._keys: list[Shown] = []
+        self._keys: list[ShownKey] = []
         self._colours: Palette | None = None
 
     def on_mount(self) -> None:
@@ -98,7 +98,7 @@ class Footer(Widget):
         app = app_of(self)
         active = [each.binding for each in screen.active_bindings.values() if each.enabled]
         shown = (
-            Shown(
+            ShownKey(
                 binding.key,
                 app.get_key_display(binding),
                 _short(binding),

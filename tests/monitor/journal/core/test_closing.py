@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal.core.engine import Access, Store, connect
-from midwatch_monitor.journal.core.outage import Patience
+from midwatch_monitor.journal.core.outage import OutageWait
 from midwatch_monitor.journal.core.threads import DatabaseReader
 
 
@@ -28,7 +28,7 @@ def test_closing_a_reader_waits_for_no_answer_that_does_not_come(store: Store) -
         asked.set()
         return cut.wait(60)
 
-    reader = DatabaseReader(store.reading, name="it", patience=Patience(0))
+    reader = DatabaseReader(store.reading, name="it", patience=OutageWait(0))
     answer = reader.submit(stuck, Event())
     assert asked.wait(60)
     reader.close(cut.set)

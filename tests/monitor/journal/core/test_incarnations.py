@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import Attempt, Commit
 from midwatch_stage import factories as make
 from midwatch_stage.factories import WHOSE
@@ -65,8 +65,8 @@ async def test_each_commit_of_a_group_needs_its_own_guard(
     journal: Journal, attempts: list[Attempt]
 ) -> None:
     one, two, three = attempts
-    watches = Watches(journal, clock=lambda: datetime.now(UTC))
-    await watches.take([one.id, two.id], holder="it", seconds=60)
+    monitor_leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
+    await monitor_leases.take([one.id, two.id], holder="it", seconds=60)
     given = [commit(one, guard=1), commit(two, guard=2), commit(three, guard=1)]
     assert await settled(journal, given) == [
         f"wrote {one.id}",
@@ -80,7 +80,7 @@ async def test_leases_and_guards_are_not_taken_for_one_another(
     journal: Journal, attempts: list[Attempt]
 ) -> None:
     one, *_ = attempts
-    await Watches(journal).take([one.id], holder="it", seconds=60)
+    await MonitorLeases(journal).take([one.id], holder="it", seconds=60)
     both = [commit(one, incarnation=2, guard=1), commit(one, incarnation=1, guard=2)]
     wrote, refused = await settled(journal, both)
     assert wrote == f"wrote {one.id}"

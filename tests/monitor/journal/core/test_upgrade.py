@@ -17,7 +17,7 @@ from midwatch_monitor.journal.admin.copy import go_on_after
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_monitor.journal.core.schema import alembic_config, upgrade
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import Chore, Ending, Wanted
+from midwatch_monitor.records import Chore, Ending, LearnedQuery
 from midwatch_stage.made_up import SECRETS
 from midwatch_stage.matrix import DATABASES
 
@@ -120,7 +120,7 @@ async def test_an_older_journal_is_written_on(old: str) -> None:
         assert (task.id, task.project) == (4, "/repo")
         await learned.forget("/repo", author="", at=at)
         assert [each.name for each in await journal.tasks(1)] == ["task-2", "task-3"]
-        assert await learned.candidates(Wanted(project="/repo", text="anything")) == []
+        assert await learned.candidates(LearnedQuery(project="/repo", text="anything")) == []
 
 
 async def test_a_file_is_brought_up_to_date_by_whoever_opens_it_to_write(old: str) -> None:

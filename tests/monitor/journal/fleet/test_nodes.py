@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Attempt, Keeper, Lifecycle, NodeState
+from midwatch_monitor.records import Attempt, Lifecycle, NodeState, SupervisedBy
 from midwatch_stage.factories import commit, transition
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.nodes.node import status_of
@@ -79,7 +79,9 @@ async def test_who_is_silent_for_as_long_as_the_last_run_allows_reads_as_lost_an
     nodes: Nodes, journal: Journal, settings: str, seconds: int
 ) -> None:
     now = await journal.now()
-    await journal.add_run(source="t.yaml", settings=settings, at=now, keeper=Keeper.MONITOR)
+    await journal.add_run(
+        source="t.yaml", settings=settings, at=now, supervised_by=SupervisedBy.MONITOR
+    )
     await nodes.enter(NODE, alive_seconds=10)
     for silent, state in ((seconds - 5, NodeState.UP), (seconds + 1, NodeState.LOST)):
         beat_at = await journal.now() - timedelta(seconds=silent)

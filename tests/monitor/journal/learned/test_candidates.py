@@ -13,11 +13,11 @@ from midwatch_monitor.journal.learned.search import (
     search_words,
     words_of,
 )
-from midwatch_monitor.records import Lesson, LessonAct, LessonMark, Wanted
+from midwatch_monitor.records import LearnedQuery, Lesson, LessonAct, LessonMark
 from midwatch_stage.harness import PastAttempts
 
 
-async def found(past: PastAttempts, wanted: Wanted, *, limit: int = 50) -> list[str]:
+async def found(past: PastAttempts, wanted: LearnedQuery, *, limit: int = 50) -> list[str]:
     candidates = await past.learned.candidates(wanted, limit=limit)
     return [each.known.lesson.text for each in candidates]
 
@@ -31,14 +31,14 @@ async def told(
 @pytest.mark.parametrize(
     "wanted",
     [
-        Wanted(project="shop", task="fix"),
-        Wanted(project="shop", tags=("money", "x")),
-        Wanted(project="shop", tags=("MONEY",)),
-        Wanted(project="shop", files=("shop/total.py",)),
-        Wanted(project="shop", text="Why is the rounding wrong?"),
+        LearnedQuery(project="shop", task="fix"),
+        LearnedQuery(project="shop", tags=("money", "x")),
+        LearnedQuery(project="shop", tags=("MONEY",)),
+        LearnedQuery(project="shop", files=("shop/total.py",)),
+        LearnedQuery(project="shop", text="Why is the rounding wrong?"),
     ],
 )
-async def test_r17_each_way_finds_its_own(past: PastAttempts, wanted: Wanted) -> None:
+async def test_r17_each_way_finds_its_own(past: PastAttempts, wanted: LearnedQuery) -> None:
     lesson = Lesson(text="Rounding goes last.", tags=("Money",), files=("shop/total.py",))
     await told(past, lesson, task="fix")
     await told(past, Lesson(text="Elsewhere.", tags=("file",), files=("shop/Total.py",)))
@@ -47,13 +47,13 @@ async def test_r17_each_way_finds_its_own(past: PastAttempts, wanted: Wanted) ->
 
 async def test_a_tag_is_no_file(past: PastAttempts) -> None:
     await told(past, Lesson(text="…", tags=("total.py",)))
-    assert await found(past, Wanted(project="shop", files=("total.py",))) == []
+    assert await found(past, LearnedQuery(project="shop", files=("total.py",))) == []
 
 
 async def test_what_was_not_found_by_its_words_has_no_worth_by_them(past: PastAttempts) -> None:
     await told(past, Lesson(text="Rounding."), task="fix")
     (candidate,) = await past.learned.candidates(
-        Wanted(project="shop", task="fix", text="Something else")
+        LearnedQuery(project="shop", task="fix", text="Something else")
     )
     assert candidate.bm25 == 0
 
@@ -62,7 +62,7 @@ async def test_another_project_gives_nothing(past: PastAttempts) -> None:
     await told(past, Lesson(text="p1 rounding", tags=("money",)), task="fix", project="bank")
     await past.attempt("shop")
     for project in ("shop", "nobody"):
-        wanted = Wanted(project=project, task="fix", text="p1 rounding bank", tags=("money",))
+        wanted = LearnedQuery(project=project, task="fix", text="p1 rounding bank", tags=("money",))
         assert await found(past, wanted) == []
 
 
@@ -70,7 +70,9 @@ async def test_r71_what_is_obsolete_is_found_in_no_way(past: PastAttempts) -> No
     lesson = Lesson(text="Rounding.", tags=("money",), files=("a.py",))
     attempt = await past.attempt(task="fix")
     id = await past.say(attempt, lesson)
-    wanted = Wanted(project="shop", task="fix", text="rounding", tags=("money",), files=("a.py",))
+    wanted = LearnedQuery(
+        project="shop", task="fix", text="rounding", tags=("money",), files=("a.py",)
+    )
     await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
     assert await found(past, wanted) == []
     await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
@@ -83,7 +85,7 @@ async def test_every_way_has_its_place_where_there_are_too_many(past: PastAttemp
     await told(past, *many, task="fix")
     await told(past, Lesson(text="tagged", tags=("money",)))
     await told(past, Lesson(text="rounding"))
-    wanted = Wanted(project="shop", task="fix", tags=("money",), text="rounding")
+    wanted = LearnedQuery(project="shop", task="fix", tags=("money",), text="rounding")
     assert await found(past, wanted, limit=4) == ["task 29", "tagged", "rounding", "task 28"]
 
 
@@ -92,7 +94,7 @@ async def test_r29_more_tags_in_common_come_first_however_they_are_written(
 ) -> None:
     for tags in (("api", "Billing"), ("API",), ("billing",), ("ui",), ()):
         await told(past, Lesson(text=" ".join(tags), tags=tags))
-    wanted = Wanted(project="shop", tags=("API", "billing"))
+    wanted = LearnedQuery(project="shop", tags=("API", "billing"))
     assert await found(past, wanted) == ["api Billing", "billing", "API"]
     assert await found(past, replace(wanted, tags=())) == []
 
@@ -114,7 +116,7 @@ async def test_r29_more_tags_in_common_come_first_however_they_are_written(
 )
 async def test_no_text_is_too_odd_to_be_searched_for(past: PastAttempts, text: str) -> None:
     await told(past, Lesson(text=f"Rounding {text}", tags=(text,)))
-    wanted = Wanted(project="shop", text=f"{text} rounding", tags=(text,), files=(text,))
+    wanted = LearnedQuery(project="shop", text=f"{text} rounding", tags=(text,), files=(text,))
     assert await found(past, wanted) == [f"Rounding {text}"]
 
 

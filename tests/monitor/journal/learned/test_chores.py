@@ -19,13 +19,13 @@ from midwatch_monitor.records import (
     Lesson,
     OpenChore,
     Origin,
-    Sign,
     Study,
     StudyState,
+    VerdictBasis,
 )
 from midwatch_stage.harness import PastAttempts
 
-EDITED = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, diff="-a\n+b")
+EDITED = Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff="-a\n+b")
 PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
 
 
@@ -79,7 +79,7 @@ async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
     past: PastAttempts, project: str
 ) -> None:
     """Of two processes that see it at the same time, the second is told."""
-    kept = Feedback(accepted=True, origin=Origin.IMPLIED, sign=Sign.KEPT, author="ada")
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED, sign=VerdictBasis.KEPT, author="ada")
     attempt, other = await past.attempt(project), await past.attempt(project)
     said = [kept, EDITED, replace(EDITED, origin=Origin.EXPLICIT), Feedback(accepted=False)]
     for feedback in said:

@@ -19,6 +19,7 @@ from midwatch_monitor.records import (
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
+    LearnedQuery,
     Lesson,
     LessonAct,
     LessonMark,
@@ -29,7 +30,6 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
     Summary,
-    Wanted,
 )
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import erasures, uses
@@ -55,7 +55,7 @@ async def test_lessons_are_found_used_and_retired(past: PastAttempts) -> None:
     attempt = await past.attempt()
     await past.say(await past.attempt("bank", task="x"), ROUNDING)
     plain, odd = [await past.say(attempt, each) for each in (ROUNDING, Lesson(text=ODD))]
-    wanted = Wanted(project="shop", text=f"{ODD} rounding", tags=("money",), files=(ODD,))
+    wanted = LearnedQuery(project="shop", text=f"{ODD} rounding", tags=("money",), files=(ODD,))
     found = await past.learned.candidates(wanted)
     assert [each.known.id for each in found if each.bm25 > 0] == [plain, odd]
     use = Recalled(lesson=plain, method=Method.KIND, score=0.5)
@@ -76,7 +76,7 @@ async def test_what_stands_in_the_text_weighs_more(past: PastAttempts) -> None:
     tag = await past.say(attempt, Lesson(text="One two three.", tags=("rounding",)))
     insight = await past.say(attempt, Lesson(text="One two three.", insights=("Rounding.",)))
     text = await past.say(attempt, Lesson(text="Rounding two three."))
-    found = await past.learned.candidates(Wanted(project="shop", text="rounding"))
+    found = await past.learned.candidates(LearnedQuery(project="shop", text="rounding"))
     assert [each.known.id for each in found] == [text, insight, tag]
 
 
@@ -84,7 +84,7 @@ RARE = "kubernetes deployment manifest namespace ingress controller certificate 
 
 
 async def alike(past: PastAttempts, text: str, project: str = "shop") -> list[str]:
-    found = await past.learned.candidates(Wanted(project=project, text=text))
+    found = await past.learned.candidates(LearnedQuery(project=project, text=text))
     return [each.known.lesson.text for each in found]
 
 
@@ -141,7 +141,7 @@ async def test_facts_are_found_reviewed_and_replaced(past: PastAttempts) -> None
     one, two = await past.attempt(task="a"), await past.attempt(task="b")
     old = await past.say(one, Fact(text="The port is 80.", state=FactState.PENDING))
     new = await past.say(two, Fact(text="The port is 443.", files=("net.py",)))
-    wanted = Wanted(project="shop", text="Which port", files=("net.py",))
+    wanted = LearnedQuery(project="shop", text="Which port", files=("net.py",))
     assert [each.id for each in await past.learned.facts_like(wanted)] == [new]
     await past.say(one, FactMark(fact=old, act=FactAct.REVIEWED))
     assert [each.id for each in await past.learned.facts_like(wanted)] == [new, old]

@@ -10,7 +10,7 @@ from midwatch_monitor.records import (
     FactMark,
     FactState,
     KnownFact,
-    Wanted,
+    LearnedQuery,
 )
 from midwatch_stage.harness import PastAttempts
 
@@ -29,7 +29,7 @@ def marked(fact: int, act: FactAct, instead: int | None = None) -> FactMark:
 
 
 async def like(past: PastAttempts, **wanted: object) -> list[int]:
-    of = Wanted(project="shop", **wanted)  # pyright: ignore[reportArgumentType]
+    of = LearnedQuery(project="shop", **wanted)  # pyright: ignore[reportArgumentType]
     return [each.id for each in await past.learned.facts_like(of)]
 
 

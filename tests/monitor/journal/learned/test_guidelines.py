@@ -13,10 +13,10 @@ from midwatch_monitor.records import (
     GuidelinesMark,
     GuidelinesState,
     KnownGuidelines,
+    LearnedQuery,
     Lesson,
     Reflection,
     Summary,
-    Wanted,
 )
 from midwatch_stage.harness import PastAttempts
 
@@ -118,7 +118,7 @@ async def test_of_two_processes_that_approve_at_once_one_is_told(past: PastAttem
 async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAttempts) -> None:
     await decide(past, (1, APPROVED))
     await past.say(await past.attempt(task="other"), Lesson(text="Rounding goes last."))
-    nothing, something = Wanted(project="shop"), Wanted(project="shop", text="rounding")
+    nothing, something = LearnedQuery(project="shop"), LearnedQuery(project="shop", text="rounding")
     assert await past.learned.live_guidelines("shop") is not None
     assert await past.learned.candidates(nothing) == []
     assert len(await past.learned.candidates(something)) == 1

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, text
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
-    Birth,
     Ending,
     Feedback,
     Guidelines,
@@ -17,6 +16,7 @@ from midwatch_monitor.records import (
     Lesson,
     LessonAct,
     LessonMark,
+    LessonOrigin,
     Method,
     Origin,
     Recall,
@@ -241,7 +241,7 @@ async def test_c2_lessons_and_insights_of_a_look_back_stand_in_one_place(
     one, two = await past.attempt(task="a"), await past.attempt(task="b")
     lesson = await past.say(one, LESSON)
     sources = (one.id, two.id)
-    insight = await past.say(two, Lesson(text="…", born=Birth.REFLECTION, sources=sources))
+    insight = await past.say(two, Lesson(text="…", born=LessonOrigin.REFLECTION, sources=sources))
     proposal = Guidelines(version=1, text="…", sources=sources)
     version = await past.say(two, proposal)
     assert [each.id for each in await past.learned.lessons(attempt=one.id)] == [insight, lesson]

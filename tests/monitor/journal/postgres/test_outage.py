@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.outage import is_passing
-from midwatch_monitor.journal.postgres.postgres import Lines, plain
+from midwatch_monitor.journal.postgres.postgres import ServerConnections, plain
 from midwatch_monitor.records import Attempt, Commit, Entry, Message, Step
 from midwatch_stage.database import Database
 from midwatch_stage.factories import WHOSE, commit, message
@@ -171,7 +171,7 @@ async def test_closing_cuts_a_connection_over_which_nothing_comes(
 
 @pytest.mark.matrix
 async def test_where_nothing_comes_for_too_long_the_connection_is_cut(database: Database) -> None:
-    lines = Lines(plain(make_url(database.url)))
+    lines = ServerConnections(plain(make_url(database.url)))
     with lines.reading_engine(1).connect() as connection:
         lines.watch(lambda: 2.0, limit=1.0)
         with pytest.raises(OperationalError) as lost:

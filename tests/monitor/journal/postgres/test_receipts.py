@@ -14,7 +14,7 @@ from midwatch_monitor.journal.core.engine import Access, transaction
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.tables import receipt
 from midwatch_monitor.journal.postgres.postgres import Receipts
-from midwatch_monitor.records import Keeper, Run
+from midwatch_monitor.records import Run, SupervisedBy
 from midwatch_stage.database import Database
 from midwatch_stage.proxy import TcpProxy
 
@@ -148,7 +148,7 @@ async def test_what_may_have_been_written_is_not_tried_again_after_an_error(
         loser.armed = True
 
     def add(connection: Connection) -> None:
-        work.add_run(connection, source="", settings="", at=at, keeper=Keeper.PROCESS)
+        work.add_run(connection, source="", settings="", at=at, supervised_by=SupervisedBy.PROCESS)
 
     async with TcpProxy(database.port, editor=lambda: loser) as proxy:
         by_proxy = url.replace(f":{database.port}/", f":{proxy.port}/")

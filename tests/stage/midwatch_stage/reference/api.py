@@ -17,7 +17,7 @@ API: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "midwatch_monitor.config.tasks": {"TaskFile": ()},
     "midwatch_monitor.records": {
         **dict.fromkeys(("Alert", "AlertKey", "AlertState", "Severity", "Resolution"), ()),
-        **dict.fromkeys(("Step", "StepKind", "Edit", "Checkpoint", "Course"), ()),
+        **dict.fromkeys(("Step", "StepKind", "Edit", "Checkpoint", "CheckpointDecision"), ()),
         **dict.fromkeys(("Judgement", "Movement", "Fault", "Entry"), ()),
     },
     "midwatch_monitor.judge": {"Judge": ("__init__", "observe", "end")},

@@ -21,12 +21,12 @@ from midwatch_monitor.records import (
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
+    LearnedQuery,
     Lesson,
     LessonAct,
     LessonMark,
     Message,
     Result,
-    Wanted,
 )
 from midwatch_stage.command import ask, midwatch, objects
 from midwatch_stage.harness import PastAttempts
@@ -79,7 +79,7 @@ async def lived(past: PastAttempts) -> PastAttempts:
 
 async def everything(journal: Journal) -> tuple[object, ...]:
     learned = Learned(journal)
-    wanted = Wanted(project="shop", text="rounding port")
+    wanted = LearnedQuery(project="shop", text="rounding port")
     return (
         await journal.runs(),
         await journal.entries(),

@@ -12,7 +12,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Keeper, NodeState
+from midwatch_monitor.records import NodeState, SupervisedBy
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.queue import TurnQueue
@@ -146,14 +146,14 @@ async def test_bad_options_of_a_node_are_refused(
     assert told in errors
 
 
-async def _stored(location: str) -> tuple[list[Keeper], list[str], list[str]]:
+async def _stored(location: str) -> tuple[list[SupervisedBy], list[str], list[str]]:
     async with await Journal.open(location) as journal:
         runs = await journal.runs()
         tasks = await journal.tasks(runs[0].id)
     async with await TurnQueue.open(location, fleet="midwatch") as turn_queue:
         handed = await turn_queue.under_way()
     return (
-        [run.keeper for run in runs],
+        [run.supervised_by for run in runs],
         [task.name for task in tasks],
         [str(each.ticket.task) for each in handed],
     )
@@ -169,7 +169,7 @@ async def test_submit_stores_a_run_and_hands_out_what_can_begin(say: Say, postgr
         "already": False,
         "warnings": ["a, b: no node is up"],
     }
-    assert await _stored(postgres) == ([Keeper.MONITOR], ["a", "b"], ["1"])
+    assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
 
 
 async def _standing(location: str, *labels: str, fleet: str = "midwatch") -> None:
@@ -230,7 +230,7 @@ async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_
     code, out, errors = await say(*again)
     assert (code, out) == (2, "")
     assert "the key night-1 is that of run 1, which was submitted with other tasks" in errors
-    assert await _stored(postgres) == ([Keeper.MONITOR], ["a", "b"], ["1"])
+    assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
 
 
 async def test_a_bad_key_is_refused(say: Say) -> None:

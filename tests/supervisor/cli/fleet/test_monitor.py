@@ -22,7 +22,7 @@ from sqlalchemy import select
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.fleet.watches import NOBODY
+from midwatch_monitor.journal.fleet.monitor_leases import NOBODY
 from midwatch_monitor.records import (
     Action,
     Attempt,
@@ -32,11 +32,11 @@ from midwatch_monitor.records import (
     Escalation,
     EscalationState,
     Intervention,
-    Keeper,
     Lifecycle,
     Record,
     Step,
     StepKind,
+    SupervisedBy,
 )
 from midwatch_stage.command import new_attempt, new_task, objects, write
 from midwatch_stage.factories import alert
@@ -89,7 +89,7 @@ class Fleet:
     async def begin(self) -> Attempt:
         """An attempt at work of an agent that came by itself, and an alert that fires."""
         at = datetime.now(UTC)
-        task = await new_task(self.journal, "a", keeper=Keeper.MONITOR, at=at)
+        task = await new_task(self.journal, "a", supervised_by=SupervisedBy.MONITOR, at=at)
         return await new_attempt(self.journal, task, at=at)
 
     async def say(self, of: Attempt, *records: Record) -> None:
@@ -241,7 +241,7 @@ def test_once_looks_at_everything_under_the_name_of_the_machine_and_ends(
 
     async def asked(journal: Journal) -> None:
         at = datetime.now(UTC)
-        task = await new_task(journal, "a", keeper=Keeper.MONITOR, at=at)
+        task = await new_task(journal, "a", supervised_by=SupervisedBy.MONITOR, at=at)
         await write(journal, await new_attempt(journal, task, at=at), at, *BEGUN)
 
     async def read(journal: Journal) -> None:

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, update
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
-from midwatch_monitor.journal.fleet.nodes import InHand, MonitorStatus, Nodes
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
+from midwatch_monitor.journal.fleet.nodes import HeldAttempt, MonitorStatus, Nodes
 from midwatch_monitor.records import (
     Action,
     Attempt,
@@ -25,9 +25,9 @@ from midwatch_monitor.records import (
     Delivery,
     DeliveryState,
     Draft,
-    Keeper,
     Lifecycle,
     NodeState,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_stage.command import new_attempt, new_task, read, write
@@ -62,7 +62,7 @@ def say(named_by_the_environment: None, capsys: pytest.CaptureFixture[str]) -> S
 async def at_work(journal: Journal) -> Attempt:
     """An attempt at work on node-a, the only node of a fleet."""
     now = datetime.now(UTC)
-    task = await new_task(journal, keeper=Keeper.MONITOR, spec=SPEC, at=now)
+    task = await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec=SPEC, at=now)
     made = await new_attempt(journal, task, node="node-a", at=now)
     await Nodes(journal).enter(NODE_A, alive_seconds=1)
     await stands(journal, made, Lifecycle.WORKING)
@@ -79,10 +79,10 @@ async def leaves(journal: Journal, state: NodeState) -> None:
 
 
 async def watched(journal: Journal, attempt: Attempt, *, seconds: float = 60) -> None:
-    watches = Watches(journal)
-    await watches.take([attempt.id], holder="watch:1", seconds=seconds)
+    monitor_leases = MonitorLeases(journal)
+    await monitor_leases.take([attempt.id], holder="watch:1", seconds=seconds)
     for post in ("learner", "dispatch midwatch"):
-        await watches.take_post(post, holder="watch:1", seconds=seconds)
+        await monitor_leases.take_post(post, holder="watch:1", seconds=seconds)
 
 
 async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
@@ -171,7 +171,7 @@ async def test_the_journal_knows_who_has_what(journal: Journal, at_work: Attempt
     nodes = Nodes(journal)
     assert await nodes.monitors() == []
     held = (await nodes.named([at_work.id, 99]))[at_work.id]
-    assert held == InHand(
+    assert held == HeldAttempt(
         attempt=at_work.id,
         task="fix",
         number=1,
@@ -185,7 +185,7 @@ async def test_the_journal_knows_who_has_what(journal: Journal, at_work: Attempt
     assert monitor == MonitorStatus(
         holder="watch:1", until=monitor.until, attempts=(at_work.id,), posts=posts
     )
-    await Watches(journal).finish([at_work.id], holder="watch:1")
+    await MonitorLeases(journal).finish([at_work.id], holder="watch:1")
     assert [each.attempts for each in await nodes.monitors()] == [()]
 
 
@@ -249,7 +249,7 @@ async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
     file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": tasks})
     spec = assignments(file, Path.cwd())[0].model_dump_json()
     now = datetime.now(UTC)
-    task = await new_task(journal, keeper=Keeper.MONITOR, spec=spec, at=now)
+    task = await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec=spec, at=now)
     failed = await new_attempt(journal, task, node="node-a", at=now)
     await stands(journal, failed, Lifecycle.FAILED)
     over = Draft(record=TaskTransition(lifecycle=Lifecycle.FAILED), at=now, task=task.id)

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Keeper
+from midwatch_monitor.records import SupervisedBy
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
@@ -96,7 +96,7 @@ async def test_who_waits_says_for_which_node_and_for_which_tasks(
     (tmp_path / "tasks.yaml").write_text(TASKS)
     assert (await say("submit", "tasks.yaml", "--journal", postgres))[0] == 0
     async with await Journal.open(postgres) as journal:
-        assert [each.keeper for each in await journal.runs()] == [Keeper.MONITOR]
+        assert [each.supervised_by for each in await journal.runs()] == [SupervisedBy.MONITOR]
         plain = status_of(Identity(name="one", boot="1"), slots=1, labels=())
         await Nodes(journal).enter(plain, alive_seconds=15)
     out = (await say("status", "--json", "--journal", postgres))[1]

@@ -21,12 +21,12 @@ from midwatch_monitor.records import (
     Commit,
     Draft,
     Intervention,
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
     Step,
     StepKind,
+    SupervisedBy,
 )
 from midwatch_stage.broker import Broker, program
 from midwatch_stage.command import midwatch, new_attempt, new_task
@@ -75,7 +75,7 @@ class Elsewhere:
 async def elsewhere(url: str) -> AsyncGenerator[Elsewhere]:
     """A fleet's journal in which the node `north` has an attempt at work."""
     async with await Journal.open(url) as journal:
-        task = await new_task(journal, keeper=Keeper.MONITOR, spec="a task")
+        task = await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec="a task")
         attempt = await new_attempt(journal, task, node="north")
         await Nodes(journal).enter(NORTH, alive_seconds=15)
         machine = Elsewhere(journal, attempt)

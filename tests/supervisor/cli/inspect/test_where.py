@@ -11,10 +11,10 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Change,
-    Keeper,
     Lifecycle,
     NodeState,
     Snapshot,
+    SupervisedBy,
 )
 from midwatch_stage.command import ask, assignment, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 @pytest.fixture
 async def moving(journal: Journal) -> Attempt:
     """An attempt at work on node-a of a fleet that has a node-b, too."""
-    task = await new_task(journal, keeper=Keeper.MONITOR)
+    task = await new_task(journal, supervised_by=SupervisedBy.MONITOR)
     attempt = await new_attempt(journal, task, node="node-a")
     for each in (NODE_A, replace(NODE_A, name="node-b")):
         await Nodes(journal).enter(each, alive_seconds=15)

@@ -17,9 +17,9 @@ from midwatch_monitor.records import (
     Lifecycle,
     Origin,
     Record,
-    Sign,
     Study,
     StudyState,
+    VerdictBasis,
 )
 from midwatch_stage.command import (
     ask,
@@ -84,7 +84,7 @@ async def test_r9_an_attempt_is_named_as_everywhere(
     assert await midwatch("feedback", name, "reject", "--comment", COMMENT) == 0
     (verdict,) = await told(journal, Feedback)
     assert isinstance(verdict, Feedback)
-    assert (verdict.accepted, verdict.comment, verdict.sign) == (False, COMMENT, Sign.SAID)
+    assert (verdict.accepted, verdict.comment, verdict.sign) == (False, COMMENT, VerdictBasis.SAID)
 
 
 async def test_the_verdict_is_on_the_attempt_of_the_run_that_is_named(
@@ -226,7 +226,9 @@ async def test_a_verdict_is_accept_or_reject(attempted: Attempted, capsys: Captu
 async def test_r20_all_verdicts_are_listed_oldest_first(
     attempted: Attempted, capsys: Capture
 ) -> None:
-    implied = Feedback(accepted=True, origin=Origin.IMPLIED, author="midwatch", sign=Sign.KEPT)
+    implied = Feedback(
+        accepted=True, origin=Origin.IMPLIED, author="midwatch", sign=VerdictBasis.KEPT
+    )
     await attempted(DONE, implied, Feedback(accepted=False, author="ada", comment="no"))
     await attempted(STUCK, name="other")
     assert await midwatch("feedback", "list", "--json") == 0

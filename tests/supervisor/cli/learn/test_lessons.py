@@ -9,13 +9,13 @@ from midwatch_monitor.config.section import parse_duration
 from midwatch_monitor.records import (
     Ending,
     Feedback,
+    LearnedQuery,
     Lesson,
     Method,
     Origin,
     Recall,
     Recalled,
-    Sign,
-    Wanted,
+    VerdictBasis,
 )
 from midwatch_stage.command import ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
@@ -156,7 +156,7 @@ async def test_show_for_people_says_it_all_in_words(capsys: Capture, taught: int
 async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
     capsys: Capture, past: PastAttempts, taught: int
 ) -> None:
-    wanted = Wanted(project="shop", task="fix", text="rounding money")
+    wanted = LearnedQuery(project="shop", task="fix", text="rounding money")
     assert await ask(capsys, "lessons", "retire", str(taught), "--comment", "it moved") == [
         {
             "type": "lesson_mark",
@@ -242,7 +242,9 @@ async def test_a_verdict_of_what_a_person_did_is_told_as_such(
     capsys: Capture, past: PastAttempts
 ) -> None:
     attempt = await past.attempt()
-    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=Sign.EDITED, comment="a.py")
+    edited = Feedback(
+        accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, comment="a.py"
+    )
     verdict = await past.say(attempt, edited)
     id = await past.say(attempt, Lesson(text="x", verdict=verdict, origin=Origin.IMPLIED))
     assert await midwatch("lessons", "show", str(id)) == 0

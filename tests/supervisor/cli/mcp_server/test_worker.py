@@ -23,9 +23,9 @@ from midwatch_monitor.records import (
     DeliveryState,
     Fact,
     Intervention,
-    Keeper,
     Lifecycle,
     Step,
+    SupervisedBy,
 )
 from midwatch_stage.command import PROGRAM, ask, midwatch, read
 from midwatch_stage.harness import RunHarness
@@ -67,7 +67,11 @@ async def attempt_of(journal: Journal) -> Attempt:
     (run,) = await journal.runs()
     (task,) = await journal.tasks(run.id)
     (found,) = await journal.attempts(task.id)
-    assert (run.source, run.keeper, task.name) == ("embedded", Keeper.MONITOR, "claude")
+    assert (run.source, run.supervised_by, task.name) == (
+        "embedded",
+        SupervisedBy.MONITOR,
+        "claude",
+    )
     return found
 
 

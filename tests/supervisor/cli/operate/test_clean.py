@@ -11,7 +11,7 @@ from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
 from midwatch_stage import factories as make
 from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import commit_all
-from midwatch_supervisor.workspaces.workspace import keep, prepare
+from midwatch_supervisor.workspaces.workspace import commit_work, prepare
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]
@@ -54,7 +54,7 @@ class Room:
             workspace = await prepare(place, self.source, branch=branch, merges=())
             if text:
                 (place / "a.txt").write_text(text)
-            await keep(workspace, "Done")
+            await commit_work(workspace, "Done")
             attempt = await new_attempt(self.journal, task, number, workspace=str(place))
             await write(self.journal, attempt, make.AT, make.ended(ending))
         await over(self.journal, lifecycle, task.id)

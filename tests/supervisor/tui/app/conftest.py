@@ -30,7 +30,6 @@ from midwatch_monitor.records import (
     Guidelines,
     GuidelinesAct,
     GuidelinesMark,
-    Keeper,
     Lesson,
     Lifecycle,
     Meter,
@@ -47,8 +46,9 @@ from midwatch_monitor.records import (
     Record,
     ReviewState,
     Severity,
-    Sign,
     Step,
+    SupervisedBy,
+    VerdictBasis,
 )
 from midwatch_stage.factories import (
     acceptance,
@@ -321,7 +321,7 @@ async def given(log: JournalWriter, lesson: int, fact: int, version: int) -> Att
         reflects(1, 100, 80, "Good."),
     )
     await log.over(attempt, DONE)
-    kept = Feedback(accepted=True, origin=Origin.IMPLIED, author="eve", sign=Sign.KEPT)
+    kept = Feedback(accepted=True, origin=Origin.IMPLIED, author="eve", sign=VerdictBasis.KEPT)
     await log.tell(attempt, kept)
     return attempt
 
@@ -378,7 +378,7 @@ async def three_nodes(tmp_path: Path) -> AsyncGenerator[Journal]:
     """A run of a fleet: one attempt works, one lost its node, one went on elsewhere."""
     async with await Journal.open(tmp_path / "journal.db") as journal:
         run = await journal.add_run(
-            source="tasks.yaml", settings="{}", at=BEGIN, keeper=Keeper.MONITOR
+            source="tasks.yaml", settings="{}", at=BEGIN, supervised_by=SupervisedBy.MONITOR
         )
         log = JournalWriter(journal, run.id)
         said = reflects(1, 40, 80, "It goes well.")

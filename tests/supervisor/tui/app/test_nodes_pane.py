@@ -16,7 +16,7 @@ import pytest
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Change, Commit, Keeper, Lifecycle, NodeStatus
+from midwatch_monitor.records import Change, Commit, Lifecycle, NodeStatus, SupervisedBy
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import AT, draft, task_transition
 from midwatch_stage.nodes import node
@@ -105,7 +105,9 @@ async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
 async def handed_over() -> AsyncGenerator[Journal]:
     """A run of a fleet of which nothing has begun."""
     async with await Journal.open(":memory:") as journal:
-        run = await journal.add_run(source="t", settings="{}", at=AT, keeper=Keeper.MONITOR)
+        run = await journal.add_run(
+            source="t", settings="{}", at=AT, supervised_by=SupervisedBy.MONITOR
+        )
         for wanted in TASKS:
             spec = Assignment(task=wanted, worker="w", spec=WorkerSpec(), models={}, workspace=None)
             task = await journal.add_task(

@@ -3,13 +3,13 @@
 import pytest
 
 from midwatch_supervisor.tui.operator_command import Offer
-from midwatch_supervisor.tui.widgets.footer import Shown, arrange_keys, fit_keys
+from midwatch_supervisor.tui.widgets.footer import ShownKey, arrange_keys, fit_keys
 
 KEYS = [
-    Shown("enter", "⏎", "Open", "open"),
-    Shown("i", "i", "Guide", "act('guide')"),
-    Shown("q", "q", "Quit", "leave"),
-    Shown("question_mark", "?", "Help", "help"),
+    ShownKey("enter", "⏎", "Open", "open"),
+    ShownKey("i", "i", "Guide", "act('guide')"),
+    ShownKey("q", "q", "Quit", "leave"),
+    ShownKey("question_mark", "?", "Help", "help"),
 ]
 
 
@@ -24,7 +24,7 @@ def test_help_and_leaving_stay_however_narrow(width: int, left: list[str]) -> No
     assert [key.key for key in fit_keys(KEYS, width)] == left
 
 
-OPEN, PAUSE = KEYS[0], Shown("p", "p", "Pause or resume", "pause", "pause")
+OPEN, PAUSE = KEYS[0], ShownKey("p", "p", "Pause or resume", "pause", "pause")
 
 
 def test_without_a_row_no_act_is_shown_and_what_another_view_has_on_a_key_is_not_offered() -> None:

@@ -10,12 +10,12 @@ from midwatch_monitor.records import (
     Change,
     Fault,
     Health,
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
     Record,
     Severity,
+    SupervisedBy,
 )
 from midwatch_stage.factories import AT, alert, attempt, entry, run, task, transition
 from midwatch_stage.nodes import node
@@ -37,9 +37,11 @@ STUCK = alert(severity=Severity.CRITICAL)
 class Told:
     """A board that is told one attempt's story."""
 
-    def __init__(self, *, keeper: Keeper = Keeper.MONITOR, spec: str = "a task") -> None:
+    def __init__(
+        self, *, supervised_by: SupervisedBy = SupervisedBy.MONITOR, spec: str = "a task"
+    ) -> None:
         self.board = FleetBoard()
-        self.board.meet_run(run(keeper=keeper))
+        self.board.meet_run(run(supervised_by=supervised_by))
         self.board.meet_task(task(spec=spec))
         self.board.meet_attempt(attempt(node="north"))
         self._last = 0
@@ -129,7 +131,9 @@ def test_it_fares_as_it_does_once_another_node_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [Told(keeper=Keeper.PROCESS), Told(spec="{}")], ids=["one process", "embedded"]
+    "told",
+    [Told(supervised_by=SupervisedBy.PROCESS), Told(spec="{}")],
+    ids=["one process", "embedded"],
 )
 def test_what_no_node_runs_needs_none(told: Told) -> None:
     told.board.meet_nodes([LOST])

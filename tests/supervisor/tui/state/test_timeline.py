@@ -49,7 +49,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_supervisor.present.learning_text import Given
+from midwatch_supervisor.present.learning_text import GivenLearning
 from midwatch_supervisor.tui.state.attempt_timeline import (
     KEPT,
     AttemptTimeline,
@@ -212,6 +212,6 @@ def test_what_a_recall_was_of_is_told_once_it_was_looked_up() -> None:
         id=4, at=AT, project="p", guidelines=guidelines(2, "- Wait."), state=GuidelinesState.LIVE
     )
     assert made.items[0].told.text == "0 lessons, 0 facts, guidelines"
-    made.remember(Given(guidelines=version))
+    made.remember(GivenLearning(guidelines=version))
     assert made.items[0].told.text == "0 lessons, 0 facts, guidelines v2"
     assert "guidelines:\n- Wait." in made.items[0].detail

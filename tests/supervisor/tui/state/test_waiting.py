@@ -8,10 +8,10 @@ import pytest
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import (
-    Keeper,
     Lifecycle,
     NodeState,
     NodeStatus,
+    SupervisedBy,
     Task,
     TaskTransition,
 )
@@ -27,10 +27,12 @@ from midwatch_supervisor.tui.state.board import FleetBoard
 DONE = task_transition(Lifecycle.COMPLETED)
 
 
-def board(*tasks: TaskSpec, keeper: Keeper = Keeper.MONITOR, parent: str = "") -> FleetBoard:
+def board(
+    *tasks: TaskSpec, supervised_by: SupervisedBy = SupervisedBy.MONITOR, parent: str = ""
+) -> FleetBoard:
     """A board of tasks that were handed over one second apart."""
     made = FleetBoard()
-    made.meet_run(run(keeper=keeper))
+    made.meet_run(run(supervised_by=supervised_by))
     for id, each in enumerate(tasks, 1):
         spec = Assignment(
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
@@ -140,7 +142,7 @@ def test_what_a_node_could_not_do_is_told_until_one_works_on_it(begun: Lifecycle
 
 
 def test_what_one_process_runs_needs_no_node() -> None:
-    made = board(task("a", "fpga"), keeper=Keeper.PROCESS)
+    made = board(task("a", "fpga"), supervised_by=SupervisedBy.PROCESS)
     made.meet_nodes([node("east")])
     assert (cells(made), calls(made)) == (["its turn"], [])
 

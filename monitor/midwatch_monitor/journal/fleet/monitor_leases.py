@@ -33,7 +33,7 @@ from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
 from midwatch_monitor.journal.core.tables import UtcTime
-from midwatch_monitor.records import AttemptTransition, Hint, Keeper
+from midwatch_monitor.records import AttemptTransition, Hint, SupervisedBy
 from midwatch_monitor.records.work import EMBEDDED
 
 NOBODY = ""
@@ -179,7 +179,7 @@ def _news(connection: Connection, after: int) -> JournalNews:
         select(task.c.run, entry.c.task, entry.c.attempt, entry.c.kind, newest)
         .join(task, task.c.id == entry.c.task)
         .join(run, run.c.id == task.c.run)
-        .where(entry.c.id > after, entry.c.id <= last, run.c.keeper == Keeper.MONITOR.value)
+        .where(entry.c.id > after, entry.c.id <= last, run.c.keeper == SupervisedBy.MONITOR.value)
         .group_by(task.c.run, entry.c.task, entry.c.attempt, entry.c.kind)
         .order_by(newest)
     )
@@ -212,7 +212,7 @@ def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
         .join(attempt, attempt.c.task == task.c.id)
         .outerjoin(guard, guard.c.attempt == attempt.c.id)
         .where(
-            run.c.keeper == Keeper.MONITOR.value,
+            run.c.keeper == SupervisedBy.MONITOR.value,
             or_(guard.c.holder.is_(None), guard.c.holder != NOBODY),
             or_(task.c.spec != EMBEDDED, heard >= since),
         )
@@ -231,8 +231,8 @@ def _over(connection: Connection, attempt: int, body: str | None) -> bool:
     return state is not None and state.lifecycle.over
 
 
-class Watches(JournalPart):
-    """Takes, renews and releases leases of monitors, and finds the runs with `Keeper.MONITOR`."""
+class MonitorLeases(JournalPart):
+    """Takes and renews leases of monitors; finds the runs with `SupervisedBy.MONITOR`."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = now) -> None:
         """Manage leases in a journal; `clock` is used only if the database has none."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from midwatch_monitor.records import Acceptance, Writer
-from midwatch_tools.tools.completion import Presence
+from midwatch_tools.tools.completion import FilePresence
 from midwatch_tools.tree import Tree
 
 RunChecks = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]
@@ -14,7 +14,7 @@ RunChecks = Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]
 _WILD = frozenset("*?[")
 
 
-class Site:
+class WorkspaceChecks:
     """Looks for files and runs acceptance commands in the workspace."""
 
     def __init__(
@@ -29,10 +29,10 @@ class Site:
         """Whether commands can be run here."""
         return self._check is not None
 
-    async def look(self, paths: Sequence[str]) -> tuple[Presence, ...]:
+    async def look(self, paths: Sequence[str]) -> tuple[FilePresence, ...]:
         """Return whether files, or files that match a pattern, exist and are not empty."""
         if self._root is None:
-            return tuple(Presence(path=path, known=False) for path in paths)
+            return tuple(FilePresence(path=path, known=False) for path in paths)
         return await asyncio.to_thread(_present, self._root, paths)
 
     async def run(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
@@ -45,8 +45,8 @@ class Site:
         return results
 
 
-def _present(root: Path, paths: Sequence[str]) -> tuple[Presence, ...]:
-    return tuple(Presence(path=path, fault=_fault(root.resolve(), path)) for path in paths)
+def _present(root: Path, paths: Sequence[str]) -> tuple[FilePresence, ...]:
+    return tuple(FilePresence(path=path, fault=_fault(root.resolve(), path)) for path in paths)
 
 
 def _fault(root: Path, path: str) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.records import Acceptance, Writer
-from midwatch_tools.site import Site
-from midwatch_tools.tools.completion import Presence
+from midwatch_tools.tools.completion import FilePresence
 from midwatch_tools.tree import Tree, ignored_in
+from midwatch_tools.workspace_checks import WorkspaceChecks
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 async def test_a_file_is_there_or_it_is_said_why_not(root: Path, path: str, fault: str) -> None:
-    assert await Site(root).look([path]) == (Presence(path=path, fault=fault),)
+    assert await WorkspaceChecks(root).look([path]) == (FilePresence(path=path, fault=fault),)
 
 
 async def test_a_link_to_itself_is_no_file(root: Path) -> None:
-    (loop,) = await Site(root).look(["loop"])
+    (loop,) = await WorkspaceChecks(root).look(["loop"])
     assert loop.fault
 
 
 async def test_without_a_folder_nothing_is_known() -> None:
-    assert await Site().look(["a.py"]) == (Presence(path="a.py", known=False),)
+    assert await WorkspaceChecks().look(["a.py"]) == (FilePresence(path="a.py", known=False),)
 
 
 async def test_what_a_check_writes_is_nobodys_edit(root: Path) -> None:
@@ -65,10 +65,10 @@ async def test_what_a_check_writes_is_nobodys_edit(root: Path) -> None:
         return tuple(Acceptance(check=each, passed=True) for each in commands)
 
     passed = (Acceptance(check="make", passed=True),)
-    assert await Site(root, tree, check).run(["make"]) == passed
+    assert await WorkspaceChecks(root, tree, check).run(["make"]) == passed
     assert await tree.changes(Writer.PERSON) == ()
 
 
 async def test_where_nobody_can_run_a_check_none_is_run(root: Path) -> None:
-    site = Site(root)
+    site = WorkspaceChecks(root)
     assert (site.checks, await site.run(["make"])) == (False, ())

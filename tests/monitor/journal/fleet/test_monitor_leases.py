@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.watches import Watches
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import (
     Attempt,
     Hint,
-    Keeper,
     Record,
+    SupervisedBy,
 )
 from midwatch_stage.factories import WHOSE, commit, ended, feedback, transition
 from midwatch_stage.matrix import DATABASES
@@ -21,9 +21,15 @@ OVER = ended()
 
 
 async def begin(
-    journal: Journal, at: datetime, *, keeper: Keeper = Keeper.MONITOR, spec: str = "{}"
+    journal: Journal,
+    at: datetime,
+    *,
+    supervised_by: SupervisedBy = SupervisedBy.MONITOR,
+    spec: str = "{}",
 ) -> Attempt:
-    run = await journal.add_run(source="embedded", settings="{}", at=at, keeper=keeper)
+    run = await journal.add_run(
+        source="embedded", settings="{}", at=at, supervised_by=supervised_by
+    )
     task = await journal.add_task(run=run.id, name="fix", title="Fix it", spec=spec, at=at)
     return await journal.add_attempt(task=task.id, number=1, at=at, **WHOSE)
 
@@ -35,46 +41,46 @@ async def say(journal: Journal, of: Attempt, record: Record) -> int:
 
 @BOTH
 async def test_an_attempt_has_one_holder_who_renews_it(journal: Journal, at: datetime) -> None:
-    watches = Watches(journal)
+    monitor_leases = MonitorLeases(journal)
     ids = [(await begin(journal, at)).id for _ in range(3)]
-    assert await watches.take(ids[:2], holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
-    assert await watches.take(ids, holder="b", seconds=60) == {ids[2]: 1}
-    assert await watches.take(ids, holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
+    assert await monitor_leases.take(ids[:2], holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
+    assert await monitor_leases.take(ids, holder="b", seconds=60) == {ids[2]: 1}
+    assert await monitor_leases.take(ids, holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
 
 
 @BOTH
 async def test_a_lease_that_ran_out_is_its_holders_until_another_takes_it(
     journal: Journal, attempt: Attempt
 ) -> None:
-    watches = Watches(journal)
-    assert await watches.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
-    assert await watches.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
-    assert await watches.take([attempt.id], holder="b", seconds=60) == {attempt.id: 2}
-    assert await watches.take([attempt.id], holder="a", seconds=60) == {}
+    monitor_leases = MonitorLeases(journal)
+    assert await monitor_leases.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
+    assert await monitor_leases.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
+    assert await monitor_leases.take([attempt.id], holder="b", seconds=60) == {attempt.id: 2}
+    assert await monitor_leases.take([attempt.id], holder="a", seconds=60) == {}
 
 
 @BOTH
 async def test_what_ran_out_is_told_apart_from_what_runs_and_what_nobody_had(
     journal: Journal, at: datetime
 ) -> None:
-    watches = Watches(journal)
+    monitor_leases = MonitorLeases(journal)
     late, runs, new = [(await begin(journal, at)).id for _ in range(3)]
-    await watches.take([late], holder="a", seconds=0)
-    await watches.take([runs], holder="a", seconds=60)
-    assert await watches.run_out([late, runs, new]) == {late}
+    await monitor_leases.take([late], holder="a", seconds=0)
+    await monitor_leases.take([runs], holder="a", seconds=60)
+    assert await monitor_leases.run_out([late, runs, new]) == {late}
 
 
 @BOTH
 async def test_what_is_released_is_taken_at_once_and_under_another_incarnation(
     journal: Journal, at: datetime
 ) -> None:
-    watches = Watches(journal)
+    monitor_leases = MonitorLeases(journal)
     ids = [(await begin(journal, at)).id for _ in range(2)]
-    await watches.take(ids, holder="a", seconds=60)
-    await watches.release(holder="b")
-    assert await watches.take(ids, holder="b", seconds=60) == {}
-    await watches.release(holder="a")
-    assert await watches.take(ids, holder="b", seconds=60) == {ids[0]: 2, ids[1]: 2}
+    await monitor_leases.take(ids, holder="a", seconds=60)
+    await monitor_leases.release(holder="b")
+    assert await monitor_leases.take(ids, holder="b", seconds=60) == {}
+    await monitor_leases.release(holder="a")
+    assert await monitor_leases.take(ids, holder="b", seconds=60) == {ids[0]: 2, ids[1]: 2}
 
 
 @BOTH
@@ -84,7 +90,7 @@ async def test_of_many_who_take_at_once_each_attempt_has_one(
     ids = [(await begin(journal, at)).id for _ in range(20)]
     async with await Journal.open(location) as other:
         takers = [
-            Watches(opened).take(ids[first:], holder=f"{first}", seconds=60)
+            MonitorLeases(opened).take(ids[first:], holder=f"{first}", seconds=60)
             for opened in (journal, other)
             for first in range(5)
         ]
@@ -98,7 +104,7 @@ async def test_of_many_who_take_at_once_each_attempt_has_one(
 async def test_an_attempt_that_was_erased_is_passed_over(
     journal: Journal, attempt: Attempt
 ) -> None:
-    taken = await Watches(journal).take([attempt.id, 999], holder="a", seconds=60)
+    taken = await MonitorLeases(journal).take([attempt.id, 999], holder="a", seconds=60)
     assert taken == {attempt.id: 1}
 
 
@@ -106,8 +112,8 @@ async def test_an_attempt_that_was_erased_is_passed_over(
 async def test_a_server_goes_by_its_own_clock(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
-    fast = Watches(journal, clock=lambda: at + timedelta(days=10_000))
-    slow = Watches(journal, clock=lambda: at - timedelta(days=10_000))
+    fast = MonitorLeases(journal, clock=lambda: at + timedelta(days=10_000))
+    slow = MonitorLeases(journal, clock=lambda: at - timedelta(days=10_000))
     assert await slow.take([attempt.id], holder="slow", seconds=60) == {attempt.id: 1}
     assert await fast.take([attempt.id], holder="fast", seconds=60) == {}
 
@@ -115,7 +121,9 @@ async def test_a_server_goes_by_its_own_clock(
 async def test_a_file_goes_by_the_clock_that_is_given(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
-    now, later = (Watches(journal, clock=lambda s=s: at + timedelta(seconds=s)) for s in (0, 60))
+    now, later = (
+        MonitorLeases(journal, clock=lambda s=s: at + timedelta(seconds=s)) for s in (0, 60)
+    )
     assert await now.take([attempt.id], holder="a", seconds=60) == {attempt.id: 1}
     assert await now.take([attempt.id], holder="b", seconds=60) == {}
     assert await later.take([attempt.id], holder="b", seconds=60) == {attempt.id: 2}
@@ -123,30 +131,30 @@ async def test_a_file_goes_by_the_clock_that_is_given(
 
 @BOTH
 async def test_a_post_has_one_holder(journal: Journal) -> None:
-    watches = Watches(journal)
-    assert await watches.take_post("learner", holder="a", seconds=60) == 1
-    assert await watches.take_post("dispatch", holder="b", seconds=60) == 1
-    assert await watches.take_post("learner", holder="b", seconds=60) is None
-    assert await watches.take_post("learner", holder="a", seconds=60) == 1
-    await watches.release_post("learner", holder="b")
-    assert await watches.take_post("learner", holder="b", seconds=60) is None
-    await watches.release_post("learner", holder="a")
-    assert await watches.take_post("learner", holder="b", seconds=60) == 2
+    monitor_leases = MonitorLeases(journal)
+    assert await monitor_leases.take_post("learner", holder="a", seconds=60) == 1
+    assert await monitor_leases.take_post("dispatch", holder="b", seconds=60) == 1
+    assert await monitor_leases.take_post("learner", holder="b", seconds=60) is None
+    assert await monitor_leases.take_post("learner", holder="a", seconds=60) == 1
+    await monitor_leases.release_post("learner", holder="b")
+    assert await monitor_leases.take_post("learner", holder="b", seconds=60) is None
+    await monitor_leases.release_post("learner", holder="a")
+    assert await monitor_leases.take_post("learner", holder="b", seconds=60) == 2
 
 
 @BOTH
 async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
     journal: Journal, at: datetime
 ) -> None:
-    watches = Watches(journal)
+    monitor_leases = MonitorLeases(journal)
     works, ended, unjudged, judged = [await begin(journal, at) for _ in range(4)]
-    await begin(journal, at, keeper=Keeper.PROCESS)
+    await begin(journal, at, supervised_by=SupervisedBy.PROCESS)
     for each in (ended, unjudged, judged):
         await say(journal, each, OVER)
-    await watches.take([unjudged.id, judged.id], holder="a", seconds=60)
-    await watches.finish([judged.id, unjudged.id], holder="b")
-    await watches.finish([judged.id], holder="a")
-    assert await watches.unfinished(since=at) == [works.task, unjudged.task]
+    await monitor_leases.take([unjudged.id, judged.id], holder="a", seconds=60)
+    await monitor_leases.finish([judged.id, unjudged.id], holder="b")
+    await monitor_leases.finish([judged.id], holder="a")
+    assert await monitor_leases.unfinished(since=at) == [works.task, unjudged.task]
 
 
 @BOTH
@@ -156,20 +164,23 @@ async def test_only_an_attempt_without_a_runner_is_left_alone_after_a_time(
     await begin(journal, at)
     fleet = await begin(journal, at, spec='{"task": 1}')
     since = at + timedelta(seconds=1)
-    assert await Watches(journal).unfinished(since=since) == [fleet.task]
+    assert await MonitorLeases(journal).unfinished(since=since) == [fleet.task]
 
 
 @BOTH
 async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
     journal: Journal, at: datetime
 ) -> None:
-    mine, other = await begin(journal, at), await begin(journal, at, keeper=Keeper.PROCESS)
-    before = await Watches(journal).news(0)
+    mine, other = (
+        await begin(journal, at),
+        await begin(journal, at, supervised_by=SupervisedBy.PROCESS),
+    )
+    before = await MonitorLeases(journal).news(0)
     await say(journal, mine, transition())
     newest = await say(journal, mine, transition())
     last = await say(journal, mine, feedback())
     await say(journal, other, feedback())
-    news = await Watches(journal).news(before.last)
+    news = await MonitorLeases(journal).news(before.last)
     assert news.last == await journal.last_id()
     assert news.hints == {
         mine.task: (
@@ -177,4 +188,4 @@ async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
             Hint(entry=last, kind="feedback", task=mine.task, attempt=mine.id),
         )
     }
-    assert (await Watches(journal).news(news.last)).hints == {}
+    assert (await MonitorLeases(journal).news(news.last)).hints == {}
