@@ -51,7 +51,7 @@ def advance(settings: "RuleSettings", before: Alert | None, holding: Holding, no
     """
     if before is not None and before.firing:
         return _keep(before, holding.finding, now)
-    if before is not None and _rests(settings, before, now):
+    if before is not None and _is_at_rest(settings, before, now):
         return before
     held = _over(settings.hold, holding.since, now)
     state = AlertState.FIRING if held else AlertState.PENDING
@@ -153,7 +153,7 @@ def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
     )
 
 
-def _rests(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
+def _is_at_rest(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
     return before.state is AlertState.RESOLVED and not is_cooled_down(settings, before, now)
 
 

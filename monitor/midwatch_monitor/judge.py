@@ -98,7 +98,7 @@ class AttemptDetectors:
         self._awake: Sequence[Detector] = ()
         self.broken: tuple[Fault, ...] = ()
         """Rules that broke since this was last emptied."""
-        self._seat(
+        self._add_detector(
             tuple(
                 _detector(name, settings)
                 for name, settings in rule_settings(rules).items()
@@ -106,7 +106,7 @@ class AttemptDetectors:
             )
         )
 
-    def _seat(self, detectors: tuple[Detector, ...]) -> None:
+    def _add_detector(self, detectors: tuple[Detector, ...]) -> None:
         self._detectors = detectors
         self._roster = _roster(tuple(each.hears for each in detectors))
 
@@ -146,7 +146,7 @@ class AttemptDetectors:
         return [each.rule for each in windowed]
 
     def _drop(self, detector: Detector, error: Exception) -> None:
-        self._seat(tuple(each for each in self._detectors if each is not detector))
+        self._add_detector(tuple(each for each in self._detectors if each is not detector))
         fault = Fault(part=detector.rule, error=f"{type(error).__name__}: {error}")
         self.broken = (*self.broken, fault)
 
@@ -303,9 +303,9 @@ class Judge:
         self._before.setdefault(key, before)
         after = resolve(before, resolution, self._now)
         if after is not None:
-            self._rest(key, after)
+            self._keep_until_cooled(key, after)
 
-    def _rest(self, key: AlertKey, after: Alert) -> None:
+    def _keep_until_cooled(self, key: AlertKey, after: Alert) -> None:
         """Keep a resolved alert until its cooldown is over, and drop those whose cooldown is."""
         for old, alert in tuple(self._resting.items()):
             if is_cooled_down(self._settings(old.rule), alert, self._now):

@@ -300,7 +300,7 @@ class Monitor:
             return
         asked = view.state.escalation
         if asked is not None:
-            more = alerts_to_join(view.heard, asked.alerts)
+            more = alerts_to_join(view.alerts_to_escalate, asked.alerts)
             if more and asked.state is EscalationState.OPEN:
                 await self._write(view, replace(asked, alerts=(*asked.alerts, *more)))
             elif asked.state is EscalationState.ANSWERED and view.outweighs(asked):
@@ -310,7 +310,7 @@ class Monitor:
         cap = self._settings.policy.max_escalations
         if not view.quiet.may_ask(step=step, cooldown=cooldown, cap=cap):
             return
-        firing = tuple(alert.key for alert in audible(view.heard))
+        firing = tuple(alert.key for alert in audible(view.alerts_to_escalate))
         keys = firing or self._overdue(view)
         if not keys:
             return

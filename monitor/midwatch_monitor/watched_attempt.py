@@ -95,7 +95,7 @@ class WatchedAttempt:
 
     def outweighs(self, asked: Escalation) -> bool:
         """Return whether an alert about the work fires while `asked` is about reporting only."""
-        heard = [alert.key for alert in audible(self.heard)]
+        heard = [alert.key for alert in audible(self.alerts_to_escalate)]
         return about_reporting(asked.alerts) and not about_reporting(heard)
 
     def close_superseded(self, asked: Escalation) -> tuple[Record, ...]:
@@ -117,7 +117,7 @@ class WatchedAttempt:
         self.state.fold(entry)
         match record:
             case Step() | Change():
-                self._see(record)
+                self._note_change(record)
             case Acceptance(passed=True):
                 for trial in self.trials.values():  # the best evidence there is
                     trial.see_movement(frozenset({Movement.CHECK_PASSED}), ())
@@ -140,7 +140,7 @@ class WatchedAttempt:
     def _due(self, trial: InterventionTrial) -> bool:
         return self.state.last_step - trial.delivered_step >= self.outcome_after
 
-    def _see(self, event: Step | Change) -> None:
+    def _note_change(self, event: Step | Change) -> None:
         if isinstance(event, Change):
             moved, checked, obstacle = self._movements.plan(event), False, ""
         else:
@@ -216,7 +216,7 @@ class WatchedAttempt:
         return tuple(reports)
 
     @property
-    def heard(self) -> tuple[Alert, ...]:
+    def alerts_to_escalate(self) -> tuple[Alert, ...]:
         """Alerts that may be escalated: not silenced, and no conflict already decided.
 
         One of two attempts on a file keeps it, and its alert stays until the other attempt is over.

@@ -205,11 +205,11 @@ def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
 
 def test_what_a_person_silenced_is_not_heard() -> None:
     silence = intervention(Action.SILENCE, Actor.OPERATOR, answers=(KEY,))
-    assert folded(ALERT).heard == (ALERT,)
+    assert folded(ALERT).alerts_to_escalate == (ALERT,)
     view = folded(ALERT, silence)
-    assert (view.alert_acts(), view.heard) == ((delivery(2),), (ALERT,))
+    assert (view.alert_acts(), view.alerts_to_escalate) == ((delivery(2),), (ALERT,))
     taken = folded(ALERT, silence, delivery(2))
-    assert (taken.alert_acts(), taken.heard, taken.trials) == ((), (), {})
+    assert (taken.alert_acts(), taken.alerts_to_escalate, taken.trials) == ((), (), {})
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:

@@ -49,7 +49,7 @@ def refine_question(
     messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None, code: str
 ) -> str:
     """Return the question for a worker that says it is done; empty if none is asked. Pure."""
-    asked = [index for index, message in enumerate(messages) if _asks(message)]
+    asked = [index for index, message in enumerate(messages) if _is_asked(message)]
     if len(asked) >= settings.refine or (budget is not None and _nearly_gone(budget)):
         return ""
     if asked and not _mended(messages[asked[-1] + 1 :]):
@@ -62,7 +62,7 @@ def refine_question(
     )
 
 
-def _asks(message: ModelMessage) -> bool:
+def _is_asked(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(
         isinstance(part, UserPromptPart)
         and isinstance(part.content, str)

@@ -164,7 +164,7 @@ class FleetBus(Bus, AbstractAsyncContextManager["FleetBus"], Protocol):
         """Return a new queue of the nodes that the broker reports gone."""
         ...
 
-    def say(self, status: NodeStatus) -> None:
+    def announce(self, status: NodeStatus) -> None:
         """Announce the status of this node to everybody. Never blocks and never raises."""
         ...
 
@@ -194,7 +194,7 @@ class LocalBus:
         """Return a queue that stays empty: without a broker only the journal shows who is gone."""
         return Departures()
 
-    def say(self, status: NodeStatus) -> None:
+    def announce(self, status: NodeStatus) -> None:
         """Do nothing: nobody listens."""
 
     async def __aenter__(self) -> Self:

@@ -154,7 +154,7 @@ class MqttBus:
         self._leaving = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         if status is not None:
-            self.say(status)
+            self.announce(status)
 
     @property
     def counters(self) -> BusCounters:
@@ -191,14 +191,14 @@ class MqttBus:
         self._receiver.departures = [*open_, departures := Departures()]
         return departures
 
-    def say(self, status: NodeStatus) -> None:
+    def announce(self, status: NodeStatus) -> None:
         """Have the broker keep and announce this status, now and at every connection."""
         self._status = status
         self._receiver.holder = status.holder
         self._outbox.ring()
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._stay(), name="mqtt bus")
+        self._task = asyncio.create_task(self._stay_connected(), name="mqtt bus")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -214,25 +214,25 @@ class MqttBus:
             task.cancel()
             await asyncio.wait({task})
 
-    async def _stay(self) -> None:
+    async def _stay_connected(self) -> None:
         """Connect again and again, until it is time to leave."""
         clock = asyncio.get_running_loop().time
         tries = 0
         while not self._leaving.is_set():
             began = clock()
-            fault = await self._visit()
+            fault = await self._use_connection()
             lasted = clock() - began
             tries = 1 if lasted > _STEADY else tries + 1
             if fault is not None:
                 self._outage.note_failure(self._client_id.classify_loss(fault, after=lasted))
                 await self._pause(pause(tries, self._settings.max_wait_seconds))
 
-    async def _visit(self) -> LinkError | None:
+    async def _use_connection(self) -> LinkError | None:
         """Use one connection until it ends, and return why it did; `None` if we left."""
         try:
             login = await asyncio.to_thread(self._login)
             async with connect(self._settings, login, self._receiver.hear) as link:
-                return await self._talk(link)
+                return await self._exchange(link)
         except LinkError as error:
             return error
         except Exception:  # the work goes on without hints
@@ -260,7 +260,7 @@ class MqttBus:
     def _message(self, status: NodeStatus, state: NodeState) -> tuple[str, bytes]:
         return self._topics.status(self._name), encode_status(replace(status, state=state))
 
-    async def _talk(self, link: Link) -> LinkError | None:
+    async def _exchange(self, link: Link) -> LinkError | None:
         """Send and receive until the connection ends or it is time to leave."""
         over = asyncio.create_task(link.over())
         sending = asyncio.create_task(self._send(link))
@@ -277,7 +277,7 @@ class MqttBus:
             sending.cancel()
             await asyncio.wait({over, sending})
 
-    async def _arrive(self, link: Link) -> None:
+    async def _announce_arrival(self, link: Link) -> None:
         """Publish the status, then subscribe.
 
         The status comes first, because it replaces what the broker kept of an earlier start of this
@@ -294,7 +294,7 @@ class MqttBus:
 
     async def _send(self, link: Link) -> None:
         """Send what waits; hints that come meanwhile make up the next batch."""
-        await self._arrive(link)
+        await self._announce_arrival(link)
         while not self._leaving.is_set() or len(self._outbox):
             await self._send_batch(link, await self._outbox.wait())
             await self._say(link)

@@ -83,7 +83,7 @@ class RepeatedEditsDetector(Detector):
 
     def _check(self, seen: Seen) -> Iterator[RuleAnswer]:
         better = bool(seen.moved.kinds & BETTER)
-        news = self._news(seen)
+        news = self._tells_new(seen)
         passes = better or (bool(news) and seen.act.failed is False)
         resets = self._settings.movement_resets
         for path in self._about(seen, whole=better):
@@ -107,7 +107,7 @@ class RepeatedEditsDetector(Detector):
         own = {touch.path for touch in seen.moved.touches} if writes else frozenset[str]()
         return [path for path in self._files if path not in own]
 
-    def _news(self, seen: Seen) -> bool | None:
+    def _tells_new(self, seen: Seen) -> bool | None:
         """Whether a check told something new; `None` if there was no check."""
         act = seen.act
         if act.check is CheckKind.NONE:
@@ -140,7 +140,7 @@ class RepeatedEditsDetector(Detector):
             file.untold += weight
         file.steps = (*file.steps[1 - _MAX_STEPS :], act.number)
         self._files[path] = file
-        gone = self._drop() if len(self._files) > MAX_FILES else ()
+        gone = self._drop_oldest() if len(self._files) > MAX_FILES else ()
         value = self._value(file)
         severity = self._settings.grade(value) if value >= self._lowest else None
         if severity is None:
@@ -154,7 +154,7 @@ class RepeatedEditsDetector(Detector):
         )
         return (*gone, finding)
 
-    def _drop(self) -> Sequence[RuleAnswer]:
+    def _drop_oldest(self) -> Sequence[RuleAnswer]:
         """Drop the least recently edited file; its finding can no longer be checked."""
         oldest = next(iter(self._files))
         found = self._value(self._files.pop(oldest)) >= self._lowest

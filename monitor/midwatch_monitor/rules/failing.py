@@ -138,8 +138,10 @@ class SameFailureDetector(GradedDetector):
         """Whether a step gives an answer that may repeat one, and ends no failure."""
         act = seen.act
         if act.changes:
-            return act.shell and act.failed is False and not act.reverted and _tells(step)
-        if seen.echo.repeat is not Repeat.VERIFIED or not (_asks(step, act) and _tells(step)):
+            return act.shell and act.failed is False and not act.reverted and _says_more(step)
+        if seen.echo.repeat is not Repeat.VERIFIED or not (
+            _queries_work(step, act) and _says_more(step)
+        ):
             return False
         return self._answer == _answer(act) or act.action != self._action
 
@@ -147,7 +149,7 @@ class SameFailureDetector(GradedDetector):
         """Count what a repeated answer has outlived."""
         answer, stamp = _answer(seen.act), seen.changes & _STAMP
         new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it came before
-        known = self._outlive(answer, stamp, new=new)
+        known = self._note_outlived(answer, stamp, new=new)
         other = answer != self._answer
         if self.rests(known.idle, about="" if other else None):
             return ()
@@ -157,7 +159,9 @@ class SameFailureDetector(GradedDetector):
         summary = f"the same answer after {known.changes} more changes: {words}"
         return self.find(known.idle, summary, self._steps, subject=words)
 
-    def _outlive(self, key: int, stamp: int, *, new: _Outlived, output: str = "") -> _Outlived:
+    def _note_outlived(
+        self, key: int, stamp: int, *, new: _Outlived, output: str = ""
+    ) -> _Outlived:
         """Return what a failure or answer has outlived now that it occurred again, with this
         output.
         """
@@ -172,11 +176,11 @@ class SameFailureDetector(GradedDetector):
     def _take_failure(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
         stamp = seen.changes & _STAMP
         new = _Outlived(stamp=stamp)
-        known = self._outlive(seen.act.failure, stamp, new=new, output=event.output)
+        known = self._note_outlived(seen.act.failure, stamp, new=new, output=event.output)
         if known.changes:
             self._steps = (*self._steps, seen.act.number)[-_MAX_STEPS:]
         value = max(known.idle, known.changes // 2, min(known.changes, self._settings.notice_after))
-        if self._leaves(seen.act.action, value):
+        if self._changes_nothing(seen.act.action, value):
             return ()
         words = mask_lines(failure_line(event.output))
         summary = f"the same failure after {known.changes} more changes: {words}"
@@ -188,7 +192,7 @@ class SameFailureDetector(GradedDetector):
         remember(self._told, failure, (self._edited, told), _SUBJECTS)
         return told == before and edited in ("", self._edited)
 
-    def _leaves(self, action: int, value: int) -> bool:
+    def _changes_nothing(self, action: int, value: int) -> bool:
         """Whether a failure changes nothing: another command's new one does not end the old one."""
         other = action != self._action
         leaves = self.rests(value, about="" if other else None)
@@ -215,7 +219,7 @@ class SameFailureDetector(GradedDetector):
         self._forget()
 
 
-def _asks(step: Step, act: Act) -> bool:
+def _queries_work(step: Step, act: Act) -> bool:
     """Whether an act that changed nothing queries the work itself, other than by tests."""
     if act.waits or act.check is CheckKind.TESTS:
         return False
@@ -228,7 +232,7 @@ def _asks(step: Step, act: Act) -> bool:
     return bool(line) and not well and _LISTS.match(line) is None
 
 
-def _tells(step: Step) -> bool:
+def _says_more(step: Step) -> bool:
     """Whether an answer says more than that something was done, or that all is well."""
     output = step.output.strip()
     return bool(output) and ("\n" in output or _ALL_WELL.search(output) is None)

@@ -139,7 +139,7 @@ class CycleDetector(GradedDetector):
         """Return a finding while the cycle continues; the value is the number of rounds."""
         if not seen.act.work:
             return ()
-        if not self._fits(seen):
+        if not self._continues_cycle(seen):
             return self.clear() if not self._period else ()
         value = 1 + self._run // self._period
         if self.rests(value):
@@ -148,7 +148,7 @@ class CycleDetector(GradedDetector):
         first = max(1, seen.act.number - self._run - self._period + 1)
         return self.find(value, summary, (first, seen.act.number))
 
-    def _fits(self, seen: Seen) -> bool:
+    def _continues_cycle(self, seen: Seen) -> bool:
         """Take in one step; return whether it continues a cycle, or may begin one."""
         missed = seen.place - self._place - 1
         if self._period and missed and not self._forgiven(missed):

@@ -237,20 +237,20 @@ class RecentWords:
         if step.kind is StepKind.MESSAGE:
             text = step.text[: 2 * _LONGEST]
             match = _SPEAKER.match(text)
-            return self._again(_words(text[match.end() :] if match else text))
+            return self._adds_nothing(_words(text[match.end() :] if match else text))
         said = _words(step.args[:_LONGEST])
         answered = [] if is_receipt(step) else _words(step.output[:_LONGEST])
         if to_oneself(step.tool) or plans(step):
-            return self._again(said, numbers=False)
+            return self._adds_nothing(said, numbers=False)
         short = len(step.output) <= _RECEIPT
         both = frozenset(said).intersection(answered) if short else _NO_WORDS
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
-            return self._again(said, both)  # what is found may be new each time
+            return self._adds_nothing(said, both)  # what is found may be new each time
         # A question about part 4 is new, even if the number 4 was in earlier answers.
         asked = [f"#{word}" if word.isdigit() else word for word in said]
-        return self._again(list(dict.fromkeys((*asked, *answered)))[:_MOST], both)
+        return self._adds_nothing(list(dict.fromkeys((*asked, *answered)))[:_MOST], both)
 
-    def _again(
+    def _adds_nothing(
         self, words: Sequence[str], answered: Set[str] = _NO_WORDS, *, numbers: bool = True
     ) -> bool:
         """Whether hardly any of the words is new, or most are courtesies.

@@ -132,7 +132,7 @@ def named_values(text: str) -> Iterator[tuple[int, int]]:
     tests = (
         (_NAMED, _assigned),
         (_OPTION, _passed),
-        (_SAID, _told),
+        (_SAID, _in_prose),
         (_BESIDE, _beside),
         (_BEARER, _borne),
     )
@@ -186,8 +186,8 @@ def _assigned(found: re.Match[str]) -> bool:
         return True
     password = found["name"].casefold().endswith(("password", "passwd", "passphrase", "pwd"))
     if found["quote"] or (password and found["sign"] != ":"):
-        return len(value) >= 4 and (password or _random(value) or _mixed(value))
-    return _random(value) or (password and _mixed(value))
+        return len(value) >= 4 and (password or _random(value) or _is_mixed(value))
+    return _random(value) or (password and _is_mixed(value))
 
 
 def _passed(found: re.Match[str]) -> bool:
@@ -195,19 +195,19 @@ def _passed(found: re.Match[str]) -> bool:
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.startswith(("@", "env:", "file:")):
         return False
-    return _made_up(value) or _drawn(value)
+    return _made_up(value) or _looks_random(value)
 
 
-def _told(found: re.Match[str]) -> bool:
+def _in_prose(found: re.Match[str]) -> bool:
     """Whether prose gives the value of a secret it names."""
     value = found["value"].rstrip(".!?")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
         return False
     if not _of_password(found):
-        return _drawn(value)
+        return _looks_random(value)
     if found["quote"]:
         return len(value) >= 4 and not _ABOUT.match(value)
-    return _made_up(value) or _drawn(value)
+    return _made_up(value) or _looks_random(value)
 
 
 def _beside(found: re.Match[str]) -> bool:
@@ -218,7 +218,11 @@ def _beside(found: re.Match[str]) -> bool:
     if found["end"] is not None and _of_password(found) and _made_up(value):
         return True
     turns = sum(_kind(one) != _kind(other) for one, other in pairwise(value))
-    return len(value) >= _BESIDE_LENGTH and turns >= _BESIDE_TURNS * len(value) and _drawn(value)
+    return (
+        len(value) >= _BESIDE_LENGTH
+        and turns >= _BESIDE_TURNS * len(value)
+        and _looks_random(value)
+    )
 
 
 def _borne(found: re.Match[str]) -> bool:
@@ -242,7 +246,7 @@ def _made_up(value: str) -> bool:
     )
 
 
-def _drawn(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     """Whether a value looks random, and not composed of words and numbers."""
     parts = [part for part in re.split(r"[._/:-]+", value) if part]
     return _random(value) and not all(map(_worded, parts))
@@ -267,7 +271,7 @@ def _kind(char: str) -> str:
     return ("upper" if char.isupper() else "lower") if char.isalpha() else ""
 
 
-def _mixed(value: str) -> bool:
+def _is_mixed(value: str) -> bool:
     """Whether letters are mixed with digits or signs as in no word."""
     return len(value) >= 6 and len({_kind(char) for char in value}) >= 3
 

@@ -230,10 +230,10 @@ class CallNumbers:
         Calls without a key are open one at a time, under the empty key.
         """
         if key in self._open:
-            yield self._forsake(key)
+            yield self._without_result(key)
         self._open[key] = step
         if len(self._open) > MAX_OPEN:
-            yield self._forsake(next(iter(self._open)))
+            yield self._without_result(next(iter(self._open)))
 
     def close(self, key: str) -> Step | None:
         """Return the open call of a result, if there is one; it is not numbered yet."""
@@ -247,8 +247,8 @@ class CallNumbers:
     def rest(self) -> Iterator[Step]:
         """Yield the steps whose results never came, at the end of the run."""
         while self._open:
-            yield self._forsake(next(iter(self._open)))
+            yield self._without_result(next(iter(self._open)))
 
-    def _forsake(self, key: str) -> Step:
+    def _without_result(self, key: str) -> Step:
         """Return the call without its result: its edits are unknown."""
         return self.number(replace(self._open.pop(key), edits=()))

@@ -104,7 +104,7 @@ class GrantAnswer(BaseModel):
     minutes: Annotated[float, Field(ge=0, le=MOST_GRANTED)] = 0.0
 
     @property
-    def word(self) -> Grant:
+    def as_grant(self) -> Grant:
         """The same as a `Grant` of the journal."""
         return Grant(**self.model_dump())
 
@@ -262,7 +262,7 @@ def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Te
 
 
 def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tuple[Terms, str]:
-    wanted = answer.grant.word if answer.grant else Grant()
+    wanted = answer.grant.as_grant if answer.grant else Grant()
     if not wanted:
         return table, ""
     given = capped_grant(wanted, context.means.grant)

@@ -176,8 +176,8 @@ def choose(context: DecisionContext) -> Decision:
     Rungs that failed since the last recovery are skipped; if none is left, a person is asked.
     """
     reading = context.reading
-    worst = _worst(context)
-    action = _rung(context, worst)
+    worst = _worst_alert(context)
+    action = _next_rung(context, worst)
     rule = worst.key.rule if worst else "none"
     terms = terms_for(action, context, reading.cause)
     return Decision(
@@ -256,13 +256,13 @@ def approval_needed(
 
 def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
     """Return the rungs of an alert for which the task has the means."""
-    if _kept(context, alert):
+    if _keeps_file(context, alert):
         return (Action.OBSERVE,)
     order = order_for(alert.key.rule, alert.severity, diagnosis, context.policy)
     return tuple(action for action in order if _has_means(action, context, diagnosis))
 
 
-def _kept(context: DecisionContext, alert: Alert) -> bool:
+def _keeps_file(context: DecisionContext, alert: Alert) -> bool:
     """Whether the alert is a conflict about a file that this attempt keeps and the other yields."""
     return _conflict(alert) and context.yields_to(alert.key.subject) is None
 
@@ -297,12 +297,12 @@ def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -
     return action in _TALK or not before or bool(context.in_vain.intersection(before))
 
 
-def _worst(context: DecisionContext) -> Alert | None:
+def _worst_alert(context: DecisionContext) -> Alert | None:
     """Return the most severe alert about the work, or else about reporting; the first of equals."""
     return max(
         context.alerts,
         key=lambda alert: (
-            not _kept(context, alert),
+            not _keeps_file(context, alert),
             alert.key.rule not in REPORTING,
             alert.severity.rank,
         ),
@@ -310,8 +310,8 @@ def _worst(context: DecisionContext) -> Alert | None:
     )
 
 
-def _rung(context: DecisionContext, worst: Alert | None) -> Action:
-    if worst is None or _kept(context, worst):
+def _next_rung(context: DecisionContext, worst: Alert | None) -> Action:
+    if worst is None or _keeps_file(context, worst):
         return Action.ASK_OPERATOR if worst is None else Action.OBSERVE
     cause = context.reading.cause
     divisible = len(context.plan.open_titles) >= _MANY
@@ -397,7 +397,7 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
             return Terms()
 
 
-def _elder(context: DecisionContext) -> ConcurrentEdit | None:
+def _attempt_yielded_to(context: DecisionContext) -> ConcurrentEdit | None:
     """Return the attempt to which this one yields a file, if all its alerts are such conflicts."""
     if not all(map(_conflict, context.alerts)):
         return None
@@ -416,7 +416,7 @@ def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
 
 
 def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
-    rival = _elder(context)
+    rival = _attempt_yielded_to(context)
     if rival is not None:  # the next attempt builds on the rival's work instead
         return Terms(after=rival.task)
     workers = context.means.workers if cause is Diagnosis.WRONG_WORKER else ()

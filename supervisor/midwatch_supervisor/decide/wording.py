@@ -90,7 +90,7 @@ class MessageSubject:
 def message(action: Action, matter: MessageSubject) -> str:
     """Return the text that goes with an action; empty only for `observe`."""
     seen = " ".join(_sentence(_summary(action, alert, matter)) for alert in matter.alerts)
-    seen = f"{_again(action, matter)}{seen or 'The attempt needs attention.'}"
+    seen = f"{_repetition_text(action, matter)}{seen or 'The attempt needs attention.'}"
     match action:
         case Action.NUDGE:
             return f"{seen} {advice(matter)}"
@@ -182,7 +182,7 @@ def _of(alert: Alert, matter: MessageSubject) -> str:
     return _ADVICE.get(alert.key.rule, _ANY_ADVICE)
 
 
-def _again(action: Action, matter: MessageSubject) -> str:
+def _repetition_text(action: Action, matter: MessageSubject) -> str:
     """Describe what the attempt comes back to, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
@@ -192,12 +192,12 @@ def _again(action: Action, matter: MessageSubject) -> str:
     if action in _LAST:
         before = matter.failed_before if matter.failure is None else ""
         failed = f"The attempt before this one failed `{brief(before)}`. " if before else failed
-        return f"{failed}{_owed(matter.refused)}"
+        return f"{failed}{_owed_text(matter.refused)}"
     steps, told = steps_text(matter.refused.steps), _sentence(matter.refused.told)
     return f"{failed}Calls were refused before they ran ({steps}): {told} "
 
 
-def _owed(refused: RefusedCalls) -> str:
+def _owed_text(refused: RefusedCalls) -> str:
     """Tell a person what the worker owes, not what the worker is told."""
     steps = steps_text(refused.steps)
     if owed := _OWED.get(refused.asked):

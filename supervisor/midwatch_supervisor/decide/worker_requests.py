@@ -215,7 +215,7 @@ def by_verdict(
     asked: OpenRequest, verdict: RequestVerdict, context: DecisionContext, *, author: str
 ) -> RequestRuling:
     """Return the model's answer within the same caps, which it cannot raise."""
-    wanted = verdict.grant.word if verdict.grant else None
+    wanted = verdict.grant.as_grant if verdict.grant else None
     return RequestRuling(
         granted=verdict.granted,
         grant=asked.amount(context, wanted) if verdict.granted else Grant(),

@@ -157,7 +157,7 @@ class Learner:
                         error_reason(error),
                     )
                     failing = True
-                await _news(hints, self._settings.monitor.tick_seconds)
+                await _wait_for_news(hints, self._settings.monitor.tick_seconds)
                 # Gives the monitor time to judge the interventions of the attempt.
                 await asyncio.sleep(self._settings.monitor.poll_seconds)
 
@@ -236,7 +236,7 @@ class Learner:
                 continue
             if not self._takes(chore, asked=only is not None):
                 continue
-            if only is None and await self._rests(chore):
+            if only is None and await self._is_postponed(chore):
                 continue
             self._tried.add((chore.about, chore.chore))
             state = await self._do(chore)
@@ -266,7 +266,7 @@ class Learner:
         _, lacks = self._reflector(await self._journal.task(chore.task))
         return not lacks
 
-    async def _rests(self, chore: OpenChore) -> bool:
+    async def _is_postponed(self, chore: OpenChore) -> bool:
         """Whether a chore is postponed because its reflector does not answer at present."""
         if not self._outages:
             return False
@@ -363,7 +363,7 @@ class Learner:
                 self._bus.publish(hint_of(entry))
 
 
-async def _news(hints: Subscription, seconds: float) -> None:
+async def _wait_for_news(hints: Subscription, seconds: float) -> None:
     """Wait until an attempt or a verdict is new, at most `seconds`: hints may be lost."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):

@@ -152,7 +152,7 @@ def branch_history(
     """Return the history of a branch at commit `head`; `arrivals` is its reflog, oldest first."""
     known = {each.id: each for each in revisions}
     line = _line(known, head)
-    places, side = _brought(known, line)
+    places, side = _brought_commits(known, line)
     touching: dict[str, list[tuple[int, CommitFileChange]]] = {}
     for place, each in enumerate(line):
         for change in each.changes:
@@ -177,7 +177,7 @@ def _line(known: Mapping[str, Revision], head: str) -> tuple[Revision, ...]:
     return tuple(reversed(line))
 
 
-def _brought(
+def _brought_commits(
     known: Mapping[str, Revision], line: Sequence[Revision]
 ) -> tuple[dict[str, int], dict[int, tuple[Revision, ...]]]:
     places: dict[str, int] = {}

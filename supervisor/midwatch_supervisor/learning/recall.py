@@ -98,7 +98,7 @@ async def recall(
         async with asyncio.timeout(seconds):
             before = await _read_recall(journal, request.attempt)
             if before is not None:
-                again = await _again(journal, before, settings, blocks)
+                again = await _recorded_selection(journal, before, settings, blocks)
                 return RecalledText(text=again.text)
             found, group = await _find(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work goes on without
@@ -187,13 +187,15 @@ async def _lessons(
     recent: Sequence[KnownLesson] = ()
     if settings.adaptive:
         recent = await known.lessons(project=wanted.project, limit=_RECENT)
-    candidates = [each for each in await known.candidates(wanted) if not _told(each.known, earlier)]
+    candidates = [
+        each for each in await known.candidates(wanted) if not _is_in_prompt(each.known, earlier)
+    ]
     by_id = {each.known.id: each.known for each in candidates}
     found = choose_lessons(candidates, wanted, limit=how_many(settings, recent))
     return [(each, by_id[each.lesson]) for each in found]
 
 
-def _told(lesson: KnownLesson, earlier: Container[int]) -> bool:
+def _is_in_prompt(lesson: KnownLesson, earlier: Container[int]) -> bool:
     """Whether a lesson comes only from attempts that the prompt describes itself."""
     if lesson.lesson.born is LessonOrigin.PERSON:
         return False
@@ -227,7 +229,7 @@ async def _given_by_person(journal: Journal, task: Task) -> list[tuple[Recalled,
     ]
 
 
-async def _again(
+async def _recorded_selection(
     journal: Journal, before: Recall, settings: LearningSettings, blocks: DataBlocks
 ) -> LearnedText:
     """Return the recorded selection; what was retired meanwhile does not come back."""
@@ -259,7 +261,7 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     empty if there are none. Contains no words of workers, since nobody has reviewed those.
     """
     lines: list[str] = []
-    alike = await _alike(journal, task) if project_of(task) else []
+    alike = await _similar_tasks(journal, task) if project_of(task) else []
     for other in alike:
         line = await _precedent(journal, other)
         if not line:
@@ -272,7 +274,7 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
     return "\n".join(lines)
 
 
-async def _alike(journal: Journal, task: Task) -> list[Task]:
+async def _similar_tasks(journal: Journal, task: Task) -> list[Task]:
     """Return the project's tasks that share words with a task, the most similar first."""
     project, about = project_of(task), _words(task)
     rated: list[tuple[float, int, Task]] = []

@@ -201,7 +201,7 @@ class Withdrawer:
         if embedded and await is_interrupted(self._journal, run.id):
             if course is WithdrawalResult.STOPPING:
                 course = WithdrawalResult.CANCELED  # no process is left to receive the stop
-        elif embedded and await self._keeps(run, look):
+        elif embedded and await self._only_program_ends(run, look):
             course = WithdrawalResult.KEPT
         lifecycle = look.state.transition.lifecycle
         done = Withdrawal(task=look.state.task, course=course, lifecycle=lifecycle)
@@ -213,7 +213,7 @@ class Withdrawer:
             case _:
                 return done
 
-    async def _keeps(self, run: Run, look: TaskReading) -> bool:
+    async def _only_program_ends(self, run: Run, look: TaskReading) -> bool:
         """Whether only the program that a task runs in can end it."""
         if look.course is WithdrawalResult.CANCELED:
             return run.supervised_by is SupervisedBy.PROCESS

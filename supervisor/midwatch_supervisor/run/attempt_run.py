@@ -319,7 +319,7 @@ class AttemptRun:
         outages = 0
         while True:
             try:
-                await worker.run(prompt, station=self._station(), watch=watch, history=history)
+                await worker.run(prompt, station=self._worker_place(), watch=watch, history=history)
                 return
             except WorkerError as error:
                 known, history = len(history), await self._history()
@@ -334,7 +334,7 @@ class AttemptRun:
                 seconds = self.resources.settings.provider.breaker_seconds
                 await wait_for_provider(recorder, error, seconds)
 
-    def _station(self) -> WorkerPlace:
+    def _worker_place(self) -> WorkerPlace:
         return WorkerPlace(
             paths=self.resources.sandbox_paths(self.workspace),
             sandbox_kind=self.resources.sandbox_kind,
@@ -393,13 +393,15 @@ class AttemptRun:
             reached = await self._wait_for_end(work, watch, recorder)
             self.inbox = None  # while the answer is carried out, it is not parked
             budget = watch.budget()
-            gone = await self._gone(work)
+            gone = await self._cancel_work(work)
             await end_leftovers(self._mark)
         except StaleIncarnationError:
-            await self._gone(work)  # the attempt is another process's: no leftovers are ended
+            await self._cancel_work(
+                work
+            )  # the attempt is another process's: no leftovers are ended
             raise
         except BaseException:
-            await finish_before_cancel(self._leave(work))
+            await finish_before_cancel(self._save_for_successor(work))
             raise
         ended, questions = (reached, ()) if isinstance(reached, Ended) else (None, reached)
         return Halt(ended=ended, questions=questions, budget=budget, abandoned=not gone)
@@ -427,7 +429,7 @@ class AttemptRun:
                 ended = ended or overtime(watch.budget(), due)
                 if ended is not None:
                     return ended
-                if self._hangs(recorder) and (questions := silence_questions(due)):
+                if self._is_hanging(recorder) and (questions := silence_questions(due)):
                     return questions
                 heard = asyncio.create_task(hints.wait(poll_seconds))
                 await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
@@ -438,19 +440,19 @@ class AttemptRun:
                 if not heard.result():
                     await recorder.record()  # raises if another process has taken it over
 
-    async def _leave(self, work: "asyncio.Task[Ended]") -> None:
+    async def _save_for_successor(self, work: "asyncio.Task[Ended]") -> None:
         """End the work and save its files for the process that goes on with the attempt."""
-        await self._gone(work)
+        await self._cancel_work(work)
         await end_leftovers(self._mark)
         await self.snapshot_writer.leave()
 
-    async def _gone(self, work: "asyncio.Task[Ended]") -> bool:
+    async def _cancel_work(self, work: "asyncio.Task[Ended]") -> bool:
         """Cancel the work if it still runs; return whether it has really ended."""
         work.cancel()
         _, pending = await asyncio.wait({work}, timeout=self.resources.settings.run.grace_seconds)
         return not pending
 
-    def _hangs(self, recorder: Recorder) -> bool:
+    def _is_hanging(self, recorder: Recorder) -> bool:
         """Whether the worker is busy, so that it cannot deliver a question if it hangs."""
         return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
@@ -470,12 +472,12 @@ class AttemptRun:
 
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
         """Store the end. If the worker still runs, claim the attempt anew so it cannot write."""
-        if ended.ending is Ending.DONE and (fault := await self._keep("By Midwatch,")):
+        if ended.ending is Ending.DONE and (fault := await self._commit_work("By Midwatch,")):
             ended = replace(
                 ended, ending=Ending.ERROR, reason=f"its work could not be committed: {fault}"
             )
         elif ended.ending in _LEFT:
-            await self._keep("Not accepted: by Midwatch,")
+            await self._commit_work("Not accepted: by Midwatch,")
         more = ended.records
         if abandoned:
             recorder = await self._claim()
@@ -486,7 +488,7 @@ class AttemptRun:
         await recorder.end(state, *more)
         return ended
 
-    async def _keep(self, by: str) -> str:
+    async def _commit_work(self, by: str) -> str:
         """Commit the work on its branch; return why that failed, or an empty string."""
         task = self.assignment.task
         message = f"{task.label}\n\n{by} attempt {self.attempt.number} of {task.id}."

@@ -58,7 +58,7 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Workt
     if not cloned:
         return WorktreeOrigin(folder=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
-    async with _alone(clone):
+    async with _locked(clone):
         await _clone_once(clone, assignment.source)
         base = assignment.base or await _newest(clone)
         await fetch(clone, base)
@@ -164,7 +164,7 @@ def _passes(error: BaseException) -> bool:
 
 
 @asynccontextmanager
-async def _alone(clone: Path) -> AsyncGenerator[None]:
+async def _locked(clone: Path) -> AsyncGenerator[None]:
     """Hold the lock of a clone, so that no other process makes or fetches it meanwhile.
 
     No thread waits for the lock: cloning may take long, and threads are few.

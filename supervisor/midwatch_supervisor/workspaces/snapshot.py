@@ -280,7 +280,7 @@ async def fetch_snapshot(
     It is newer than `snapshot` if the attempt was saved meanwhile: its node may go on until another
     one takes it over. Raises WorkspaceError.
     """
-    while not await _brought(bundles, repository, attempt, snapshot, place):
+    while not await _fetch_unless_replaced(bundles, repository, attempt, snapshot, place):
         newer = await newest_snapshot(bundles, attempt)
         if newer is None or newer == snapshot:
             raise WorkspaceError(f"the saved work of {place} is gone")
@@ -292,7 +292,7 @@ async def fetch_snapshot(
     return snapshot
 
 
-async def _brought(
+async def _fetch_unless_replaced(
     bundles: Bundles, repository: Path, attempt: Attempt, snapshot: Snapshot, place: str
 ) -> bool:
     """Fetch a snapshot into a repository; return False if a newer one has replaced it."""

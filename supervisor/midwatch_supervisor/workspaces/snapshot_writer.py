@@ -56,7 +56,7 @@ class SnapshotWriter:
         recorder.before = self._before
 
     async def _before(self, records: Sequence[Record], results: Sequence[Result]) -> None:
-        if any(map(_leaves, records)) or (results and self._due):
+        if any(map(_ends_work, records)) or (results and self._due):
             await self.save()
         if any(map(_ends, records)):
             self._let_go()
@@ -127,7 +127,7 @@ class SnapshotWriter:
                 self._told.add(fault)
 
 
-def _leaves(record: Record) -> bool:
+def _ends_work(record: Record) -> bool:
     """Whether a record parks or ends the attempt."""
     if not isinstance(record, AttemptTransition):
         return False

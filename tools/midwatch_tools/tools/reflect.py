@@ -75,7 +75,10 @@ class OwnTools(WorkerTool):
         )
         acts.stash(ctx, step)
         said_back = answer(
-            checkpoint, acts.session.settings.reflect, alone=_alone(ctx), plans=is_written(plan)
+            checkpoint,
+            acts.session.settings.reflect,
+            alone=_is_only_own_calls(ctx),
+            plans=is_written(plan),
         )
         return "\n".join(
             filter(None, (said_back, acts.session.budget_line(within=progress_percent)))
@@ -110,7 +113,7 @@ async def _may_revise(acts: ToolCallWatch) -> None:
         )
 
 
-def _alone(ctx: RunContext[Any]) -> bool:
+def _is_only_own_calls(ctx: RunContext[Any]) -> bool:
     """Whether the turn holds nothing but Midwatch's own tools."""
     turn = last_response(ctx.messages)
     return turn is not None and all(call.tool_name in NAMES for call in turn.tool_calls)

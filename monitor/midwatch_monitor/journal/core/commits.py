@@ -380,7 +380,7 @@ TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Interventi
 
 def is_answer(draft: Draft) -> bool:
     """Whether a draft answers a worker, or approves or rejects an intervention. Pure."""
-    return _petition(draft.record) is not None or _settles(draft.record) is not None
+    return _answered_request(draft.record) is not None or _settles(draft.record) is not None
 
 
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
@@ -390,18 +390,18 @@ def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | N
     """
     rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
     for draft in what.drafts:
-        petition, held = _petition(draft.record), _settles(draft.record)
-        if petition is not None and _answered(connection, draft, petition, rejected):
+        request, held = _answered_request(draft.record), _settles(draft.record)
+        if request is not None and _answered(connection, draft, request, rejected):
             return None
         if held is not None and _stamped(connection, draft, held):
             return None
     return commit(connection, what)
 
 
-def _answered(connection: Connection, draft: Draft, petition: int, rejected: set[int]) -> bool:
+def _answered(connection: Connection, draft: Draft, request: int, rejected: set[int]) -> bool:
     stands = set[int]()
-    for id, record in _since(connection, draft, petition):
-        if isinstance(record, Intervention) and record.petition == petition:
+    for id, record in _since(connection, draft, request):
+        if isinstance(record, Intervention) and record.petition == request:
             stands.add(id)
         elif (turned_down := _rejects(record)) is not None:
             stands.discard(turned_down)
@@ -427,7 +427,7 @@ def _since(connection: Connection, draft: Draft, id: int) -> list[tuple[int, Rec
     ]
 
 
-def _petition(record: Record) -> int | None:
+def _answered_request(record: Record) -> int | None:
     """Return the id of the worker request that a record answers."""
     return record.petition if isinstance(record, Intervention) else None
 

@@ -125,12 +125,12 @@ def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> 
     """Return what nodes may lack for these tasks, each with the tasks' names."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
-        for what in _lacks(each, nodes):
+        for what in _missing_on_nodes(each, nodes):
             tasks[what].append(each.task.id)
     return [f"{list_names(names, _NAMED)}: {what}" for what, names in tasks.items()]
 
 
-def _lacks(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str]:
+def _missing_on_nodes(each: "Assignment", nodes: "Sequence[NodeStatus] | None") -> list[str]:
     """Return what a task needs that no running node has, or that may be only on this machine."""
     from midwatch_supervisor.present.waiting import missing_node_words
 
@@ -177,7 +177,7 @@ async def _say_all(
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _start(each)
-        _say(each, known[each.source], "; ".join(_lacks(each, nodes)), json=json)
+        _say(each, known[each.source], "; ".join(_missing_on_nodes(each, nodes)), json=json)
 
 
 class _Start(NamedTuple):

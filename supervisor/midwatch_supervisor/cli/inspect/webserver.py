@@ -183,14 +183,14 @@ class WebServer(Server):
         try:
             size = (to_int(request.query.get(key, ""), 80) for key in ("width", "height"))
             await console.start(*size)
-            await self._stay(request, websocket, console)
+            await self._wait_for_end(request, websocket, console)
         finally:
             place.shown = None
             await console.stop()
             _hang_up(request)  # a browser that reads nothing would never see the end
         return websocket
 
-    async def _stay(
+    async def _wait_for_end(
         self, request: web.Request, websocket: web.WebSocketResponse, console: "BrowserConsole"
     ) -> None:
         """Wait until the browser or the console is gone, even if something else hangs."""

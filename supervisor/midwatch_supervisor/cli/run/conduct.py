@@ -251,7 +251,7 @@ def conduct_to_end(
         check_console(settings.console)
     try:
         return run_to_end(
-            _stay(opened, settings, journal_place(journal), output),
+            _conduct_to_end(opened, settings, journal_place(journal), output),
             grace_seconds=settings.run.grace_seconds,
             notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
@@ -263,7 +263,7 @@ def conduct_to_end(
         raise JournalFullError(f"{error}: make room there, then `{resume}`") from error
 
 
-async def _stay(opened: Opened, settings: Settings, location: str, output: Output) -> int:
+async def _conduct_to_end(opened: Opened, settings: Settings, location: str, output: Output) -> int:
     main = asyncio.current_task()
     if main is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, main.cancel)

@@ -148,7 +148,7 @@ class FleetMonitor:
 
     async def run(self) -> None:
         """Monitor until canceled, then release all leases."""
-        works = [self._follow(), self._renew(), self._heed_claims(), self._heed_departures()]
+        works = [self._follow(), self._renew(), self._pass_on_claims(), self._pass_on_departures()]
         works += [post.keep() for post in self._posts()]
         tasks = [asyncio.create_task(work) for work in works]
         try:
@@ -281,13 +281,13 @@ class FleetMonitor:
             return set(new)
         return self._claimed & self._unfinished.union(new)
 
-    async def _heed_claims(self) -> None:
+    async def _pass_on_claims(self) -> None:
         async with self._bus.claims() as claims:
             while True:
                 said = {hint.attempt for hint in await claims.wait()}
                 self._claimed |= {each for each in said if each is not None}
 
-    async def _heed_departures(self) -> None:
+    async def _pass_on_departures(self) -> None:
         async with self._bus.departures() as departures:
             while gone := await departures.wait():
                 await self._try(self._doubt(set(gone)))
@@ -315,7 +315,7 @@ class FleetMonitor:
             await self._try(self._renew_once())
             while (left := due - loop.time()) > 0:
                 await asyncio.sleep(min(left, _SUCCEED_SECONDS))
-                await self._try(self._succeed())
+                await self._try(self._take_over_expired())
 
     async def _renew_once(self) -> None:
         await self._round()
@@ -323,9 +323,11 @@ class FleetMonitor:
         self._claimed -= self._stale
         self._stale = set(self._claimed)
 
-    async def _succeed(self) -> None:
+    async def _take_over_expired(self) -> None:
         """Take over attempts from monitors that do not renew their leases."""
-        await self._heed(await self._leases.succeed(self._unfinished), late=True)
+        await self._pass_on_changes(
+            await self._leases.take_over_expired(self._unfinished), late=True
+        )
 
     async def _round(self) -> None:
         """Renew leases, take free ones, and end those of finished attempts and runs."""
@@ -345,12 +347,12 @@ class FleetMonitor:
 
     async def _take(self, attempts: Collection[int]) -> None:
         if attempts:
-            await self._heed(await self._leases.take(attempts))
+            await self._pass_on_changes(await self._leases.take(attempts))
 
-    async def _heed(self, changes: LeaseChanges, *, late: bool = False) -> None:
+    async def _pass_on_changes(self, changes: LeaseChanges, *, late: bool = False) -> None:
         """Tell each run monitor what it has won, and log what changed hands."""
         for watch in self._runs.values():
-            watch.win(changes.won)
+            watch.catch_up(changes.won)
         for id in sorted(changes.lost):
             self._tell(LeaseChange(attempt=id, held=False))
         for id in sorted(changes.won):

@@ -103,7 +103,7 @@ class Leases(HeldLeases):
             lost=lost,
         )
 
-    async def succeed(self, attempts: Collection[int]) -> LeaseChanges:
+    async def take_over_expired(self, attempts: Collection[int]) -> LeaseChanges:
         """Take those attempts whose holder did not renew its lease in time. Raises JournalError."""
         others = [each for each in attempts if each not in self._leases]
         return await self.take(await self._monitor_leases.run_out(others))

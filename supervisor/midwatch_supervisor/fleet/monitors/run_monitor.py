@@ -168,7 +168,7 @@ class RunMonitor:
         self.attempts |= new
         return new
 
-    def win(self, attempts: Collection[int]) -> None:
+    def catch_up(self, attempts: Collection[int]) -> None:
         """Catch up on these attempts of the run, whose leases were just won."""
         if mine := self.known.intersection(attempts):
             self.monitor.touch(mine)

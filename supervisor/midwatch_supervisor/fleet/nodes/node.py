@@ -88,8 +88,8 @@ class Node:
             turn_queue,
             slots=status.slots,
             changed=self._watch_changes,
-            heard=self._heard,
-            stands=self._stands,
+            heard=self._beat_is_recent,
+            stands=self._is_not_lost,
             ended=ended,
         )
         self._reception = TurnReceiver(
@@ -186,7 +186,7 @@ class Node:
 
     def _watch_changes(self) -> None:
         self._status = replace(self._status, busy=self._turn_pool.busy)
-        self._bus.say(self._status)
+        self._bus.announce(self._status)
         self._news.set()
 
     async def _live(self) -> None:
@@ -209,12 +209,12 @@ class Node:
                     await self._turn_pool.drop()
             await asyncio.sleep(self._settings.beat_seconds)
 
-    def _heard(self) -> bool:
+    def _beat_is_recent(self) -> bool:
         """Whether the last heartbeat is too recent for others to take this node for lost."""
         silent = asyncio.get_running_loop().time() - self._heard_at
         return silent <= MISSED_BEATS * self._settings.beat_seconds
 
-    async def _stands(self) -> bool:
+    async def _is_not_lost(self) -> bool:
         """Whether, according to the journal, this start of the node is not lost."""
         return any(
             each.holder == self._status.holder and not each.state.gone

@@ -151,7 +151,7 @@ class TurnPool:
                 del self._waiting[task]
         return mine and not self._closed and task not in self._turns and self._open
 
-    async def _ours(self, era: int) -> bool:
+    async def _is_our_era(self, era: int) -> bool:
         """Whether turns of that era are still ours. Raises JournalError.
 
         A process that was suspended for a while notices late that others have them.
@@ -163,7 +163,7 @@ class TurnPool:
         if ticket.task in self._turns or ticket.task in self._waiting:
             return "it came back"
         try:
-            if not await self._ours(era):
+            if not await self._is_our_era(era):
                 return "given back: declared lost"
             await self._turn_queue.rescue(ticket, labels=labels)
         except JournalError as error:  # the next dispatcher hands out another turn
@@ -203,7 +203,7 @@ class TurnPool:
         self, ticket: QueuedTurn, labels: Sequence[str], seconds: float, era: int
     ) -> None:
         try:
-            if await self._ours(era):
+            if await self._is_our_era(era):
                 await self._turn_queue.hand_out(ticket.next, labels=labels, delay_seconds=seconds)
         except JournalError as error:  # the next dispatcher hands it out, only sooner
             log.warning("a turn of task %s could not be given back: %s", ticket.task, error)

@@ -362,10 +362,10 @@ class TurnReceiver:
         DBOS.listen_queues(queues)
         DBOS.launch()
         for queue in queues:
-            _widen(queue, slots)
+            _allow_slots(queue, slots)
 
 
-def _widen(queue: str, slots: int) -> None:
+def _allow_slots(queue: str, slots: int) -> None:
     """Make a queue give at least `slots` turns to one node.
 
     The number belongs to the queue, not to the node: it is the largest of all its nodes, and a node

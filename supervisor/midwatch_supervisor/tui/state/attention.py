@@ -164,8 +164,8 @@ def _want_of(row: Row) -> tuple[str, datetime | None]:
     times = [at for alert in alerts if (at := alert.at or alert.since_at) is not None]
     since = min(times, default=None)
     # The blockers themselves say more than their number.
-    if _lacks(row) and {alert.key.rule for alert in alerts} == {_blocked_rule()}:
-        return _lacks(row), since
+    if _last_blockers(row) and {alert.key.rule for alert in alerts} == {_blocked_rule()}:
+        return _last_blockers(row), since
     return "; ".join(alert.summary or alert.key.rule for alert in alerts), since
 
 
@@ -177,7 +177,7 @@ def _blocked_rule() -> str:
 
 def _with_blockers(row: Row, want: str) -> str:
     """Return what an attempt wants, with its worker's blockers unless there is a question."""
-    lacks = _lacks(row)
+    lacks = _last_blockers(row)
     if row.need is Need.ANSWER:
         resumes = "" if row.state.asks_beside else "p resumes it"
         return want or "; ".join(filter(None, (lacks, resumes)))
@@ -186,7 +186,7 @@ def _with_blockers(row: Row, want: str) -> str:
     return f"{want}; {lacks}"
 
 
-def _lacks(row: Row) -> str:
+def _last_blockers(row: Row) -> str:
     """Return the blockers that its worker reported last."""
     said = row.state.checkpoint
     return "" if said is None else blocker_words(said.blockers)

@@ -49,7 +49,7 @@ async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
     async with net.bus("a", status=status_of("a")) as a, net.client() as client:
         await client.subscribe("midwatch/v1/midwatch/nodes/a/status", qos=1)
         heard = aiter(client.messages)
-        a.say(status_of("a", state=NodeState.DRAINING))
+        a.announce(status_of("a", state=NodeState.DRAINING))
         async with timeout(120):
             payloads = [(await anext(heard)).payload, (await anext(heard)).payload]
     assert [decode_status(each, "a") for each in payloads] == [

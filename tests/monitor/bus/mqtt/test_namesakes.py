@@ -120,7 +120,7 @@ async def test_the_shipped_access_list_lets_both_in_and_hears_the_status_of_both
             draining = replace(status, state=NodeState.DRAINING)
             async with guarded.client("b") as witness, timeout(120):
                 await witness.subscribe(STATUS, qos=1)
-                bus.say(draining)
+                bus.announce(draining)
                 async for message in witness.messages:
                     if decode_status(message.payload, "a") == draining:
                         break
