@@ -46,6 +46,7 @@ from midwatch_monitor.shielding import finish_before_cancel, retrieve_exception
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
+from midwatch_supervisor.run import parking
 from midwatch_supervisor.run.attempt_end import (
     Ended,
     end_asked_for,
@@ -54,18 +55,14 @@ from midwatch_supervisor.run.attempt_end import (
     result,
 )
 from midwatch_supervisor.run.attempt_start import budget_of, circumstances, outline_plan, own_plan
-from midwatch_supervisor.run.completion import FinishedWork, check_in, finish, was_help_answered
-from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.parking import (
-    ParkedQuestion,
-    is_temporary,
-    park,
-    park_refused,
-    pause_recorder,
-    raise_refusal,
-    silence_questions,
-    wait_for_provider,
+from midwatch_supervisor.run.completion import (
+    FinishedWork,
+    check_in,
+    check_unfinished,
+    finish,
+    was_help_answered,
 )
+from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
@@ -90,7 +87,7 @@ class Halt:
     """Why the work does not go on by itself: it has ended, or it hangs and a person is asked."""
 
     ended: Ended | None
-    questions: tuple[ParkedQuestion, ...] = ()
+    questions: tuple[parking.ParkedQuestion, ...] = ()
     budget: Budget | None = None
     """Budget used by then."""
     abandoned: bool = False
@@ -278,14 +275,14 @@ class AttemptRun:
 
     async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """Run the worker, then the acceptance checks and the review."""
-        listen(pause_recorder(recorder))
+        listen(parking.pause_recorder(recorder))
         try:
             history = await self._history()
             prompt = None if history else await self._first_prompt(recorder, board)
             self.busy = recorder
             await self._run(prompt, history, watch, recorder)
         except ProviderRefusedError as error:
-            await park_refused(recorder, error)
+            await parking.park_refused(recorder, error)
             raise
         except BudgetSpentError as error:
             return Ended(ending=Ending.OUT_OF_BUDGET, reason=str(error))
@@ -324,15 +321,16 @@ class AttemptRun:
             except WorkerError as error:
                 known, history = len(history), await self._history()
                 if not history and worker.own_model is not None:
-                    raise_refusal(error, self.resources.breakers, worker.own_model)
+                    parking.raise_refusal(error, self.resources.breakers, worker.own_model)
                 outages = 1 if len(history) > known else outages + 1
-                if outages >= self.resources.settings.provider.max_outages or not is_temporary(
-                    error
+                if (
+                    outages >= self.resources.settings.provider.max_outages
+                    or not parking.is_temporary(error)
                 ):
                     raise
                 prompt = None if history else prompt
                 seconds = self.resources.settings.provider.breaker_seconds
-                await wait_for_provider(recorder, error, seconds)
+                await parking.wait_for_provider(recorder, error, seconds)
 
     def _worker_place(self) -> WorkerPlace:
         return WorkerPlace(
@@ -396,9 +394,7 @@ class AttemptRun:
             gone = await self._cancel_work(work)
             await end_leftovers(self._mark)
         except StaleIncarnationError:
-            await self._cancel_work(
-                work
-            )  # the attempt is another process's: no leftovers are ended
+            await self._cancel_work(work)  # but end no leftovers: the attempt is another process's
             raise
         except BaseException:
             await finish_before_cancel(self._save_for_successor(work))
@@ -408,7 +404,7 @@ class AttemptRun:
 
     async def _wait_for_end(
         self, work: "asyncio.Task[Ended]", watch: AttemptWatch, recorder: Recorder
-    ) -> Ended | tuple[ParkedQuestion, ...]:
+    ) -> Ended | tuple[parking.ParkedQuestion, ...]:
         """Wait until the work ends, or an intervention, the budget or a question must end it."""
         poll_seconds = self.resources.settings.monitor.poll_seconds
         inbox = Inbox(
@@ -429,7 +425,7 @@ class AttemptRun:
                 ended = ended or overtime(watch.budget(), due)
                 if ended is not None:
                     return ended
-                if self._is_hanging(recorder) and (questions := silence_questions(due)):
+                if self._is_hanging(recorder) and (questions := parking.silence_questions(due)):
                     return questions
                 heard = asyncio.create_task(hints.wait(poll_seconds))
                 await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
@@ -465,13 +461,16 @@ class AttemptRun:
         # The worker may have reached its next request after all, and have parked itself.
         if questions := [each for each in halt.questions if each[0] in due]:
             history = await self._history()
-            await park(recorder, questions, budget=halt.budget, history=history)
+            await parking.park(recorder, questions, budget=halt.budget, history=history)
         return recorder
 
     # -- the end ---------------------------------------------------------------------------
 
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
         """Store the end. If the worker still runs, claim the attempt anew so it cannot write."""
+        if ended.ending is Ending.OUT_OF_BUDGET:
+            await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
+            ended = await check_unfinished(self.resources, self.assignment, self.workspace, ended)
         if ended.ending is Ending.DONE and (fault := await self._commit_work("By Midwatch,")):
             ended = replace(
                 ended, ending=Ending.ERROR, reason=f"its work could not be committed: {fault}"

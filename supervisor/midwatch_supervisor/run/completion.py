@@ -29,6 +29,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.task import reservations
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.numbers import checks_text
 from midwatch_supervisor.present.text_line import asked_words, because
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
@@ -170,6 +171,26 @@ async def finish(
     if not assignment.task.review:
         return _end_completed(checks, done)
     return await _review(resources, assignment, workspace, done, checks, reviewer)
+
+
+async def check_unfinished(
+    resources: RunResources, assignment: Assignment, workspace: Workspace, ended: Ended
+) -> Ended:
+    """Return the end of an attempt whose budget is spent, with what its acceptance checks say.
+
+    It is no completion even if all of them pass: its worker never said that it was done.
+    """
+    wanted = () if assignment.provisional else assignment.task.acceptance
+    try:
+        checks = await check_in(resources, workspace, wanted)
+    except MidwatchError as error:
+        log.warning("the acceptance checks were not run: %s", error)
+        return ended
+    if not checks:
+        return ended
+    passed = sum(check.passed for check in checks)
+    reason = f"{ended.reason}; {checks_text(passed, len(checks))}"
+    return replace(ended, reason=reason, checks=checks)
 
 
 def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Record) -> Ended:

@@ -9,6 +9,7 @@ import pytest
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
+    Acceptance,
     Action,
     Actor,
     Alert,
@@ -192,8 +193,8 @@ async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
 @pytest.mark.parametrize(
     ("name", "budget", "reason"),
     [
-        ("endless", "{requests: 3}", "3 of 3 requests"),
-        ("hang", "{minutes: 0.002}", " of 0.002 minutes"),
+        ("endless", "{requests: 3}", "3 of 3 requests; 1 of 1 check passes"),
+        ("hang", "{minutes: 0.002}", " of 0.002 minutes; 1 of 1 check passes"),
     ],
 )
 async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
@@ -207,6 +208,19 @@ async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
     assert state.reason.endswith(reason)
     assert len(await harness.journal.attempts(1)) == 1
     assert await harness.resume() == 4
+
+
+@pytest.mark.parametrize("passed", [True, False])
+async def test_the_checks_of_work_whose_budget_is_spent_are_run(
+    passed: bool, harness: RunHarness
+) -> None:
+    harness.set(policy={"max_grants": 0})
+    check = "true" if passed else "false"
+    assert await harness.run(tasks(task("endless", check, "budget: {requests: 3}"))) == 4
+    over = await harness.last(TaskTransition)
+    assert (over.lifecycle, over.passed, over.total) == (Lifecycle.FAILED, int(passed), 1)
+    assert over.reason.endswith(f"3 of 3 requests; {int(passed)} of 1 check passes")
+    assert [each.passed for each in await harness.told(Acceptance)] == [passed]
 
 
 async def test_a_budget_holds_for_all_attempts_together(harness: RunHarness) -> None:

@@ -257,14 +257,26 @@ async def _repository(source: Path | None, name: str) -> Path:
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:
-    """Return the workspace that holds the result of a completed task."""
+    """Return the workspace that holds the result of a task that is completed.
+
+    A failed one counts as completed once a person has accepted its result.
+    """
     name, status = state.task.name, state.lifecycle
-    if status is not Lifecycle.COMPLETED:
+    if status is Lifecycle.FAILED and not _is_accepted(state):
+        accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
+        raise UsageError(f"{name} has failed: it can be merged after `{accept}`")
+    if status not in {Lifecycle.COMPLETED, Lifecycle.FAILED}:
         raise UsageError(f"{name} is {status}; only a completed task can be merged")
     result = result_of(state)
     if result is None:
         raise UsageError(f"no attempt of {name} was accepted")
     return result
+
+
+def _is_accepted(state: TaskState) -> bool:
+    """Whether a person has accepted the result."""
+    verdict = state.verdict
+    return verdict is not None and verdict.accepted and verdict.origin is Origin.EXPLICIT
 
 
 def _require_accepted(state: TaskState) -> None:

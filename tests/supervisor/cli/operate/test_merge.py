@@ -428,15 +428,27 @@ async def test_without_a_branch_checked_out_there_is_no_merge(
     assert capsys.readouterr().err.startswith(f"no branch is checked out in {repository}: ")
 
 
-@pytest.mark.parametrize("lifecycle", [Lifecycle.FAILED, Lifecycle.WORKING])
-async def test_only_a_completed_task_is_merged(
-    journal: Journal, worktree: Path, capsys: Capture, lifecycle: Lifecycle
+async def test_a_failed_task_is_merged_once_a_person_has_accepted_its_result(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
 ) -> None:
-    await finish(journal, worktree, lifecycle)
+    commit(worktree, "new.txt", "new\n")
+    await finish(journal, worktree, Lifecycle.FAILED)
     assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
-        f"totals is {lifecycle}; only a completed task can be merged\n"
+    said = capsys.readouterr().err
+    assert said == (
+        "totals has failed: it can be merged after `midwatch feedback totals accept --run 1`\n"
     )
+    assert await midwatch(*said.split("`")[1].split()[1:]) == 0
+    assert await midwatch("merge", "totals") == 0
+    assert (repository / "new.txt").read_text() == "new\n"
+
+
+async def test_only_a_task_that_is_over_is_merged(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree, Lifecycle.WORKING)
+    assert await midwatch("merge", "totals") == 2
+    assert capsys.readouterr().err == ("totals is working; only a completed task can be merged\n")
 
 
 async def test_a_workspace_that_is_gone_is_said_to_be(
