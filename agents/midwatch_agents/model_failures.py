@@ -126,7 +126,7 @@ def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefused
 
 
 _REPAIRED = "then go on with `{resume}`"
-_CORRECTED = "in the task file and run it again"
+_CORRECTED = "and run it again"
 _REFUSALS = {
     Failure.UNREACHABLE: (
         "cannot be reached",

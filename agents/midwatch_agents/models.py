@@ -22,6 +22,7 @@ SCRIPTED = "scripted:"
 EXTRAS = frozenset({"openai", "anthropic", "google", "bedrock", "groq", "mistral"})
 """The providers that Midwatch has an extra for, by pydantic-ai's names."""
 
+_FOR_PROGRAMS = re.compile(r" or pass it via `[^`]*`")
 _EXTRA = re.compile(r"pydantic-ai-slim\[([\w-]+)")
 _ADDRESS = re.compile(r"https?://[^\s/:?#]|https?://\[")
 _OPENAI_PREFIXES = ("openai:", "openai-chat:", OLLAMA)
@@ -131,7 +132,7 @@ def _infer(spec: ModelSpec) -> "Model":
     except ImportError as error:
         raise _missing_extra(spec, error) from error
     except (UserError, ValueError) as error:
-        raise UsageError(f"model {spec.name}: {_first_sentence(error)}") from error
+        raise UsageError(f"model {spec.name}: {_advice_in(error)}") from error
     return _with_settings(model, spec)
 
 
@@ -149,9 +150,9 @@ def _missing_extra(spec: ModelSpec, error: ImportError) -> UsageError:
     return UsageError(f"model {spec.name}: {error}")
 
 
-def _first_sentence(error: Exception) -> str:
-    # The rest recommends pydantic-ai's test model, which does not help a person with a task.
-    return str(error).split(" To try ", maxsplit=1)[0]
+def _advice_in(error: Exception) -> str:
+    """Return what an error says to a person with a task file, without what it says to programs."""
+    return _FOR_PROGRAMS.sub("", str(error).split(" To try ", maxsplit=1)[0])
 
 
 def _with_settings(model: "Model", spec: ModelSpec) -> "Model":

@@ -147,8 +147,8 @@ class InterventionTrial:
     def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         asked = [key for key in self.answers if not (self.grant and key.rule == "budget_burn")]
         known = [alerts[key] for key in asked if key in alerts]
-        still = [alert.key.rule for alert in known if self._stands(alert)]
-        still += [self.again] if self.again else []
+        standing = [alert.key.rule for alert in known if self._stands(alert)]
+        still = [*dict.fromkeys([*standing, *filter(None, [self.again])])]
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
         if still:

@@ -99,6 +99,7 @@ def test_a_provider_without_its_key_says_which_to_set(
     with environment(**empty), pytest.raises(UsageError, match=key) as caught:
         model(ModelSpec(name=name))
     assert "test" not in str(caught.value)
+    assert "Provider(" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

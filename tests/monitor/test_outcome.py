@@ -160,6 +160,13 @@ def test_several_alerts_that_go_on_still_fire() -> None:
     assert trial(STALL, EDITS).verdict(alerts) == (Outcome.NO_EFFECT, said)
 
 
+def test_a_rule_that_fires_for_two_reasons_is_named_once() -> None:
+    other = replace(EDITS, subject="b.py")
+    alerts = {EDITS: replace(FIRING, key=EDITS), other: replace(FIRING, key=other)}
+    said = "repeated_edits still fires"
+    assert trial(EDITS, other).verdict(alerts) == (Outcome.NO_EFFECT, said)
+
+
 @pytest.mark.parametrize(
     ("path", "outcome"), [("a.py", Outcome.NO_EFFECT), ("b.py", Outcome.RECOVERED)]
 )

@@ -46,6 +46,7 @@ from midwatch_monitor.records.guidelines import (
     TrialScore,
 )
 from midwatch_monitor.records.intervention import (
+    BY_TIMEOUT,
     Action,
     Actor,
     Decision,
@@ -124,6 +125,7 @@ from midwatch_monitor.records.work import (
 )
 
 __all__ = [
+    "BY_TIMEOUT",
     "LOST_AFTER_SECONDS",
     "Acceptance",
     "Action",

@@ -180,6 +180,10 @@ class DeliveryState(StrEnum):
     """The attempt ended before it was delivered."""
 
 
+BY_TIMEOUT = "timeout"
+"""The author of what is settled because nobody answered in time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """A change of an intervention's delivery state. `intervention` is its journal id."""

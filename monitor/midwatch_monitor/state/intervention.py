@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from midwatch_monitor.records import (
+    BY_TIMEOUT,
     Action,
     Actor,
     AlertKey,
@@ -155,6 +156,13 @@ class InterventionState:
     def rejected(self) -> bool:
         """Whether an operator, or the time limit for approvals, rejected it."""
         return self.status is InterventionStatus.REJECTED
+
+    @property
+    def approved_by_person(self) -> bool:
+        """Whether a person approved it; the time limit for approvals is none."""
+        if self.settled is None or self.settled.state is not DeliveryState.APPROVED:
+            return False
+        return self.settled.author != BY_TIMEOUT
 
     @property
     def rejection(self) -> str | None:

@@ -17,6 +17,7 @@ from midwatch_monitor.journal.core.commits import commit_unmoved
 from midwatch_monitor.journal.core.encoding import hint_of, kind_of
 from midwatch_monitor.loop import AGAIN_SECONDS, PAGE
 from midwatch_monitor.records import (
+    BY_TIMEOUT,
     Action,
     Actor,
     Alert,
@@ -46,9 +47,6 @@ from midwatch_supervisor.decide.policy import approval_needed
 from midwatch_supervisor.decide.reading import AttemptReading
 from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling, by_policy
 from midwatch_supervisor.present.lookup import specification_of
-
-AUTHOR = "timeout"
-"""Author of acts taken because a person did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ def overdue(
 def _stamp(intervention: int, person: PersonSettings, late: str) -> Delivery:
     approved = person.approval is Unapproved.APPROVE
     state = DeliveryState.APPROVED if approved else DeliveryState.REJECTED
-    return Delivery(intervention=intervention, state=state, author=AUTHOR, comment=late)
+    return Delivery(intervention=intervention, state=state, author=BY_TIMEOUT, comment=late)
 
 
 def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
@@ -99,7 +97,7 @@ def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
         action = Action.RESUME
         message += " Go on without an answer, with the safest way that you know."
     return Intervention(
-        action=action, by=Actor.POLICY, author=AUTHOR, message=message, petition=asked.petition
+        action=action, by=Actor.POLICY, author=BY_TIMEOUT, message=message, petition=asked.petition
     )
 
 

@@ -62,9 +62,9 @@ log = logging.getLogger(__name__)
 _WHY = 200
 """Characters of the reason in a warning; the journal has all of it."""
 _MISSING = {
-    Chore.SUMMARY: "attempt {attempt} has no summary, so nothing is learned from it",
-    Chore.LESSON: "the rejection of attempt {attempt} teaches no lesson",
-    Chore.REVIEW: "the facts that attempt {attempt} found are not reviewed",
+    Chore.SUMMARY: "{attempt} has no summary, so nothing is learned from it",
+    Chore.LESSON: "the rejection of {attempt} teaches no lesson",
+    Chore.REVIEW: "the facts that {attempt} found are not reviewed",
 }
 """What is missing when a chore fails."""
 
@@ -297,12 +297,21 @@ class Learner:
             return await self._fail(chore, error_reason(error))
         return drawn.state
 
+    async def _name_of(self, chore: OpenChore) -> str:
+        """Return the name of a chore's attempt; it may be of an earlier run."""
+        try:
+            attempt = await self._journal.attempt(chore.attempt)
+            task = await self._journal.task(attempt.task)
+        except JournalError:
+            return f"attempt {chore.attempt}"
+        return f"{task.name}#{attempt.number} of run {task.run}"
+
     async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
         """Warn about a failed chore, with the reason and whether it is retried, and store it."""
         over = is_last(chore, self._settings)
         log.warning(
             "%s: %s; the work is not affected, and %s",
-            _MISSING[chore.chore].format(attempt=chore.attempt),
+            _MISSING[chore.chore].format(attempt=await self._name_of(chore)),
             brief(reason, _WHY),
             "it is not tried again" if over else f"`{command('learn')}` tries again",
         )

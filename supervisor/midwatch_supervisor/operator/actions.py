@@ -106,7 +106,7 @@ def marked_state(mark: LearningMark, known: Known, rating: int = 0) -> str:
         case LearningMark.RATE:
             return f"rated {rating} of 5"
         case LearningMark.RETIRE:
-            return "retired: it never comes back into a prompt"
+            return "retired: no attempt is given it any more"
         case LearningMark.RESTORE:
             return "back"
         case LearningMark.APPROVE:

@@ -76,7 +76,11 @@ def lesson_standing(known: KnownLesson) -> str:
     """Return why a lesson is not in use; empty if it is."""
     if known.waiting:
         return f"waits for you, because {known.lesson.waits}"
-    return "retired or archived: it never comes back into a prompt" if known.obsolete else ""
+    return (
+        "retired or archived: no attempt is given it unless it is restored"
+        if known.obsolete
+        else ""
+    )
 
 
 def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> Parts:

@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
     Fault,
     Intervention,
     Lifecycle,
+    OutcomeReport,
     Plan,
     Record,
     Step,
@@ -362,7 +363,7 @@ class AttemptRun:
         stated: int | None = None
         asked: Step | None = None
         acts = Interventions()
-        kinds = (Step, Completion, Intervention, Delivery)
+        kinds = (Step, Completion, Intervention, Delivery, OutcomeReport)
         async for entry in self.resources.journal.all_entries(attempt=self.attempt.id, kinds=kinds):
             acts.fold(entry)
             match entry.record:

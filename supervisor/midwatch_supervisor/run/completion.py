@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     Fault,
     Feedback,
     Origin,
+    Outcome,
     Plan,
     Record,
     Step,
@@ -121,17 +122,20 @@ class FinishedWork:
     stated: int | None = None
     """Confidence that the worker stated last, in percent."""
     unheard: Step | None = None
-    """The report in which it last asked for help, if that reached no person."""
+    """The report in which it last asked for help, if no answer helped and no person heard of it."""
 
 
 def was_help_answered(asked: Step, delivered: Iterable[InterventionState]) -> bool:
-    """Whether a person was asked, or said something, after a worker asked for help."""
+    """Whether a person heard that a worker asked for help, or the supervisor's answer helped."""
     return any(
-        (each.action is Action.ASK_OPERATOR or each.intervention.by is Actor.OPERATOR)
-        and not each.action.of_alerts
-        and (each.delivered_step or 0) >= asked.number
+        _answers(each) and not each.action.of_alerts and (each.delivered_step or 0) >= asked.number
         for each in delivered
     )
+
+
+def _answers(each: InterventionState) -> bool:
+    asked = each.action is Action.ASK_OPERATOR or each.outcome is Outcome.RECOVERED
+    return asked or each.intervention.by is Actor.OPERATOR or each.approved_by_person
 
 
 async def check_in(
@@ -230,7 +234,7 @@ def completion(
         flags.append(f"still open: {', '.join(work.plan.open_titles)}")
     if work.unheard is not None and work.unheard.checkpoint is not None:
         said = asked_words(work.unheard.checkpoint)
-        flags.append(f"nobody answered when it asked for help{because(said)}")
+        flags.append(f"no person heard that it asked for help{because(said)}")
     return Completion(
         plan_step=0,
         goal=assignment.task.goal,

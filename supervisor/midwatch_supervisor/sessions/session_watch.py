@@ -307,6 +307,8 @@ async def _attend(
     try:
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()
+        if not line:  # another `attach` looks whether this one is there
+            return
         heard = await watch.hear(line)
         text = "" if isinstance(heard, IgnoredHook) else heard[1].text
         kept = {"keep": True} if heard is IgnoredHook.NOT_WATCHED else {}

@@ -4,6 +4,7 @@ import pytest
 
 from midwatch_monitor.config.policy import PersonSettings, Unanswered, Unapproved
 from midwatch_monitor.records import (
+    BY_TIMEOUT,
     Action,
     Actor,
     BudgetRequest,
@@ -27,7 +28,7 @@ from midwatch_stage.factories import (
     intervention,
     transition,
 )
-from midwatch_supervisor.decide.supervision import AUTHOR, DueQuestions, overdue
+from midwatch_supervisor.decide.supervision import DueQuestions, overdue
 
 PERSON = PersonSettings(timeout_minutes=30)
 HELD = intervention(Action.RESTART, needs_approval=True)
@@ -66,7 +67,7 @@ def test_what_nobody_approved_in_time_is_stamped_as_the_policy_says(
     approval: Unapproved, state: DeliveryState
 ) -> None:
     person = PersonSettings(timeout_minutes=30, approval=approval)
-    late = delivery(1, state, author=AUTHOR, comment="nobody answered within 30 minutes")
+    late = delivery(1, state, author=BY_TIMEOUT, comment="nobody answered within 30 minutes")
     assert due(agenda(HELD), 29.9, person) == ()
     assert due(agenda(HELD), 30, person) == (DueQuestions(task=4, attempt=5, record=late),)
 
@@ -87,7 +88,7 @@ def test_who_waits_too_long_goes_on_or_ends_with_the_true_reason(
     question: Unanswered, action: Action, said: str
 ) -> None:
     person = PersonSettings(timeout_minutes=30, question=question)
-    act = intervention(action, author=AUTHOR, message=said)
+    act = intervention(action, author=BY_TIMEOUT, message=said)
     assert due(parked(), 29, person) == ()
     assert due(parked(), 30, person) == (DueQuestions(task=4, attempt=5, record=act),)
 
@@ -123,7 +124,7 @@ def test_a_permission_that_nobody_gave_in_time_is_refused_whatever_becomes_of_qu
 ) -> None:
     person = PersonSettings(timeout_minutes=30, question=question)
     refusal = intervention(
-        author=AUTHOR,
+        author=BY_TIMEOUT,
         message="Refused: nobody answered within 30 minutes. You may not run `make`.",
         petition=1,
     )

@@ -167,7 +167,7 @@ async def test_r24_a_verdict_outlives_the_failure_of_the_model(school: School, n
 
 
 async def test_c11_what_failed_is_tried_again_by_the_next_run_and_at_last_given_up(
-    school: School,
+    school: School, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempt = await school.rejected("broken", model=True)
     for _ in range(5):
@@ -178,6 +178,7 @@ async def test_c11_what_failed_is_tried_again_by_the_next_run_and_at_last_given_
         (Chore.LESSON, StudyState.FAILED),
         (Chore.SUMMARY, StudyState.FAILED),
     ]
+    assert "#1 of run 1 teaches no lesson: " in caplog.messages[0]
 
 
 async def test_c11_an_answer_that_is_of_no_use_is_refused_and_not_tried_again(

@@ -114,13 +114,13 @@ async def test_without_a_model_the_policy_decides(harness: RunHarness) -> None:
     assert (await history(harness)).count("from your policy]") == 1
 
 
-async def test_what_a_worker_asked_and_nobody_answered_stays_a_reservation(
+async def test_a_call_for_help_that_no_answer_helped_and_no_person_heard_stays_a_reservation(
     harness: RunHarness,
 ) -> None:
     assert await harness.run(tasks("key")) == 0
     assert (await harness.told(Intervention))[0].action is Action.NUDGE
     assert (await harness.last(TaskTransition)).reason == (
-        "every acceptance check passed, with reservations: nobody answered when it asked for help: "
+        "every acceptance check passed, with reservations: no person heard that it asked for help: "
         "no key"
     )
 

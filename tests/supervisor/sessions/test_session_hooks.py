@@ -217,6 +217,17 @@ async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
     assert len(await agents.records(Delivery)) == 1
 
 
+async def test_a_second_attach_is_refused_and_the_first_one_takes_it_for_no_hook(
+    agents: ForeignAgents, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = folder / "hook.sock"
+    async with listen_for_hooks(place, agents.watch):
+        with pytest.raises(UsageError, match="another `midwatch attach` watches"):
+            async with listen_for_hooks(place, agents.another_watch()):
+                pass
+    assert caplog.messages == []
+
+
 async def test_a_hook_of_a_program_that_is_not_watched_waits_for_another_watch(
     agents: ForeignAgents, folder: Path
 ) -> None:

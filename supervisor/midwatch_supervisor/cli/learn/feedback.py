@@ -256,6 +256,7 @@ def _verdict_fields(given: _Verdict) -> Mapping[str, object]:
         "type": "feedback",
         "at": moment(given.at),
         "id": given.id,
+        "run": given.place.task.run,
         "project": given.place.task.project,
         "task": given.place.task.name,
         "attempt": given.place.attempt.id,
@@ -271,4 +272,5 @@ def _verdict_line(given: _Verdict) -> str:
     when = f"{given.at.astimezone():%Y-%m-%d %H:%M}"
     diff = given.verdict.diff
     more = f" (diff of {len(diff)} characters)" if diff else ""
-    return f"{id}{when} {given.place.name} {verdict_line(given.verdict)}{more}"
+    place = f"run {given.place.task.run}, {given.place.name}"
+    return f"{id}{when} {place} {verdict_line(given.verdict)}{more}"

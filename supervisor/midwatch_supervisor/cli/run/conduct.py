@@ -202,7 +202,9 @@ def resume_run(found: Run, *, patient: bool, journal: str | None, output: Output
             settings=settings,
         )
 
-    return conduct_to_end(opened, settings=settings, journal=journal, output=output)
+    return conduct_to_end(
+        opened, settings=settings, journal=journal, output=output, resumed=found.id
+    )
 
 
 async def find_run(location: str, wanted: int | None) -> Run:
@@ -241,22 +243,36 @@ async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
 
 
 def conduct_to_end(
-    opened: Opened, *, settings: Settings, journal: str | None, output: Output
+    opened: Opened,
+    *,
+    settings: Settings,
+    journal: str | None,
+    output: Output,
+    resumed: int | None = None,
 ) -> int:
     """Conduct a run until its end, or until its console is closed, and return the exit code.
 
-    Raises KeyboardInterrupt when the process is told to stop; then everything can be resumed.
+    `resumed` is the id of a run that began before. Raises KeyboardInterrupt when the process is
+    told to stop; then a run that has begun can be resumed.
     """
+    begun = [] if resumed is None else [resumed]
+
+    async def noted(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        resources, jobs = await opened(log, clock)
+        begun.append(resources.run.id)
+        return resources, jobs
+
     if output is Output.CONSOLE:
         check_console(settings.console)
     try:
         return run_to_end(
-            _conduct_to_end(opened, settings, journal_place(journal), output),
+            _conduct_to_end(noted, settings, journal_place(journal), output),
             grace_seconds=settings.run.grace_seconds,
             notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        write_error(f"interrupted; `{command('resume')}` continues it")
+        resume = f"`{command('resume')}` continues it"
+        write_error(f"interrupted; {resume if begun else 'the run had not begun'}")
         raise KeyboardInterrupt from None
     except JournalFullError as error:
         resume = command("resume")

@@ -241,6 +241,19 @@ async def test_r20_all_verdicts_are_listed_oldest_first(
     ]
 
 
+async def test_the_list_names_the_run_of_each_verdict(
+    attempted: Attempted, capsys: Capture
+) -> None:
+    for _ in range(2):
+        await attempted(Feedback(accepted=True, author="ada"))
+    assert await midwatch("feedback", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[line.index("run") :] for line in lines] == [
+        "run 1, totals#1 accepted by ada",
+        "run 2, totals#1 accepted by ada",
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "count"),
     [(["other"], 1), (["totals#1"], 2), (["--project", "p"], 3), (["--project", "q"], 0)],

@@ -8,15 +8,21 @@ from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pydantic_ai import RunContext
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core.clock import Clock
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.run.conduct import conduct_to_end
+from midwatch_supervisor.cli.run.options import Output
 
 NOTICE = "ending what is under way; Ctrl-C again leaves at once\n"
 
@@ -169,3 +175,24 @@ async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
         f"the journal {journal} was deleted under this run, which has ended: start it again\n",
     )
     assert "exit code" not in out
+
+
+@pytest.mark.parametrize(
+    ("resumed", "said"),
+    [(None, "the run had not begun"), (1, "`midwatch resume` continues it")],
+)
+def test_only_a_run_that_has_begun_can_be_resumed_after_an_interruption(
+    resumed: int | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def opened(journal: Journal, clock: Clock) -> NoReturn:
+        raise asyncio.CancelledError
+
+    with pytest.raises(KeyboardInterrupt):
+        conduct_to_end(
+            opened,
+            settings=Settings(),
+            journal=str(tmp_path / "journal.db"),
+            output=Output.QUIET,
+            resumed=resumed,
+        )
+    assert capsys.readouterr().err.startswith(f"interrupted; {said}")

@@ -156,7 +156,7 @@ async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
     await writer.until(lambda: writer.words("lessons")[0].startswith(">✎"))
     assert writer.app.noticed == [
         f"lesson {lesson.id}: it is in use already",
-        f"lesson {lesson.id} is retired: it never comes back into a prompt",
+        f"lesson {lesson.id} is retired: no attempt is given it any more",
         f"lesson {lesson.id} is back",
     ]
 
