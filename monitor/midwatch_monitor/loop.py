@@ -12,6 +12,7 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.concurrent_attempts import ConcurrentAttempts, project_of
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
@@ -39,7 +40,6 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.rules.overrides import for_worker
-from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_monitor.silence import SilenceAlerts
 from midwatch_monitor.watched_attempt import WatchedAttempt
 

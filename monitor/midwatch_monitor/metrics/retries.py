@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from midwatch_monitor.metrics.calibration import success_of
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import Analysis, AnalysisAuthor, Cause, Entry, Step, StepKind
-from midwatch_monitor.rules.failure import found_nothing_by_exit_code, has_failed
+from midwatch_monitor.rules.failure_text import found_nothing_by_exit_code, has_failed
 from midwatch_monitor.rules.identity import NO_WORK, command, identify, only_waits, was_refused
 from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.state.task import TaskState

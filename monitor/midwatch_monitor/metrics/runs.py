@@ -12,8 +12,7 @@ from midwatch_monitor.metrics.alarms import (
     disturbance,
     recovery,
 )
-from midwatch_monitor.metrics.retries import Retries, RetryFigures
-from midwatch_monitor.metrics.work import (
+from midwatch_monitor.metrics.plans_and_spending import (
     ClaimCounts,
     ConfidenceFigures,
     ModelUse,
@@ -21,6 +20,7 @@ from midwatch_monitor.metrics.work import (
     SpendingFigures,
     Usage,
 )
+from midwatch_monitor.metrics.retries import Retries, RetryFigures
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.run import RunState

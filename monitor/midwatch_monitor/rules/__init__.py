@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from midwatch_monitor.rules import allowance, edits, failing, fruitless, loops, reports
+from midwatch_monitor.rules import (
+    budget_use,
+    edits,
+    fruitless,
+    loops,
+    repeated_failures,
+    reports,
+)
 from midwatch_monitor.rules.detector import Clear, Detector, EvidenceKind, Moved, RuleAnswer, Seen
 from midwatch_monitor.rules.overrides import rule_settings
 
@@ -20,13 +27,13 @@ _ALL: tuple[type[Detector], ...] = (
     fruitless.FruitlessStepsDetector,
     loops.RepeatedCallDetector,
     loops.CycleDetector,
-    failing.ErrorStreakDetector,
-    failing.SameFailureDetector,
+    repeated_failures.ErrorStreakDetector,
+    repeated_failures.SameFailureDetector,
     edits.RevertChurnDetector,
-    failing.BlockedEnvironmentDetector,
+    repeated_failures.BlockedEnvironmentDetector,
     reports.MonologueDetector,
-    allowance.BudgetBurnDetector,
-    allowance.StepsOnPlanStepDetector,
+    budget_use.BudgetBurnDetector,
+    budget_use.StepsOnPlanStepDetector,
     reports.UnsupportedClaimDetector,
 )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Edit, Step, StepKind, Writer
-from midwatch_monitor.rules.failure import (
+from midwatch_monitor.rules.failure_text import (
     count_failing,
     environment_obstacle,
     finds_nothing,

@@ -16,7 +16,7 @@ from midwatch_monitor.rules.detector import (
     RuleAnswer,
     Seen,
 )
-from midwatch_monitor.rules.failure import tells_state
+from midwatch_monitor.rules.failure_text import tells_state
 from midwatch_monitor.rules.speech import (
     RecentWords,
     declines,

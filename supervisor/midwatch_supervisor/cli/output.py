@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.private import private_file
+from midwatch_monitor.private_files import private_file
 from midwatch_supervisor.present.text_line import visible
 
 NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT})

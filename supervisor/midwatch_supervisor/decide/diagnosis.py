@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import CheckKind, Normaliser
-from midwatch_monitor.rules.failure import (
+from midwatch_monitor.rules.failure_text import (
     environment_obstacle,
     failure_line,
     failure_lines,

@@ -23,7 +23,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.notify.deaf_targets import fault_part
+from midwatch_supervisor.notify.unreachable_targets import fault_part
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import NODE, brief

@@ -24,8 +24,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Commit, Draft, Fault, Notified, Record
-from midwatch_supervisor.notify.deaf_targets import fault_part
 from midwatch_supervisor.notify.news import KINDS, STALE, News, Notification, RunNews, due, message
+from midwatch_supervisor.notify.unreachable_targets import fault_part
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import meet_new
 from midwatch_supervisor.present.text_line import brief

@@ -11,16 +11,16 @@ from midwatch_monitor.metrics.alarms import (
     Outcomes,
     RecoveryFigures,
 )
-from midwatch_monitor.metrics.retries import RetryFigures
-from midwatch_monitor.metrics.runs import TaskFigures
-from midwatch_monitor.metrics.statistics import Distribution, Share
-from midwatch_monitor.metrics.work import (
+from midwatch_monitor.metrics.plans_and_spending import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
     Source,
     SpendingFigures,
 )
+from midwatch_monitor.metrics.retries import RetryFigures
+from midwatch_monitor.metrics.runs import TaskFigures
+from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_supervisor.present.numbers import dollars, duration, hits, rate

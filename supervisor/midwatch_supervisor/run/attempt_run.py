@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.prompt import PastAttempt, first_prompt
 from midwatch_agents.worker import WorkerPlace
+from midwatch_monitor.cancellation import finish_before_cancel, retrieve_exception
 from midwatch_monitor.errors import (
     BudgetSpentError,
     JournalCorruptError,
@@ -43,7 +44,6 @@ from midwatch_monitor.records import (
     SupervisedBy,
     Task,
 )
-from midwatch_monitor.shielding import finish_before_cancel, retrieve_exception
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pydantic_ai.models import Model
 
 from midwatch_monitor.bus import Bus
+from midwatch_monitor.cancellation import meanwhile
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.loop import Monitor
-from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_tools.embedding import Embedded

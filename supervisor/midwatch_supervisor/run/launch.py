@@ -13,6 +13,7 @@ from pathlib import Path
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import SandboxKind, find_sandbox
 from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.cancellation import meanwhile
 from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
@@ -20,7 +21,6 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Ending, Entry, Run, Task
-from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.supervision import Supervision

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt
-from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.text_line import brief

@@ -9,8 +9,8 @@ from itertools import count
 from pathlib import Path
 
 from midwatch_agents.left_processes import end_all_leftovers
+from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.workspaces.workspace import clear, lock_worktrees
 from midwatch_tools.git import git, is_repository, worktree_of
 

@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, Record, Result
-from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace
 

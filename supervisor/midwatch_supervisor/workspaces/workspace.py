@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
+from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
-from midwatch_monitor.shielding import finish_before_cancel
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
 from midwatch_supervisor.workspaces.staging import add_all

@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import Normaliser
-from midwatch_monitor.rules.failure import (
+from midwatch_monitor.rules.failure_text import (
     environment_obstacle,
     failure_line,
     failure_lines,

@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_monitor.rules.act import runs_tests
-from midwatch_monitor.rules.failure import failure_lines, has_failed
+from midwatch_monitor.rules.failure_text import failure_lines, has_failed
 from midwatch_monitor.rules.identity import NO_WORK, command
 from midwatch_tools.tools.proof import shows_claim
 

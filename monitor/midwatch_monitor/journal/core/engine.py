@@ -37,7 +37,7 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.journal.core.outage import is_passing, refusal_in, sqlstate
 from midwatch_monitor.journal.postgres.rights import advice_on
-from midwatch_monitor.private import keep_private, private_file, private_folder
+from midwatch_monitor.private_files import keep_private, private_file, private_folder
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal.postgres.postgres import ServerConnections

@@ -58,7 +58,7 @@ def node(
     Then the node takes no more turns and waits for those running, `fleet.drain_seconds` at most; it
     gives back the rest, and other nodes take them over. Told again, it gives back all at once.
     """
-    from midwatch_monitor.private import private_folder
+    from midwatch_monitor.private_files import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
     from midwatch_supervisor.cli.run.conduct import work_folder as own_home

@@ -32,7 +32,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.notify.deaf_targets import DeafTarget, deaf_targets
+from midwatch_supervisor.notify.unreachable_targets import DeafTarget, deaf_targets
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,

@@ -25,7 +25,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
 from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run, refuse_held
-from midwatch_monitor.private import private_folder
+from midwatch_monitor.private_files import private_folder
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import Entry, Run, SupervisedBy
 from midwatch_monitor.state.task import TaskState

@@ -14,6 +14,7 @@ from midwatch_agents.left_processes import end_leftovers_below
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import find_sandbox
 from midwatch_monitor.bus import FleetBus, bus_for
+from midwatch_monitor.cancellation import meanwhile
 from midwatch_monitor.config.fleet import MISSED_BEATS, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import JournalError, MidwatchError, ReplacedError
@@ -23,7 +24,6 @@ from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import NodeState, NodeStatus
-from midwatch_monitor.shielding import meanwhile
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.fleet.nodes.turn import NodeResources, take_turn
 from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool

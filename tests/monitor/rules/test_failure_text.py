@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.records import Step, StepKind
-from midwatch_monitor.rules.failure import (
+from midwatch_monitor.rules.failure_text import (
     count_failing,
     environment_obstacle,
     failure_line,

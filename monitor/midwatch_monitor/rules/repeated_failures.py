@@ -15,7 +15,7 @@ from midwatch_monitor.rules.detector import (
     RuleAnswer,
     Seen,
 )
-from midwatch_monitor.rules.failure import failure_line
+from midwatch_monitor.rules.failure_text import failure_line
 from midwatch_monitor.rules.identity import command, digest, mask_lines
 from midwatch_monitor.rules.memory import Memory, remember
 

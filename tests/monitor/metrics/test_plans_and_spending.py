@@ -1,8 +1,6 @@
 """Figures of the work itself: tasks, plans, stated confidence, spending."""
 
-from midwatch_monitor.metrics.runs import RunMetrics, TaskFigures
-from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.metrics.work import (
+from midwatch_monitor.metrics.plans_and_spending import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
@@ -12,6 +10,8 @@ from midwatch_monitor.metrics.work import (
     SpendingFigures,
     Usage,
 )
+from midwatch_monitor.metrics.runs import RunMetrics, TaskFigures
+from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     Action,
     Budget,

@@ -8,7 +8,7 @@ from midwatch_monitor.config.rules import BlockedEnvironment, ErrorStreak, SameF
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
 from midwatch_monitor.rules.act import Act, Normaliser
 from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
-from midwatch_monitor.rules.failing import (
+from midwatch_monitor.rules.repeated_failures import (
     BlockedEnvironmentDetector,
     ErrorStreakDetector,
     SameFailureDetector,

@@ -17,7 +17,7 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.allowance import BudgetBurnDetector, StepsOnPlanStepDetector
+from midwatch_monitor.rules.budget_use import BudgetBurnDetector, StepsOnPlanStepDetector
 from midwatch_monitor.rules.detector import Clear, RuleAnswer, Seen
 from midwatch_stage.factories import reflecting
 

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from midwatch_monitor.shielding import finish_before_cancel
+from midwatch_monitor.cancellation import finish_before_cancel
 
 
 @pytest.mark.parametrize("times", [1, 3])
