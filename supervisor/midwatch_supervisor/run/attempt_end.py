@@ -40,6 +40,9 @@ _ENDINGS = {
 }
 
 
+_DONE = {Action.STOP: "stopped", Action.SPLIT: "split", Action.RESTART: "restarted"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """How an attempt ended."""
@@ -123,14 +126,12 @@ def end_asked_for(
     if chosen.terms.withdraws:
         return Ended(ending=Ending.CANCELED, reason=chosen.message, stamps=stamps)
     said = chosen.message and f": {chosen.message}"
-    if chosen.action is Action.STOP and chosen.by is Actor.OPERATOR:
-        by = chosen.author or chosen.by.value
-        return Ended(ending=Ending.CANCELED, reason=f"stopped by {by}{said}", stamps=stamps)
-    return Ended(
-        ending=_ENDINGS[chosen.action],
-        reason=f"{chosen.action} by {chosen.by}{said}",
-        stamps=stamps,
-    )
+    person = chosen.by is Actor.OPERATOR
+    by = chosen.author or chosen.by.value if person else f"the {chosen.by}"
+    reason = f"{_DONE[chosen.action]} by {by}{said}"
+    stopped = person and chosen.action is Action.STOP
+    ending = Ending.CANCELED if stopped else _ENDINGS[chosen.action]
+    return Ended(ending=ending, reason=reason, stamps=stamps)
 
 
 def reject_impossible_splits(

@@ -304,7 +304,7 @@ async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stoppe
     assert await run == 1
     states = [state for state in await harness.told(AttemptTransition) if state.ending]
     assert [(state.ending, state.reason) for state in states] == [
-        (Ending.RESTARTED, "restart by operator: enough"),
+        (Ending.RESTARTED, "restarted by operator: enough"),
         (Ending.CANCELED, "stopped by operator: enough"),
     ]
 

@@ -41,15 +41,15 @@ ADA = replace(STOP, author="ada", message="Enough.")
 @pytest.mark.parametrize(
     ("orders", "ending", "reason"),
     [
-        ((SPLIT,), Ending.SPLIT, "split by supervisor: too big"),
-        ((SPLIT, RESTART), Ending.RESTARTED, "restart by policy"),
+        ((SPLIT,), Ending.SPLIT, "split by the supervisor: too big"),
+        ((SPLIT, RESTART), Ending.RESTARTED, "restarted by the policy"),
         ((STOP, SPLIT), Ending.CANCELED, "stopped by operator"),
         (
             (replace(STOP, author="ada", message="Enough."),),
             Ending.CANCELED,
             "stopped by ada: Enough.",
         ),
-        ((intervention(Action.STOP),), Ending.STUCK, "stop by policy"),
+        ((intervention(Action.STOP),), Ending.STUCK, "stopped by the policy"),
     ],
 )
 def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(

@@ -335,8 +335,8 @@ def _numbers(connection: Connection) -> Iterator[str]:
     for name, mark in marks(connection).items():
         if mark.last < mark.highest:
             yield (
-                f"the next id of {name} would be taken: {mark.last} was given last, "
-                f"{mark.highest} stands there"
+                f"the next id of {name} exists already: the last one given was {mark.last}, "
+                f"and the highest is {mark.highest}"
             )
 
 

@@ -66,7 +66,7 @@ def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]
     and stays empty if anything is wrong.
     """
     if target.writing is None:
-        raise JournalError(f"{target.name} was opened to be read only")
+        raise JournalError(f"{target.name} is open for reading only")
     with explain_errors(source.name), _open_to_read(source) as old:
         _require_current(old, source.name)
         with explain_errors(target.name), transaction(target.writing) as new:

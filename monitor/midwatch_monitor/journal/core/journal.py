@@ -319,7 +319,7 @@ class Journal:
 
     @property
     def _read_only(self) -> JournalError:
-        return JournalReadOnlyError(f"{self.name} was opened to be read only")
+        return JournalReadOnlyError(f"{self.name} is open for reading only")
 
     async def read(
         self, ask: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -360,7 +360,7 @@ def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = No
     """
     config = config or alembic_config()
     if store.writing is None:
-        raise JournalReadOnlyError(f"{store.name} was opened to be read only")
+        raise JournalReadOnlyError(f"{store.name} is open for reading only")
     with explain_errors(store.name), transaction(store.writing) as connection:
         if store.connections is not None:
             require_reading(connection, store.name)

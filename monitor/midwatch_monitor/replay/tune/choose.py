@@ -23,8 +23,8 @@ class RuleVerdict(StrEnum):
     CHOSEN = "chosen"
     TOO_FEW = "kept: too little data"
     """It alarmed too few runs to judge."""
-    NO_COST = "kept: not shown to find what the others do not, but costs nothing beside them"
-    BY_CHANCE = "no alarm: within its part of the false alarms it is not shown to find anything"
+    NO_COST = "kept: not shown to find more than the others, but it adds no false alarm"
+    BY_CHANCE = "no alarm: with its share of the false alarms, it is not shown to find anything"
     TOO_DEAR = "no alarm: what it adds costs too many false alarms"
 
 

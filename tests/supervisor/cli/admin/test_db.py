@@ -174,12 +174,12 @@ ORPHAN = "INSERT INTO lease (attempt, incarnation, holder, at) VALUES (99, 1, ''
         (
             "file",
             ["PRAGMA defer_foreign_keys = ON", "DELETE FROM sqlite_sequence WHERE name = 'run'"],
-            "the next id of run would be taken: 0 was given last, 2 stands there",
+            "the next id of run exists already: the last one given was 0, and the highest is 2",
         ),
         (
             "postgresql",
             ["SELECT setval('run_id_seq', 1)"],
-            "the next id of run would be taken: 1 was given last, 2 stands there",
+            "the next id of run exists already: the last one given was 1, and the highest is 2",
         ),
         (
             "postgresql",

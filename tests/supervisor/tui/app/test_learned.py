@@ -369,5 +369,5 @@ async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
         assert reader.app.offers() == ()
         await reader.press("x", "enter")
         (told,) = reader.app.noticed
-        assert told.endswith("was opened to be read only")
+        assert told.endswith("is open for reading only")
         assert await reader.written() == []
