@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,16 +27,31 @@ def write_line(text: str) -> None:
     _write(sys.stdout, visible(text))
 
 
-def write_diff(text: str) -> None:
-    """Print a diff line by line, as `write_line` does; on a terminal in git's colours.
+def write_diff(text: str) -> bool:
+    """Print a diff line by line, on a terminal in git's colours; return whether nothing is escaped.
 
-    `NO_COLOR` in the environment turns them off.
+    Unlike `write_line`, keeps spaces, tabs and the carriage return of a line's end, so that the
+    diff can be applied. `NO_COLOR` in the environment turns colours off.
     """
-    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    coloured, exact = sys.stdout.isatty() and not os.environ.get("NO_COLOR"), True
     for line in text.removesuffix("\n").split("\n"):
         code = next((code for start, code in _COLOURS if line.startswith(start)), "")
-        shown = visible(line)
+        shown = _patch_line(line)
+        exact = exact and shown == line
         _write(sys.stdout, f"\x1b[{code}m{shown}\x1b[m" if coloured and code else shown)
+    return exact
+
+
+def _patch_line(line: str) -> str:
+    if line.isprintable():
+        return line
+    end = "\r" if line.endswith("\r") else ""
+    parts = _SPACES.split(line.removesuffix(end))
+    return "".join(part if _SPACES.fullmatch(part) else visible(part) for part in parts) + end
+
+
+_SPACES = re.compile("([\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
+"""Spaces that do not count as printable, and do no harm on a terminal."""
 
 
 _COLOURS = (

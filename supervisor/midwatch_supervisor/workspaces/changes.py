@@ -2,10 +2,9 @@
 
 import asyncio
 import posixpath
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import unified_diff
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,17 +13,18 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
 from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.present.text_line import brief
+from midwatch_supervisor.workspaces.folder_diff import changed_in, names_below
+from midwatch_supervisor.workspaces.new_files import readable_sizes, tracking
 from midwatch_supervisor.workspaces.rubbish import (
     committed_rubbish,
-    is_rubbish,
     pathspecs_without,
     rubbish_in,
 )
 from midwatch_supervisor.workspaces.staging import new_names
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
-from midwatch_supervisor.workspaces.workspace_files import copy_file, entries_below, open_file
+from midwatch_supervisor.workspaces.workspace_files import copy_file
 from midwatch_tools.git import Worktree, git
-from midwatch_tools.tree import IGNORED
 
 MAX_NAMES = 300
 
@@ -45,43 +45,74 @@ async def list_files(workspace: Workspace) -> str:
 
 
 MAX_CHARS = 200_000
-"""Characters of a diff that are kept; nobody reads more at once."""
-_MAX_NEW = 100
-"""New files that are shown with their content."""
+"""Characters of a diff that are shown; nobody reads more at once."""
+MAX_PATCH = 50_000_000
+"""Characters of new files beyond which a diff that is to be applied leaves further ones out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """Changes in git's format."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+    """Changed files that it lacks: too large, too many, or unreadable."""
+
+    @property
+    def shown(self) -> str:
+        """What is shown of it to a person or a model; `git apply` may refuse it."""
+        if len(self.text) >= MAX_CHARS:
+            return f"{self.text[:MAX_CHARS]}\n… the rest is cut"
+        names = brief(", ".join(self.left_out))
+        return self.text + (f"… and not shown: {names}\n" if names else "")
 
 
 async def changes(workspace: Workspace) -> str | None:
-    """Return the work in a workspace as a diff, committed or not; `None` without git.
+    """Return what is shown of the work in a workspace, committed or not; `None` without git.
 
-    Takes no lock and leaves the index alone, because a worker may use git at the same moment.
     Raises WorkspaceError with what git said.
     """
-    if workspace.worktree is None:
-        return None
-    base, *paths = await _since(workspace.worktree)
-    tracked = await git(workspace.worktree, "diff", base, "--", *paths)
-    if len(tracked) >= MAX_CHARS:
-        return f"{tracked[:MAX_CHARS]}\n… the rest is cut"
-    found = await new_names(workspace.worktree)
-    room = MAX_CHARS - len(tracked)
-    return tracked + await asyncio.to_thread(_new_files, workspace.folder, found, room)
+    return (await diff_from(workspace, None)).shown if workspace.worktree else None
 
 
-async def diff_from(workspace: Workspace, source: Path | None) -> str:
-    """Return `changes`, or without git the diff against the source folder as it is now."""
-    found = await changes(workspace)
-    if found is not None:
-        return found
-    return await asyncio.to_thread(_folder_diff, source, workspace.folder)
+async def diff_from(workspace: Workspace, source: Path | None, room: int = MAX_CHARS) -> Diff:
+    """Return the work in a workspace, committed or not, as a diff that `git apply` takes.
+
+    Without git it is the diff against the source folder as it is now. New files are left out after
+    about `room` characters. Takes no lock and leaves the index alone, because a worker may use git
+    at the same moment. Raises WorkspaceError with what git said.
+    """
+    worktree = workspace.worktree
+    if worktree is None:
+        return await asyncio.to_thread(_folder_diff, source, workspace.folder, room)
+    base, *paths = await _since(worktree)
+    names = await new_names(worktree)
+    sizes = await asyncio.to_thread(readable_sizes, worktree.folder, names)
+    chosen = [*_within(sizes, room)]
+    async with tracking(worktree, chosen) as whole:
+        text = await git(whole, "diff", base, "--", *paths)
+    taken = set(chosen)
+    return Diff(text=text, left_out=tuple(each for each in names if each not in taken))
 
 
-def _folder_diff(source: Path | None, folder: Path) -> str:
-    text = ""
+def _within(sizes: Mapping[str, int], room: int) -> Iterator[str]:
+    """Yield the first names until their files fill the room."""
+    for name, size in sizes.items():
+        if room <= 0:
+            return
+        room -= size
+        yield name
+
+
+def _folder_diff(source: Path | None, folder: Path, room: int) -> Diff:
+    parts, left_out = list[str](), list[str]()
     for each in changed_in(source, folder):
-        text += each.text
-        if len(text) >= MAX_CHARS:
-            return f"{text[:MAX_CHARS]}\n… the rest is cut"
-    return text
+        if room <= 0:
+            left_out.append(each.name)
+            continue
+        parts.append(each.text)
+        room -= len(parts[-1])
+    return Diff(text="".join(parts), left_out=tuple(left_out))
 
 
 async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
@@ -92,97 +123,12 @@ async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileC
             lambda: tuple(each.change for each in changed_in(source, workspace.folder))
         )
     base, *paths = await _since(worktree)
-    tracked = numstat(await git(worktree, "diff", *NUMSTAT, base, "--", *paths))
     names = await new_names(worktree)
-    new = await asyncio.to_thread(lambda: [new_file(workspace.folder, name) for name in names])
-    return tuple(sorted([*tracked, *new], key=lambda each: each.name))
-
-
-_MAX_BYTES = 1_000_000
-"""Size in bytes above which, without git, a file is not compared line by line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
-    """A file that differs from the folder it was copied from.
-
-    Its lines are `None` if they cannot be shown.
-    """
-
-    name: str
-    old: list[str] | None
-    new: list[str] | None
-
-    @property
-    def change(self) -> FileChange:
-        """Numbers of added and removed lines."""
-        if self.old is None or self.new is None:
-            return FileChange(name=self.name, binary=True)
-        lines = [*unified_diff(self.old, self.new, n=0)][2:]
-        return FileChange(
-            name=self.name,
-            added=sum(line.startswith("+") for line in lines),
-            removed=sum(line.startswith("-") for line in lines),
-        )
-
-    @property
-    def text(self) -> str:
-        """The diff in git's format."""
-        head = f"diff --git a/{self.name} b/{self.name}\n"
-        if self.old is None or self.new is None:
-            return f"{head}(binary, or too large to be shown)\n"
-        old, new = (f"a/{self.name}", f"b/{self.name}")
-        return head + "".join(
-            line if line.endswith("\n") else f"{line}\n"
-            for line in unified_diff(self.old, self.new, old, new)
-        )
-
-
-def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
-    """Yield the files that differ between both, by name; without a source all files."""
-    names = set(names_below(folder)) | set(names_below(source) if source else ())
-    for name in sorted(names):
-        old = _content(source, name) if source else b""
-        new = _content(folder, name)
-        if old != new or (old is None and not _same_size(source, folder, name)):
-            yield ChangedFile(name=name, old=_lines(old), new=_lines(new))
-
-
-def new_file(folder: Path, name: str) -> FileChange:
-    """Return the change that a new file is."""
-    return ChangedFile(name=name, old=[], new=_lines(_content(folder, name))).change
-
-
-def names_below(folder: Path) -> Iterator[str]:
-    """Yield the names of the files below a folder, without rubbish."""
-    for entry in entries_below(folder, hidden=IGNORED):
-        name = Path(entry.path).relative_to(folder).as_posix()
-        if not entry.is_dir(follow_symlinks=False) and not is_rubbish(name):
-            yield name
-
-
-def _content(folder: Path, name: str) -> bytes | None:
-    """Return the content of a file: empty if there is none, `None` if it is too large."""
-    path = folder / name
-    if path.is_symlink():
-        return bytes(path.readlink())
-    try:
-        with open_file(folder, name) as opened:
-            content = opened.read(_MAX_BYTES + 1)
-    except OSError:
-        return b""
-    return content if len(content) <= _MAX_BYTES else None
-
-
-def _same_size(source: Path | None, folder: Path, name: str) -> bool:
-    sizes = {(each / name).lstat().st_size for each in (source, folder) if each is not None}
-    return len(sizes) == 1 and source is not None
-
-
-def _lines(content: bytes | None) -> list[str] | None:
-    if content is None or b"\0" in content:
-        return None
-    return content.decode(errors="replace").splitlines(keepends=True)
+    sizes = await asyncio.to_thread(readable_sizes, worktree.folder, names)
+    async with tracking(worktree, [*sizes]) as whole:
+        found = numstat(await git(whole, "diff", *NUMSTAT, base, "--", *paths))
+    others = [FileChange(name=name, binary=True) for name in names if name not in sizes]
+    return tuple(sorted([*found, *others], key=lambda each: each.name))
 
 
 NUMSTAT = ("--numstat", "--no-renames", "-z")
@@ -256,31 +202,6 @@ def begin_commit(reflog: Iterable[str]) -> str:
             break
         base = commit
     return base
-
-
-def _new_files(folder: Path, names: list[str], room: int) -> str:
-    parts: list[str] = []
-    for name in names[:_MAX_NEW]:
-        part = _new_file(folder, name, room)
-        room -= len(part)
-        parts.append(part)
-        if room <= 0:
-            break
-    left = len(names) - len(parts)
-    return "".join(parts) + (f"… and {left} more new files\n" if left else "")
-
-
-def _new_file(folder: Path, name: str, room: int) -> str:
-    head = f"diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"
-    try:
-        with open_file(folder, name) as opened:
-            content = opened.read(max(1, room))
-    except OSError as error:
-        return f"{head}(not shown: {error.strerror})\n"
-    if b"\0" in content:
-        return f"{head}(binary)\n"
-    text = content.decode(errors="replace")
-    return head + "".join(f"+{line}\n" for line in text.splitlines())
 
 
 async def changed_files(

@@ -25,7 +25,9 @@ from midwatch_supervisor.present.assignment import (
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.workspaces.changes import (
+    MAX_CHARS,
     NUMSTAT,
+    Diff,
     diff_from,
     file_changes,
     left_by_merge,
@@ -129,15 +131,17 @@ class TaskWorkspace:
             await write_saved(bundles, self.attempt, folder, place=place_of(self.folder))
             yield Workspace(folder=folder)
 
-    async def diff(self, journal: Journal) -> tuple[str, tuple[FileChange, ...]] | None:
+    async def diff(
+        self, journal: Journal, room: int = MAX_CHARS
+    ) -> tuple[Diff, tuple[FileChange, ...]] | None:
         """Return what was changed there, even if it is merged and gone; `None` if it cannot be had.
 
-        Raises what `open_anywhere` does.
+        New files are left out as in `diff_from`. Raises what `open_anywhere` does.
         """
         async with self.open_anywhere(journal) as workspace:
             if workspace is not None:
                 files = await file_changes(workspace, self.source)
-                return await diff_from(workspace, self.source), files
+                return await diff_from(workspace, self.source, room), files
         merged = await self.find_merge()
         return await diff_between(merged.home, merged.begun, merged.tip) if merged else None
 
@@ -174,10 +178,10 @@ class TaskWorkspace:
         return await merged_before(home, branch_of(self.folder))
 
 
-async def diff_between(home: Path, begun: str, tip: str) -> tuple[str, tuple[FileChange, ...]]:
+async def diff_between(home: Path, begun: str, tip: str) -> tuple[Diff, tuple[FileChange, ...]]:
     """Return the diff between two commits, and the files in it."""
     said = await git(home, "diff", *NUMSTAT, begun, tip, "--")
-    return await git(home, "diff", begun, tip, "--"), numstat(said)
+    return Diff(text=await git(home, "diff", begun, tip, "--")), numstat(said)
 
 
 def workspace_in(task: Task, attempt: AttemptState) -> TaskWorkspace:

@@ -1,5 +1,6 @@
 """What an attempt has changed, read from real repositories without touching them."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -37,7 +38,7 @@ async def test_edits_and_new_files_are_changes(workspace: Workspace) -> None:
     (workspace.folder / "b.txt").write_text("new\n")
     text = await changes(workspace) or ""
     assert "-one\n+two\n" in text
-    assert text.endswith("--- /dev/null\n+++ b/b.txt\n+new\n")
+    assert text.endswith("--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+new\n")
 
 
 async def test_committed_work_is_still_a_change_of_the_attempt(workspace: Workspace) -> None:
@@ -78,12 +79,59 @@ async def test_a_workspace_that_is_gone_has_no_diff(workspace: Workspace) -> Non
         await changes(workspace)
 
 
-async def test_binary_files_and_links_are_named_only(workspace: Workspace) -> None:
+async def test_binary_files_are_named_only_and_links_are_not_followed(workspace: Workspace) -> None:
     (workspace.folder / "b.bin").write_bytes(b"\0\1")
     (workspace.folder / "link").symlink_to("/etc/hostname")
     text = await changes(workspace) or ""
-    assert "+++ b/b.bin\n(binary)\n" in text
-    assert "+++ b/link\n(not shown: Too many levels of symbolic links)\n" in text
+    assert "Binary files /dev/null and b/b.bin differ\n" in text
+    assert "+++ b/link\n@@ -0,0 +1 @@\n+/etc/hostname\n" in text
+
+
+async def test_a_new_file_that_git_cannot_compare_is_named_and_hides_no_other(
+    workspace: Workspace,
+) -> None:
+    (workspace.folder / "sub" / ".GIT").mkdir(parents=True)
+    (workspace.folder / "sub" / ".GIT" / "x").touch()
+    (workspace.folder / "b.txt").write_text("new\n")
+    with (workspace.folder / "large.txt").open("wb") as file:
+        file.truncate(8_000_001)
+    text = await changes(workspace) or ""
+    assert "\n+new\n" in text
+    assert text.endswith("… and not shown: large.txt, sub/.GIT/x\n")
+    assert await file_changes(workspace, None) == (
+        FileChange(name="b.txt", added=1),
+        FileChange(name="large.txt", binary=True),
+        FileChange(name="sub/.GIT/x", binary=True),
+    )
+
+
+async def test_an_edit_of_the_same_size_and_moment_is_a_change_beside_a_new_file(
+    source: Path, workspace: Workspace
+) -> None:
+    file, index = workspace.folder / "a.txt", workspace.at.git_dir / "index"
+    await git(source, "config", "core.trustctime", "false")  # no test can set that time
+    os.utime(file, (1_000_000_000, 1_000_000_000))
+    await git(workspace.at, "update-index", "--refresh")
+    file.write_text("two\n")
+    for each in (file, index):
+        os.utime(each, (1_000_000_000, 1_000_000_000))
+    (workspace.folder / "b.txt").write_text("new\n")
+    assert "-one\n+two\n" in (await changes(workspace) or "")
+
+
+async def test_a_file_in_the_place_of_a_folder_and_a_folder_in_that_of_a_file_are_changes(
+    source: Path, workspace: Workspace
+) -> None:
+    (workspace.folder / "a.txt").unlink()
+    (workspace.folder / "a.txt").mkdir()
+    (workspace.folder / "a.txt" / "b.txt").write_text("new\n")
+    assert await file_changes(workspace, None) == (
+        FileChange(name="a.txt", removed=1),
+        FileChange(name="a.txt/b.txt", added=1),
+    )
+    text = await changes(workspace) or ""
+    assert "deleted file mode 100644\n" in text
+    assert "+++ b/a.txt/b.txt\n" in text
 
 
 async def test_an_endless_new_file_is_cut(workspace: Workspace) -> None:
@@ -154,7 +202,7 @@ async def test_in_a_copy_changes_are_those_against_its_source(tmp_path: Path) ->
         FileChange(name="gone.txt", removed=1),
         FileChange(name="logo.bin", binary=True),
     )
-    assert "-two\n+three\n" in await diff_from(copy, source)
+    assert "-two\n+three\n" in (await diff_from(copy, source)).text
 
 
 async def test_in_a_folder_that_began_empty_every_file_is_a_change(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ it.
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,8 +26,9 @@ from midwatch_supervisor.present.known_text import verdict_line
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.workspaces.changes import file_changes, names_below
+from midwatch_supervisor.workspaces.changes import MAX_PATCH, Diff, file_changes
 from midwatch_supervisor.workspaces.file_notes import notes_at, notes_below
+from midwatch_supervisor.workspaces.folder_diff import names_below
 from midwatch_supervisor.workspaces.merge import (
     Merge,
     merge_branch,
@@ -74,23 +75,48 @@ async def diff(
         )
         if chosen is None:
             raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")
-        text, files = await _read_changes(opened, chosen)
+        changed, files = await _read_changes(opened, chosen)
     if (source := await chosen.lost_source()) and files:
         write_error(f"{source} is not on this machine, so every file of {chosen.name} reads as new")
     if json:
         for each in files:
             write_json({"type": "file", "task": chosen.name, **asdict(each)})
-    elif text:
-        write_diff(opened.masker.text(text))
+    elif files:
+        _write_diff(changed, files, masked=opened.masker.text)
     else:
         write_line(f"{chosen.name} has changed nothing")
 
 
+def _write_diff(diff: Diff, files: Sequence[FileChange], *, masked: Callable[[str], str]) -> None:
+    """Print a diff, and on stderr what keeps it from being a whole patch."""
+    text = masked(diff.text)
+    if text:
+        exact = write_diff(text) and text == diff.text and _NOT_UTF8 not in text
+        if not exact:
+            write_error(
+                "secrets, control characters and what is not UTF-8 are not printed as they are in "
+                "the files: `git apply` would write such lines as they stand here"
+            )
+    left_out = set(diff.left_out)
+    if left_out:
+        write_error(
+            f"left out, as too large, too many or unreadable: {brief(', '.join(diff.left_out))}"
+        )
+    if binary := [each.name for each in files if each.binary and each.name not in left_out]:
+        write_error(
+            f"named only, as binary or too large: {brief(', '.join(binary))}; "
+            "`git apply` needs an --exclude for each of them"
+        )
+
+
+_NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
+
+
 async def _read_changes(
     journal: "Journal", chosen: TaskWorkspace
-) -> tuple[str, tuple[FileChange, ...]]:
+) -> tuple[Diff, tuple[FileChange, ...]]:
     """Return the diff, and the files in it."""
-    found = await chosen.diff(journal)
+    found = await chosen.diff(journal, MAX_PATCH)
     if found is not None:
         return found
     plan = await plan_of(journal, chosen)

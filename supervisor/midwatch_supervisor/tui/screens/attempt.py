@@ -325,7 +325,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         except (WorkspaceError, UsageError) as error:
             nothing = f"The diff cannot be read: {error}"
         else:
-            text = self._journal.masker.text(found[0] if found else "")
+            text = self._journal.masker.text(found[0].shown if found else "")
             if found is None:
                 where = f" (the attempt is on {self._row.state.node})" if self._row.movable else ""
                 nothing = f"There is no git worktree here: {at.folder}{where}"

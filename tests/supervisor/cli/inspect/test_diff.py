@@ -74,8 +74,70 @@ async def test_edits_and_new_files_are_printed_without_colours(
     assert await midwatch("diff", name) == 0
     out = capsys.readouterr().out
     assert "-a = 1\n+a = 2\n" in out
-    assert out.endswith("+++ b/b.py\n+b = 1\n")
+    assert out.endswith("--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+b = 1\n")
     assert "\x1b" not in out
+
+
+def change(folder: Path) -> None:
+    """Change, delete and add files, some of which a patch has its own words for."""
+    (folder / "a.py").unlink()
+    (folder / "Makefile").write_bytes(b"all:\n\tcc a.c\xc2\xa0b\r\n")
+    (folder / "empty").touch()
+    (folder / 'unended "\u00e9"').write_text("no newline")
+    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").chmod(0o755)
+    (folder / "link").symlink_to("run")
+    (folder / "sub").mkdir()
+    for number in range(150):
+        (folder / "sub" / str(number)).write_text(f"{number}\n\n")
+
+
+def content(folder: Path) -> dict[str, tuple[int, str]]:
+    """The modes and contents of all files but git's own."""
+    return {
+        str(path.relative_to(folder)): (
+            path.lstat().st_mode,
+            str(path.readlink()) if path.is_symlink() else repr(path.read_bytes()),
+        )
+        for path in folder.rglob("*")
+        if ".git" not in path.relative_to(folder).parts and (path.is_symlink() or path.is_file())
+    }
+
+
+async def test_git_apply_makes_the_same_files_of_what_is_printed(
+    workspace: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    change(workspace)
+    clone, patch = tmp_path / "clone", tmp_path / "patch"
+    await git(tmp_path, "clone", "--quiet", str(tmp_path / "source"), str(clone))
+    assert await midwatch("diff", "fix") == 0
+    out, err = capsys.readouterr()
+    patch.write_bytes(out.encode())
+    await git(clone, "apply", str(patch))
+    assert content(clone) == content(workspace)
+    assert err == ""
+
+
+async def test_what_git_apply_would_not_take_as_it_is_is_said(
+    workspace: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (workspace / "b.bin").write_bytes(b"\0\1")
+    (workspace / "good.txt").write_text("good\n")
+    (workspace / "odd.txt").write_bytes(b"\x1b[2J\xff\n")
+    with (workspace / "large.txt").open("wb") as file:
+        file.truncate(8_000_001)
+    assert await midwatch("diff", "fix") == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines() == [
+        "secrets, control characters and what is not UTF-8 are not printed as they are in the "
+        "files: `git apply` would write such lines as they stand here",
+        "left out, as too large, too many or unreadable: large.txt",
+        "named only, as binary or too large: b.bin; "
+        "`git apply` needs an --exclude for each of them",
+    ]
+    (patch := tmp_path / "patch").write_text(out)
+    await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
+    assert (tmp_path / "source" / "good.txt").read_text() == "good\n"
 
 
 async def test_escapes_in_a_changed_file_are_shown_and_not_obeyed(
