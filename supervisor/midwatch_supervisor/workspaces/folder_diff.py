@@ -1,7 +1,10 @@
 """How a folder differs from the one that it was copied from, as git would say it. Reads only."""
 
+import os
+import re
+import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
 
@@ -11,26 +14,48 @@ from midwatch_supervisor.workspaces.workspace_files import entries_below, open_f
 from midwatch_tools.tree import IGNORED
 
 _MAX_BYTES = 1_000_000
-"""Size in bytes above which, without git, a file is not compared line by line."""
+"""Size in bytes above which a file is not compared line by line."""
+_FILE, _PROGRAM, _LINK = "100644", "100755", "120000"
+"""Git's modes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """A file as it is on one side."""
+
+    mode: str = ""
+    """Git's mode; empty if there is no such file."""
+    content: bytes | None = b""
+    """`None` if it is too large to be compared, or unreadable."""
+    size: int = 0
+
+    @property
+    def lines(self) -> list[str] | None:
+        """Its lines with their ends, at line feeds only, as git counts; `None` if binary."""
+        if self.content is None or b"\0" in self.content:
+            return None
+        text = self.content.decode(errors="replace")
+        return [each for each in re.split(r"(?<=\n)", text) if each]
+
+
+_ABSENT = FileVersion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file that differs from the folder it was copied from.
-
-    Its lines are `None` if they cannot be shown.
-    """
+    """A file that differs from the folder it was copied from."""
 
     name: str
-    old: list[str] | None
-    new: list[str] | None
+    old: FileVersion
+    new: FileVersion
 
     @property
     def change(self) -> FileChange:
         """Numbers of added and removed lines."""
-        if self.old is None or self.new is None:
+        old, new = self.old.lines, self.new.lines
+        if old is None or new is None:
             return FileChange(name=self.name, binary=True)
-        lines = [*unified_diff(self.old, self.new, n=0)][2:]
+        lines = [*unified_diff(old, new, n=0)][2:]
         return FileChange(
             name=self.name,
             added=sum(line.startswith("+") for line in lines),
@@ -39,30 +64,54 @@ class ChangedFile:
 
     @property
     def text(self) -> str:
-        """The diff in git's format."""
-        head = f"diff --git a/{self.name} b/{self.name}\n"
-        if self.old is None or self.new is None:
-            return f"{head}(binary, or too large to be shown)\n"
-        old, new = (f"a/{self.name}", f"b/{self.name}")
-        return head + "".join(
-            line if line.endswith("\n") else f"{line}\n"
-            for line in unified_diff(self.old, self.new, old, new)
+        """The diff in git's format, which `git apply` takes."""
+        modes = (self.old.mode, self.new.mode)
+        if all(modes) and modes.count(_LINK) == 1:  # git knows no other way
+            gone, made = replace(self, new=_ABSENT), replace(self, old=_ABSENT)
+            return gone.text + made.text
+        old, new = (_quoted(f"{side}/{self.name}") for side in "ab")
+        head = f"diff --git {old} {new}\n{_mode_lines(*modes)}"
+        before, after = (
+            name if mode else "/dev/null" for name, mode in zip((old, new), modes, strict=True)
         )
+        old_lines, new_lines = self.old.lines, self.new.lines
+        if old_lines is None or new_lines is None:
+            return f"{head}Binary files {before} and {after} differ\n"
+        found = unified_diff(old_lines, new_lines, before, after)
+        return head + "".join(map(_with_end, found))
+
+
+def _mode_lines(old: str, new: str) -> str:
+    if old == new:
+        return ""
+    if not old:
+        return f"new file mode {new}\n"
+    return f"old mode {old}\nnew mode {new}\n" if new else f"deleted file mode {old}\n"
+
+
+def _with_end(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _quoted(name: str) -> str:
+    """Return a path as git writes it in a diff: in quotes if a character could be misread."""
+    if not _QUOTED.search(name):
+        return name
+    return '"' + _QUOTED.sub(lambda found: f"\\{ord(found[0]) & 0xFF:03o}", name) + '"'
+
+
+_QUOTED = re.compile(r'[\x00-\x1f"\\\x7f\udc80-\udcff]')
+"""The last ones are bytes that are not UTF-8."""
 
 
 def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
     """Yield the files that differ between both, by name; without a source all files."""
     names = set(names_below(folder)) | set(names_below(source) if source else ())
     for name in sorted(names):
-        old = _content(source, name) if source else b""
-        new = _content(folder, name)
-        if old != new or (old is None and not _same_size(source, folder, name)):
-            yield ChangedFile(name=name, old=_lines(old), new=_lines(new))
-
-
-def new_file(folder: Path, name: str) -> FileChange:
-    """Return the change that a new file is."""
-    return ChangedFile(name=name, old=[], new=_lines(_content(folder, name))).change
+        old = _version(source, name) if source else _ABSENT
+        new = _version(folder, name)
+        if old != new:
+            yield ChangedFile(name=name, old=old, new=new)
 
 
 def names_below(folder: Path) -> Iterator[str]:
@@ -73,25 +122,17 @@ def names_below(folder: Path) -> Iterator[str]:
             yield name
 
 
-def _content(folder: Path, name: str) -> bytes | None:
-    """Return the content of a file: empty if there is none, `None` if it is too large."""
+def _version(folder: Path, name: str) -> FileVersion:
     path = folder / name
+    if any((folder / above).is_symlink() for above in [*Path(name).parents][:-1]):
+        return _ABSENT
     if path.is_symlink():
-        return bytes(path.readlink())
+        return FileVersion(mode=_LINK, content=bytes(path.readlink()))
     try:
         with open_file(folder, name) as opened:
-            content = opened.read(_MAX_BYTES + 1)
+            about, content = os.fstat(opened.fileno()), opened.read(_MAX_BYTES + 1)
     except OSError:
-        return b""
-    return content if len(content) <= _MAX_BYTES else None
-
-
-def _same_size(source: Path | None, folder: Path, name: str) -> bool:
-    sizes = {(each / name).lstat().st_size for each in (source, folder) if each is not None}
-    return len(sizes) == 1 and source is not None
-
-
-def _lines(content: bytes | None) -> list[str] | None:
-    if content is None or b"\0" in content:
-        return None
-    return content.decode(errors="replace").splitlines(keepends=True)
+        return FileVersion(mode=_FILE, content=None) if path.is_file() else _ABSENT
+    mode = _PROGRAM if about.st_mode & stat.S_IXUSR else _FILE
+    known = content if len(content) <= _MAX_BYTES else None
+    return FileVersion(mode=mode, content=known, size=about.st_size)

@@ -1,6 +1,7 @@
 """`midwatch diff` of what a task has changed."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
 from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.repository import worktree_with
+from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]
@@ -116,6 +118,50 @@ async def test_git_apply_makes_the_same_files_of_what_is_printed(
     await git(clone, "apply", str(patch))
     assert content(clone) == content(workspace)
     assert err == ""
+
+
+@pytest.fixture
+async def copied(journal: Journal, tmp_path: Path) -> Path:
+    """The workspace of an attempt outside git, which began with files of a folder `source`."""
+    (source := tmp_path / "source").mkdir()
+    (source / "a.py").write_text("a = 1\n")
+    (source / "form.txt").write_text("one\ftwo\nthree")
+    (source / "tool").write_text("#!/bin/sh\n")
+    (source / "was a link").symlink_to("a.py")
+    folder = tmp_path / "home" / "work" / "r1" / "fix-1"
+    await prepare(folder, source, branch="b", merges=())
+    task = await new_task(journal, spec=assignment(workspace=source).model_dump_json())
+    await new_attempt(journal, task, workspace=str(folder))
+    return folder
+
+
+async def test_outside_git_git_apply_makes_the_same_files_of_what_is_printed(
+    copied: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    change(copied)
+    (copied / os.fsdecode(b"caf\xe9")).write_text("coffee\n")
+    (copied / "form.txt").write_text("one\ftwo\nfour")
+    (copied / "tool").chmod(0o755)
+    (copied / "was a link").unlink()
+    (copied / "was a link").write_text("a file\n")
+    assert await midwatch("diff", "fix") == 0
+    out = capsys.readouterr().out
+    (patch := tmp_path / "patch").write_bytes(out.replace("\\x0c", "\f").encode())
+    await git(tmp_path / "source", "apply", str(patch))
+    assert content(tmp_path / "source") == content(copied)
+
+
+async def test_outside_git_a_binary_file_is_named_and_git_apply_can_leave_it_out(
+    copied: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    (copied / "b.bin").write_bytes(b"\0\1")
+    (copied / "good.txt").write_text("good\n")
+    assert await midwatch("diff", "fix") == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("named only, as binary or too large: b.bin; ")
+    (patch := tmp_path / "patch").write_text(out)
+    await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
+    assert (tmp_path / "source" / "good.txt").read_text() == "good\n"
 
 
 async def test_what_git_apply_would_not_take_as_it_is_is_said(
