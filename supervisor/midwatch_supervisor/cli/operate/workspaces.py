@@ -45,6 +45,7 @@ from midwatch_supervisor.workspaces.task_workspace import (
     result_of,
     workspace_in,
 )
+from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import copy_file
 from midwatch_tools.git import git, is_repository
 
@@ -307,12 +308,18 @@ def _is_accepted(state: TaskState) -> bool:
 
 def _require_accepted(state: TaskState) -> None:
     """Raise UsageError for a result that a person rejected."""
-    name, verdict = state.task.name, state.verdict
-    if verdict is not None and not verdict.accepted and verdict.origin is Origin.EXPLICIT:
+    name = state.task.name
+    if rejected := _rejection(state):
         accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
-        raise UsageError(
-            f"{name} can be merged after `{accept}`: its result was {verdict_line(verdict)}"
-        )
+        raise UsageError(f"{name} can be merged after `{accept}`: its result was {rejected}")
+
+
+def _rejection(state: TaskState) -> str:
+    """Return how a person rejected the result, as `rejected by ada`; empty if nobody did."""
+    verdict = state.verdict
+    if verdict is None or verdict.accepted or verdict.origin is not Origin.EXPLICIT:
+        return ""
+    return verdict_line(verdict)
 
 
 async def clean(
@@ -356,12 +363,19 @@ class Leftover:
         return f"{self.at.name}#{self.at.attempt.number} of run {self.task.task.run}"
 
     @property
-    def merging(self) -> str:
-        """Return the command that merges it; empty if it is not the result of its task."""
+    def is_result(self) -> bool:
+        """Whether it holds the result of its task."""
         result = result_of(self.task) if self.task.lifecycle is Lifecycle.COMPLETED else None
-        if result is None or result.folder != self.at.folder:
+        return result is not None and result.folder == self.at.folder
+
+    def what_to_do(self, workspace: Workspace) -> str:
+        """Return which command takes or removes it; empty if it is not the result of its task."""
+        if not self.is_result:
             return ""
-        return command(f"merge {shlex.quote(self.at.name)} --run {self.task.task.run}")
+        which = f"{shlex.quote(self.at.name)} --run {self.task.task.run}"
+        if rejected := _rejection(self.task):
+            return f": its result was {rejected} (`{command(f'clean {which}')}` removes it)"
+        return f" (`{command(f'merge {which}')}` takes it)" if workspace.branch else ""
 
 
 async def _over(
@@ -405,8 +419,8 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
         workspace = await left.at.open()
         lost = await unmerged_changes(workspace, left.at.source)
         if lost and not named:
-            takes = f" (`{left.merging}` takes it)" if workspace.branch and left.merging else ""
-            write_line(f"kept {left.name}: {changes_text(lost)} not merged{takes}")
+            more = left.what_to_do(workspace)
+            write_line(f"kept {left.name}: {changes_text(lost)} not merged{more}")
             return False
         ignored = await left.at.only_here(workspace)
         if ignored and not named:

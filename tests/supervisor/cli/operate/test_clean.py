@@ -138,6 +138,21 @@ async def test_the_commands_that_are_named_for_what_stays_do_what_is_said_of_the
     assert await room.branches() == []
 
 
+async def test_of_a_rejected_result_the_command_that_removes_it_is_named(
+    room: Room, capsys: Capture
+) -> None:
+    kept = await room.task("fix", "two\n")
+    await midwatch("feedback", "fix", "reject", "--from", "ada", "--comment", "It rounds down.")
+    said, hint = await read(capsys, "clean")
+    assert (said, hint) == (
+        "kept fix#1 of run 1: 1 file, +1 -1 not merged: its result was rejected by ada: "
+        "It rounds down. (`midwatch clean fix --run 1` removes it)",
+        HINT,
+    )
+    await read(capsys, *said.split("`")[1].split()[1:])
+    assert not kept.exists()
+
+
 async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
     room: Room, capsys: Capture
 ) -> None:
