@@ -11,6 +11,7 @@ from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import file_changes
 from midwatch_supervisor.workspaces.merge import has_content
 from midwatch_supervisor.workspaces.staging import new_names
+from midwatch_supervisor.workspaces.taken import is_taken, remove_mark
 from midwatch_supervisor.workspaces.workspace import Workspace, clear
 from midwatch_tools.git import git, is_repository
 
@@ -25,11 +26,13 @@ def repository_of(workspace: Workspace) -> Path | None:
 
 
 async def unmerged_changes(workspace: Workspace, source: Path | None) -> tuple[FileChange, ...]:
-    """Return the changes that exist only in this workspace; none if it was merged.
+    """Return the changes that exist only in this workspace; none if it was merged or taken.
 
     `source` is the folder that it was made from and that takes its work. Raises WorkspaceError with
     what git said.
     """
+    if workspace.worktree is None and await asyncio.to_thread(is_taken, workspace.folder):
+        return ()
     files = await file_changes(workspace, source)
     repository = repository_of(workspace)
     if not files or repository is None or await uncommitted(workspace):
@@ -58,6 +61,7 @@ async def remove_workspace(workspace: Workspace) -> None:
     await clear(folder, repository_of(workspace), branch=workspace.branch)
     if await asyncio.to_thread(folder.exists):
         raise WorkspaceError(f"{folder} cannot be removed whole")
+    await asyncio.to_thread(remove_mark, folder)
     with suppress(OSError):  # not if it holds others
         await asyncio.to_thread(folder.parent.rmdir)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import filecmp
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -37,8 +38,11 @@ from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
 from midwatch_supervisor.workspaces.removal import unmerged_changes
 from midwatch_supervisor.workspaces.snapshot import write_saved
+from midwatch_supervisor.workspaces.taken import mark_taken
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +166,25 @@ class TaskWorkspace:
         except OSError:
             return False
 
-    async def waits_for_merge(self) -> bool:
-        """Whether it holds work that exists nowhere else on this machine; False if unreadable."""
+    async def mark_taken(self) -> None:
+        """Record that the files of this result, which did not work in git, were taken from here."""
+        if self.made_by_run and await self.there():
+            try:
+                await asyncio.to_thread(mark_taken, self.folder)
+            except OSError as error:
+                log.warning("that %s was taken cannot be recorded: %s", self.folder, error)
+
+    async def unmerged(self) -> Workspace | None:
+        """Return the workspace if it holds work that exists nowhere else on this machine.
+
+        `None` also if it cannot be read.
+        """
         if self.of_fleet or not self.made_by_run or not await self.there():
-            return False
+            return None
         with suppress(MidwatchError):
-            return bool(await unmerged_changes(await self.open(), self.source))
-        return False
+            workspace = await self.open()
+            return workspace if await unmerged_changes(workspace, self.source) else None
+        return None
 
     async def find_merge(self) -> PastMerge | None:
         """Return the merge of its branch, or `None` if `midwatch merge` made none."""

@@ -319,12 +319,19 @@ async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool)
     from midwatch_supervisor.workspaces.task_workspace import result_of
 
     done = [each for each in tasks if each.lifecycle is Lifecycle.COMPLETED]
-    found = [result_of(each) for each in done if each.verdict is None or each.verdict.accepted]
-    results = [each for each in found if each is not None]
-    waiting = await asyncio.gather(*(each.waits_for_merge() for each in results))
-    if names := [each.name for each, waits in zip(results, waiting, strict=True) if waits]:
-        of = "" if newest else f" --run {run.id}"
-        write_line(f"to be merged: {', '.join(names)} (`{command(f'merge TASK{of}')}`)")
+    wanted = [each for each in done if each.verdict is None or each.verdict.accepted]
+    results = [each for each in map(result_of, wanted) if each is not None]
+    found = await asyncio.gather(*(each.unmerged() for each in results))
+    there = [each for each in found if each is not None]
+    of = "" if newest else f" --run {run.id}"
+    for said, more, in_git in _UNMERGED:
+        waiting = {each.folder for each in there if bool(each.branch) == in_git}
+        if names := [each.name for each in results if each.folder in waiting]:
+            write_line(f"{said}: {', '.join(names)} (`{command(f'merge TASK{of}{more}')}`)")
+
+
+_UNMERGED = (("to be merged", "", True), ("to be taken", " --into FOLDER", False))
+"""What results wait for, the option of the command for that, and whether they are in git."""
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

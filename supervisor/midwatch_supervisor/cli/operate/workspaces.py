@@ -190,6 +190,8 @@ async def _write_files(
         names = [each.name for each in files]
         notes = await asyncio.to_thread(notes_below, workspace.folder, names)
         await asyncio.to_thread(_copy_files, workspace.folder, into, dry_run=dry_run)
+        if not dry_run:
+            await result.mark_taken()
     for text in change_lines(files, notes):
         write_line(text)
     done = "would write" if dry_run else "wrote"
@@ -333,7 +335,7 @@ async def clean(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Remove the worktrees, branches and folders of finished tasks that were merged.
+    """Remove the worktrees, branches and folders of finished tasks that were merged or taken.
 
     Those without changes are removed, too. Unmerged work is kept, unless its task is named.
     """
@@ -375,7 +377,8 @@ class Leftover:
         which = f"{shlex.quote(self.at.name)} --run {self.task.task.run}"
         if rejected := _rejection(self.task):
             return f": its result was {rejected} (`{command(f'clean {which}')}` removes it)"
-        return f" (`{command(f'merge {which}')}` takes it)" if workspace.branch else ""
+        take = f"merge {which}" if workspace.branch else f"merge {which} --into FOLDER"
+        return f" (`{command(take)}` takes it)"
 
 
 async def _over(

@@ -186,6 +186,38 @@ async def test_a_copy_goes_if_it_is_as_its_source(copies: Room) -> None:
     assert [each.exists() for each in (same, other)] == [False, True]
 
 
+async def test_a_result_outside_git_waits_until_the_command_that_is_named_has_taken_it(
+    copies: Room, tmp_path: Path, capsys: Capture
+) -> None:
+    folder, into = await copies.task("report", "two\n"), tmp_path / "out"
+    waits = "to be taken: report (`midwatch merge TASK --into FOLDER`)"
+    kept = (await read(capsys, "clean"))[0]
+    assert kept == (
+        "kept report#1 of run 1: 1 file, +1 -1 not merged "
+        "(`midwatch merge report --run 1 --into FOLDER` takes it)"
+    )
+    take = [str(into) if each == "FOLDER" else each for each in kept.split("`")[1].split()[1:]]
+    await read(capsys, *take, "--dry-run")
+    assert (await read(capsys, "status"))[-1] == waits
+    await read(capsys, *take)
+    assert (into / "a.txt").read_text() == "two\n"
+    assert waits not in await read(capsys, "status")
+    said = f"removed report#1 of run 1: {folder} (nothing in it is unmerged)"
+    assert await read(capsys, "clean") == [said]
+    assert [*(tmp_path / "home").glob("*/*")] == []
+
+
+async def test_what_is_changed_after_a_result_was_taken_waits_again(
+    copies: Room, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = await copies.task("report", "two\n")
+    await read(capsys, "merge", "report", "--into", str(tmp_path / "out"))
+    (folder / "more.txt").write_text("mine\n")
+    assert (await read(capsys, "clean"))[0].startswith("kept report#1 of run 1: 2 files, +2 -1 ")
+    assert (folder / "more.txt").exists()
+    assert (await read(capsys, "status"))[-1].startswith("to be taken: report ")
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     """A folder in which somebody has an agent work."""
