@@ -244,7 +244,7 @@ async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
 async def merge_branch(merge: Merge) -> None:
     """Merge. Raises UsageError, with nothing changed, if something prevents it."""
     await _require_room(merge, merge.branch)
-    await _merge(merge.home, merge)
+    await _merge(merge.home, merge, merge.branch)
     try:
         await _leave_trace(merge)
     except WorkspaceError as error:
@@ -293,14 +293,15 @@ async def try_merge(merge: Merge) -> None:
     """Try the merge in a temporary worktree. Raises UsageError if something prevents it."""
     # A branch that is only lent is gone afterwards; git keeps its commits for weeks.
     lent = f"refs/heads/{merge.branch}" in merge.lent
-    await _require_room(merge, merge.tip if lent else merge.branch)
+    name = merge.tip if lent else merge.branch
+    await _require_room(merge, name)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         trial = Path(folder) / "trial"
         add = ("worktree", "add", "--quiet", "--detach", str(trial), "HEAD")
         try:
             async with lock_worktrees(merge.home):
                 await finish_before_cancel(git(merge.home, *add))
-            await _merge(trial, merge)
+            await _merge(trial, merge, name)
         finally:
             with suppress(WorkspaceError):  # the worktree may not have been added
                 await finish_before_cancel(
@@ -308,7 +309,8 @@ async def try_merge(merge: Merge) -> None:
                 )
 
 
-async def _merge(folder: Path, merge: Merge) -> None:
+async def _merge(folder: Path, merge: Merge, name: str) -> None:
+    """Merge in `folder`. Raises UsageError as `_require_room` does, which has the same `name`."""
     try:
         named = f"Merge branch '{merge.branch}'"  # git's own message would name the commit
         await git(folder, "merge", "--quiet", "-m", named, merge.tip)
@@ -319,7 +321,8 @@ async def _merge(folder: Path, merge: Merge) -> None:
         await git(folder, "merge", "--abort")
         files = ", ".join(name for name in names.split("\0") if name)
         raise UsageError(
-            f"{merge.branch} conflicts with {merge.into} in {files}; nothing was merged"
+            f"{merge.branch} conflicts with {merge.into} in {files}; nothing was merged. "
+            f"`git merge {name}` in {merge.home} begins a merge in which you resolve that by hand"
         ) from error
 
 

@@ -367,10 +367,28 @@ async def test_a_conflict_names_the_files_and_changes_nothing(
     assert await midwatch("merge", "totals", *more) == 2
     assert capsys.readouterr() == (
         "+1 -1  a.py\n",
-        f"{BRANCH} conflicts with main in a.py; nothing was merged\n",
+        f"{BRANCH} conflicts with main in a.py; nothing was merged. `git merge {BRANCH}` "
+        f"in {repository} begins a merge in which you resolve that by hand\n",
     )
     assert git(repository, "status", "--porcelain") == ""
     assert (repository / "a.py").read_text() == "a = 3\n"
+
+
+async def test_after_a_conflict_that_was_resolved_by_hand_the_branch_is_removed(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    commit(repository, "a.py", "a = 3\n")
+    await finish(journal, worktree)
+    assert await midwatch("merge", "totals") == 2
+    command = capsys.readouterr().err.split("`")[1].split()[1:]
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, *command)
+    assert "<<<<<<<" in (repository / "a.py").read_text()
+    commit(repository, "a.py", "a = 5\n")
+    assert await read(capsys, "merge", "totals") == [
+        f"{BRANCH} is in main already",
+        f"removed the branch and its worktree {worktree}",
+    ]
 
 
 @pytest.mark.parametrize("dirty", ["repository", WORK])

@@ -132,6 +132,22 @@ async def test_the_command_named_for_a_branch_of_another_node_merges_it(
     assert "is in main already" in (await read(capsys, "merge", "totals"))[0]
 
 
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("option", [(), ("--dry-run",)])
+async def test_the_command_named_for_a_conflict_with_a_branch_of_another_node_begins_its_merge(
+    repository: Path, capsys: Capture, option: tuple[str, ...]
+) -> None:
+    own_git(repository, "config", "--remove-section", "filter.rot")
+    (repository / "old.enc").write_text("mine\n")
+    await commit_all(repository, "Mine")
+    assert await midwatch("merge", "totals", *option) == 2
+    named = re.search(r"`git (merge \S+)` in (\S+) begins", capsys.readouterr().err)
+    assert named is not None
+    with pytest.raises(subprocess.CalledProcessError):
+        own_git(Path(named[2]), *named[1].split())
+    assert "<<<<<<<" in (repository / "old.enc").read_text()
+
+
 async def test_files_that_no_filter_rewrites_are_merged(
     repository: Path, worktree: Path, capsys: Capture
 ) -> None:
