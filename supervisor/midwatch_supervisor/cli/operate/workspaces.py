@@ -78,7 +78,7 @@ async def diff(
             raise UsageError(f"{found.task.name} has not begun, so it has changed nothing")
         changed, files = await _read_changes(opened, chosen)
     if (source := await chosen.lost_source()) and files:
-        write_error(f"{source} is not on this machine, so every file of {chosen.name} reads as new")
+        write_error(_lost_text(source, chosen.name))
     if json:
         for each in files:
             write_json({"type": "file", "task": chosen.name, **asdict(each)})
@@ -86,6 +86,10 @@ async def diff(
         _write_diff(changed, files, masked=opened.masker.text)
     else:
         write_line(f"{chosen.name} has changed nothing")
+
+
+def _lost_text(source: Path, name: str) -> str:
+    return f"{source} is not on this machine, so every file of {name} reads as new"
 
 
 def _write_diff(diff: Diff, files: Sequence[FileChange], *, masked: Callable[[str], str]) -> None:
@@ -143,8 +147,8 @@ async def merge(
 ) -> None:
     """Merge a completed task's branch into the branch checked out in its repository.
 
-    Prints the files first, and removes the task's branch and worktree afterwards. The files of a
-    task that did not work in git are written into a folder, from any machine of a fleet.
+    Prints the changed files first, and removes the task's branch and worktree afterwards. All files
+    of a task that did not work in git are written into a folder, from any machine of a fleet.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
@@ -186,16 +190,21 @@ async def _write_files(
                 f"{result.name} has no branch: it did not work in git; "
                 f"`{command(f'merge {name} --into FOLDER')}` writes its files into a new folder"
             )
-        files = await file_changes(workspace, None)
-        names = [each.name for each in files]
-        notes = await asyncio.to_thread(notes_below, workspace.folder, names)
+        files = await file_changes(workspace, result.source)
+        notes = await asyncio.to_thread(
+            notes_below, workspace.folder, [each.name for each in files]
+        )
+        written = len(await asyncio.to_thread(lambda: [*names_below(workspace.folder)]))
         await asyncio.to_thread(_copy_files, workspace.folder, into, dry_run=dry_run)
         if not dry_run:
             await result.mark_taken()
+    if (source := await result.lost_source()) and files:
+        write_error(_lost_text(source, result.name))
     for text in change_lines(files, notes):
         write_line(text)
     done = "would write" if dry_run else "wrote"
-    write_line(f"{done} {changes_text(files)} into {into}")
+    changed = changes_text(files) if files else "nothing"
+    write_line(f"{done} {count_noun(written, 'file')} into {into}; {result.name} changed {changed}")
     return True
 
 

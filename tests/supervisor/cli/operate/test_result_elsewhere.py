@@ -11,7 +11,7 @@ from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
 from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, write
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_supervisor.workspaces.workspace import Workspace, prepare
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]
@@ -89,8 +89,41 @@ async def test_its_files_are_written_into_a_new_folder(tmp_path: Path, capsys: C
     assert (into / "sub" / "link").readlink() == Path("run.sh")
     assert (into / "sub" / "run.sh").stat().st_mode & 0o111
     assert capsys.readouterr().out == (
-        f"{files}would write 3 files, +3 -0 into {into}\n{files}wrote 3 files, +3 -0 into {into}\n"
+        f"{files}would write 3 files into {into}; fix changed 3 files, +3 -0\n"
+        f"{files}wrote 3 files into {into}; fix changed 3 files, +3 -0\n"
     )
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_all_files_are_written_and_those_that_the_task_changed_are_listed(
+    journal: Journal, tmp_path: Path, capsys: Capture, *, kept: bool
+) -> None:
+    (source := tmp_path / "source").mkdir()
+    for name in ("a.txt", "b.txt", "gone.txt", "same.txt"):
+        (source / name).write_text("one\n")
+    folder = tmp_path / "home" / "work" / "r1" / "fix-1"
+    await prepare(folder, source, branch="b", merges=())
+    (folder / "b.txt").write_text("two\n")
+    (folder / "new.txt").write_text("new\n")
+    (folder / "gone.txt").unlink()
+    spec = assignment("fix", workspace=source).model_dump_json()
+    attempt = await new_attempt(journal, await new_task(journal, spec=spec), workspace=str(folder))
+    await write(journal, attempt, make.AT, make.ended())
+    done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
+    await journal.commit(Commit(drafts=(done,)))
+    if not kept:
+        shutil.rmtree(source)
+    into = tmp_path / "result"
+    assert await midwatch("merge", "fix", "--into", str(into)) == 0
+    lost = f"{source} is not on this machine, so every file of fix reads as new\n"
+    changed = "+1 -1  b.txt\n+0 -1  gone.txt\n+1 -0  new.txt\n"
+    new = "+1 -0  a.txt\n+1 -0  b.txt\n+1 -0  new.txt\n+1 -0  same.txt\n"
+    total = "3 files, +2 -2" if kept else "4 files, +4 -0"
+    said = (changed if kept else new) + f"wrote 4 files into {into}; fix changed {total}\n"
+    assert capsys.readouterr() == (said, "" if kept else lost)
+    assert sorted(each.name for each in into.iterdir()) == [
+        *("a.txt", "b.txt", "new.txt", "same.txt")
+    ]
 
 
 @pytest.mark.usefixtures("folder")
