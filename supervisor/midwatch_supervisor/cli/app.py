@@ -31,6 +31,7 @@ from midwatch_monitor.errors import (
     TraceError,
     UsageError,
 )
+from midwatch_supervisor.cli.admin.completion import completion_command
 from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.output import (
@@ -137,8 +138,11 @@ def build() -> App:
         for at, (name, (target, summary)) in enumerate(commands.items()):
             path = f"midwatch_supervisor.cli.{target}"
             app.command(path, name=name, help=summary, sort_key=at, group=group)
-    app.register_install_completion_command(  # pyright: ignore[reportUnknownMemberType]
-        help="Let the shell complete commands and options.", group=groups[-1]
+    app.command(
+        completion_command(app),
+        name="--install-completion",
+        help="Let the shell complete commands and options.",
+        group=groups[-1],
     )
     for flag in ("--help", "--version"):
         app[flag].group = groups[-1]

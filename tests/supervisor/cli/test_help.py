@@ -51,6 +51,34 @@ def test_the_shell_can_be_taught_the_commands(
     assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_completion_script_in_a_named_file_leaves_the_start_up_files_alone(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    home, script = tmp_path / "home", tmp_path / "script"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("ZSH", "ZSH_CUSTOM"):
+        monkeypatch.delenv(name, raising=False)
+    words = ("--install-completion", "--shell", shell)
+    assert main([*words, "--output", str(script)]) == 0
+    assert list(home.iterdir()) == []
+    assert "midwatch" in script.read_text("utf-8")
+    said = f"wrote {script}, for {shell}; no start-up file was changed\n"
+    assert capsys.readouterr().out == said
+    assert main(words) == 0
+    assert "midwatch" in (home / f".{shell}rc").read_text("utf-8")
+
+
+def test_a_shell_that_nothing_tells_is_to_be_named(tmp_path: Path) -> None:
+    words = [*MIDWATCH, "--install-completion"]
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    ended = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    said = "nothing tells which shell this is: name it with --shell\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", said)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("environ", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_no_color_takes_the_colours_out(
     tmp_path: Path, environ: dict[str, str], *, coloured: bool
