@@ -124,6 +124,11 @@ async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
     return found
 
 
+async def run_option(journal: Journal, run: int) -> str:
+    """Return what a command needs to name tasks of a run: nothing for those of the newest."""
+    return "" if run == (await journal.runs())[-1].id else f" --run {run}"
+
+
 async def run_of(journal: Journal, attempt: int) -> int:
     """Return the run of an attempt. Raises UsageError if there is no such attempt."""
     found = await journal.attempts_with([attempt])

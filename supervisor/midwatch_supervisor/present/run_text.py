@@ -67,22 +67,25 @@ class TaskResult:
         return done and bool(self.branch) and self.files != ()
 
 
-def run_end(results: Sequence[TaskResult], *, width: int) -> Iterator[str]:
-    """Return the lines at the end of a run, for a terminal of this width."""
+def run_end(results: Sequence[TaskResult], *, width: int, of: str = "") -> Iterator[str]:
+    """Return the lines at the end of a run, for a terminal of this width.
+
+    `of` names the run in commands, if they need it.
+    """
     if len(results) <= _BLOCKS:
         for result in results:
             yield ""
-            yield from _block(result, width)
+            yield from _block(result, width, of)
         yield ""
         return
     yield ""
     for result in results:
-        yield from _compact(result, width)
+        yield from _compact(result, width, of)
     yield ""
-    yield from _rows(_sum(results), width)
+    yield from _rows(_sum(results, of), width)
 
 
-def _block(result: TaskResult, width: int) -> Iterator[str]:
+def _block(result: TaskResult, width: int, of: str) -> Iterator[str]:
     state = result.state
     yield f"{state.task.name}: {_status_words(state)}"
     where = ("branch", result.branch) if result.branch else ("folder", result.folder)
@@ -94,10 +97,10 @@ def _block(result: TaskResult, width: int) -> Iterator[str]:
         ("tries", _tries(state)),
         ("used", _usage_words([state])),
     )
-    yield from _rows([*rows, *_next(result)], width)
+    yield from _rows([*rows, *_next(result, of)], width)
 
 
-def _compact(result: TaskResult, width: int) -> Iterator[str]:
+def _compact(result: TaskResult, width: int, of: str) -> Iterator[str]:
     state = result.state
     parts = (
         _status_words(state),
@@ -108,18 +111,18 @@ def _compact(result: TaskResult, width: int) -> Iterator[str]:
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
     yield from _wrap(line, width, indent="  ")
-    answers = (row for row in _next(result) if row[0] == "answer")
+    answers = (row for row in _next(result, of) if row[0] == "answer")
     yield from _rows([*_reasons(state), *answers], width)
 
 
-def _sum(results: Sequence[TaskResult]) -> Iterator[LabelledText]:
+def _sum(results: Sequence[TaskResult], of: str) -> Iterator[LabelledText]:
     yield "used", _usage_words([each.state for each in results])
     if any(each.files for each in results):
-        yield "look", command("diff TASK")
+        yield "look", command(f"diff TASK{of}")
     if any(each.mergeable for each in results):
-        yield "take", command("merge TASK")
+        yield "take", command(f"merge TASK{of}")
     if any(not each.state.over for each in results):
-        yield "go on", command("resume")
+        yield "go on", command(f"resume{of}")
 
 
 def _status_words(state: TaskState) -> str:
@@ -180,18 +183,18 @@ def _usage(used: Usage) -> str:
     return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
 
 
-def _next(result: TaskResult) -> Iterator[LabelledText]:
+def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
     """Return the commands to run next."""
     name = quote(result.state.task.name)
     if not result.state.over:
-        yield from (("answer", each) for each in answer_commands(result.state))
-        yield "go on", command("resume")
+        yield from (("answer", each) for each in answer_commands(result.state, of))
+        yield "go on", command(f"resume{of}")
     if result.files:
-        yield "look", command(f"diff {name}")
+        yield "look", command(f"diff {name}{of}")
     elif result.state.attempts and not result.mergeable:
-        yield "look", command(f"show {name}")
+        yield "look", command(f"show {name}{of}")
     if result.mergeable:
-        yield "take", command(f"merge {name}")
+        yield "take", command(f"merge {name}{of}")
 
 
 _COMMANDS = frozenset({"answer", "go on", "look", "take"})

@@ -92,7 +92,7 @@ def task_waits_for(task: TaskState) -> str:
         if task.of_session:
             watching = attach_command(latest.attempt.worker if latest else "")
             return f"`{watching}`: nobody watches it"
-        resume = command("resume")
+        resume = command(f"resume --run {task.task.run}")
         if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
             return f"`{resume}`: no process works on it"
         return f"{attempt_waits_for(latest)}, then `{resume}`"
@@ -115,8 +115,11 @@ def refused(refusal: str) -> str:
     return refusal and f"a node that can do it ({refusal})"
 
 
-def answer_commands(task: TaskState) -> tuple[str, ...]:
-    """Return the commands that answer what a task waits for; one of them is enough."""
+def answer_commands(task: TaskState, of: str = "") -> tuple[str, ...]:
+    """Return the commands that answer what a task waits for; one of them is enough.
+
+    `of` names its run, if they need it.
+    """
     name = quote(task.task.name)
     awaited, about = task.latest.awaited if task.latest else (Awaited.NOTHING, None)
     match awaited:
@@ -126,11 +129,11 @@ def answer_commands(task: TaskState) -> tuple[str, ...]:
             id = task.latest.interventions.permission
             return command(f"approve {id}"), command(f"reject {id}")
         case Awaited.ANSWER if task.latest is not None and _only_watched(task.latest):
-            return (command(f"show {name}"),)
+            return (command(f"show {name}{of}"),)
         case Awaited.ANSWER | Awaited.PERSON:
-            return (command(f'tell {name} "your answer"'),)
+            return (command(f'tell {name}{of} "your answer"'),)
         case Awaited.RESUME:
-            return (command(f"tell {name} --resume"),)
+            return (command(f"tell {name}{of} --resume"),)
         case _:
             return ()
 

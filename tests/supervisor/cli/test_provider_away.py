@@ -80,7 +80,7 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     status = json.loads(capsys.readouterr().out)
     assert (status["lifecycle"], status["health"]) == ("working", "unknown")
     away = f"the provider: Connection refused from {server.url}"
-    assert status["waits_for"] == f"{away}, then `midwatch resume --journal {journal}`"
+    assert status["waits_for"] == f"{away}, then `midwatch resume --run 1 --journal {journal}`"
 
     await server.open()
     code, lines, errors = await finished(await midwatch("resume", "--headless"))

@@ -128,6 +128,22 @@ def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(capsys: 
 
 
 @pytest.mark.usefixtures("_asking")
+def test_the_commands_at_the_end_of_an_older_run_name_it(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(capsys, "--config", "midwatch.yaml")[0] == 3
+    monkeypatch.delenv("ASKS")
+    assert run(capsys)[0] == 0
+    monkeypatch.setenv("ASKS", "1")
+    code, out, _ = said(capsys, "resume", "--run", "1", "--headless")
+    assert '\n  answer   midwatch tell fix --run 1 "your answer"\n' in out
+    assert "\n  go on    midwatch resume --run 1\n" in out
+    assert "\n  look     midwatch diff fix --run 1\n" in out
+    assert code == 3
+    assert out.endswith("then go on with `midwatch resume --run 1`\n")
+
+
+@pytest.mark.usefixtures("_asking")
 def test_programs_hear_that_a_task_waits_for_a_person(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--json", "--config", "midwatch.yaml")
     (task,) = json.loads(out.splitlines()[-1])["tasks"]

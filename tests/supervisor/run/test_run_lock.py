@@ -37,7 +37,7 @@ async def embedded(journal: Journal) -> Attempt:
 
 
 Capture = pytest.CaptureFixture[str]
-LEFT = "`midwatch resume`: no process works on it"
+LEFT = "`midwatch resume --run 1`: no process works on it"
 
 pytestmark = [
     pytest.mark.usefixtures("named_by_the_environment"),

@@ -1,6 +1,7 @@
 """`midwatch cancel`: withdraw tasks, whether they have begun or not."""
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -29,7 +30,7 @@ from midwatch_supervisor.operator.tasks import (
     reached_after,
     wholes,
 )
-from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
+from midwatch_supervisor.present.lookup import chosen_runs, find, run_option, task_state
 
 
 async def cancel(
@@ -101,9 +102,11 @@ async def _find_tasks(
 async def _task(journal: Journal, name: str, run: int | None) -> Task:
     found = await find(journal, name, run=run)
     if found.attempt is not None:
+        of = await run_option(journal, found.task.run)
+        cancel = command(f"cancel {quote(found.task.name)}{of}")
         raise UsageError(
-            f"`{name}` is an attempt: `{command(f'tell {name} --stop')}` stops it, and "
-            f"`{command(f'cancel {found.task.name}')}` withdraws its task"
+            f"`{name}` is an attempt: `{command(f'tell {name}{of} --stop')}` stops it, and "
+            f"`{cancel}` withdraws its task"
         )
     if run is None and len(runs := await _open_in(journal, found.task.name)) > 1:
         there = ", ".join(map(str, runs))

@@ -37,6 +37,7 @@ from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,
     is_unfinished,
+    run_option,
     set_waits,
     task_states,
 )
@@ -142,7 +143,7 @@ async def status(
             else:
                 _print(each, lines, nodes=shared)
                 _print_needs(tasks, lines)
-                await _print_unmerged(each, tasks, newest=each is runs[0])
+                await _print_unmerged(opened, each, tasks)
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
             deaf += deaf_targets(each.id, [entry async for entry in faults])
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
@@ -314,7 +315,7 @@ def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> Non
             write_line(f"{line.task} needs you: {words}")
 
 
-async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool) -> None:
+async def _print_unmerged(journal: Journal, run: Run, tasks: Sequence[TaskState]) -> None:
     """Print the results on this machine that nobody has merged or rejected."""
     from midwatch_supervisor.workspaces.task_workspace import result_of
 
@@ -323,7 +324,7 @@ async def _print_unmerged(run: Run, tasks: Sequence[TaskState], *, newest: bool)
     results = [each for each in map(result_of, wanted) if each is not None]
     found = await asyncio.gather(*(each.unmerged() for each in results))
     there = [each for each in found if each is not None]
-    of = "" if newest else f" --run {run.id}"
+    of = await run_option(journal, run.id)
     for said, more, in_git in _UNMERGED:
         waiting = {each.folder for each in there if bool(each.branch) == in_git}
         if names := [each.name for each in results if each.folder in waiting]:

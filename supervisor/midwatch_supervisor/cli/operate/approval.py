@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.journals import (
 from midwatch_supervisor.cli.operate.tell import operator_in
 from midwatch_supervisor.cli.output import write_line
 from midwatch_supervisor.operator.tasks import OpenQuestion, question_name, questions
-from midwatch_supervisor.present.lookup import task_state
+from midwatch_supervisor.present.lookup import run_option, task_state
 from midwatch_supervisor.present.record_text import answer_text
 from midwatch_supervisor.present.waiting import answer_commands
 
@@ -105,7 +105,8 @@ async def _find_waiting(
     state = whole.attempts[attempt.id]
     asked = state.interventions.get(id) or state.asked[id][1]
     what = f"{question_name(asked)} {id} for {task.name}#{attempt.number}"
-    if asked in state.waits and (commands := answer_commands(whole)):
+    of = await run_option(journal, task.run)
+    if asked in state.waits and (commands := answer_commands(whole, of)):
         raise UsageError(f"{what} cannot be approved: `{commands[0]}` answers it")
     _require_waiting(what, id, asked, state)
     return what, asked, state

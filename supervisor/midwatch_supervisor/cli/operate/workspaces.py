@@ -23,7 +23,14 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
 from midwatch_supervisor.present.known_text import verdict_line
-from midwatch_supervisor.present.lookup import chosen_runs, find, task_state, task_states
+from midwatch_supervisor.present.lookup import (
+    chosen_runs,
+    find,
+    run_of,
+    run_option,
+    task_state,
+    task_states,
+)
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.changes import MAX_PATCH, Diff, file_changes
@@ -177,18 +184,19 @@ async def _write_files(
     journal: "Journal", result: TaskWorkspace, into: Path | None, *, dry_run: bool
 ) -> bool:
     """Write a result outside git into a new folder, and return whether the result is such a one."""
-    name = shlex.quote(result.name)
+    of = await run_option(journal, await run_of(journal, result.attempt.id))
     async with result.open_anywhere(journal) as workspace:
         in_git = result.of_fleet if workspace is None else workspace.worktree is not None
         if in_git and into is not None:
-            take = command(f"merge {name}")
+            take = command(f"merge {shlex.quote(result.name)}{of}")
             raise UsageError(f"{result.name} worked in git: `{take}` takes its branch")
         if in_git or workspace is None:
             return False
         if into is None:
+            take = command(f"merge {shlex.quote(result.name)}{of} --into FOLDER")
             raise UsageError(
                 f"{result.name} has no branch: it did not work in git; "
-                f"`{command(f'merge {name} --into FOLDER')}` writes its files into a new folder"
+                f"`{take}` writes its files into a new folder"
             )
         files = await file_changes(workspace, result.source)
         notes = await asyncio.to_thread(

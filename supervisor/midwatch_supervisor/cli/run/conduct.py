@@ -46,7 +46,13 @@ from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
-from midwatch_supervisor.present.lookup import is_unfinished, meet_new, set_waits, task_states
+from midwatch_supervisor.present.lookup import (
+    is_unfinished,
+    meet_new,
+    run_option,
+    set_waits,
+    task_states,
+)
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.run.context import RunResources
@@ -72,8 +78,11 @@ EXIT_CODES = {
 """Exit codes of `midwatch run`, `demo` and `resume`."""
 
 
-async def print_end(tasks: Sequence[TaskState], code: int) -> None:
-    """Print the result of each task, and the exit code in words."""
+async def print_end(tasks: Sequence[TaskState], code: int, *, of: str = "") -> None:
+    """Print the result of each task, and the exit code in words.
+
+    `of` names the run in commands, if they need it.
+    """
     set_waits(tasks, None)
     looking = asyncio.Semaphore(_AT_ONCE)
 
@@ -83,9 +92,9 @@ async def print_end(tasks: Sequence[TaskState], code: int) -> None:
 
     results = await asyncio.gather(*(result(at, task) for at, task in enumerate(tasks)))
     width = shutil.get_terminal_size().columns
-    for text in run_end(results, width=width):
+    for text in run_end(results, width=width, of=of):
         write_line(text)
-    meaning = EXIT_CODES.get(code, "ended").replace("midwatch resume", command("resume"))
+    meaning = EXIT_CODES.get(code, "ended").replace("midwatch resume", command(f"resume{of}"))
     write_line(f"exit code {code}: {meaning}")
 
 
@@ -314,7 +323,7 @@ async def _conduct_to_end(opened: Opened, settings: Settings, location: str, out
             await forget_lock(journal, run)
         if output is Output.CONSOLE:
             with outlasting_reader():
-                await print_end(tasks, code)
+                await print_end(tasks, code, of=await run_option(journal, run))
         else:
             await reporter.catch_up()  # includes the results of the last notifications
             await reporter.end(code)
@@ -405,7 +414,8 @@ class Reporter:
             if self._json:
                 write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
             else:
-                await print_end(self._transcript.tasks, code)
+                of = "" if self._run is None else await run_option(self._journal, self._run)
+                await print_end(self._transcript.tasks, code, of=of)
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:

@@ -245,6 +245,16 @@ async def test_what_cannot_be_meant_is_bad_usage(
     assert told in capsys.readouterr().err
 
 
+async def test_an_attempt_of_an_older_run_is_stopped_or_withdrawn_with_its_run(
+    submitted: Journal, at: datetime, capsys: Capture
+) -> None:
+    await begin(submitted, at, WORKING)
+    await new_task(submitted, "fix")
+    assert await midwatch("cancel", "fix#1", "--run", "1") == 2
+    told = "`midwatch tell fix#1 --run 1 --stop` stops it, and `midwatch cancel fix --run 1`"
+    assert told in capsys.readouterr().err
+
+
 async def test_a_task_that_is_open_in_several_runs_is_withdrawn_in_the_one_that_is_named(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:

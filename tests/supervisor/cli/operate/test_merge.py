@@ -169,6 +169,16 @@ async def test_status_says_which_results_are_still_to_be_merged(
     assert said not in await read(capsys, "status")
 
 
+async def test_status_of_an_older_run_names_the_command_that_merges_that_run(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await new_task(journal, "totals")
+    said = "to be merged: totals (`midwatch merge TASK --run 1`)"
+    assert (await read(capsys, "status", "--run", "1"))[-1] == said
+    assert said in await read(capsys, "status", "--all")
+
+
 async def test_show_says_that_work_was_thrown_away(
     journal: Journal, worktree: Path, capsys: Capture
 ) -> None:

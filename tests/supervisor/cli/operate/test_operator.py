@@ -154,6 +154,16 @@ async def test_a_question_is_answered_and_not_approved(write: Write, capsys: Cap
         )
 
 
+async def test_a_question_of_an_older_run_is_answered_with_its_run(
+    journal: Journal, write: Write, capsys: Capture
+) -> None:
+    asked = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY)
+    await write(asked, Delivery(intervention=3, state=DeliveryState.DELIVERED), PARKED)
+    await new_task(journal, "fix")
+    assert await midwatch("approve", "3") == 2
+    assert '`midwatch tell fix --run 1 "your answer"`' in capsys.readouterr().err
+
+
 async def test_of_two_who_answer_at_the_same_moment_one_hears_what_the_other_said(
     journal: Journal, location: str, write: Write, capsys: Capture
 ) -> None:
@@ -396,7 +406,7 @@ async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_it
         (line,) = await ask(capsys, "status")
     assert (line["status"], line["waits_for"]) == ("submitted", "its turn")
     (line,) = await ask(capsys, "status")
-    left = "`midwatch resume`: no process works on it"
+    left = "`midwatch resume --run 1`: no process works on it"
     assert (line["interrupted"], line["waits_for"]) == (True, left)
     assert await midwatch("show", "fix") == 0
     assert "begun again by ada: Go day by day." in capsys.readouterr().out

@@ -51,6 +51,15 @@ def folder(here: Path, request: pytest.FixtureRequest) -> Path:
     return here
 
 
+@pytest.mark.usefixtures("here")
+async def test_that_of_an_older_run_is_taken_with_its_run(
+    journal: Journal, capsys: Capture
+) -> None:
+    await new_task(journal, "fix")
+    assert await midwatch("merge", "fix", "--run", "1") == 2
+    assert "`midwatch merge fix --run 1 --into FOLDER`" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("folder")
 async def test_its_diff_is_printed(capsys: Capture) -> None:
     assert await midwatch("diff", "fix") == 0
