@@ -107,7 +107,7 @@ def _runs(board: FleetBoard, now: datetime) -> str:
     ids = list(board.runs)
     which = f"run {ids[0]}" if len(ids) == 1 else f"{len(ids)} runs"
     working = any(count for need, count in board.totals.needs.items() if need is not Need.OVER)
-    until = now if working else board.last_at or now
+    until = now if working else board.ended_at or board.last_at or now
     return f"{which}, {span((until - since).total_seconds())}"
 
 

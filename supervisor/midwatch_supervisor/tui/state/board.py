@@ -130,6 +130,8 @@ class FleetBoard:
         self.node_list = NodeList()
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
+        self.ended_at: datetime | None = None
+        """When a task or an attempt ended last; people judge results later, and lessons follow."""
         self.reopened: set[int] = set()
         """Tasks that a person has restarted, until the next attempt begins."""
         self._lifecycles: dict[int, Lifecycle] = {}
@@ -233,6 +235,8 @@ class FleetBoard:
         """Take in the journal's next entry; its task and attempt must be known."""
         if not said_by_person(entry.record):
             self.last_at = entry.at
+        if isinstance(entry.record, TaskTransition | AttemptTransition):
+            self.ended_at = entry.at if entry.record.lifecycle.over else self.ended_at
         if isinstance(entry.record, TaskTransition):
             self._fold_task(entry, entry.record)
         row = self.rows.get(entry.attempt or 0)

@@ -26,7 +26,9 @@ from midwatch_stage.factories import (
     entry,
     feedback,
     intervention,
+    lesson,
     outcome,
+    run,
     task_transition,
     transition,
 )
@@ -123,6 +125,19 @@ def test_what_a_person_says_makes_no_attempt_look_alive() -> None:
     assert (fleet.board.last_at, row.state.last_at) == (heard, heard)
     fleet.say("a", said[1], at=later)
     assert (fleet.board.last_at, row.state.last_at) == (later, later)
+
+
+def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later() -> None:
+    fleet = Fleet("ab")
+    fleet.board.meet_run(run())
+    ends = AT + timedelta(seconds=10)
+    for name in "ab":
+        fleet.say(name, ended(), at=ends)
+        fleet.say(name, task_transition(Lifecycle.COMPLETED), at=ends)
+    for record in (feedback(accepted=False, comment="x"), lesson()):
+        fleet.say("a", record, at=ends + timedelta(seconds=35))
+    now = ends + timedelta(minutes=5)
+    assert "run 1, 10s  " in str(title_text(fleet.board, 0, now, palette({})))
 
 
 def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
