@@ -38,6 +38,17 @@ AnyPort = Annotated[int, Parameter(validator=_check_any_port)]
 """A port number, or 0 for any free one."""
 
 
+def _check_target(_kind: object, target: str) -> None:
+    if target.startswith("-") and target != "-":
+        raise ValueError(f"It takes a file; one of that name is ./{target}.")
+
+
+StdoutOrFile = Annotated[
+    str, Parameter(name="--output", allow_leading_hyphen=True, validator=_check_target)
+]
+"""Where output is written: a file, or `-` for stdout."""
+
+
 def settings_in_force(config: Sequence[Path] | None) -> "Settings":
     """Load the settings from `--config`, else the usual places, with the environment on top."""
     from midwatch_monitor.config.source import load_settings

@@ -12,7 +12,7 @@ from midwatch_monitor.records import Attempt, AttemptTransition, Change, Entry, 
 from midwatch_monitor.traces.native import write_event
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import output_stream, refuse_existing, write_either
-from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.cli.settings import JsonOption, StdoutOrFile
 from midwatch_supervisor.present.lookup import chosen_runs, find
 from midwatch_supervisor.present.numbers import count_noun
 
@@ -24,7 +24,7 @@ OneAttempt = Annotated[
         "beginning of one, which means its latest attempt. The latest run that has it counts.",
     ),
 ]
-OutputOption = Annotated[str, Parameter(name="--output", help="File to write; - is stdout.")]
+OutputOption = Annotated[StdoutOrFile, Parameter(help="File to write; - is stdout.")]
 Everything = Annotated[
     Path | None,
     Parameter(

@@ -32,7 +32,12 @@ from midwatch_supervisor.cli.output import (
     write_json,
     write_line,
 )
-from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
+from midwatch_supervisor.cli.settings import (
+    ConfigOption,
+    JsonOption,
+    StdoutOrFile,
+    settings_in_force,
+)
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.report.html import page
 from midwatch_supervisor.report.learning import learning_lines, learning_sections
@@ -67,7 +72,7 @@ class ReportOptions:
     html: Annotated[
         bool, Parameter(name="--html", negative="", help="As one HTML page with charts.")
     ] = False
-    output: Annotated[str, Parameter(name="--output", help="File for the page; - is stdout.")] = "-"
+    output: Annotated[StdoutOrFile, Parameter(help="File for the page; - is stdout.")] = "-"
     force: Annotated[
         bool, Parameter(negative="", help="Overwrite the file if it is there already.")
     ] = False

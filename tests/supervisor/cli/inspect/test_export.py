@@ -209,6 +209,18 @@ async def test_a_trace_goes_to_stdout_as_utf_8_line_by_line(
     assert (step["step"], step["edits"], step["output"]) == (1, [], "ü\u2028\0")
 
 
+@pytest.mark.parametrize("words", [["--output", "-"], ["--output=-"]])
+async def test_a_dash_stands_for_stdout(
+    claim: Claim, capsysbinary: pytest.CaptureFixture[bytes], words: Sequence[str]
+) -> None:
+    await (await claim()).record(act())
+    assert await midwatch("export", "1") == 0
+    plain = capsysbinary.readouterr()
+    assert await midwatch("export", "1", *words) == 0
+    assert capsysbinary.readouterr() == plain
+    assert "-" not in names()
+
+
 async def test_a_long_attempt_is_written_whole(
     journal: Journal, claim: Claim, capsys: Capture
 ) -> None:
@@ -285,6 +297,8 @@ async def test_nothing_is_overwritten_unless_forced(
         ),
         (["--all", "no/such"], "no/such cannot be made: the folder no does not exist\n"),
         (["1", "--output", ".", "--force"], ". is not a file\n"),
+        (["1", "--output", "--json"], 'Invalid value "--json" for --output. It takes a file'),
+        (["1", "--output"], 'Command "export" parameter --output requires an argument'),
         (["--all", "file"], "file cannot be made: File exists\n"),
     ],
 )
