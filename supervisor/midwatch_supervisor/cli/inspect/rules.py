@@ -1,6 +1,7 @@
 """`midwatch rules`: list the rules, and check them against timelines."""
 
 from collections.abc import Iterator, Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,7 @@ def list_rules(*, config: ConfigOption = None, json: JsonOption = False) -> None
     from midwatch_monitor.rules import EVIDENCE, rule_settings
 
     for name, settings in rule_settings(settings_in_force(config).rules).items():
-        sees = (settings.__doc__ or "").partition("\n")[0]
+        sees = " ".join(cleandoc(settings.__doc__ or "").partition("\n\n")[0].split())
         evidence = EVIDENCE[name].value
         thresholds = settings.model_dump(mode="json", exclude=set(_EVERY_RULE))
         if json:

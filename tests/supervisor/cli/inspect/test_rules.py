@@ -103,6 +103,21 @@ def test_rules_are_listed_with_what_they_see(
     assert "cycle (repetition): off\n" in out
 
 
+def test_what_a_rule_sees_is_told_in_whole_sentences(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rules", "list", "--json"]) == 0
+    sees = {line["rule"]: line["sees"] for line in objects(capsys)}
+    assert [rule for rule, told in sees.items() if not told.endswith(".")] == []
+    assert sees["budget_burn"] == (
+        "At the current rate, the budget runs out before the work is done. Counted in percent of "
+        "the tightest limit."
+    )
+    assert main(["rules", "list"]) == 0
+    out = capsys.readouterr().out
+    assert [told for told in sees.values() if f"\n    {told}\n" not in out] == []
+
+
 def test_listed_as_json_a_rule_has_its_thresholds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
