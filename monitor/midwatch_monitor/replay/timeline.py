@@ -27,23 +27,24 @@ may also stand in a single entry.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from midwatch_monitor.config.document import read_document
+from midwatch_monitor.config.document import Document, Keys, read_document
 from midwatch_monitor.config.problem import Scope
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.config.section import Section
+from midwatch_monitor.config.section import Refusal, Section, nearest_to
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import origins_of
 from midwatch_monitor.errors import ConfigError, FilePosition
 from midwatch_monitor.records import Alert, Step
 from midwatch_monitor.replay.replay import Replay
 from midwatch_monitor.rules import rule_settings
-from midwatch_monitor.traces.native import STATE, LineReader
+from midwatch_monitor.traces.native import STATE, LineReader, line_keys, line_model
 
 BUILT_IN = Rules()
 
@@ -112,20 +113,69 @@ class _Moment:
         return any(alert.severity.alarm for alert in (*self.told, *self.firing))
 
 
-def read_timeline(path: Path) -> Timeline:
-    """A timeline from its file. Raises ConfigError if it is none."""
+def read_timeline(path: Path, rules: Rules = BUILT_IN) -> Timeline:
+    """A timeline from its file. Raises ConfigError with everything that is wrong in it."""
     document = read_document(path)
-    if document.problems:
-        raise ConfigError.of(document.problems)
+    wrong = document.problems or sorted(
+        (*_of_whole(document), *_of_rules(document, rules), *_of_entries(document)),
+        key=lambda error: error.place.line or 0,
+    )
+    if wrong:
+        raise ConfigError.of(wrong)
+    return Timeline.model_validate(document.data)
+
+
+def _of_whole(document: Document) -> list[ConfigError]:
     try:
-        return Timeline.model_validate(document.data)
+        Timeline.model_validate(document.data)
     except ValidationError as found:
-        raise ConfigError.of(_scope(Timeline, path).errors(found)) from found
+        return _scope(Timeline, document).errors(found)
+    return []
 
 
-def _scope(model: type[BaseModel], path: Path, *prefix: str) -> Scope:
-    origins, whole = origins_of(read_document(path)), FilePosition(file=path)
-    return Scope(model=model, origins=origins, otherwise=whole, prefix=prefix)
+def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
+    named = document.data.get("rules", {})
+    if isinstance(named, dict):  # already reported
+        try:
+            _rules(cast("dict[str, Any]", named), rules, only=document.data.get("only") is True)
+        except ValidationError as found:
+            return _scope(Rules, document, "rules").errors(found)
+    return []
+
+
+def _of_entries(document: Document) -> Iterator[ConfigError]:
+    """Yield errors of lines that are not of the trace format; an entry is written by hand, so that
+    a key that the format does not have is one.
+    """
+    whole = _scope(Timeline, document)
+    for path, line in _lines(document.data.get("timeline"), ("timeline",)):
+        model = line_model(STATE if _clock(line) else line.get("kind"))
+        scope, known = replace(whole, model=model, prefix=path), line_keys(model)
+        for key in (each for each in line if each not in known):
+            nearest = nearest_to(key, {*known, *TimelineEntry.model_fields})
+            yield scope.refused(Refusal("unknown key", at=(key,), nearest=nearest), below=path)
+        given = {key: value for key, value in line.items() if value is not None}
+        try:
+            model.model_validate({"step": 1, "plan_step": 1, **given})
+        except ValidationError as found:
+            yield from scope.errors(found)
+
+
+def _lines(entries: object, at: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    """Yield the lines of a trace as in the first round, with their places."""
+    listed = cast("list[object]", entries) if isinstance(entries, list) else []
+    for number, written in enumerate(listed):
+        with suppress(ValidationError):  # already reported
+            entry = TimelineEntry.model_validate(written)
+            if entry.of:
+                yield from _lines(cast("dict[str, object]", written)["of"], (*at, number, "of"))
+            else:
+                yield (*at, number), cast("dict[str, Any]", _fill(entry.line, "1", "0"))
+
+
+def _scope(model: type[BaseModel], document: Document, *prefix: str) -> Scope:
+    whole = FilePosition(file=document.file)
+    return Scope(model=model, origins=origins_of(document), otherwise=whole, prefix=prefix)
 
 
 def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
@@ -133,26 +183,27 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
 
     `rules` are in force where the timeline names no others.
     """
-    timeline = read_timeline(path)
+    timeline = read_timeline(path, rules)
     try:
-        settings = Settings(rules=_rules(timeline, rules))
+        settings = Settings(rules=_rules(timeline.rules, rules, only=timeline.only))
         moments = tuple(_play(timeline, Replay(settings, worker=timeline.worker)))
     except ValidationError as error:
-        raise ConfigError.of(_scope(Rules, path, "rules").errors(error)) from error
+        raise ConfigError.of(_scope(Rules, read_document(path), "rules").errors(error)) from error
     except ValueError as error:
         raise ConfigError(FilePosition(file=path), "timeline", str(error)) from error
     return tuple(_entries(moments) if timeline.alarm is None else _alarm(moments, timeline.alarm))
 
 
-def _rules(timeline: Timeline, rules: Rules) -> Rules:
-    if timeline.only:
+def _rules(named: dict[str, Any], rules: Rules, *, only: bool) -> Rules:
+    """The rules in force of which a timeline names some, or those alone. Raises ValidationError."""
+    if only:
         off = {name: {"enabled": False} for name in rule_settings(rules)}
-        return Rules.model_validate({"agreement": False, **off, **timeline.rules})
-    named = dict(timeline.rules)
+        return Rules.model_validate({"agreement": False, **off, **named})
+    merged = dict(named)
     for name, settings in rule_settings(rules).items():
         if isinstance(own := named.get(name, {}), dict):
-            named[name] = {**settings.model_dump(exclude_unset=True), **own}
-    return Rules.model_validate({"agreement": rules.agreement, **named})
+            merged[name] = {**settings.model_dump(exclude_unset=True), **own}
+    return Rules.model_validate({"agreement": rules.agreement, **merged})
 
 
 def _play(timeline: Timeline, run: Replay) -> Iterator[_Moment]:

@@ -164,6 +164,24 @@ class _StateLine(_Line):
     """Used amount and limit of each resource."""
 
 
+def line_model(kind: object) -> type[BaseModel]:
+    """Return what the lines of a kind hold."""
+    match kind:
+        case "state":
+            return _StateLine
+        case "checkpoint":
+            return _CheckpointLine
+        case _:
+            return _StepLine
+
+
+def line_keys(model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys of the lines of a model, with their other names."""
+    aliases = (field.validation_alias for field in model.model_fields.values())
+    others = (each.choices for each in aliases if isinstance(each, AliasChoices))
+    return frozenset({"kind", *model.model_fields, *(str(key) for each in others for key in each)})
+
+
 def recognise(path: Path) -> bool:
     """Whether the first non-empty line is an object of one of our kinds."""
     with path.open("rb") as file:

@@ -112,6 +112,8 @@ def test_a_wrong_rule_of_a_timeline_is_named_with_its_line_and_the_nearest_key(
         f"{tmp_path}/timeline.yaml:2: rules.low_confidence.belo: unknown key "
         "(did you mean `below`?)",
         f"{tmp_path}/timeline.yaml:2: rules.cycle: must be a mapping: `key: value`; is 4",
+        f"{tmp_path}/timeline.yaml:3: timeline[0].kind: must be one of tool, message, checkpoint; "
+        "is 'turn'",
     )
 
 

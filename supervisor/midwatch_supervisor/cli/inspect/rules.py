@@ -94,7 +94,8 @@ def _tell(file: Path, mismatches: "Sequence[Mismatch]", *, json: bool) -> None:
 
 def _refuse(file: Path, error: ConfigError, *, json: bool) -> None:
     if json:
-        write_json({"type": "timeline", "file": str(file), "ok": False, "problem": str(error)})
+        told = {"problem": str(error), "problems": list(error.lines)}
+        write_json({"type": "timeline", "file": str(file), "ok": False, **told})
     else:
         for line in error.lines:
             write_error(line)

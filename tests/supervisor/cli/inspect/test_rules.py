@@ -1,6 +1,6 @@
 """`midwatch rules`, through the command line."""
 
-import json
+from json import loads
 from pathlib import Path
 
 import pytest
@@ -43,7 +43,7 @@ def test_timelines_below_a_folder_are_tested(
 def test_json_is_one_object_a_timeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.yaml").write_text(WRONG)
     assert main(["rules", "test", "a.yaml", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
+    assert loads(capsys.readouterr().out) == {
         "type": "timeline",
         "file": "a.yaml",
         "ok": False,
@@ -64,10 +64,44 @@ def test_a_file_that_is_no_timeline_exits_with_2_and_stops_no_other(
     assert out == "b.yaml: ok\n2 timelines, 1 failed\n"
 
 
+MISTAKEN = """about: Everything is wrong.
+onyl: true
+rules: {low_confidence: {belwo: 10}}
+timeline:
+  - {kind: checkpoint, progress_percent: 10, confidence: 20, fireing: [low_confidence warning]}
+  - repeat: 3
+    of:
+      - {kind: tool, exit_code: "{n}"}
+      - {kind: checkpoint, progress_percent: 110, confidence: "x{n}"}
+  - {kind: state, conversation: true, reflect: true}
+  - {at: never}
+"""
+MISTAKES = [
+    "a.yaml:2: onyl: unknown key (did you mean `only`?)",
+    "a.yaml:3: rules.low_confidence.belwo: unknown key (did you mean `below`?)",
+    "a.yaml:5: timeline[0].fireing: unknown key (did you mean `firing`?)",
+    "a.yaml:9: timeline[1].of[1].progress_percent: must be from 0 to 100; is 110",
+    "a.yaml:9: timeline[1].of[1].confidence: must be a whole number; is 'x1'",
+    "a.yaml:10: timeline[2].conversation: unknown key",
+]
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_everything_that_is_wrong_in_a_timeline_is_told_at_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], *, json: bool
+) -> None:
+    (folder / "a.yaml").write_text(MISTAKEN)
+    assert main(["rules", "test", "a.yaml", *["--json"] * json]) == 2
+    said = capsys.readouterr()
+    found = loads(said.out)["problems"] if json else said.err.splitlines()
+    assert found[:-1] == MISTAKES
+    assert found[-1].startswith("a.yaml:11: timeline[3].at: ")
+
+
 def test_a_bad_file_is_an_object_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.yaml").write_text("tasks: []\n")
     assert main(["rules", "test", "a.yaml", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
+    told = loads(capsys.readouterr().out)
     assert (told["file"], told["ok"], "problem" in told) == ("a.yaml", False, True)
 
 
