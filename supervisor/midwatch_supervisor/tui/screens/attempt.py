@@ -27,6 +27,7 @@ from midwatch_supervisor.tui.screens.attempt_tabs import (
     diff_lines,
     diff_tab,
     messages_tab,
+    no_check_text,
     numbered_steps,
     plan_tab,
 )
@@ -233,6 +234,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             case "messages":
                 self._messages.take(tuple(state.interventions))
             case "checks":
+                self._checks.say(no_check_text(over=state.over))
                 self._checks.take(timeline.checks())
             case _:
                 pass

@@ -284,6 +284,13 @@ CheckLine = Acceptance | Feedback
 """A statement about the result: by a check, by a person, or implied."""
 
 
+def no_check_text(*, over: bool) -> str:
+    """Return what is said while no check was run of an attempt, which may be over."""
+    if over:
+        return "No acceptance check was run."
+    return "No acceptance check was run yet: they are run when the worker says it is done."
+
+
 def checks_tab() -> Table[CheckLine]:
     """Return the table of executed acceptance checks, with their results, then the verdicts."""
     return Table(
@@ -294,7 +301,7 @@ def checks_tab() -> Table[CheckLine]:
         ],
         name="checks",
         searches=True,
-        nothing="No acceptance check was run yet: they are run when the worker says it is done.",
+        nothing=no_check_text(over=False),
         detail=lambda check: line(check).detail,
     )
 

@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     AlertState,
+    Ending,
     Fault,
     Plan,
     PlanStep,
@@ -27,6 +28,7 @@ from midwatch_stage.factories import (
     alert,
     delivery,
     editing,
+    ended,
     escalation,
     intervention,
     outcome,
@@ -120,6 +122,16 @@ async def test_the_header_says_where_the_attempt_stands(seat: Seat) -> None:
     assert seat.text("#waiting") == (
         "waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min"
     )
+
+
+async def test_that_no_check_was_run_is_said_as_final_of_an_attempt_that_is_over(sit: Sit) -> None:
+    async with sit(bare=True) as seat:
+        await seat.open_attempt()
+        await seat.press("f8")
+        assert seat.text("#checks-pane > .nothing").endswith("when the worker says it is done.")
+        await seat.write(ended(Ending.RESTARTED))
+        said = "No acceptance check was run."
+        await seat.until(lambda: seat.text("#checks-pane > .nothing") == said)
 
 
 async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(seat: Seat) -> None:
