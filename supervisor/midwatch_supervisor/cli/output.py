@@ -130,11 +130,20 @@ def outlasting_reader() -> Generator[None]:
             write_error(f"the output cannot be written: {error.strerror}")
 
 
+_DRAWN = "█▒░·─│"
+"""What bars and lines are drawn with."""
+_DRAWN_PLAIN = str.maketrans(_DRAWN, "#=-.-|")
+
+
 def _write(stream: TextIO, line: str) -> None:
     """Write a line, escaping what the terminal's encoding lacks and bytes of names that are not
     text.
+
+    Bars and lines are drawn with other characters there: an escape is six times as wide.
     """
     encoding = stream.encoding or "utf-8"
+    if _DRAWN.encode(encoding, "ignore").decode(encoding) != _DRAWN:
+        line = line.translate(_DRAWN_PLAIN)
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 

@@ -1,5 +1,8 @@
 """`midwatch report` over a real journal."""
 
+import os
+import subprocess
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,7 +38,7 @@ from midwatch_monitor.records import (
     Spending,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task, read
+from midwatch_stage.command import MIDWATCH, ask, midwatch, new_task, read
 from midwatch_stage.factories import (
     alert,
     change,
@@ -155,6 +158,20 @@ async def test_an_attempt_counts_by_its_last_claim_of_a_plan_step_and_that_is_sa
     lines = [" ".join(line.split()) for line in await read(capsys, "report")]
     assert "last claim of a plan step 1 0.10" in lines
     assert lines[lines.index("claims that a plan step or task is done count") + 1] == "accepted 4"
+
+
+async def test_on_a_terminal_that_knows_only_ascii_the_bars_are_as_long(
+    capsys: Capture, story: None
+) -> None:
+    drawn = [line for line in await read(capsys, "report") if "█" in line]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    words = [*MIDWATCH, "report"]
+    ended = await to_thread(subprocess.run, words, env=environ, capture_output=True, check=True)
+    out = ended.stdout.decode("ascii")
+    assert "\\u25" not in out
+    plain = str.maketrans("█▒░·│", "#=-.|")
+    assert drawn
+    assert [line for line in drawn if line.translate(plain) not in out.splitlines()] == []
 
 
 async def test_the_page_goes_to_a_file_that_is_not_overwritten_by_accident(
