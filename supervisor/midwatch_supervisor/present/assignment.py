@@ -1,6 +1,6 @@
 """A task with everything needed to run it, as stored in the journal: resuming needs no file."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -124,10 +124,18 @@ def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
 
 def check_workspaces(wanted: Sequence[Assignment], *, file: Path) -> None:
     """Raise UsageError for a local workspace in which no attempt can begin."""
-    first = {each.workspace: each.task.id for each in reversed(wanted)}
+    for problem in workspace_problems(wanted, file=file):
+        raise UsageError(problem)
+
+
+def workspace_problems(wanted: Sequence[Assignment], *, file: Path) -> Iterator[str]:
+    """Yield a line for each local workspace in which no attempt can begin."""
+    first = dict[Path | None, str]()
+    for each in wanted:
+        first.setdefault(each.workspace, each.task.id)
     for workspace, task in first.items():
         if workspace is not None and (problem := _problem(workspace)):
-            raise UsageError(f"{file}: task {task}: the workspace {workspace} {problem}")
+            yield f"{file}: task {task}: the workspace {workspace} {problem}"
 
 
 def _problem(workspace: Path) -> str:

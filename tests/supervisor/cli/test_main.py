@@ -192,6 +192,29 @@ def test_a_check_asks_for_no_key(capsys: Capture, monkeypatch: pytest.MonkeyPatc
     assert capsys.readouterr().out == "a.yaml: ok\n"
 
 
+def test_a_workspace_that_is_not_on_this_machine_is_warned_of_and_a_run_here_refuses_it(
+    capsys: Capture,
+) -> None:
+    Path("here").mkdir()
+    tasks = "".join(
+        f"  - {{id: {id}, goal: x, acceptance: [x], workspace: {folder}}}\n"
+        for id, folder in (("a", "here"), ("b", "/no/such"), ("c", "gone"), ("d", "gone"))
+    )
+    Path("a.yaml").write_text(f"models: {{worker: 'openai:x'}}\ntasks:\n{tasks}")
+    said = [
+        "a.yaml: task b: the workspace /no/such does not exist",
+        f"a.yaml: task c: the workspace {Path.cwd()}/gone does not exist",
+    ]
+    assert main(["config", "check", "a.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()) == ("a.yaml: ok\n", [f"warning: {each}" for each in said])
+    assert main(["config", "check", "a.yaml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], found["problems"], found["warnings"]) == (True, [], said)
+    assert main(["run", "a.yaml", "--headless"]) == 2
+    assert capsys.readouterr().err == f"{said[0]}\n"
+
+
 def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
     Path("a.yaml").write_text("rulez: 1\n")
     assert main(["config", "check", "a.yaml", "--json"]) == 2
@@ -202,6 +225,7 @@ def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
         "problems": [
             {"line": 1, "key": "rulez", "problem": "unknown key", "nearest": "rules"},
         ],
+        "warnings": [],
     }
 
 

@@ -26,9 +26,13 @@ def check(
     *files: Annotated[Path, Parameter(help="Configuration and task files.", required=True)],
     json: JsonOption = False,
 ) -> int:
-    """Check configuration and task files, and print every error."""
+    """Check configuration and task files, and print every error.
+
+    A workspace that is not on this machine is only a warning: nodes may have it.
+    """
     found = [(file, _problems(file)) for file in files]
     for file, problems in found:
+        warnings = [] if problems else _warnings(file)
         if json:
             write_json(
                 {
@@ -36,10 +40,13 @@ def check(
                     "file": str(file),
                     "ok": not problems,
                     "problems": [_fields(problem) for problem in problems],
+                    "warnings": warnings,
                 }
             )
         elif not problems:
             write_line(f"{file}: ok")
+            for warning in warnings:
+                write_error(f"warning: {warning}")
         else:
             for problem in problems:
                 write_error(problem.line)
@@ -72,6 +79,16 @@ def _problems(file: Path) -> list[ConfigError]:
     else:
         found += _of_console(document)
     return sorted(found, key=lambda error: error.place.line or 0)
+
+
+def _warnings(file: Path) -> list[str]:
+    """Return what may be wrong on this machine only, of a file without problems."""
+    from midwatch_supervisor.present.assignment import assignments, workspace_problems
+
+    if not read_document(file).holds_tasks:
+        return []
+    tasks = assignments(load_tasks(file), file.resolve().parent)
+    return list(workspace_problems(tasks, file=file))
 
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:
