@@ -6,56 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck
+from midwatch_monitor.config.tasks import FileCheck
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    AttemptTransition,
-    Commit,
-    Draft,
-    Ending,
     Lifecycle,
-    TaskTransition,
 )
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
-from midwatch_stage.factories import AT
+from midwatch_stage.command import midwatch, new_task, read
+from midwatch_stage.merging import BRANCH, WORK, commit, finish, git
 
 Capture = pytest.CaptureFixture[str]
-BRANCH = "midwatch/r1/totals-1"
-WORK = "/".join(("home", "work", "r1", "totals-1"))
-
-
-def git(folder: Path, *argv: str) -> str:
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost", "-c", "commit.gpgsign=false")
-    done = subprocess.run(
-        ["git", *who, *argv], cwd=folder, env=environ, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def commit(folder: Path, file: str, text: str) -> None:
-    (folder / file).write_text(text)
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", f"Write {file}")
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A repository on `main` with one file, and beside it the worktree of an attempt."""
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    commit(folder, "a.py", "a = 1\n")
-    git(folder, "worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / WORK))
-    return folder
-
-
-@pytest.fixture
-def worktree(repository: Path) -> Path:
-    """The attempt's worktree, with a commit of its own."""
-    folder = repository.parent / WORK
-    commit(folder, "a.py", "a = 2\n")
-    return folder
 
 
 @pytest.fixture
@@ -74,26 +33,6 @@ def linked(repository: Path) -> Path:
 
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
-
-
-async def finish(
-    journal: Journal,
-    workspace: Path,
-    lifecycle: Lifecycle = Lifecycle.COMPLETED,
-    source: Path | None = None,
-    acceptance: tuple[AcceptanceSpec, ...] = ("true",),
-) -> None:
-    """A task `totals` whose only attempt worked in `workspace` and has ended."""
-    folder = source or workspace.parents[3] / "repository"
-    made = workspace.name == "totals-1"
-    place = folder if made else None
-    spec = assignment("totals", acceptance=acceptance, workspace=place).model_dump_json()
-    task = await new_task(journal, "totals", spec=spec)
-    attempt = await new_attempt(journal, task, workspace=str(workspace))
-    state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
-    await write(journal, attempt, AT, state)
-    end = Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task.id)
-    await journal.commit(Commit(drafts=(end,)))
 
 
 async def test_a_completed_branch_is_merged(
@@ -135,74 +74,6 @@ async def test_a_result_that_a_person_rejected_is_merged_only_once_it_is_accepte
     assert (repository / "a.py").read_text() == "a = 1\n"
     await midwatch("feedback", "totals", "accept", "--run", "1")
     assert await midwatch("merge", "totals") == 0
-
-
-async def test_show_says_what_became_of_the_work(
-    journal: Journal, repository: Path, worktree: Path, capsys: Capture
-) -> None:
-    await finish(journal, worktree)
-    shown = "\n".join(await read(capsys, "show", "totals"))
-    assert f", in {worktree}\n" in shown
-    await midwatch("merge", "totals")
-    capsys.readouterr()
-    shown = "\n".join(await read(capsys, "show", "totals"))
-    assert str(worktree) not in shown
-    assert "\n  merged into main; its workspace was removed\n" in shown
-    git(repository, "worktree", "add", "--quiet", "--detach", str(worktree))
-    shown = "\n".join(await read(capsys, "show", "totals"))
-    assert f", in {worktree}\n  merged into main\n" in shown
-
-
-async def test_status_says_which_results_are_still_to_be_merged(
-    journal: Journal, repository: Path, worktree: Path, capsys: Capture
-) -> None:
-    await finish(journal, worktree)
-    said = "to be merged: totals (`midwatch merge TASK`)"
-    assert (await read(capsys, "status"))[-1] == said
-    await midwatch("feedback", "totals", "reject")
-    capsys.readouterr()
-    assert said not in await read(capsys, "status")
-    await midwatch("feedback", "totals", "accept")
-    git(repository, "merge", "--quiet", "--squash", BRANCH)
-    git(repository, "commit", "--quiet", "--message", "Take it as one")
-    capsys.readouterr()
-    assert said not in await read(capsys, "status")
-
-
-async def test_status_of_an_older_run_names_the_command_that_merges_that_run(
-    journal: Journal, worktree: Path, capsys: Capture
-) -> None:
-    await finish(journal, worktree)
-    await new_task(journal, "totals")
-    said = "to be merged: totals (`midwatch merge TASK --run 1`)"
-    assert (await read(capsys, "status", "--run", "1"))[-1] == said
-    assert said in await read(capsys, "status", "--all")
-
-
-async def test_show_says_that_work_was_thrown_away(
-    journal: Journal, worktree: Path, capsys: Capture
-) -> None:
-    await finish(journal, worktree)
-    await midwatch("clean", "totals")
-    capsys.readouterr()
-    assert "  its workspace was removed" in await read(capsys, "show", "totals")
-
-
-@pytest.mark.parametrize("rejected", [False, True])
-@pytest.mark.parametrize("command", ["diff", "merge"])
-async def test_of_work_that_was_thrown_away_that_is_said(
-    journal: Journal, worktree: Path, capsys: Capture, *, command: str, rejected: bool
-) -> None:
-    await finish(journal, worktree)
-    if rejected:
-        await midwatch("feedback", "totals", "reject")
-    await midwatch("clean", "totals")
-    capsys.readouterr()
-    assert await midwatch(command, "totals") == 2
-    assert capsys.readouterr().err == (
-        "the workspace of totals was removed, and what nobody had merged was thrown away with it: "
-        f"there is no folder {worktree}\n"
-    )
 
 
 async def test_what_its_owner_merged_by_hand_is_removed(

@@ -1,0 +1,81 @@
+"""What `status`, `show`, `diff` and `merge` say of work that waits, was merged or thrown away."""
+
+from pathlib import Path
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_stage.command import midwatch, new_task, read
+from midwatch_stage.merging import BRANCH, finish, git
+
+Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
+
+
+async def test_show_says_what_became_of_the_work(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert f", in {worktree}\n" in shown
+    await midwatch("merge", "totals")
+    capsys.readouterr()
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert str(worktree) not in shown
+    assert "\n  merged into main; its workspace was removed\n" in shown
+    git(repository, "worktree", "add", "--quiet", "--detach", str(worktree))
+    shown = "\n".join(await read(capsys, "show", "totals"))
+    assert f", in {worktree}\n  merged into main\n" in shown
+
+
+async def test_status_says_which_results_are_still_to_be_merged(
+    journal: Journal, repository: Path, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    said = "to be merged: totals (`midwatch merge TASK`)"
+    assert (await read(capsys, "status"))[-1] == said
+    await midwatch("feedback", "totals", "reject")
+    capsys.readouterr()
+    assert said not in await read(capsys, "status")
+    await midwatch("feedback", "totals", "accept")
+    git(repository, "merge", "--quiet", "--squash", BRANCH)
+    git(repository, "commit", "--quiet", "--message", "Take it as one")
+    capsys.readouterr()
+    assert said not in await read(capsys, "status")
+
+
+async def test_status_of_an_older_run_names_the_command_that_merges_that_run(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await new_task(journal, "totals")
+    said = "to be merged: totals (`midwatch merge TASK --run 1`)"
+    assert (await read(capsys, "status", "--run", "1"))[-1] == said
+    assert said in await read(capsys, "status", "--all")
+
+
+async def test_show_says_that_work_was_thrown_away(
+    journal: Journal, worktree: Path, capsys: Capture
+) -> None:
+    await finish(journal, worktree)
+    await midwatch("clean", "totals")
+    capsys.readouterr()
+    assert "  its workspace was removed" in await read(capsys, "show", "totals")
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+@pytest.mark.parametrize("command", ["diff", "merge"])
+async def test_of_work_that_was_thrown_away_that_is_said(
+    journal: Journal, worktree: Path, capsys: Capture, *, command: str, rejected: bool
+) -> None:
+    await finish(journal, worktree)
+    if rejected:
+        await midwatch("feedback", "totals", "reject")
+    await midwatch("clean", "totals")
+    capsys.readouterr()
+    assert await midwatch(command, "totals") == 2
+    assert capsys.readouterr().err == (
+        "the workspace of totals was removed, and what nobody had merged was thrown away with it: "
+        f"there is no folder {worktree}\n"
+    )
