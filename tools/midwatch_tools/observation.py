@@ -28,6 +28,10 @@ _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
 _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 
+END_UNKNOWN = "It was interrupted, and how it ended is unknown."
+"""The failure of a call that may have succeeded, or not even have begun."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How a call went, according to its result."""

@@ -38,6 +38,7 @@ from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.shell.claimed_edits import claimed_edits
 from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Permission
 from midwatch_tools.observation import (
+    END_UNKNOWN,
     act_words,
     canonical,
     cut,
@@ -307,9 +308,10 @@ class ToolCallWatch:
             max_chars=self.session.settings.run.max_output_chars,
             masked=self.session.masked,
         )
+        unknown = error is not None and _reason(error) == END_UNKNOWN
         return replace(
             self._step(act),
-            ok=reading.ok,
+            ok=None if unknown else reading.ok,
             exit_code=reading.exit_code,
             output=reading.output,
             output_digest=reading.digest,
@@ -354,6 +356,13 @@ def _find_refused(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, 
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ModelRetry | ToolFailed):
-        return error.message
-    return f"{type(error).__name__}: {error}"
+    told = _raised(error)
+    if isinstance(told, ModelRetry | ToolFailed):
+        return told.message
+    return f"{type(told).__name__}: {told}"
+
+
+def _raised(error: Exception) -> Exception:
+    """Return what a tool raised; pydantic-ai may have wrapped it."""
+    cause = error.__cause__
+    return cause if isinstance(cause, ModelRetry | ToolFailed) else error

@@ -38,14 +38,13 @@ from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_agents.sandbox import unseen_hint
 from midwatch_monitor.errors import WorkerError
 from midwatch_tools.instructions import is_reminder
-from midwatch_tools.observation import FOREIGN, act_words, cut
+from midwatch_tools.observation import END_UNKNOWN, FOREIGN, act_words, cut
 
 _SESSION, _COST = "acp_session", "cost_usd"
 _GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."
 _LIMITS = frozenset({"max_tokens", "max_turn_requests"})
 _MOST_CUTS = 3
 _SILENT = "The agent ended its turn without an answer."
-_CUT_SHORT = "It was interrupted, and how it ended is unknown."
 _TOLD_CALLS = 40
 _TOLD_CHARS = 200
 _COMPLAINT_CHARS = 600
@@ -212,7 +211,7 @@ class AgentModel(Model[None]):
         del tool, args  # of the history
         begun = self._begun.pop(ctx.tool_call_id or "", None)
         if begun is None:
-            raise ToolFailed(_CUT_SHORT)
+            raise ToolFailed(END_UNKNOWN)
         call = begun.call
         while (asked := await begun.asked.get()) is not None:
             asks = self.permit if not asked.done() else None
@@ -220,7 +219,7 @@ class AgentModel(Model[None]):
             if not asked.done():
                 asked.set_result(allowed)
         if not call.over:
-            raise ToolFailed(_CUT_SHORT)
+            raise ToolFailed(END_UNKNOWN)
         if call.failed:
             raise ToolFailed(call.output or "It failed, and the agent does not say why.")
         # In the form of our own shell, which prints the exit code of failed commands only.

@@ -16,7 +16,7 @@ def fault_part(target: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeafTarget:
+class UnreachableTarget:
     """A target whose last message about a run failed."""
 
     type: Literal["target"] = "target"
@@ -26,16 +26,16 @@ class DeafTarget:
     error: str
 
 
-def deaf_targets(run: int, told: Iterable[Entry]) -> Collection[DeafTarget]:
+def unreachable_targets(run: int, told: Iterable[Entry]) -> Collection[UnreachableTarget]:
     """Return the unreachable targets of a run, from its faults and sent messages."""
-    found: dict[str, DeafTarget] = {}
+    found: dict[str, UnreachableTarget] = {}
     for entry in told:
         match entry.record:
             case Notified(target=name):
                 found.pop(name, None)
             case Fault(part=part, error=error) if part.startswith(_PART):
                 name = part.removeprefix(_PART)
-                failed = DeafTarget(run=run, target=name, since=entry.at, error=error)
+                failed = UnreachableTarget(run=run, target=name, since=entry.at, error=error)
                 found.setdefault(name, failed)
             case _:
                 pass

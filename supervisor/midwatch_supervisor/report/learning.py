@@ -35,7 +35,7 @@ from midwatch_supervisor.report.section import (
     rate_chart,
     rate_fields,
     role_line,
-    round_figure,
+    rounded,
     section,
     span,
     table,
@@ -394,7 +394,7 @@ def _lesson_lines(figures: LessonFigures, reading: LearningReading) -> Iterator[
         "attempts_given": figures.given,
         "methods": {method.value: count for method, count in figures.methods},
         "ratings": {str(rating): count for rating, count in figures.ratings.counts},
-        "seconds": {"median": round_figure(figures.seconds), "max": round_figure(figures.longest)},
+        "seconds": {"median": rounded(figures.seconds), "max": rounded(figures.longest)},
     }
     for name, count in figures.classes:
         yield {"type": "failure_class", "failure_class": name, "lessons": count}

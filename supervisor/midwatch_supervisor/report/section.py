@@ -232,7 +232,7 @@ def _fields(name: str, value: object) -> FigureLine:
         case Enum():
             return {name: value.value}
         case float():
-            return {name: round_figure(value)}
+            return {name: rounded(value)}
         case str() | int() | None:
             return {name: value}
         case _:
@@ -244,7 +244,7 @@ def fields(figures: object, *names: str) -> FigureLine:
     return {name: getattr(figures, name) for name in names}
 
 
-def round_figure(value: float | None) -> float | None:
+def rounded(value: float | None) -> float | None:
     """Round to four decimals, more than any count of attempts supports."""
     return None if value is None else round(value, 4)
 
@@ -252,13 +252,13 @@ def round_figure(value: float | None) -> float | None:
 def rate_fields(share: Share) -> FigureLine:
     """Return a rate from 0 to 1 with its 95 % interval; empty if nothing was counted."""
     rate, spread = (share.rate, share.interval) if share.of else (None, None)
-    return {"rate": round_figure(rate), **interval_fields(spread)}
+    return {"rate": rounded(rate), **interval_fields(spread)}
 
 
 def interval_fields(spread: Interval | None, prefix: str = "") -> FigureLine:
     """Return the ends of an interval; `None` if there is none."""
     low, high = (spread.low, spread.high) if spread else (None, None)
-    return {f"{prefix}low": round_figure(low), f"{prefix}high": round_figure(high)}
+    return {f"{prefix}low": rounded(low), f"{prefix}high": rounded(high)}
 
 
 def usage_fields(usage: Usage) -> FigureLine:
@@ -267,5 +267,5 @@ def usage_fields(usage: Usage) -> FigureLine:
 
 def role_line(figures: SpendingFigures, role: str, usage: Usage) -> FigureLine:
     """Return what one role used, with its tokens as a share of the workers'."""
-    share = round_figure(figures.share(usage))
+    share = rounded(figures.share(usage))
     return {"type": "spending", "role": role, **usage_fields(usage), "share": share}

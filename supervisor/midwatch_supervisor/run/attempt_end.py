@@ -147,7 +147,9 @@ def reject_impossible_splits(
     )
 
 
-def overtime(budget: Budget | None, due: Sequence[tuple[int, Intervention]]) -> Ended | None:
+def end_out_of_minutes(
+    budget: Budget | None, due: Sequence[tuple[int, Intervention]]
+) -> Ended | None:
     """Return the end of a hanging attempt that has used up its minutes, grants included."""
     if budget is None:
         return None

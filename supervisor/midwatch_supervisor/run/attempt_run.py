@@ -51,7 +51,7 @@ from midwatch_supervisor.run import parking
 from midwatch_supervisor.run.attempt_end import (
     Ended,
     end_asked_for,
-    overtime,
+    end_out_of_minutes,
     reject_impossible_splits,
     result,
 )
@@ -423,7 +423,7 @@ class AttemptRun:
                     await recorder.record(*refused)
                     continue
                 ended = end_asked_for(due, recorder.last_step, divisible=divisible)
-                ended = ended or overtime(watch.budget(), due)
+                ended = ended or end_out_of_minutes(watch.budget(), due)
                 if ended is not None:
                     return ended
                 if self._is_hanging(recorder) and (questions := parking.silence_questions(due)):

@@ -33,6 +33,7 @@ from midwatch_stage.fake_agents import (
 )
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_tools.observation import END_UNKNOWN
 
 ASKS = {"ask": "touch ran", "acts": [{"run": "touch ran"}]}
 ASK = "permission: ask"
@@ -193,6 +194,16 @@ async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     _, errors = await again.communicate()
     assert again.returncode == 0, errors
     assert await ran(harness) == [True]
+
+
+async def test_a_call_that_waited_while_nobody_ran_it_did_not_fail(
+    harness: RunHarness, fake: Fake
+) -> None:
+    assert await harness.run(fake(ASKS, GREETS, more=ASK)) == 3
+    for _ in range(2):  # a new session asks again
+        assert await harness.resume() == 3
+    asked = [each for each in await harness.told(Step) if "touch ran" in each.args]
+    assert {(each.ok, each.output) for each in asked} == {(None, END_UNKNOWN)}
 
 
 async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words(

@@ -26,7 +26,11 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import acceptance, delivery, intervention, plan
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.run.attempt_end import end_asked_for, overtime, reject_impossible_splits
+from midwatch_supervisor.run.attempt_end import (
+    end_asked_for,
+    end_out_of_minutes,
+    reject_impossible_splits,
+)
 from midwatch_supervisor.run.completion import PROVISIONAL, FinishedWork, completion
 
 PART = Part(title="a", goal="A.")
@@ -80,10 +84,10 @@ def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
 def test_granted_minutes_count_before_they_are_delivered() -> None:
     budget = Budget(minutes=Meter(used=5, limit=5))
     grant = intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(minutes=2)))
-    ended = overtime(budget, ())
+    ended = end_out_of_minutes(budget, ())
     assert ended is not None
     assert ended.reason == "out of budget: 5 of 5 minutes"
-    assert overtime(budget, [(7, grant)]) is None
+    assert end_out_of_minutes(budget, [(7, grant)]) is None
 
 
 TASK = Assignment(

@@ -127,7 +127,7 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
     if shared == (before.live and FactState(before.state).shared):
         return
     if not shared:
-        search.take_out(connection, TextIndex.FACTS, [before.entry])
+        search.remove_texts(connection, TextIndex.FACTS, [before.entry])
         return
     fact = body_of(connection, before.entry, Fact)
     search.put(connection, TextIndex.FACTS, before.project, {before.entry: wording_of(fact)})

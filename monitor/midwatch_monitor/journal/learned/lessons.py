@@ -115,7 +115,7 @@ def mark(connection: Connection, mark: LessonMark) -> None:
         return
     connection.execute(change, {"obsolete": obsolete})
     if obsolete:
-        search.take_out(connection, TextIndex.LESSONS, [mark.lesson])
+        search.remove_texts(connection, TextIndex.LESSONS, [mark.lesson])
     else:
         lesson = body_of(connection, mark.lesson, Lesson)
         search.put(connection, TextIndex.LESSONS, row.project, {mark.lesson: wording_of(lesson)})

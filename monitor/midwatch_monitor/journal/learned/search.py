@@ -142,7 +142,7 @@ def _in_vector(project: int, wording: Wording) -> dict[str, str]:
     return {"words": " ".join(placed)}
 
 
-def take_out(connection: Connection, index: TextIndex, keys: Iterable[int]) -> None:
+def remove_texts(connection: Connection, index: TextIndex, keys: Iterable[int]) -> None:
     """Remove texts from the index."""
     rows = [{"key": key} for key in keys]
     if rows:
@@ -155,7 +155,7 @@ def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> Non
 
     FTS5 only marks a text as deleted until the parts of its index are merged.
     """
-    take_out(connection, index, keys)
+    remove_texts(connection, index, keys)
     if keys and connection.dialect.name == "sqlite":
         name = index.value
         connection.execute(text(f"INSERT INTO {name} ({name}) VALUES ('optimize')"))

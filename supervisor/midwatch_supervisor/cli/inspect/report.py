@@ -48,7 +48,7 @@ from midwatch_supervisor.report.section import (
     ReportSection,
     TableCell,
     fields,
-    round_figure,
+    rounded,
     table,
     table_lines,
     text_lines,
@@ -208,8 +208,8 @@ def _line(record: TrackRecord, useful: float) -> dict[str, object]:
         "type": "calibration",
         "attempts_needed": MIN_ATTEMPTS,
         **fields(record, "model", "attempts", "succeeded", "tasks", "checkpoints"),
-        "error_before": round_figure(record.error_before),
-        "error_after": round_figure(record.error_after),
+        "error_before": rounded(record.error_before),
+        "error_after": rounded(record.error_after),
         "curve": curve,
         **_separation(record.separation, useful),
     }
@@ -220,8 +220,8 @@ def _separation(found: Separation | None, useful: float) -> dict[str, object]:
         return {"separation": None, "separation_interval": None, "worthless": False}
     ends = (found.interval.low, found.interval.high)
     return {
-        "separation": round_figure(found.area),
-        "separation_interval": [round_figure(end) for end in ends],
+        "separation": rounded(found.area),
+        "separation_interval": [rounded(end) for end in ends],
         "worthless": found.worthless(useful),
     }
 

@@ -32,7 +32,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.notify.unreachable_targets import DeafTarget, deaf_targets
+from midwatch_supervisor.notify.unreachable_targets import UnreachableTarget, unreachable_targets
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,
@@ -131,7 +131,7 @@ async def status(
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = {each.name: each for each in await known.all()}
-        now, needy, deaf = await opened.now(), False, list[DeafTarget]()
+        now, needy, unreachable = await opened.now(), False, list[UnreachableTarget]()
         shown = runs[::-1] if all else latest(runs)
         async for each, tasks in read_states(opened, shown, nodes):
             shared = each.supervised_by is SupervisedBy.MONITOR
@@ -145,7 +145,7 @@ async def status(
                 _print_needs(tasks, lines)
                 await _print_unmerged(opened, each, tasks)
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
-            deaf += deaf_targets(each.id, [entry async for entry in faults])
+            unreachable += unreachable_targets(each.id, [entry async for entry in faults])
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
         unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
         monitors = await known.monitors() if needy and not json else []
@@ -153,7 +153,7 @@ async def status(
         lessons, facts = await learned.count_waiting()
         several = len(await learned.projects()) > 1
     if json:
-        for each in deaf:
+        for each in unreachable:
             write_json({**asdict(each), "since": moment(each.since)})
         if lessons or facts:
             counts = {"lessons": lessons.total(), "facts": facts.total()}
@@ -162,7 +162,7 @@ async def status(
     told = [
         f"messages of run {each.run} to {each.target} fail since "
         f"{each.since.astimezone():%Y-%m-%d %H:%M}: {brief(each.error)}"
-        for each in deaf
+        for each in unreachable
     ]
     told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
     told += _unread("lessons", lessons, several=several)

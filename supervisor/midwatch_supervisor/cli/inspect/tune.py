@@ -37,7 +37,7 @@ from midwatch_monitor.traces import AUTO
 from midwatch_supervisor.cli.inspect.replay import FormatOption, check_format
 from midwatch_supervisor.cli.output import require_absent, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
-from midwatch_supervisor.report.section import interval_fields, round_figure, table, table_lines
+from midwatch_supervisor.report.section import interval_fields, rounded, table, table_lines
 
 MIN_RESOLVED = 20
 """Resolved runs below which a share of them says little."""
@@ -274,16 +274,16 @@ def _fields(figures: AlarmFigures) -> dict[str, object]:
     return {
         "resolved_alarmed": figures.resolved.hits,
         "resolved": figures.resolved.of,
-        "share": round_figure(figures.resolved.rate),
+        "share": rounded(figures.resolved.rate),
         **interval_fields(figures.resolved.interval, "share_"),
         "found": figures.found.hits,
         "targets": figures.found.of,
         "unresolved_alarmed": figures.unresolved.hits,
         "unresolved": figures.unresolved.of,
-        "lift": round_figure(figures.lift),
+        "lift": rounded(figures.lift),
         **interval_fields(figures.lift_interval, "lift_"),
-        "lift_unresolved": round_figure(figures.lift_unresolved),
-        "delay": round_figure(figures.delay),
+        "lift_unresolved": rounded(figures.lift_unresolved),
+        "delay": rounded(figures.delay),
     }
 
 
