@@ -14,7 +14,7 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.factories import AT, drafts, intervention
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_stage.matrix import DATABASES
@@ -85,6 +85,19 @@ async def test_status_and_show_say_that_nobody_works_on_a_run(
         assert await waits(capsys) == (False, None)
     assert await waits(capsys) == (True, LEFT)
     assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
+
+
+async def test_of_an_earlier_run_that_nobody_works_on_that_is_told_below_the_latest(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    await say(journal, attempt)
+    await new_task(journal)
+    async with hold_run(journal, 1, lease_seconds=15):
+        told = (await read(capsys, "status"))[-1]
+        assert told == "run 1 is not over (`midwatch status --run 1`): fix (working)"
+    assert (await read(capsys, "status"))[-1] == (
+        "run 1 is not over, and no process works on it (`midwatch resume --run 1`): fix (working)"
+    )
 
 
 async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_the_answer(

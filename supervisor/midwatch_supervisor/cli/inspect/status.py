@@ -25,6 +25,7 @@ from midwatch_monitor.records import (
     Run,
     SupervisedBy,
 )
+from midwatch_monitor.records.fleet import name_of
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.need import needs_person
@@ -149,6 +150,7 @@ async def status(
         earlier = [] if run or all or json else [each for each in runs if each not in shown]
         unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
         monitors = await known.monitors() if needy and not json else []
+        holders = await known.in_hand() if nodes and not json else {}
         learned = Learned(opened)
         lessons, facts = await learned.count_waiting()
         several = len(await learned.projects()) > 1
@@ -159,17 +161,20 @@ async def status(
             counts = {"lessons": lessons.total(), "facts": facts.total()}
             write_json({"type": "waiting", **counts})
         return
-    told = [
-        f"messages of run {each.run} to {each.target} fail since "
-        f"{each.since.astimezone():%Y-%m-%d %H:%M}: {brief(each.error)}"
-        for each in unreachable
-    ]
-    told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD)]
+    told = [_unreachable_line(each) for each in unreachable]
+    told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD, holders)]
     told += _unread("lessons", lessons, several=several)
     told += _unread("facts", facts, several=several)
     told += missing_lines([*nodes.values()], monitors, now) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
+
+
+def _unreachable_line(target: UnreachableTarget) -> str:
+    since = f"{target.since.astimezone():%Y-%m-%d %H:%M}"
+    return (
+        f"messages of run {target.run} to {target.target} fail since {since}: {brief(target.error)}"
+    )
 
 
 def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator[str]:
@@ -217,7 +222,16 @@ async def _unfinished(
     async for run, tasks in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         named = list_names(found, _NAMED)
-        yield f"run {run.id} is not over (`{command(f'status --run {run.id}')}`): {named}"
+        stopped = any(map(_is_stopped, tasks))
+        alone = ", and no process works on it" if stopped else ""
+        then = f"{'resume' if stopped else 'status'} --run {run.id}"
+        yield f"run {run.id} is not over{alone} (`{command(then)}`): {named}"
+
+
+def _is_stopped(state: TaskState) -> bool:
+    """Whether only `resume` lets the task go on, and no answer of a person."""
+    asks = state.latest is not None and needs_person(state.latest)
+    return state.interrupted and not (state.over or asks or state.task.embedded)
 
 
 def _open_to_nodes(state: TaskState) -> bool:
@@ -226,14 +240,21 @@ def _open_to_nodes(state: TaskState) -> bool:
 
 
 def lost_lines(
-    nodes: Collection[NodeStatus], since: datetime, zone: tzinfo | None = None
+    nodes: Collection[NodeStatus],
+    since: datetime,
+    holders: Collection[str],
+    zone: tzinfo | None = None,
 ) -> Iterator[str]:
-    """Yield a line for each node lost since then, with the time when it was last heard from."""
-    alone = all(each.state.gone for each in nodes)
+    """Yield a line for each node lost since then, with the time when it was last heard from.
+
+    `holders` are the processes that hold attempts at work.
+    """
+    alone, holding = all(each.state.gone for each in nodes), {name_of(each) for each in holders}
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            others = "" if alone or not each.busy else "; other nodes take over its attempts"
+            left = each.name in holding and not alone
+            others = "; other nodes take over its attempts" if left else ""
             yield f"node {each.name} is lost: last heard {heard}{others}"
 
 

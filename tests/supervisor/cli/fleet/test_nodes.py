@@ -259,9 +259,14 @@ async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
     assert line["waits_for"] == "a node with the label gpu (none is up)"
 
 
-@pytest.mark.parametrize(("alone", "busy"), [(False, 1), (True, 1), (False, 0)])
-def test_others_go_on_with_the_work_of_a_lost_node_if_there_are_any(alone: bool, busy: int) -> None:
-    lost = replace(NODE_A, state=NodeState.LOST, busy=busy)
+@pytest.mark.parametrize(
+    ("alone", "holders"), [(False, ["node-a:1"]), (True, ["node-a:1"]), (False, ["node-b:1"])]
+)
+def test_others_go_on_with_what_a_lost_node_still_holds_if_there_are_any(
+    alone: bool, holders: list[str]
+) -> None:
+    lost = replace(NODE_A, state=NodeState.LOST)
     known = [lost] if alone else [lost, replace(NODE_A, name="node-b")]
-    (said,) = lost_lines(known, lost.beat_at - timedelta(days=1), UTC)
-    assert said.endswith("; other nodes take over its attempts") is (bool(busy) and not alone)
+    (said,) = lost_lines(known, lost.beat_at - timedelta(days=1), holders, UTC)
+    told = said.endswith("; other nodes take over its attempts")
+    assert told is (holders == ["node-a:1"] and not alone)
