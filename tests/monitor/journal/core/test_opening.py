@@ -108,7 +108,7 @@ async def test_a_journal_opened_to_read_refuses_to_write(journal_file: Path, at:
     run = await filled(journal_file, at)
     async with await Journal.open_to_read(journal_file) as journal:
         assert await journal.runs() == [run]
-        with pytest.raises(JournalReadOnlyError, match="read only"):
+        with pytest.raises(JournalReadOnlyError, match="for reading only"):
             await journal.add_run(source="", settings="", at=at)
 
 

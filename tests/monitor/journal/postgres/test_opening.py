@@ -56,7 +56,7 @@ async def test_a_journal_opened_to_read_refuses_to_write(
         connection.execute(insert(tables.project), {"name": "shop"})
 
     async with await Journal.open_to_read(postgres_journal) as journal:
-        with pytest.raises(JournalReadOnlyError, match="read only"):
+        with pytest.raises(JournalReadOnlyError, match="for reading only"):
             await journal.add_run(source="", settings="", at=at)
         with pytest.raises(JournalReadOnlyError, match="read-only"):
             await journal.read(write)
