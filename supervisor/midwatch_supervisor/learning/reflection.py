@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 PART = "learning: guidelines"
 """The part of Midwatch that a fault names."""
 OFF = "guidelines are switched off"
-NO_MODEL = "there is no model to look back with"
+NO_MODEL = "there is no model to look back with: its newest task has none for the role `reflector`"
 _PAGE = 100
 _EACH = 5
 """Largest number of asides for one attempt and kind."""

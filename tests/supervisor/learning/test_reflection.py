@@ -35,7 +35,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import intervention, plan, reflecting
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import last_words
-from midwatch_supervisor.learning.reflection import reflect_project
+from midwatch_supervisor.learning.reflection import NO_MODEL, reflect_project
 
 Look = Callable[..., Awaitable[Reflection | None]]
 
@@ -300,7 +300,11 @@ async def test_what_fails_too_often_is_passed(past: PastAttempts, look: Look) ->
 @pytest.mark.parametrize(
     ("model", "knobs", "reason"),
     [
-        (None, {}, "there is no model to look back with"),
+        (
+            None,
+            {},
+            NO_MODEL,
+        ),
         (Reflector(), {"enabled": False}, "guidelines are switched off"),
     ],
 )
