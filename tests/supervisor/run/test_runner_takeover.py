@@ -76,7 +76,7 @@ async def test_an_interrupted_run_is_gone_on_with(
     process.send_signal(sign)
     code, errors = await ended(process)
     assert code == 130
-    assert errors.endswith("interrupted; `midwatch resume` continues it\n")
+    assert errors.endswith("interrupted; `midwatch resume --run 1` continues it\n")
     assert "Traceback" not in errors
     assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.WORKING
     harness.open_gate()

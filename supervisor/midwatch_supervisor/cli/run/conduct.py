@@ -280,11 +280,11 @@ def conduct_to_end(
             notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        resume = f"`{command('resume')}` continues it"
-        write_error(f"interrupted; {resume if begun else 'the run had not begun'}")
+        said = [f"`{command(f'resume --run {run}')}` continues it" for run in begun[-1:]]
+        write_error(f"interrupted; {''.join(said) or 'the run had not begun'}")
         raise KeyboardInterrupt from None
     except JournalFullError as error:
-        resume = command("resume")
+        resume = command(" ".join(["resume", *(f"--run {run}" for run in begun[-1:])]))
         raise JournalFullError(f"{error}: make room there, then `{resume}`") from error
 
 

@@ -80,7 +80,7 @@ async def test_resume_prints_what_is_new_and_not_the_whole_log(
     first = await started(harness, "--headless")
     first.send_signal(signal.SIGINT)
     code, before, errors = await ended(first)
-    assert (code, errors) == (130, NOTICE + "interrupted; `midwatch resume` continues it\n")
+    assert (code, errors) == (130, NOTICE + "interrupted; `midwatch resume --run 1` continues it\n")
     (folder / "go").touch()
     code, after, errors = await ended(await harness.start("resume", "--headless"))
     assert (code, errors) == (0, "")
@@ -179,7 +179,7 @@ async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
 
 @pytest.mark.parametrize(
     ("resumed", "said"),
-    [(None, "the run had not begun"), (1, "`midwatch resume` continues it")],
+    [(None, "the run had not begun"), (1, "`midwatch resume --run 1` continues it")],
 )
 def test_only_a_run_that_has_begun_can_be_resumed_after_an_interruption(
     resumed: int | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
