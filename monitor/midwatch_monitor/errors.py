@@ -20,7 +20,8 @@ MidwatchError
 ├── TraceError             a trace in no known format
 ├── WorkspaceError         a workspace could not be made or used
 │   ├── SandboxError       a sandbox is required and there is none
-│   └── UnreachableError   this machine cannot reach the source of the workspace
+│   └── MachineError       this machine cannot make the workspace: its disk is full
+│       └── UnreachableError   this machine cannot reach the source of the workspace
 └── AttemptError           ends an attempt
     ├── BudgetSpentError   a limit of the budget is reached
     └── WorkerError        the worker or its model failed beyond retry
@@ -187,7 +188,11 @@ class SandboxError(WorkspaceError):
     """A sandbox is required and there is none."""
 
 
-class UnreachableError(WorkspaceError):
+class MachineError(WorkspaceError):
+    """This machine cannot make a workspace, as with a full disk; another node of a fleet may."""
+
+
+class UnreachableError(MachineError):
     """This machine cannot reach the source of a workspace; another node of a fleet may."""
 
 

@@ -8,10 +8,10 @@ from midwatch_monitor.budget import renew
 from midwatch_monitor.errors import (
     ElsewhereError,
     JournalError,
+    MachineError,
     MidwatchError,
     ProviderRefusedError,
     StaleIncarnationError,
-    UnreachableError,
     WorkspaceError,
 )
 from midwatch_monitor.journal.core.encoding import hint_of
@@ -44,7 +44,7 @@ from midwatch_supervisor.run.next_attempt import (
     wanted_again,
 )
 from midwatch_supervisor.run.split import assemble, carry_budget, keeps_work, parts, whole_records
-from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.placement import WorkspacePlan
 from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
 
 Hire = Callable[[Assignment], Awaitable[Job]]
@@ -89,7 +89,7 @@ class Runner:
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
         goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
         a task waits for others that are not run here, ProviderRefusedError when a provider refuses
-        even the first request, and in a fleet UnreachableError.
+        even the first request, and in a fleet MachineError.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -333,7 +333,7 @@ class Runner:
 
     def _elsewhere(self, error: MidwatchError) -> bool:
         """Whether another node may succeed where this one failed."""
-        return self._resources.snapshot_store is not None and isinstance(error, UnreachableError)
+        return self._resources.snapshot_store is not None and isinstance(error, MachineError)
 
     async def _end_unplaced(self, attempt: Attempt, reason: str) -> Ended:
         """Store the end of an attempt that got no workspace and so never began."""
@@ -351,7 +351,7 @@ class Runner:
         if evidence.begun:
             return await self._resources.placement.reopen(plan, evidence.attempt)
         folder = self._resources.placement.local_folder(evidence.attempt.workspace)
-        workspace = await make_workspace(plan, folder)
+        workspace = await self._resources.placement.make(plan, folder)
         return workspace, await self._resources.placement.inherit(plan, workspace)
 
     async def _site(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import MachineError, WorkspaceError
 from midwatch_monitor.records import (
     Budget,
     Commit,
@@ -23,7 +23,7 @@ from midwatch_supervisor.run.completion import FinishedWork, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.workspaces.changes import changed_names
-from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.placement import WorkspacePlan
 
 _LONGEST = 70
 """Characters of the parent's name that its parts' names keep; a name may have 80."""
@@ -137,7 +137,7 @@ async def assemble(
     """Put the parts together in a folder beside the split attempt's, and check the whole there.
 
     `plan` has their branches, or without git the folder of the last one. If a part failed, or parts
-    conflict, the whole fails for that reason.
+    conflict, the whole fails for that reason. Raises MachineError in a fleet.
     """
     failed = next((child for child in children if not child.completed), None)
     if failed is not None:
@@ -145,8 +145,10 @@ async def assemble(
         return Ended(ending=failed.failure, reason=reason)
     assert job.workspace is not None
     try:
-        workspace = await make_workspace(plan, whole_of(job.workspace))
+        workspace = await resources.placement.make(plan, whole_of(job.workspace))
     except WorkspaceError as error:
+        if resources.snapshot_store is not None and isinstance(error, MachineError):
+            raise  # another node may make it
         return Ended(ending=Ending.ERROR, reason=str(error))
     job.branch, job.workspace = workspace.branch, workspace.folder
     changed = [name for child in children for name in await _changed_files(resources, plan, child)]

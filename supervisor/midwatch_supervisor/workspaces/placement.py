@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from midwatch_monitor.errors import MidwatchError, WorkspaceError
+from midwatch_monitor.errors import MachineError, MidwatchError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
@@ -15,6 +17,7 @@ from midwatch_supervisor.workspaces.move_aside import move_aside
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
+    machine_at_fault,
     prepare,
     reopen_workspace,
 )
@@ -59,8 +62,13 @@ class Placement:
     async def locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
         """Fetch what the plan needs on this machine: the clone, and branches and folders of others.
 
-        Raises WorkspaceError for what cannot be had here.
+        Raises WorkspaceError for what cannot be had, and in a fleet MachineError if another node
+        may have it.
         """
+        with self._disk_at_fault():
+            return await self._locate(assignment, plan)
+
+    async def _locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
         origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
         plan = replace(plan, source=origin.folder, base=origin.base)
         if self.snapshots is None:
@@ -72,6 +80,21 @@ class Placement:
             plan = replace(plan, copied=copied)
         return plan
 
+    @contextmanager
+    def _disk_at_fault(self) -> Generator[None]:
+        """In a fleet, raise errors of files and folders as MachineError."""
+        try:
+            yield
+        except OSError as error:
+            if self.snapshots is None:
+                raise
+            raise MachineError(str(error)) from error
+
+    async def make(self, plan: WorkspacePlan, folder: Path) -> Workspace:
+        """Make a workspace as `make_workspace` does; in a fleet OSError is MachineError, too."""
+        with self._disk_at_fault():
+            return await make_workspace(plan, folder)
+
     def local_folder(self, made_at: str | Path) -> Path:
         """Return the folder of an attempt on this machine, wherever the attempt began."""
         return Path(made_at) if self.snapshots is None else self.snapshots.folder(made_at)
@@ -82,11 +105,17 @@ class Placement:
         """Return the workspace of an attempt that has begun, and the files taken over for it.
 
         On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if the
-        work is gone.
+        work is gone, and in a fleet MachineError if another node may make it.
         """
+        with self._disk_at_fault():
+            return await self._reopen(plan, attempt)
+
+    async def _reopen(
+        self, plan: WorkspacePlan, attempt: Attempt
+    ) -> tuple[Workspace, tuple[str, ...]]:
         workspace = await self._restore(plan, attempt)
         if workspace is None and self.snapshots is not None:
-            workspace = await make_workspace(plan, self.local_folder(attempt.workspace))
+            workspace = await self.make(plan, self.local_folder(attempt.workspace))
             return workspace, await self.inherit(plan, workspace)
         names = (await self._inheritance(plan))[1]
         return workspace or await self._reopen_here(plan, attempt), names
@@ -100,7 +129,8 @@ class Placement:
 
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         """Return the workspace of an attempt that has begun. Raise WorkspaceError if it is gone."""
-        return await self._restore(plan, attempt) or await self._reopen_here(plan, attempt)
+        with self._disk_at_fault():
+            return await self._restore(plan, attempt) or await self._reopen_here(plan, attempt)
 
     async def _reopen_here(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         folder = self.local_folder(attempt.workspace)
@@ -116,10 +146,11 @@ class Placement:
 
         Raises WorkspaceError if that attempt's workspace is gone.
         """
-        old, names = await self._inheritance(plan)
-        if old is None or plan.inherits_from is None or not names:
-            return ()
-        return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
+        with self._disk_at_fault():
+            old, names = await self._inheritance(plan)
+            if old is None or plan.inherits_from is None or not names:
+                return ()
+            return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
 
     async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
         """Return the workspace of the attempt before, and the files to take over from it."""
@@ -171,11 +202,13 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
 async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
     """Make a new workspace in `folder`; what is there is moved aside, and the log says where to.
 
-    Raises WorkspaceError with the reason, such as a conflict between branches.
+    Raises WorkspaceError with the reason, such as a conflict between branches, and MachineError if
+    this machine is the reason.
     """
     branch = branch_of(folder)
     below = (plan.base or "HEAD", *plan.merges)
-    aside = await move_aside(folder, plan.source, branch=branch, below=below)
+    with machine_at_fault():
+        aside = await move_aside(folder, plan.source, branch=branch, below=below)
     if aside is not None:
         log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
     plain = not plan.versioned

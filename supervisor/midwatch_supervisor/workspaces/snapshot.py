@@ -20,7 +20,12 @@ from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
 from midwatch_supervisor.workspaces.clone import fetch, has_commit
 from midwatch_supervisor.workspaces.staging import add_all
-from midwatch_supervisor.workspaces.workspace import NETWORK_SECONDS, Workspace, fetch_into
+from midwatch_supervisor.workspaces.workspace import (
+    NETWORK_SECONDS,
+    Workspace,
+    fetch_into,
+    machine_at_fault,
+)
 from midwatch_tools.git import Worktree, ask_git, git
 from midwatch_tools.tree import IGNORED
 
@@ -185,7 +190,8 @@ async def unpack_snapshot(repository: Path, place: str, body: bytes) -> None:
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
         await asyncio.to_thread(file.write_bytes, body)
-        await fetch_saved(repository, str(file), SAVED + place, place)
+        with machine_at_fault():
+            await fetch_saved(repository, str(file), SAVED + place, place)
 
 
 async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> None:
@@ -288,7 +294,8 @@ async def fetch_snapshot(
     commit = snapshot.commit
     if not (await mark_of(repository, commit)).of.startswith(f"{place} of "):
         raise WorkspaceError(f"the work of {place} was not saved: it is on {attempt.node} only")
-    await git(repository, "update-ref", SAVED + place, commit)
+    with machine_at_fault():
+        await git(repository, "update-ref", SAVED + place, commit)
     return snapshot
 
 
@@ -334,7 +341,8 @@ async def fetch_branch(
     place = branch.removeprefix(BRANCHES)
     snapshot = await fetch_snapshot(bundles, repository, attempt, snapshot, place=place)
     tip = await tip_of(repository, snapshot.commit)
-    await git(repository, "update-ref", f"refs/heads/{branch}", tip)
+    with machine_at_fault():
+        await git(repository, "update-ref", f"refs/heads/{branch}", tip)
     return snapshot
 
 

@@ -51,7 +51,13 @@ from midwatch_supervisor.workspaces.snapshot import (
     take_snapshot,
     tip_of,
 )
-from midwatch_supervisor.workspaces.workspace import Workspace, clear, prepare, reopen_workspace
+from midwatch_supervisor.workspaces.workspace import (
+    Workspace,
+    clear,
+    machine_at_fault,
+    prepare,
+    reopen_workspace,
+)
 from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import digest_of
 
@@ -281,12 +287,14 @@ class SnapshotStore:
         branch, place = branch_of(folder), place_of(folder)
         commit = (await fetch_snapshot(self._bundles, clone, attempt, snapshot, place=place)).commit
         begun = (await mark_of(clone, commit)).begun or base
-        await clear(folder, clone, branch=branch)
-        workspace = await prepare(folder, clone, branch=branch, merges=(), base=begun)
         tip = await tip_of(clone, commit)
-        if tip not in {"", begun}:
-            await git(workspace.at, "update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
-        await check_out(SnapshotFiles(worktree=workspace.at), commit)
+        forward = ("update-ref", "-m", "midwatch: it goes on here", "HEAD", tip)
+        with machine_at_fault():
+            await clear(folder, clone, branch=branch)
+            workspace = await prepare(folder, clone, branch=branch, merges=(), base=begun)
+            if tip not in {"", begun}:
+                await git(workspace.at, *forward)
+            await check_out(SnapshotFiles(worktree=workspace.at), commit)
         return replace(workspace, base=base)
 
     async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Workspace:
@@ -296,10 +304,12 @@ class SnapshotStore:
             await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
         await asyncio.to_thread(folder.mkdir, parents=True)
         workspace = Workspace(folder=folder)
-        files = await files_of(workspace, private)
+        with machine_at_fault():
+            files = await files_of(workspace, private)
         place = place_of(folder)
         snapshot = await fetch_snapshot(self._bundles, private, attempt, snapshot, place=place)
-        await check_out(files, snapshot.commit)
+        with machine_at_fault():
+            await check_out(files, snapshot.commit)
         return workspace
 
     async def tell(

@@ -4,14 +4,14 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
 from midwatch_monitor.cancellation import finish_before_cancel
-from midwatch_monitor.errors import UnreachableError, WorkspaceError
+from midwatch_monitor.errors import MachineError, UnreachableError, WorkspaceError
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
 from midwatch_supervisor.workspaces.staging import add_all
@@ -49,6 +49,17 @@ class Workspace:
         return self.worktree
 
 
+@contextmanager
+def machine_at_fault() -> Generator[None]:
+    """Raise errors of git as MachineError, for what fails only if this machine cannot do it."""
+    try:
+        yield
+    except MachineError:
+        raise
+    except WorkspaceError as error:
+        raise MachineError(str(error)) from error
+
+
 async def prepare(
     folder: Path,
     source: Path | None,
@@ -63,7 +74,8 @@ async def prepare(
     `merges` are the branches of finished tasks that this one builds on; `base` is the commit that
     it starts from, by default the one that is checked out in `source`. A `plain` source is always
     copied: if a worker made a repository in it, git would run what its configuration says. Raises
-    WorkspaceError with the reason, such as a conflict between those branches.
+    WorkspaceError with the reason, such as a conflict between those branches, and MachineError if
+    this machine is the reason.
     """
     if await asyncio.to_thread(_without_git, folder, source, plain=plain):
         return Workspace(folder=folder)
@@ -71,9 +83,10 @@ async def prepare(
     # Given twice, it replaces an entry for a missing folder even if that is locked.
     forced = ("worktree", "add", "--quiet", "--force", "--force")
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
-    async with lock_worktrees(source):
-        # Completed even if canceled: the lock must be held until git ends.
-        await finish_before_cancel(git(source, *command))
+    with machine_at_fault():
+        async with lock_worktrees(source):
+            # Completed even if canceled: the lock must be held until git ends.
+            await finish_before_cancel(git(source, *command))
     workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:
         await _merge(workspace, other)
@@ -106,7 +119,7 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
         try:
             _copy(source, folder)
         except OSError as error:  # a worker can make unreadable files and names that are too long
-            raise WorkspaceError(f"{source} cannot be copied: {error}") from error
+            raise MachineError(f"{source} cannot be copied: {error}") from error
         return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     return False
@@ -182,7 +195,10 @@ async def _merge(workspace: Workspace, branch: str) -> None:
     try:
         await git(workspace.at, "merge", "--quiet", "--no-edit", branch)
     except WorkspaceError as error:
-        raise WorkspaceError(f"{branch} does not merge: {error}") from error
+        said = f"{branch} does not merge: {error}"
+        with machine_at_fault():
+            conflict = await git(workspace.at, "ls-files", "--unmerged")
+        raise (WorkspaceError if conflict else MachineError)(said) from error
 
 
 async def commit_work(workspace: Workspace, message: str) -> None:

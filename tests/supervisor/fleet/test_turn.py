@@ -1,4 +1,4 @@
-"""One turn of a task at a node that cannot reach the repository, or cannot read the run."""
+"""One turn of a task at a node that cannot make its workspace, or cannot read the run."""
 
 import shutil
 from datetime import timedelta
@@ -38,8 +38,10 @@ from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.lookup import task_state
+from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import head_of
+from midwatch_tools.git import git
 
 SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
 
@@ -128,6 +130,43 @@ async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Ya
     assert [
         each for each in states if isinstance(each, AttemptTransition) and each.lifecycle.over
     ] == []
+
+
+async def break_home(yard: Yard, part: str) -> None:
+    """Put a file where node-a needs a folder, so that it fails as on a full disk."""
+    (yard.folder / "away").rename(yard.folder / "gone")
+    home, source = yard.folder / "node-a", str(yard.folder / "gone")
+    place = home / part
+    if part == "branches":
+        clone = clone_of(source, home)
+        clone.parent.mkdir(parents=True)
+        await git(Path("/"), "clone", "--quiet", "--no-checkout", source, str(clone))
+        place = clone / ".git" / "refs" / "heads" / "midwatch"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("")
+
+
+@pytest.mark.parametrize(
+    ("part", "versioned"), [("branches", True), ("clones", True), ("work", True), ("work", False)]
+)
+async def test_a_workspace_that_a_node_cannot_make_is_made_on_another(
+    yard: Yard, caplog: pytest.LogCaptureFixture, part: str, versioned: bool
+) -> None:
+    await yard.submit(versioned=versioned)
+    await break_home(yard, part)
+    await yard.up("node-a", "node-b")
+    came = [await yard.turn("node-a", minutes=each) for each in (0, 1, 20)]
+    assert came == 3 * [TurnOutcome.UNREACHABLE]
+    assert await yard.reasons() == ["working: node-a cannot do it"]
+    state = await task_state(yard.journal, await yard.journal.task(1))
+    assert waits_for(state, {}) == f"a node that can do it ({state.reason})"
+    said = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert said == [f"task a does not go on here: {state.reason}"]
+    assert await yard.turn("node-b", minutes=21) is TurnOutcome.OVER
+    assert len(await yard.journal.attempts(1)) == 1
+    over = (await yard.told(TaskTransition))[-1]
+    assert isinstance(over, TaskTransition)
+    assert over.lifecycle is Lifecycle.COMPLETED
 
 
 @pytest.mark.parametrize("versioned", [True, False])

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, delete
 
 from midwatch_monitor.config.fleet import FleetSettings
-from midwatch_monitor.errors import StaleIncarnationError, WorkspaceError
+from midwatch_monitor.errors import MachineError, StaleIncarnationError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.bundles import Bundles
@@ -155,6 +155,23 @@ async def test_all_that_a_worker_did_is_on_the_other_node(
     log = await git(moved.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
     assert log == await git(workspace.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
     assert log.endswith("By the worker\n")
+
+
+@pytest.mark.parametrize("blocked", ["midwatch/saved", "heads/midwatch"])
+async def test_a_node_that_cannot_make_the_moved_files_leaves_them_to_another(
+    blocked: str, nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+) -> None:
+    a, b = nodes
+    workspace = await a.begin(attempt)
+    await work(workspace.folder)
+    await a.save(attempt, workspace, await a.claim(attempt, at))
+    clone = (await b.origin()).folder
+    assert clone is not None
+    lock = clone / ".git" / "refs" / blocked / "r1" / "fix-1.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("")  # git fails as on a full disk
+    with pytest.raises(MachineError, match=r"cannot (lock|update) ref"):
+        await b.resume(attempt)
 
 
 async def test_saving_touches_nothing_that_the_worker_sees(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.errors import WorkspaceError
+from midwatch_monitor.errors import MachineError, WorkspaceError
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.merge import plan_merge, try_merge
 from midwatch_supervisor.workspaces.workspace import (
@@ -109,8 +109,9 @@ async def test_branches_that_conflict_are_told_with_the_file(repository: Path) -
     await branch(repository, "b", "a.txt", "two\n")
     await branch(repository, "c", "a.txt", "three\n")
     merges = ("midwatch/b", "midwatch/c")
-    with pytest.raises(WorkspaceError, match=r"midwatch/c does not merge: .*a\.txt"):
+    with pytest.raises(WorkspaceError, match=r"midwatch/c does not merge: .*a\.txt") as told:
         await prepare(repository.parent / "d", repository, branch="midwatch/d", merges=merges)
+    assert not isinstance(told.value, MachineError)  # another node would fail as well
 
 
 async def test_a_folder_that_is_there_already_is_never_used(tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ class TaskFailures:
     async def unable(
         self, task: Task, why: str, *, labels: Iterable[str], live: int | None
     ) -> bool:
-        """Record, once, that this node cannot run a task; return whether the task is over by that.
+        """Record and log, once, that this node cannot run a task; return whether that ends it.
 
-        It is over once every node that is up and has its labels has said so, the first of them
+        It does once every node that is up and has its labels has said so, the first of them
         `UNABLE` ago. A task with an attempt that has begun waits without limit.
         """
         entries = await self._read_entries(task, AttemptTransition)
@@ -87,6 +87,7 @@ class TaskFailures:
         reason = f"{self._node}{REFUSED}{one_line(why)}"
         if self._node not in since:
             await self._note(task, states, reason)
+            log.warning("task %s does not go on here: %s", task.name, reason)
         waited = now - min(since.values(), default=now)
         up = able_nodes(await self._nodes.all(), labels)
         if waited < UNABLE or up - {self._node, *since} or await self._begun(task, live):

@@ -15,9 +15,9 @@ from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import (
     ElsewhereError,
     JournalTooNewError,
+    MachineError,
     MidwatchError,
     StaleIncarnationError,
-    UnreachableError,
     UsageError,
 )
 from midwatch_monitor.journal import Journal
@@ -51,7 +51,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
     """Something failed that is not the task's fault; another turn may succeed."""
     UNREACHABLE = "unreachable"
-    """This node cannot reach what the task is made from; another node may."""
+    """This node cannot reach what the task is made from, or make its workspace; another may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
         return await _work(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
         return TurnOutcome.WAITS
-    except (UsageError, UnreachableError) as error:
+    except (UsageError, MachineError) as error:
         return await _note_failure(machine, failures, task, error)
     except MidwatchError:
         raise
@@ -122,14 +122,14 @@ async def _note_failure(
     """Record why a turn failed, and return its outcome; the task may be over by that."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
     live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
-    if isinstance(error, UsageError | UnreachableError):
+    if isinstance(error, UsageError | MachineError):
         over = await failures.unable(task, str(error), labels=labels, live=live)
     else:
         over = await failures.broke(task, error, live=live)
     if over:
         return TurnOutcome.OVER
-    reached = not isinstance(error, UnreachableError)
-    return TurnOutcome.FAILED if reached else TurnOutcome.UNREACHABLE
+    unplaced = isinstance(error, MachineError)
+    return TurnOutcome.UNREACHABLE if unplaced else TurnOutcome.FAILED
 
 
 def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
