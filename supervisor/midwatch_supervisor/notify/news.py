@@ -22,7 +22,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, RunState
-from midwatch_monitor.state.task import TaskState
+from midwatch_monitor.state.task import REFUSED, TaskState, refusal
 from midwatch_supervisor.notify.unreachable_targets import fault_part
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.record_text import line
@@ -43,7 +43,7 @@ class NewsKind(StrEnum):
     WAITING = "waiting"
     """An attempt waits for a person."""
     NODE = "node"
-    """A node was lost, or cannot work."""
+    """A node was lost, or cannot do a task."""
     END = "end"
     """The end of a run."""
 
@@ -87,6 +87,8 @@ class RunNews:
         self._happened: deque[News] = deque(maxlen=_MOST)
         self._moved: Entry | None = None
         """When each of its tasks last changed state."""
+        self._refused: defaultdict[int, set[str]] = defaultdict(set)
+        """Why nodes could not do each task, since it was last begun or begun again."""
 
     @property
     def over(self) -> bool:
@@ -112,8 +114,9 @@ class RunNews:
                     key = AlertKey(rule=alert.key.rule)
                     bare = line(replace(alert, key=key, summary="", evidence=())).text
                     self._happen(entry, NewsKind.ALERT, line(alert).text, bare, alert.severity)
-            case TaskTransition():
+            case TaskTransition() as moved:
                 self._moved = entry
+                self._note_refusal(entry, moved)
             case _:
                 pass
 
@@ -127,6 +130,15 @@ class RunNews:
                     yield self._waiting_news(task, attempt, since)
         if self._moved is not None and self.over:
             yield self._end(self._moved)
+
+    def _note_refusal(self, entry: Entry, moved: TaskTransition) -> None:
+        """Make news of a node that cannot do a task, once for each reason."""
+        if moved.lifecycle.over:
+            self._refused.pop(entry.task, None)
+        elif (said := refusal(moved)) and said not in self._refused[entry.task]:
+            self._refused[entry.task].add(said)
+            bare = said.partition(REFUSED)[0] + REFUSED.removesuffix(": ")
+            self._happen(entry, NewsKind.NODE, said, bare)
 
     def _happen(
         self,

@@ -99,6 +99,28 @@ def test_a_node_that_is_gone_and_the_end_of_a_run_are_news() -> None:
     assert (end.kind, end.name, end.text) == (NewsKind.END, "run 1", "over: 1 failed")
 
 
+def test_a_node_that_cannot_do_a_task_is_news_once_for_each_reason() -> None:
+    full = "north cannot do it: git worktree: No space left on /srv/secret"
+    refused = make.task_transition(reason=full)
+    other = make.task_transition(reason="south cannot do it: no key")
+    run = RunNews(1)
+    run.state.meet_task(make.task())
+    said = (refused, refused, make.task_transition(), other, refused)
+    for entry in make.entries(*said, attempt=None):
+        run.fold(entry)
+    north, south = run.news()
+    assert (north.key, north.kind, north.name, north.attempt) == ("node:1", "node", "fix", None)
+    assert (north.text, north.bare) == (full, "north cannot do it")
+    assert south.text == "south cannot do it: no key"
+
+
+def test_what_a_node_cannot_do_is_news_again_once_the_task_is_begun_again() -> None:
+    refused = make.task_transition(reason="north cannot do it: no key")
+    failed = make.task_transition(Lifecycle.FAILED, reason="north cannot do it: no key")
+    found = news_of(refused, failed, make.task_transition(Lifecycle.SUBMITTED), refused)
+    assert [each.key for each in found] == ["node:1", "node:4"]
+
+
 def test_what_was_told_is_known_from_the_journal_and_so_is_what_failed() -> None:
     failed = Fault(part="message to phone", error="HTTP 503")
     run = run_of(make.alert(), failed)
