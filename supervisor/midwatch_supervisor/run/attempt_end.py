@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from midwatch_monitor.budget import raise_limits
-from midwatch_monitor.errors import JournalFullError, ProviderRefusedError, StaleIncarnationError
+from midwatch_monitor.errors import (
+    JournalFullError,
+    MidwatchError,
+    ProviderRefusedError,
+    StaleIncarnationError,
+)
 from midwatch_monitor.records import (
     Acceptance,
     Action,
@@ -21,6 +26,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_supervisor.present.text_line import one_line
 from midwatch_tools.inbox import stamp
 from midwatch_tools.instructions import exhausted_limits
 
@@ -89,7 +95,7 @@ def recorded_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ende
 
 
 def result(work: "asyncio.Task[Ended]") -> Ended:
-    """Return the result of the work; an unexpected error becomes an ending with a reason.
+    """Return the result of the work; an error becomes an ending with a reason.
 
     Raises StaleIncarnationError if another process has taken over the attempt and so stores its
     end. Raises ProviderRefusedError if the work could not even begin, and JournalFullError if there
@@ -102,8 +108,19 @@ def result(work: "asyncio.Task[Ended]") -> Ended:
         return work.result()
     if isinstance(error, StaleIncarnationError | ProviderRefusedError | JournalFullError):
         raise error
-    log.error("an attempt failed", exc_info=error)
-    return Ended(ending=Ending.ERROR, reason=f"{type(error).__name__}: {error}")
+    reason = f"{type(error).__name__}: {error}"
+    if _is_explained(error):
+        log.error("an attempt failed: %s", one_line(reason))
+    else:
+        log.error("an attempt failed", exc_info=error)
+    return Ended(ending=Ending.ERROR, reason=reason)
+
+
+def _is_explained(error: BaseException) -> bool:
+    """Whether the text of an error says it all, so that its traceback would only hide it."""
+    from pydantic_ai.workspaces import WorkspaceError
+
+    return isinstance(error, MidwatchError | WorkspaceError)
 
 
 def end_asked_for(

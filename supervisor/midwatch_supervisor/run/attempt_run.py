@@ -495,6 +495,6 @@ class AttemptRun:
         try:
             await commit_work(self.workspace, message)
         except MidwatchError as error:
-            log.exception("the work stays uncommitted in %s", self.workspace.folder)
+            log.error("the work stays uncommitted in %s: %s", self.workspace.folder, error)
             return str(error)
         return ""

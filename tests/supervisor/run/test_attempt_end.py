@@ -1,11 +1,14 @@
-"""How orders end an attempt, and how much one is sure of a finished task. Pure."""
+"""How orders and errors end an attempt, and how much one is sure of a finished task."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic_ai.workspaces import WorkspaceError as ShellError
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
+from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -27,9 +30,11 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import acceptance, delivery, intervention, plan
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import (
+    Ended,
     end_asked_for,
     end_out_of_minutes,
     reject_impossible_splits,
+    result,
 )
 from midwatch_supervisor.run.completion import PROVISIONAL, FinishedWork, completion
 
@@ -79,6 +84,29 @@ def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
     assert end_asked_for(due, 3, divisible=divisible) is None
     rejected = delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
     assert reject_impossible_splits(due, 3, divisible=divisible) == (rejected,)
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (ShellError("sh: 1: printf:\nI/O error"), ": WorkspaceError: sh: 1: printf: I/O error"),
+        (WorkspaceError("git commit: fatal"), ": WorkspaceError: git commit: fatal"),
+        (KeyError("a"), ""),
+    ],
+)
+async def test_an_error_that_explains_itself_is_logged_in_one_line_and_others_with_a_traceback(
+    error: Exception, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> Ended:
+        raise error
+
+    work = asyncio.create_task(fail())
+    await asyncio.wait({work})
+    ended = result(work)
+    assert (ended.ending, ended.reason) == (Ending.ERROR, f"{type(error).__name__}: {error}")
+    (said,) = caplog.records
+    assert (said.levelname, said.message) == ("ERROR", f"an attempt failed{logged}")
+    assert (said.exc_info is None) is bool(logged)
 
 
 def test_granted_minutes_count_before_they_are_delivered() -> None:
