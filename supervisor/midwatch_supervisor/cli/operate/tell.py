@@ -112,7 +112,8 @@ async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> 
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
-            name = quote(target.task.name) + (f" --run {run}" if run is not None else "")
+            # Without the run, a task of that name in another one could be begun again.
+            name = f"{quote(target.task.name)} --run {target.task.run}"
             again = command(f'tell {name} --restart "what to do differently"')
             said += f", but `{again}` begins the task again"
         raise UsageError(said)

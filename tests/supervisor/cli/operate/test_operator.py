@@ -1,5 +1,7 @@
 """`midwatch approve`, `reject` and `tell` over a real journal."""
 
+import re
+import shlex
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
@@ -392,9 +394,20 @@ async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again
     await over_in(journal, at, task_spec)
     assert await midwatch("tell", "fix", "Hello.") == 2
     assert capsys.readouterr().err == (
-        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --restart "
-        '"what to do differently"` begins the task again\n'
+        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --run 1 "
+        '--restart "what to do differently"` begins the task again\n'
     )
+
+
+async def test_how_an_attempt_is_begun_again_names_its_run_if_a_newer_one_has_the_same_tasks(
+    journal: Journal, at: datetime, capsys: Capture, task_spec: str
+) -> None:
+    made = await over_in(journal, at, task_spec)
+    await over_in(journal, at, task_spec)
+    assert await midwatch("tell", str(made.id), "Hello.") == 2
+    (hint,) = re.findall(r"`midwatch (.*)`", capsys.readouterr().err)
+    assert await midwatch(*shlex.split(hint), "--dry-run") == 0
+    assert "if run 1 is at work" in capsys.readouterr().out
 
 
 async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_its_run_is_over(
