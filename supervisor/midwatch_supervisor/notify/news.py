@@ -1,7 +1,7 @@
 """What people are told about one run: what is news, when it is due, and the wording. Pure."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -178,7 +178,8 @@ class RunNews:
             name=_name(task, attempt),
             text=f"waits for {attempt_waits_for(attempt)}",
             bare=f"waits for {attempt_waits_for(attempt, content=False)}",
-            commands=answer_commands(task),
+            # It may be read when a newer run has a task of that name.
+            commands=answer_commands(task, f" --run {self.run}"),
         )
 
     def _end(self, moved: Entry) -> News:
@@ -236,13 +237,15 @@ class Notification:
     items: tuple[MessageItem, ...] = ()
     more: int = 0
     """Number of items left out."""
+    more_look: str = ""
+    """The command that shows those."""
 
     @property
     def body(self) -> str:
         """The whole message as plain text."""
         lines = [line for item in self.items for line in item.lines]
         if self.more:
-            lines.append(f"and {self.more} more: {command('status')}")
+            lines.append(f"and {self.more} more: {self.more_look}")
         return "\n".join(lines).strip() or self.title
 
 
@@ -268,13 +271,24 @@ def message(
     first = items[0]
     more = f" (and {count_noun(len(news) - 1, 'other thing')})" if len(news) > 1 else ""
     title = f"Midwatch: {brief(f'{first.name} {first.text}', 120)}{more}"
-    return Notification(title=title, items=items, more=len(news) - len(items))
+    left_out = news[_MOST_TOLD:]
+    return Notification(
+        title=title,
+        items=items,
+        more=len(left_out),
+        more_look=_status_of({each.run for each in left_out}) if left_out else "",
+    )
 
 
 def _look(news: News, link: str) -> str:
     if link:
         return link.replace("{attempt}", str(news.attempt or ""))
-    return command("status" if news.attempt is None else f"show {news.attempt}")
+    return _status_of({news.run}) if news.attempt is None else command(f"show {news.attempt}")
+
+
+def _status_of(runs: Collection[int]) -> str:
+    """Return the command that shows these runs, even if there is a newer one."""
+    return command("status --all" if len(runs) > 1 else f"status --run {min(runs)}")
 
 
 STALE = timedelta(days=1)

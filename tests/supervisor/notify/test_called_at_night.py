@@ -95,7 +95,7 @@ async def test_the_phone_has_the_alert_in_time_and_its_command_answers_the_agent
     harness: RunHarness,
 ) -> None:
     async with at_night(harness) as (phone, model):
-        command = await said(harness, phone, r'midwatch tell fix "your answer"')
+        command = await said(harness, phone, r'midwatch tell fix --run 1 "your answer"')
         before = len(model.asked)
         words = shlex.split(command.replace("your answer", ANSWER))
         telling = await harness.start(*words[1:])

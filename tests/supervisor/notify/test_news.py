@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage import factories as make
 from midwatch_stage.factories import AT, after
-from midwatch_supervisor.notify.news import News, NewsKind, RunNews, due
+from midwatch_supervisor.notify.news import News, NewsKind, RunNews, due, message
 
 SUBJECT = "edit:src/secret_plan.py"
 
@@ -66,7 +66,7 @@ def test_a_question_is_said_with_the_command_that_answers_it() -> None:
     (told,) = waiting(asked, make.delivery(1, DeliveryState.DELIVERED))
     assert told.text == "waits for an answer: May I use curl?"
     assert told.bare == "waits for an answer"
-    assert told.commands == ('midwatch tell fix "your answer"',)
+    assert told.commands == ('midwatch tell fix --run 1 "your answer"',)
 
 
 def test_an_answered_question_is_no_news() -> None:
@@ -119,6 +119,15 @@ def test_what_a_node_cannot_do_is_news_again_once_the_task_is_begun_again() -> N
     failed = make.task_transition(Lifecycle.FAILED, reason="north cannot do it: no key")
     found = news_of(refused, failed, make.task_transition(Lifecycle.SUBMITTED), refused)
     assert [each.key for each in found] == ["node:1", "node:4"]
+
+
+def test_who_reads_a_message_late_is_led_to_its_run_and_not_to_a_newer_one() -> None:
+    (end,) = news_of(make.ended(), make.task_transition(Lifecycle.FAILED))
+    tell = partial(message, content=False, link="", mask=str)
+    assert tell([end]).items[0].look == "midwatch status --run 1"
+    assert tell([end] * 22).body.endswith("\nand 2 more: midwatch status --run 1")
+    both = [*[end] * 21, replace(end, run=2)]
+    assert tell(both).body.endswith("\nand 2 more: midwatch status --all")
 
 
 def test_what_was_told_is_known_from_the_journal_and_so_is_what_failed() -> None:

@@ -87,7 +87,7 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
         "firing warning cycle",
         "waits for an answer",
     ]
-    assert receiver.items[1]["commands"] == ['midwatch tell fix "your answer"']
+    assert receiver.items[1]["commands"] == ['midwatch tell fix --run 1 "your answer"']
     assert receiver.items[1]["look"] == "midwatch show 1"
     assert b"plan.py" not in body
 
@@ -110,7 +110,7 @@ async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_agai
             await fleet.until_told(Notified, 3)
             fleet.ahead = timedelta(minutes=6)
             await fleet.until_told(Notified, 6)
-    command = 'midwatch tell fix "your answer"'
+    command = 'midwatch tell fix --run 1 "your answer"'
     mails = [message_from_bytes(each).get_payload(decode=True) for each in post.bodies]
     for first, second in (
         [json.loads(each)["body"] for each in team.bodies],
@@ -141,7 +141,7 @@ async def test_services_like_slack_and_matrix_have_it_from_midwatch(fleet: Fleet
     sent = json.loads(body)
     assert sent.get("username", sent.get("displayName")) == "Midwatch"
     assert "firing warning cycle" in sent["text"]
-    assert 'midwatch tell fix "your answer"' in sent["text"]
+    assert 'midwatch tell fix --run 1 "your answer"' in sent["text"]
     assert "plan.py" not in sent["text"]
 
 
