@@ -13,6 +13,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.need import needs_person, unattended
 from midwatch_monitor.state.task import TaskState
+from midwatch_supervisor.present.fleet_nodes import fleet_nodes
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
@@ -222,17 +223,32 @@ def adrift(attempt: AttemptState, node: NodeStatus | None) -> bool:
 
 
 def missing_lines(
-    nodes: Sequence[NodeStatus], monitors: Iterable[MonitorStatus], now: datetime
+    nodes: Collection[NodeStatus],
+    monitors: Iterable[MonitorStatus],
+    now: datetime,
+    *,
+    fleets: Collection[str] = (),
 ) -> Iterator[str]:
-    """Return what a fleet lacks, one line each."""
-    node = command("node")
-    if not nodes:
-        yield f"no node has been here yet: `{node}` starts one"
-    elif all(each.state.gone for each in nodes):
-        yield f"no node is up: nothing goes on until one is; `{node}` starts one"
+    """Return what these fleets lack, by default all that have a node, one line each.
+
+    A fleet is named only if there is more than one.
+    """
+    known = {each.fleet for each in nodes}
+    several = len(known | {*fleets}) > 1
+    for fleet in sorted(fleets or known) or [""]:
+        ours = fleet_nodes(fleet, nodes)
+        yield from _no_node(ours, f" of fleet {fleet}" if several else "")
     absent = monitor_absent(monitors, now)
     if absent:
         yield absent
+
+
+def _no_node(nodes: Collection[NodeStatus], of: str) -> Iterator[str]:
+    node = command("node")
+    if not nodes:
+        yield f"no node{of} has been here yet: `{node}` starts one"
+    elif all(each.state.gone for each in nodes):
+        yield f"no node{of} is up: nothing goes on until one is; `{node}` starts one"
 
 
 def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:

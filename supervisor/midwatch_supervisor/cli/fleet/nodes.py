@@ -13,7 +13,7 @@ from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
-    """List the nodes of a fleet, with their labels and attempts, and its monitors."""
+    """List the nodes of all fleets, with their labels and attempts, and the monitors."""
     from midwatch_monitor.journal.fleet.nodes import Nodes
 
     async with await journal_to_read(journal) as opened:
@@ -21,9 +21,11 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         found, now, held = await known.all(), await opened.now(), await known.in_hand()
         at_work = await known.named([id for ids in held.values() for id in ids])
         monitors = await known.monitors()
+    several = len({each.fleet for each in found}) > 1
     for status in found:
         has, left = _in_hand(status, at_work.values())
-        fields, text = _fields(status, has, left, now), _text(status, has, left, now)
+        fields = _fields(status, has, left, now)
+        text = _text(status, has, left, now, fleet=several)
         write_either(fields, text, json=json)
     for monitor in monitors:
         if monitor.lives(now):
@@ -58,6 +60,7 @@ def _fields(
         "type": "node",
         "name": status.name,
         "boot": status.boot,
+        "fleet": status.fleet,
         "state": status.state.value,
         "doubted": status.doubted_at is not None,
         "slots": status.slots,
@@ -73,10 +76,15 @@ def _fields(
 
 
 def _text(
-    status: NodeStatus, has: Sequence[HeldAttempt], left: Sequence[HeldAttempt], now: datetime
+    status: NodeStatus,
+    has: Sequence[HeldAttempt],
+    left: Sequence[HeldAttempt],
+    now: datetime,
+    *,
+    fleet: bool,
 ) -> str:
     silent, gone = now - status.beat_at, status.state.gone
-    words = [f"{status.name}: {status.state}"]
+    words = [f"{status.name}: {status.state}", *[f"fleet {status.fleet}"] * fleet]
     if not gone:
         words.append(f"{status.busy} of {slots_words(status.slots)}")
     if status.labels:

@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
     Step,
     Study,
     Summary,
-    SupervisedBy,
     Task,
 )
 from midwatch_monitor.secrets.masking import Masker
@@ -38,6 +37,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_supervisor.present.fleet_nodes import nodes_of
 from midwatch_supervisor.present.intervention_text import (
     action_text,
     alert_text,
@@ -130,12 +130,12 @@ async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
 
 
 async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
-    """Return the nodes that share the task's run, by name, and complete the state of the task.
+    """Return the nodes of the fleet that runs the task, by name, and complete the task's state.
 
     That is whether the run was interrupted, and what a task that has not begun waits for.
     """
     run = await journal.run(state.task.run)
-    nodes = await Nodes(journal).all() if run.supervised_by is SupervisedBy.MONITOR else None
+    nodes = nodes_of(run, await Nodes(journal).all())
     state.interrupted = await is_interrupted(journal, run.id)
     if state.latest is None:
         set_wait(state, await states_before(journal, state.task), nodes)

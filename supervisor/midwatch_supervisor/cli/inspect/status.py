@@ -34,6 +34,7 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_columns, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.notify.unreachable_targets import UnreachableTarget, unreachable_targets
+from midwatch_supervisor.present.fleet_nodes import fleet_of, nodes_of
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import (
     chosen_runs,
@@ -131,13 +132,13 @@ async def status(
     async with await journal_to_read(journal) as opened:
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
-        nodes = {each.name: each for each in await known.all()}
-        now, needy, unreachable = await opened.now(), False, list[UnreachableTarget]()
+        nodes = await known.all()
+        now, needy, unreachable = await opened.now(), set[str](), list[UnreachableTarget]()
         shown = runs[::-1] if all else latest(runs)
-        async for each, tasks in read_states(opened, shown, nodes):
+        async for each, tasks, ours in read_states(opened, shown, nodes):
             shared = each.supervised_by is SupervisedBy.MONITOR
-            needy = needy or (shared and any(map(_open_to_nodes, tasks)))
-            lines = [status_line(state, nodes if shared else {}) for state in tasks]
+            needy |= {fleet_of(each)} if shared and any(map(_open_to_nodes, tasks)) else set()
+            lines = [status_line(state, ours) for state in tasks]
             if json:
                 for line in lines:
                     write_json(asdict(line))
@@ -162,10 +163,10 @@ async def status(
             write_json({"type": "waiting", **counts})
         return
     told = [_unreachable_line(each) for each in unreachable]
-    told += [*unfinished, *lost_lines(nodes.values(), now - _TOLD, holders)]
+    told += [*unfinished, *lost_lines(nodes, now - _TOLD, holders)]
     told += _unread("lessons", lessons, several=several)
     told += _unread("facts", facts, several=several)
-    told += missing_lines([*nodes.values()], monitors, now) if needy else ()
+    told += missing_lines(nodes, monitors, now, fleets=needy) if needy else ()
     for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
         write_line(text)
 
@@ -185,9 +186,12 @@ def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator
 
 
 async def read_states(
-    journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
-) -> AsyncIterator[tuple[Run, list[TaskState]]]:
-    """Yield each run with the states of its tasks; `nodes` are the fleet's nodes by name."""
+    journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
+) -> AsyncIterator[tuple[Run, list[TaskState], dict[str, NodeStatus]]]:
+    """Yield each run with the states of its tasks and, of all `nodes`, those of its fleet, by name.
+
+    There are none if one process runs it.
+    """
     for run in runs:
         tasks, interrupted = (
             await task_states(journal, run.id),
@@ -195,8 +199,9 @@ async def read_states(
         )
         for task in tasks:
             task.interrupted = interrupted
-        set_waits(tasks, nodes.values() if run.supervised_by is SupervisedBy.MONITOR else None)
-        yield run, tasks
+        ours = nodes_of(run, nodes)
+        set_waits(tasks, ours)
+        yield run, tasks, {each.name: each for each in ours or ()}
 
 
 def latest(runs: Sequence[Run]) -> list[Run]:
@@ -209,7 +214,7 @@ def latest(runs: Sequence[Run]) -> list[Run]:
 
 
 async def _unfinished(
-    journal: Journal, runs: Sequence[Run], nodes: Mapping[str, NodeStatus]
+    journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
 ) -> AsyncIterator[str]:
     """Yield a line for each run of the last week with tasks that are not over.
 
@@ -219,7 +224,7 @@ async def _unfinished(
     recent = [each for each in runs if each.started_at >= since]
     begun = [each for each in recent if not each.of_session]
     left = [each for each in begun if await is_unfinished(journal, each)]
-    async for run, tasks in read_states(journal, left, nodes):
+    async for run, tasks, _ in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         named = list_names(found, _NAMED)
         stopped = any(map(_is_stopped, tasks))
@@ -249,11 +254,12 @@ def lost_lines(
 
     `holders` are the processes that hold attempts at work.
     """
-    alone, holding = all(each.state.gone for each in nodes), {name_of(each) for each in holders}
+    manned = {each.fleet for each in nodes if not each.state.gone}
+    holding = {name_of(each) for each in holders}
     for each in nodes:
         if each.state is NodeState.LOST and each.beat_at >= since:
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            left = each.name in holding and not alone
+            left = each.name in holding and each.fleet in manned
             others = "; other nodes take over its attempts" if left else ""
             yield f"node {each.name} is lost: last heard {heard}{others}"
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Alert, Change, Step, SupervisedBy
+from midwatch_monitor.records import Alert, Change, Step
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
@@ -77,12 +77,11 @@ class ReadingTools:
         lines = list[str]()
         async with await journal_to_read(self._journal) as journal:
             runs = await chosen_runs(journal, run)
-            nodes = {each.name: each for each in await Nodes(journal).all()}
+            nodes = await Nodes(journal).all()
             chosen = latest(runs) if run is None else runs
-            async for each, tasks in read_states(journal, chosen, nodes):
-                known = nodes if each.supervised_by is SupervisedBy.MONITOR else {}
+            async for _, tasks, ours in read_states(journal, chosen, nodes):
                 wanted = [t for t in tasks if not only_needing_a_person or _needs_person(t)]
-                lines += [_json(asdict(status_line(task, known))) for task in wanted]
+                lines += [_json(asdict(status_line(task, ours))) for task in wanted]
         return block("attempts", lines)
 
     async def timeline(self, attempt: Named, last: Last = 50) -> str:

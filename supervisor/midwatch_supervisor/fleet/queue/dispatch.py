@@ -1,7 +1,6 @@
 """Hands out tasks that can go on, and takes from lost nodes what they were running."""
 
 import asyncio
-import json
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
@@ -38,6 +37,7 @@ from midwatch_supervisor.fleet.queue.queue import (
     system_url,
 )
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
+from midwatch_supervisor.present.fleet_nodes import fleet_of
 from midwatch_supervisor.present.numbers import list_names
 
 log = logging.getLogger(__name__)
@@ -319,18 +319,6 @@ def loss_line(status: NodeStatus) -> str:
 def rescue_line(node: str, tasks: Sequence[str]) -> str:
     """Return the log line about the tasks of a lost node. Pure."""
     return f"other nodes take over the tasks of node {node}: {list_names(tasks, _MOST_NAMED)}"
-
-
-def fleet_of(run: Run) -> str:
-    """Return the fleet that a run was submitted to. Pure.
-
-    Reads nothing else: a newer Midwatch may have written settings that this one does not know.
-    """
-    try:
-        said: dict[str, dict[str, str]] = json.loads(run.settings)
-        return said.get("fleet", {}).get("name", FleetSettings().name)
-    except (ValueError, AttributeError, RecursionError):
-        return ""  # of no fleet, so that the other runs can still be handled
 
 
 def _of(handed: TurnUnderWay, run: Run) -> bool:

@@ -109,14 +109,16 @@ def interrupted_run(board: FleetBoard) -> Trouble | None:
 
 def no_node(board: FleetBoard) -> Trouble | None:
     """Return the problem that a fleet has tasks but no node; `None` if not."""
-    if not board.node_list.read or board.node_list.at_work:
+    waiting = board.without_node
+    if not waiting:
         return None
-    handed_over, waiting = board.open_since, sum(board.shared(row) for row in board.all_rows())
-    if handed_over is None:
-        return None
-    attempts = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
-    since = max((each.beat_at for each in board.node_list.nodes.values()), default=handed_over)
-    what = f"no node is up, and {attempts} for one"
+    runs = {row.run for row in waiting}
+    beats = [each.beat_at for run in runs for each in board.nodes_of(run)]
+    since = max(beats, default=min(board.runs[run].started_at for run in runs))
+    attempts = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+    names = ", ".join(sorted({board.fleets[run] for run in runs}))
+    of = f" of fleet {names}" if board.node_list.at_work else ""
+    what = f"no node{of} is up, and {attempts} for one"
     return Trouble(what=what, since=since, remedy=f"`{command('node')}` starts one")
 
 

@@ -254,8 +254,8 @@ def unplaced_tasks(tasks: Unplaced) -> QueueItem:
     options = " ".join(f"--label {each}" for each in tasks.labels)
     what = one_line(f"no node has {named}; `{command(f'node {options}')}` starts one that has")
     return QueueItem(
-        key=("labels", tasks.labels),
-        mark=tasks.labels,
+        key=("labels", tasks.fleet, tasks.labels),
+        mark=(tasks.fleet, tasks.labels),
         name=name,
         kind="a node",
         what=what,

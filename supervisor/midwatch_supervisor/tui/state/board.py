@@ -36,6 +36,7 @@ from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import refusal
 from midwatch_monitor.state.usage import Usage, WorkerUsage
+from midwatch_supervisor.present.fleet_nodes import fleet_nodes, fleet_of
 from midwatch_supervisor.present.waiting import TURN, Wait, adrift, refused
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
@@ -143,8 +144,8 @@ class FleetBoard:
         """By task: its attempts share one budget."""
         self._places: set[str] = set()
         """All nodes that attempts were on."""
-        self._fleet: dict[int, datetime] = {}
-        """Runs that nodes share, with their submission times."""
+        self.fleets: dict[int, str] = {}
+        """The fleets of the runs that nodes share."""
         self._not_judged: set[int] = set()
         self._waiting_tasks = WaitingTasks()
         self._unplaced: tuple[Unplaced, ...] | None = None
@@ -184,7 +185,7 @@ class FleetBoard:
     def meet_run(self, run: Run) -> None:
         self.runs[run.id] = run
         if run.supervised_by is SupervisedBy.MONITOR:
-            self._fleet[run.id] = run.started_at
+            self.fleets[run.id] = fleet_of(run)
         if not judges(run):
             self._not_judged.add(run.id)
 
@@ -378,20 +379,35 @@ class FleetBoard:
 
     def _shared(self, task: Task) -> bool:
         # An agent watched in its own process has no task file.
-        return task.run in self._fleet and not task.embedded
+        return task.run in self.fleets and not task.embedded
 
     @property
     def open_since(self) -> datetime | None:
         """Return since when nodes have work: the start of the oldest unfinished run."""
         runs = {row.run for row in self.all_rows() if self.shared(row)}
-        return min((self._fleet[run] for run in runs), default=None)
+        return min((self.runs[run].started_at for run in runs), default=None)
+
+    @property
+    def without_node(self) -> list[Row]:
+        """Return what waits for a node in a fleet that has none at work; empty while unknown."""
+        manned = {each.fleet for each in self.node_list.at_work}
+        if not self.node_list.read or manned.issuperset(self.fleets.values()):
+            return []
+        shared = filter(self.shared, self.all_rows())
+        return [row for row in shared if self.fleets[row.run] not in manned]
+
+    def nodes_of(self, run: int) -> list[NodeStatus]:
+        """Return the nodes of the fleet that works on a run."""
+        return fleet_nodes(self.fleets[run], self.node_list.nodes.values())
 
     @property
     def unplaced(self) -> tuple[Unplaced, ...]:
         """Return the tasks that no node will take, in the nodes' present state."""
         if self._unplaced is None:
             of_nodes = (
-                (row, self.tasks[row.task]) for row in self.queued.values() if self.shared(row)
+                (row, self.tasks[row.task], self.fleets[row.run])
+                for row in self.queued.values()
+                if self.shared(row)
             )
             self._unplaced = self._waiting_tasks.find_unplaced(
                 of_nodes, self.node_list.nodes.values()
@@ -408,7 +424,7 @@ class FleetBoard:
         if row.attempt is not None:
             return None
         task = self.tasks[row.task]
-        nodes = self.node_list.nodes.values() if self._shared(task) else None
+        nodes = self.nodes_of(task.run) if self._shared(task) else None
         return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:

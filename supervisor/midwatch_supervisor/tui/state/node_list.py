@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, Task
+from midwatch_supervisor.present.fleet_nodes import fleet_nodes
 from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_supervisor.present.waiting import Wait, nobody_has, wait_of
 from midwatch_supervisor.tui.state.row import Row
@@ -77,8 +78,9 @@ def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """Tasks that no node will take at present: none has their labels."""
+    """Tasks that no node of their fleet will take at present: none has their labels."""
 
+    fleet: str
     labels: tuple[str, ...]
     rows: tuple[Row, ...]
 
@@ -123,18 +125,21 @@ class WaitingTasks:
         return wait_of(spec, known, None if part else nodes)
 
     def find_unplaced(
-        self, waiting: Iterable[tuple[Row, Task]], nodes: Collection[NodeStatus]
+        self, waiting: Iterable[tuple[Row, Task, str]], nodes: Collection[NodeStatus]
     ) -> tuple[Unplaced, ...]:
-        """Return those of the tasks waiting for a node that none will take, by labels."""
-        by_labels: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-        for row, task in waiting:
+        """Return those of the tasks waiting for a node of a fleet that none will take, by labels.
+
+        `nodes` are those of all fleets.
+        """
+        by_labels: dict[tuple[str, tuple[str, ...]], list[Row]] = defaultdict(list)
+        for row, task, fleet in waiting:
             wanted = self._read(task)
             if wanted is not None and wanted[0].labels and not wanted[1]:
-                by_labels[tuple(sorted({*wanted[0].labels}))].append(row)
+                by_labels[fleet, tuple(sorted({*wanted[0].labels}))].append(row)
         return tuple(
-            Unplaced(labels=labels, rows=tuple(rows))
-            for labels, rows in sorted(by_labels.items())
-            if nobody_has(labels, nodes)
+            Unplaced(fleet=fleet, labels=labels, rows=tuple(rows))
+            for (fleet, labels), rows in sorted(by_labels.items())
+            if nobody_has(labels, fleet_nodes(fleet, nodes))
         )
 
     def _read(self, task: Task) -> tuple[TaskSpec, bool] | None:

@@ -149,6 +149,19 @@ def _heard_at(connection: Connection, moment: datetime) -> None:
     connection.execute(update(tables.node).values(beat_at=moment))
 
 
+async def test_where_there_are_several_fleets_each_node_is_listed_with_its_own(
+    journal: Journal, at_work: Attempt, say: Say
+) -> None:
+    gone = replace(NODE_A, name="node-b", fleet="theirs", state=NodeState.DOWN, busy=0)
+    await Nodes(journal).enter(gone, alive_seconds=1)
+    ours, theirs, none, _ = await say("nodes")
+    assert ours.startswith("node-a: up, fleet midwatch, 1 of 2 slots, has fix#1")
+    assert theirs.startswith("node-b: down, fleet theirs, version ")
+    assert none == NO_NODE.replace("no node", "no node of fleet theirs", 1)
+    lines = map(json.loads, await say("nodes", "--json"))
+    assert [line["fleet"] for line in lines] == ["midwatch", "theirs"]
+
+
 async def test_a_monitor_is_listed_with_what_it_does(
     journal: Journal, at_work: Attempt, say: Say
 ) -> None:
@@ -260,13 +273,18 @@ async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
 
 
 @pytest.mark.parametrize(
-    ("alone", "holders"), [(False, ["node-a:1"]), (True, ["node-a:1"]), (False, ["node-b:1"])]
+    ("other", "holder", "others"),
+    [
+        ("midwatch", "node-a:1", True),
+        (None, "node-a:1", False),
+        ("midwatch", "node-b:1", False),
+        ("theirs", "node-a:1", False),
+    ],
 )
-def test_others_go_on_with_what_a_lost_node_still_holds_if_there_are_any(
-    alone: bool, holders: list[str]
+def test_others_go_on_with_what_a_lost_node_still_holds_if_its_fleet_has_any(
+    other: str | None, holder: str, *, others: bool
 ) -> None:
     lost = replace(NODE_A, state=NodeState.LOST)
-    known = [lost] if alone else [lost, replace(NODE_A, name="node-b")]
-    (said,) = lost_lines(known, lost.beat_at - timedelta(days=1), holders, UTC)
-    told = said.endswith("; other nodes take over its attempts")
-    assert told is (holders == ["node-a:1"] and not alone)
+    more = [] if other is None else [replace(NODE_A, name="node-b", fleet=other)]
+    (said,) = lost_lines([lost, *more], lost.beat_at - timedelta(days=1), [holder], UTC)
+    assert said.endswith("; other nodes take over its attempts") is others

@@ -79,6 +79,27 @@ async def test_it_fares_as_it_does_once_another_node_goes_on(
     assert (line["health"], line["node"], line["node_state"]) == ("ok", "node-b", "up")
 
 
+@pytest.fixture
+async def without_node(journal: Journal) -> None:
+    """A task of a fleet without any node, beside a fleet with one whose slots are taken."""
+    settings = '{"fleet": {"name": "ours"}}'
+    run = await journal.add_run(
+        source="tasks.yaml", settings=settings, at=AT, supervised_by=SupervisedBy.MONITOR
+    )
+    await new_task(journal, run=run.id, spec=assignment("fix").model_dump_json())
+    theirs = replace(NODE_A, busy=2, fleet="theirs")
+    await Nodes(journal).enter(theirs, alive_seconds=15)
+
+
+@pytest.mark.usefixtures("without_node")
+async def test_a_task_waits_for_a_node_of_its_own_fleet(capsys: Capture) -> None:
+    (line,) = await ask(capsys, "status")
+    assert line["waits_for"] == "a node (none is up)"
+    assert "waits for: a node (none is up)" in await read(capsys, "show", "fix")
+    none = "no node of fleet ours has been here yet: `midwatch node` starts one"
+    assert none in await read(capsys, "status")
+
+
 async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:

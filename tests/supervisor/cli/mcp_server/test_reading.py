@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -23,9 +24,12 @@ from midwatch_monitor.records import (
     Lifecycle,
     PermissionRequest,
     Record,
+    SupervisedBy,
 )
+from midwatch_stage.command import assignment, new_task
 from midwatch_stage.factories import AT, alert, step
 from midwatch_stage.mcp_caller import Caller
+from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
 
 KEY = AlertKey(rule="cycle", subject="a.py")
@@ -69,6 +73,17 @@ async def test_attempts_are_told_as_status_tells_them(
     await write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
     (line,) = lines(await reader.say("list_attempts", run=1, only_needing_a_person=True))
     assert line["task"] == "fix"
+
+
+async def test_a_task_is_told_to_wait_for_a_node_of_its_own_fleet(
+    reader: Caller, journal: Journal
+) -> None:
+    spec = assignment("fix").model_dump_json()
+    await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec=spec)
+    theirs = replace(node("north", busy=1), fleet="theirs")
+    await Nodes(journal).enter(theirs, alive_seconds=15)
+    (line,) = lines(await reader.say("list_attempts"))
+    assert line["waits_for"] == "a node (none is up)"
 
 
 async def test_what_waits_for_a_person_is_told_with_the_number_that_answers_it(

@@ -1,6 +1,7 @@
 """What the console says of tasks that have not begun, and of a fleet that nobody watches."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -25,14 +26,18 @@ from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 
 DONE = task_transition(Lifecycle.COMPLETED)
+OURS = replace(node("west"), fleet="ours")
 
 
 def board(
-    *tasks: TaskSpec, supervised_by: SupervisedBy = SupervisedBy.MONITOR, parent: str = ""
+    *tasks: TaskSpec,
+    supervised_by: SupervisedBy = SupervisedBy.MONITOR,
+    parent: str = "",
+    settings: str = "{}",
 ) -> FleetBoard:
     """A board of tasks that were handed over one second apart."""
     made = FleetBoard()
-    made.meet_run(run(supervised_by=supervised_by))
+    made.meet_run(run(supervised_by=supervised_by, settings=settings))
     for id, each in enumerate(tasks, 1):
         spec = Assignment(
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
@@ -66,6 +71,18 @@ def test_a_line_says_what_its_task_waits_for() -> None:
     assert cells(made) == ["no node: fpga", "after a", "its turn"]
     told(made, 1, DONE)
     assert cells(made) == ["-", "its turn", "its turn"]
+
+
+def test_a_task_waits_for_a_node_of_its_own_fleet() -> None:
+    made = board(task("a"), task("b", "fpga"), settings='{"fleet": {"name": "ours"}}')
+    made.meet_nodes([replace(node("east", busy=1), fleet="theirs")])
+    assert (cells(made), calls(made)) == (["no node is up"] * 2, [])
+    still = no_node(made)
+    assert still is not None
+    assert still.what == "no node of fleet ours is up, and 2 tasks wait for one"
+    made.meet_nodes([replace(node("east", "fpga"), fleet="theirs"), OURS])
+    assert (cells(made), no_node(made)) == (["its turn", "no node: fpga"], None)
+    assert [name for name, _ in calls(made)] == ["b"]
 
 
 def test_a_line_of_an_agent_that_came_by_itself_says_nothing() -> None:
