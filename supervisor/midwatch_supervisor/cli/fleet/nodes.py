@@ -9,6 +9,7 @@ from midwatch_monitor.records import NodeStatus, name_of
 from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.fleet.monitors.leases import EXPORTER, LEARNER, NOTIFIER
 from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 
@@ -124,9 +125,14 @@ def _monitor_text(monitor: MonitorStatus) -> str:
     return f"monitor {monitor.name}: {', '.join(words)}"
 
 
+_DUTIES = {LEARNER: "learns", NOTIFIER: "notifies people", EXPORTER: "sends telemetry"}
+
+
 def _duty(post: str) -> str:
     what, _, fleet = post.partition(" ")
-    return f"hands out the tasks of fleet {fleet}" if what == "dispatch" else "learns"
+    if what == "dispatch":
+        return f"hands out the tasks of fleet {fleet}"
+    return _DUTIES.get(post, f"has the post {post}")  # a newer Midwatch may have more
 
 
 def slots_words(slots: int) -> str:

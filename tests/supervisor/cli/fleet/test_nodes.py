@@ -179,6 +179,22 @@ async def test_a_monitor_is_listed_with_what_it_does(
     }
 
 
+@pytest.mark.parametrize(
+    ("post", "does"),
+    [
+        ("notifier", "notifies people"),
+        ("telemetry", "sends telemetry"),
+        ("of a newer version", "has the post of a newer version"),
+    ],
+)
+async def test_of_each_post_of_a_monitor_it_is_said_what_is_done_there(
+    post: str, does: str, journal: Journal, say: Say
+) -> None:
+    for each in ("learner", post):
+        await MonitorLeases(journal).take_post(each, holder="watch:1", seconds=60)
+    assert f"monitor watch: watches 0 attempts, learns, {does}" in await say("nodes")
+
+
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_the_journal_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
     nodes = Nodes(journal)
