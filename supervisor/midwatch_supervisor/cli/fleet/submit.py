@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.settings import Settings
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.recorder import Clock
-    from midwatch_monitor.records import NodeStatus
+    from midwatch_monitor.records import NodeStatus, Run
     from midwatch_supervisor.present.assignment import Assignment
 
 _ASKED_SECONDS = 10.0
@@ -62,7 +62,8 @@ def submit(
     location = journal_place(journal)
     system_url(location)
     if dry_run:
-        INTERRUPTS.run(_say_all(wanted, location, fleet=settings.fleet.name, json=json))
+        fleet = settings.fleet.name
+        INTERRUPTS.run(_say_all(wanted, location, fleet=fleet, key=key, json=json))
         return 0
     return INTERRUPTS.run(_submit(wanted, file, settings, location, key=key, json=json))
 
@@ -92,20 +93,24 @@ async def _submit(
         # It is not known here whether tasks that existed already wait for anything.
         warnings = [] if already else _warnings(wanted, nodes)
         warnings += [] if already else await uncommitted_warnings(wanted, besides=file)
-        if json:
-            told = {"run": run.id, "tasks": len(wanted), "already": already, "warnings": warnings}
-            write_json({"type": "run", **told})
-        else:
-            there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
-            write_line(
-                f"Run {run.id}{there}: {count_noun(len(wanted), 'task')}, journal {journal.name}"
-            )
-            watch, status = command(f"watch --run {run.id}"), command("status")
-            write_line(f"`{watch}` shows it, `{status}` sums it up")
-            for warning in warnings:
-                write_line(f"warning: {warning}")
+        _say_run(run, len(wanted), journal.name, warnings, already=already, json=json)
         await _hand_out(journal, settings, location, clock)
     return 0
+
+
+def _say_run(
+    run: "Run", tasks: int, journal: str, warnings: Sequence[str], *, already: bool, json: bool
+) -> None:
+    if json:
+        told = {"run": run.id, "tasks": tasks, "already": already, "warnings": warnings}
+        write_json({"type": "run", **told})
+        return
+    there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
+    write_line(f"Run {run.id}{there}: {count_noun(tasks, 'task')}, journal {journal}")
+    watch, status = command(f"watch --run {run.id}"), command("status")
+    write_line(f"`{watch}` shows it, `{status}` sums it up")
+    for warning in warnings:
+        write_line(f"warning: {warning}")
 
 
 async def _hand_out(
@@ -141,10 +146,23 @@ def _missing_on_nodes(each: "Assignment", nodes: "Sequence[NodeStatus] | None") 
     ] * each.local
 
 
-async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
-    """Return the nodes of the fleet; `None` if they cannot be read now.
+class _Known(NamedTuple):
+    """What the journal tells before anything is submitted."""
 
-    Raises JournalError if they never could be: the address, password or Midwatch version is wrong.
+    nodes: "list[NodeStatus] | None"
+    """The nodes of the fleet; `None` if they cannot be read now."""
+    there: "Run | None" = None
+    """The run of these tasks, if they were submitted under the same key before."""
+    journal: str = ""
+
+
+async def _look(
+    wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None
+) -> _Known:
+    """Return what the journal tells before these tasks are submitted.
+
+    Raises UsageError if the key is that of other tasks, and JournalError if the journal could never
+    be read: the address, password or Midwatch version is wrong.
     """
     from midwatch_monitor.errors import (
         JournalAccessError,
@@ -155,25 +173,31 @@ async def _nodes(location: str, fleet: str) -> "list[NodeStatus] | None":
     )
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.fleet.nodes import Nodes
+    from midwatch_supervisor.fleet.queue.submission import submitted
 
     try:
         async with await Journal.open_to_read(location, patience_seconds=0) as journal:
-            return await Nodes(journal, fleet=fleet).all()
+            there = key and await submitted(journal, wanted, fleet=fleet, key=key)
+            return _Known(await Nodes(journal, fleet=fleet).all(), there or None, journal.name)
     except JournalEmptyError:
-        return []  # `submit` creates the journal, so no node uses it yet
+        return _Known([])  # `submit` creates the journal, so no node uses it yet
     except (JournalAccessError, JournalCorruptError, JournalTooNewError):
         raise
     except JournalError as error:
-        write_error(f"which nodes are up is not known: {error}")
-        return None
+        unknown = "whether there is a run of this key, and which nodes are up," if key else ""
+        write_error(f"{unknown or 'which nodes are up'} is not known: {error}")
+        return _Known(None)
 
 
 async def _say_all(
-    wanted: "Sequence[Assignment]", location: str, *, fleet: str, json: bool
+    wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None, json: bool
 ) -> None:
-    """Print where each task starts from; ask each repository once."""
+    """Print where each task starts from, or their run if there is one; ask each repository once."""
+    nodes, there, journal = await _look(wanted, location, fleet=fleet, key=key)
+    if there is not None:
+        _say_run(there, len(wanted), journal, [], already=True, json=json)
+        return
     known: dict[str, _Start] = {}
-    nodes = await _nodes(location, fleet)
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _start(each)

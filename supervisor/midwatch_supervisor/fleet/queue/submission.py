@@ -38,9 +38,9 @@ async def submit(
     that one is returned. Raises UsageError if that has other tasks, WorkspaceError if a repository
     cannot be asked, and JournalError.
     """
-    named = key and SubmissionKey(fleet=settings.fleet.name, name=key, digest=digest(wanted))
+    fleet = settings.fleet.name
     # First, because then an unreachable repository does not matter.
-    if named and (there := await journal.read(submission.find_submission, named)):
+    if key and (there := await submitted(journal, wanted, fleet=fleet, key=key)):
         return there, True
     tasks = [
         NewTask(
@@ -57,8 +57,22 @@ async def submit(
         source=source,
         settings=settings.for_run(),
         at=clock(),
-        key=named or None,
+        key=_named(wanted, fleet, key) if key else None,
     )
+
+
+async def submitted(
+    journal: Journal, wanted: Sequence[Assignment], *, fleet: str, key: str
+) -> Run | None:
+    """Return the run that these tasks were submitted as under a key; `None` if there is none.
+
+    Raises UsageError if the run of that key has other tasks, and JournalError.
+    """
+    return await journal.read(submission.find_submission, _named(wanted, fleet, key))
+
+
+def _named(wanted: Sequence[Assignment], fleet: str, key: str) -> SubmissionKey:
+    return SubmissionKey(fleet=fleet, name=key, digest=digest(wanted))
 
 
 async def pin_commits(wanted: Sequence[Assignment]) -> tuple[Assignment, ...]:

@@ -233,6 +233,30 @@ async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_
     assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
 
 
+async def test_a_dry_run_with_a_key_says_whether_it_is_taken(
+    say: Say, postgres: str, tmp_path: Path
+) -> None:
+    words = ("submit", "tasks.yaml", "--journal", postgres, "--key", "night-1")
+    planned = await say(*words, "--dry-run")
+    assert (planned[0], planned[1].count("would submit")) == (0, 2)
+    await say(*words)
+    assert await say(*words, "--dry-run") == await say(*words)
+    told = [json.loads((await say(*words, "--json", *dry))[1]) for dry in ((), ("--dry-run",))]
+    assert told[0] == told[1]
+    assert told[1]["already"] is True
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("Do it.", "Do something else."))
+    refused = await say(*words, "--dry-run")
+    assert refused == await say(*words)
+    assert refused[0] == 2
+
+
+async def test_a_dry_run_says_that_it_cannot_know_whether_a_key_is_taken(say: Say) -> None:
+    words = ("submit", "tasks.yaml", "--journal", AWAY, "--key", "night-1", "--dry-run")
+    code, out, errors = await say(*words)
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert errors.startswith("whether there is a run of this key, and which nodes are up, is not ")
+
+
 async def test_a_bad_key_is_refused(say: Say) -> None:
     code, _, errors = await say("submit", "tasks.yaml", "--key", "k" * 201)
     assert (code, "a key has 1 to 200 characters" in errors) == (2, True)
