@@ -140,9 +140,10 @@ def _missing_on_nodes(each: "Assignment", nodes: "Sequence[NodeStatus] | None") 
     from midwatch_supervisor.present.waiting import missing_node_words
 
     missing = "" if nodes is None else missing_node_words(each.task.labels, nodes)
+    advice = "" if each.origin else "; `workspace:` takes the URL of a git repository, too"
     return [missing] * bool(missing) + [
         f"{each.source} is a folder of this machine: others reach it only if they have it shared "
-        "under the same path; `workspace:` takes the URL of a git repository, too"
+        f"under the same path{advice}"
     ] * each.local
 
 

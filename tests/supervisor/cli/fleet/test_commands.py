@@ -129,6 +129,18 @@ async def test_a_folder_of_this_machine_is_warned_of(
     assert json.loads(out)["warnings"] == ["a, b: no node is up", f"a: {lacks}"]
 
 
+async def test_of_a_repository_of_this_machine_named_by_url_it_is_not_said_that_urls_are_taken(
+    say: Say, tmp_path: Path
+) -> None:
+    url = (tmp_path / "origin.git").as_uri()
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("id: a,", f'id: a, workspace: "{url}",'))
+    _, out, _ = await say("submit", "tasks.yaml", "--journal", AWAY, "--json", "--dry-run")
+    assert json.loads(out.splitlines()[0])["warning"] == (
+        f"{url} is a folder of this machine: others reach it only if they have it shared under "
+        "the same path"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
