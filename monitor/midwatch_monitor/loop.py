@@ -308,7 +308,7 @@ class Monitor:
             return
         step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
         cap = self._settings.policy.max_escalations
-        if not view.quiet.may_ask(step=step, cooldown=cooldown, cap=cap):
+        if not view.escalation_limits.may_ask(step=step, cooldown=cooldown, cap=cap):
             return
         firing = tuple(alert.key for alert in audible(view.alerts_to_escalate))
         keys = firing or self._overdue(view)

@@ -80,7 +80,7 @@ class WatchedAttempt:
         return self.state.over
 
     @property
-    def quiet(self) -> EscalationLimits:
+    def escalation_limits(self) -> EscalationLimits:
         """Conditions that keep it from being escalated."""
         state = self.state
         last = next(reversed(state.escalations.values()), None)

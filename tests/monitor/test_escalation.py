@@ -43,7 +43,7 @@ def test_a_critical_one_mutes_the_warnings_that_follow_from_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quiet", "heard"),
+    ("limits", "asks"),
     [
         (EscalationLimits(), True),
         (EscalationLimits(open=True), False),
@@ -54,8 +54,8 @@ def test_a_critical_one_mutes_the_warnings_that_follow_from_it() -> None:
         (EscalationLimits(raised=3), False),
     ],
 )
-def test_an_attempt_is_not_asked_about_all_the_time(quiet: EscalationLimits, heard: bool) -> None:
-    assert quiet.may_ask(step=10, cooldown=3, cap=2) == heard
+def test_an_attempt_is_not_asked_about_all_the_time(limits: EscalationLimits, asks: bool) -> None:
+    assert limits.may_ask(step=10, cooldown=3, cap=2) == asks
 
 
 def test_what_fires_later_joins_once() -> None:

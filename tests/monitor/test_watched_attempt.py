@@ -73,7 +73,7 @@ WORKING = transition()
 
 
 @pytest.mark.parametrize(
-    ("records", "quiet"),
+    ("records", "limits"),
     [
         ((WORKING,), EscalationLimits()),
         ((OPEN,), EscalationLimits(open=True, raised=1)),
@@ -86,9 +86,9 @@ WORKING = transition()
     ],
 )
 def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
-    records: tuple[Record, ...], quiet: EscalationLimits
+    records: tuple[Record, ...], limits: EscalationLimits
 ) -> None:
-    assert folded(*records).quiet == quiet
+    assert folded(*records).escalation_limits == limits
 
 
 def test_a_delivered_answer_is_on_trial() -> None:

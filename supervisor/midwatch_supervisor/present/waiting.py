@@ -81,6 +81,13 @@ def need_words(attempt: AttemptState) -> str:
     return f"it asks for something: {_approval(asked)}"
 
 
+def is_stopped(task: TaskState) -> bool:
+    """Whether nobody works on a task that would go on without an answer of a person."""
+    latest = task.latest
+    asks = latest is not None and latest.needed_since is not None and not latest.goes_on
+    return task.interrupted and not (task.over or asks)
+
+
 def task_waits_for(task: TaskState) -> str:
     """Return what a task needs from elsewhere to go on; empty for nothing."""
     latest = task.latest
@@ -88,8 +95,7 @@ def task_waits_for(task: TaskState) -> str:
         return ""
     if task.interrupted and task.task.embedded and not task.of_session:
         return f"`{command(f'cancel --run {task.task.run}')}`: its process is gone"
-    asks = latest is not None and latest.needed_since is not None and not latest.goes_on
-    if task.interrupted and not asks:
+    if is_stopped(task):
         if task.of_session:
             watching = attach_command(latest.attempt.worker if latest else "")
             return f"`{watching}`: nobody watches it"

@@ -1,4 +1,4 @@
-"""The leases of monitors, and the runs that only monitors look after.
+"""Leases on attempts and on duties, and the runs that only monitors look after.
 
 A lease expires unless it is renewed. An expired one that nobody took is still its holder's, with
 the same incarnation; the incarnation rises only when another holder takes it, and then the previous

@@ -50,7 +50,7 @@ async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> Async
 
 @asynccontextmanager
 async def _lease(monitor_leases: MonitorLeases, run: int, seconds: float) -> AsyncGenerator[None]:
-    holder = holder_of(platform.node(), secrets.token_hex(4))
+    holder = _new_holder()
     if await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds) is None:
         raise _at_work(run)
     renewing = asyncio.create_task(_renew(monitor_leases, run, holder, seconds))
@@ -95,10 +95,8 @@ async def remember_lock(journal: Journal, run: int) -> None:
     """Note of a resumed run that nobody works on it until a process takes it."""
     if (file := _file(journal.name, run)) is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-    elif is_url(journal.name):
-        holder = holder_of(platform.node(), secrets.token_hex(4))
-        if await MonitorLeases(journal).take_post(_post(run), holder=holder, seconds=0) is not None:
-            await MonitorLeases(journal).release_post(_post(run), holder=holder)
+    elif is_url(journal.name):  # with a lease that has run out at once
+        await MonitorLeases(journal).take_post(_post(run), holder=_new_holder(), seconds=0)
 
 
 async def forget_lock(journal: Journal, run: int) -> None:
@@ -148,6 +146,10 @@ async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], objec
 
 async def _read_post(journal: Journal, run: int) -> Post | None:
     return (await MonitorLeases(journal).posts([_post(run)])).get(_post(run))
+
+
+def _new_holder() -> str:
+    return holder_of(platform.node(), secrets.token_hex(4))
 
 
 def _at_work(run: int) -> UsageError:

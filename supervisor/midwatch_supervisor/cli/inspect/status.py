@@ -48,6 +48,7 @@ from midwatch_supervisor.present.text_line import brief, status_text, with_reser
 from midwatch_supervisor.present.waiting import (
     TURN,
     adrift,
+    is_stopped,
     missing_lines,
     need_words,
     task_waits_for,
@@ -227,16 +228,10 @@ async def _unfinished(
     async for run, tasks, _ in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         named = list_names(found, _NAMED)
-        stopped = any(map(_is_stopped, tasks))
+        stopped = any(is_stopped(each) and not each.task.embedded for each in tasks)
         alone = ", and no process works on it" if stopped else ""
         then = f"{'resume' if stopped else 'status'} --run {run.id}"
         yield f"run {run.id} is not over{alone} (`{command(then)}`): {named}"
-
-
-def _is_stopped(state: TaskState) -> bool:
-    """Whether only `resume` lets the task go on, and no answer of a person."""
-    asks = state.latest is not None and needs_person(state.latest)
-    return state.interrupted and not (state.over or asks or state.task.embedded)
 
 
 def _open_to_nodes(state: TaskState) -> bool:

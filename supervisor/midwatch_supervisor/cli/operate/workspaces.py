@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.records import Lifecycle, Origin, SupervisedBy
+from midwatch_monitor.records import Feedback, Lifecycle, Origin, SupervisedBy
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
@@ -308,7 +308,8 @@ def _completed_workspace(state: TaskState) -> TaskWorkspace:
     A failed one counts as completed once a person has accepted its result.
     """
     name, status = state.task.name, state.lifecycle
-    if status is Lifecycle.FAILED and not _is_accepted(state):
+    verdict = _verdict_of_person(state)
+    if status is Lifecycle.FAILED and not (verdict and verdict.accepted):
         accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
         raise UsageError(f"{name} has failed: it can be merged after `{accept}`")
     if status not in {Lifecycle.COMPLETED, Lifecycle.FAILED}:
@@ -319,10 +320,10 @@ def _completed_workspace(state: TaskState) -> TaskWorkspace:
     return result
 
 
-def _is_accepted(state: TaskState) -> bool:
-    """Whether a person has accepted the result."""
+def _verdict_of_person(state: TaskState) -> Feedback | None:
+    """Return what a person said of the result; `None` if nobody did."""
     verdict = state.verdict
-    return verdict is not None and verdict.accepted and verdict.origin is Origin.EXPLICIT
+    return verdict if verdict and verdict.origin is Origin.EXPLICIT else None
 
 
 def _require_accepted(state: TaskState) -> None:
@@ -335,10 +336,8 @@ def _require_accepted(state: TaskState) -> None:
 
 def _rejection(state: TaskState) -> str:
     """Return how a person rejected the result, as `rejected by ada`; empty if nobody did."""
-    verdict = state.verdict
-    if verdict is None or verdict.accepted or verdict.origin is not Origin.EXPLICIT:
-        return ""
-    return verdict_line(verdict)
+    verdict = _verdict_of_person(state)
+    return verdict_line(verdict) if verdict and not verdict.accepted else ""
 
 
 async def clean(

@@ -280,12 +280,17 @@ def conduct_to_end(
             notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        said = [f"`{command(f'resume --run {run}')}` continues it" for run in begun[-1:]]
-        write_error(f"interrupted; {''.join(said) or 'the run had not begun'}")
+        said = f"`{_resume_command(begun)}` continues it" if begun else "the run had not begun"
+        write_error(f"interrupted; {said}")
         raise KeyboardInterrupt from None
     except JournalFullError as error:
-        resume = command(" ".join(["resume", *(f"--run {run}" for run in begun[-1:])]))
+        resume = _resume_command(begun)
         raise JournalFullError(f"{error}: make room there, then `{resume}`") from error
+
+
+def _resume_command(begun: Sequence[int]) -> str:
+    """Return the command that continues the last of these runs, or the newest that there is."""
+    return command(f"resume --run {begun[-1]}" if begun else "resume")
 
 
 async def _conduct_to_end(opened: Opened, settings: Settings, location: str, output: Output) -> int:
