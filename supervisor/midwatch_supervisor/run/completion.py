@@ -35,7 +35,12 @@ from midwatch_supervisor.present.text_line import asked_words, because
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.attempt_start import check_words
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.workspaces.changes import changes, left_by_merge, list_files
+from midwatch_supervisor.workspaces.changes import (
+    changed_tests,
+    changes,
+    left_by_merge,
+    list_files,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import open_file
 
@@ -106,6 +111,8 @@ def summary(results: Sequence[Acceptance]) -> str:
 
 _MAX_FILES = 50
 """Changed files that a completion lists by name."""
+_MAX_TESTS = 3
+"""Changed tests that a reservation names."""
 _UNPROVEN = 10
 """Percentage points of confidence that each unproven claim costs."""
 NOT_REVIEWED = "not reviewed"
@@ -167,14 +174,25 @@ async def finish(
         done = completion(assignment, work, checks, accepted=False, doubts=(reason,))
         return Ended(ending=Ending.UNACCEPTED, reason=reason, checks=checks, findings=(done,))
     done = completion(assignment, work, checks, accepted=True)
-    if left := await left_by_merge(workspace, assignment.task.files_wanted):
-        said = (
-            f"a merge leaves out {', '.join(left)}: git ignores it; copy it, or change .gitignore"
-        )
-        done = replace(done, flag="; ".join(filter(None, [said, done.flag])))
+    noted = await _noted_in_files(workspace, assignment.task.files_wanted, work.changed)
+    done = replace(done, flag="; ".join(filter(None, [*noted, done.flag])))
     if not assignment.task.review:
         return _end_completed(checks, done)
     return await _review(resources, assignment, workspace, done, checks, reviewer)
+
+
+async def _noted_in_files(
+    workspace: Workspace, wanted: Sequence[str], changed: Iterable[str]
+) -> list[str]:
+    """Return the reservations about the files of work whose checks passed."""
+    noted: list[str] = []
+    if left := await left_by_merge(workspace, wanted):
+        names = ", ".join(left)
+        noted.append(f"a merge leaves out {names}: git ignores it; copy it, or change .gitignore")
+    if tests := await changed_tests(workspace, set(changed).difference(wanted)):
+        more = f" and {len(tests) - _MAX_TESTS} more" if len(tests) > _MAX_TESTS else ""
+        noted.append(f"it changed existing tests: {', '.join(tests[:_MAX_TESTS])}{more}")
+    return noted
 
 
 async def check_unfinished(

@@ -2,6 +2,7 @@
 
 import asyncio
 import posixpath
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -183,11 +184,38 @@ async def left_by_merge(workspace: Workspace, names: Iterable[str]) -> tuple[str
     there = [each for each in inside if await asyncio.to_thread((workspace.folder / each).is_file)]
     if worktree is None or not there:
         return ()
-    base = await base_commit(worktree)
-    known = (await git(worktree, "ls-tree", "-r", "--name-only", "-z", base, "--", *there)).split(
-        "\0"
-    )
+    known = await _begun_with(worktree)
     return tuple(await rubbish_in(worktree, (each for each in there if each not in known)))
+
+
+async def changed_tests(workspace: Workspace, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the changed or deleted files that are tests and existed at the start.
+
+    Without git nobody knows which existed: there are none.
+    """
+    tests = [each for each in changed if is_test(each)]
+    if workspace.worktree is None or not tests:
+        return ()
+    known = await _begun_with(workspace.worktree)
+    return tuple(sorted(each for each in tests if each in known))
+
+
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
+_TEST_FILE = re.compile(
+    r"conftest\.py|test[_-].*|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.(?:java|kt|cs|scala|swift|php)"
+)
+
+
+def is_test(name: str) -> bool:
+    """Return whether a file belongs to the tests by its name, as test runners find them. Pure."""
+    *folders, last = name.split("/")
+    return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_FILE.fullmatch(last) is not None
+
+
+async def _begun_with(worktree: Worktree) -> frozenset[str]:
+    """Return the files of the commit that the attempt began with."""
+    base = await base_commit(worktree)
+    return frozenset((await git(worktree, "ls-tree", "-r", "--name-only", "-z", base)).split("\0"))
 
 
 def begin_commit(reflog: Iterable[str]) -> str:

@@ -52,6 +52,7 @@ SCRIPTS = {
     "write": script(ONE, DONE),
     "other": script(putting("out.txt", "two"), DONE),
     "beside": script(putting("beside.txt", "beside"), DONE),
+    "test": script(putting("test_out.txt", "one"), DONE),
     "read": script(DONE),
     "wrong": script(WRONG, DONE, again=(turn(REPORT), WRONG, DONE)),
     "learn": script(WRONG, DONE, again=(turn(REPORT), ONE, DONE)),
@@ -105,6 +106,15 @@ async def test_a_result_that_git_ignores_counts_with_that_reservation(
         "every acceptance check passed, with reservations: a merge leaves out out.txt: git "
         "ignores it; copy it, or change .gitignore"
     )
+
+
+async def test_a_result_that_changed_existing_tests_counts_with_that_reservation(
+    harness: RunHarness, tmp_path: Path
+) -> None:
+    new_repository(tmp_path / "project", {"test_out.txt": "zero"})
+    assert await harness.run(tasks(task("test", more="workspace: project"))) == 0
+    reserved = "every acceptance check passed, with reservations: it changed existing tests: "
+    assert (await harness.last(AttemptTransition)).reason == reserved + "test_out.txt"
 
 
 async def test_dependencies_that_contradict_each_other_fail_the_task_with_that_reason(

@@ -12,9 +12,11 @@ from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import (
     MAX_CHARS,
     begin_commit,
+    changed_tests,
     changes,
     diff_from,
     file_changes,
+    is_test,
 )
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, git, prepare
 
@@ -150,6 +152,37 @@ def test_an_attempt_begins_after_what_was_merged_into_its_branch() -> None:
     ]
     assert begin_commit(newest_first) == "b"
     assert begin_commit([]) == ""
+
+
+async def test_tests_that_were_there_and_were_changed_or_deleted_are_told_from_new_ones(
+    tmp_path: Path,
+) -> None:
+    home = new_repository(tmp_path / "project", {"test_a.py": "1", "b_test.go": "1"})
+    workspace = await prepare(tmp_path / "work", home, branch="midwatch/fix-1", merges=())
+    (workspace.folder / "test_a.py").write_text("2")
+    (workspace.folder / "b_test.go").unlink()
+    changed = ("test_a.py", "b_test.go", "test_new.py", "src/a.py")
+    assert await changed_tests(workspace, changed) == ("b_test.go", "test_a.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tests/data/golden.txt", True),
+        ("src/__tests__/app.tsx", True),
+        ("conftest.py", True),
+        ("pkg/test_sum.py", True),
+        ("pkg/sum_test.go", True),
+        ("web/app.spec.ts", True),
+        ("src/SumTest.java", True),
+        ("src/latest.py", False),
+        ("contest.py", False),
+        ("src/testing/attest.py", False),
+        ("docs/test.md", False),
+    ],
+)
+def test_a_test_is_known_by_its_name(name: str, expected: bool) -> None:
+    assert is_test(name) is expected
 
 
 def litter(folder: Path) -> None:
