@@ -196,17 +196,7 @@ async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     assert await ran(harness) == [True]
 
 
-async def test_a_call_that_waited_while_nobody_ran_it_did_not_fail(
-    harness: RunHarness, fake: Fake
-) -> None:
-    assert await harness.run(fake(ASKS, GREETS, more=ASK)) == 3
-    for _ in range(2):  # a new session asks again
-        assert await harness.resume() == 3
-    asked = [each for each in await harness.told(Step) if "touch ran" in each.args]
-    assert {(each.ok, each.output) for each in asked} == {(None, END_UNKNOWN)}
-
-
-async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words(
+async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words_and_did_not_fail(
     harness: RunHarness, fake: Fake
 ) -> None:
     hears = {"until": r"from your operator\] Only greet\.", "acts": [ASKS]}
@@ -217,6 +207,8 @@ async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words(
     assert await midwatch("reject", str(asked.id), "--comment", "Only greet.", *where) == 0
     assert await harness.resume() == 0
     assert await ran(harness) == []
+    calls = [each for each in await harness.told(Step) if "touch ran" in each.args]
+    assert [(each.ok, each.output) for each in calls] == [(None, END_UNKNOWN)]
 
 
 async def test_a_command_that_is_named_like_a_tool_of_midwatch_is_asked_for(
