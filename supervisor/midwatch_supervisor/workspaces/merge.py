@@ -245,6 +245,11 @@ async def merge_branch(merge: Merge) -> None:
     """Merge. Raises UsageError, with nothing changed, if something prevents it."""
     await _require_room(merge, merge.branch)
     await _merge(merge.home, merge, merge.branch)
+    await record_merge(merge)
+
+
+async def record_merge(merge: Merge) -> None:
+    """Record that the branch is merged, so that `merged_before` finds it once it is gone."""
     try:
         await _leave_trace(merge)
     except WorkspaceError as error:
@@ -287,6 +292,17 @@ async def merged_before(home: Path, branch: str) -> PastMerge | None:
     told = await git(home, "show", "--no-patch", "--format=%s", trace, "--")
     into = told.strip().removeprefix(f"{branch} into ")
     return PastMerge(home=home, into=into, begun=begun, tip=tip)
+
+
+async def is_merged(home: Path, branch: str, base: str) -> bool:
+    """Whether the commit checked out in a repository has a branch of a node that began at `base`.
+
+    It does if Midwatch merged it here, or a merge commit names it.
+    """
+    if await merged_before(home, branch) is not None:
+        return True
+    named = ("--fixed-strings", f"--grep=Merge branch '{branch}'")
+    return bool(await git(home, "log", "-1", "--format=%H", *named, f"{base}..HEAD", "--"))
 
 
 async def try_merge(merge: Merge) -> None:

@@ -34,10 +34,10 @@ from midwatch_supervisor.workspaces.changes import (
     left_by_merge,
     numstat,
 )
-from midwatch_supervisor.workspaces.merge import PastMerge, merged_before
+from midwatch_supervisor.workspaces.merge import PastMerge, is_merged, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
 from midwatch_supervisor.workspaces.removal import unmerged_changes
-from midwatch_supervisor.workspaces.snapshot import write_saved
+from midwatch_supervisor.workspaces.snapshot import commit_at, write_saved
 from midwatch_supervisor.workspaces.taken import mark_taken
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
@@ -186,12 +186,33 @@ class TaskWorkspace:
             return workspace if await unmerged_changes(workspace, self.source) else None
         return None
 
+    async def unmerged_in_repository(self) -> bool:
+        """Whether a fleet's result is not merged in `repository_here`; `False` if there is none.
+
+        `False` also if that repository lacks the commit that the task began from.
+        """
+        base = self.assignment.base if self.assignment else ""
+        home = await repository_here(self.source)
+        if not base or home is None or not await commit_at(home, base):
+            return False
+        return not await is_merged(home, branch_of(self.folder), base)
+
     async def find_merge(self) -> PastMerge | None:
         """Return the merge of its branch, or `None` if `midwatch merge` made none."""
         home = self.source
         if home is None or not await asyncio.to_thread(is_repository, home):
             return None
         return await merged_before(home, branch_of(self.folder))
+
+
+async def repository_here(source: Path | None) -> Path | None:
+    """Return the owner's repository: the task's workspace, or the repository around this folder."""
+    if source is not None and await asyncio.to_thread(is_repository, source):
+        return source
+    here = await asyncio.to_thread(Path.cwd)
+    with suppress(WorkspaceError):
+        return Path((await git(here, "rev-parse", "--show-toplevel")).removesuffix("\n"))
+    return None
 
 
 async def diff_between(home: Path, begun: str, tip: str) -> tuple[Diff, tuple[FileChange, ...]]:

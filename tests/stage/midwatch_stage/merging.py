@@ -42,12 +42,16 @@ async def finish(
     lifecycle: Lifecycle = Lifecycle.COMPLETED,
     source: Path | None = None,
     acceptance: tuple[AcceptanceSpec, ...] = ("true",),
+    base: str = "",
 ) -> None:
-    """A task `totals` whose only attempt worked in `workspace` and has ended."""
+    """A task `totals` whose only attempt worked in `workspace` and has ended.
+
+    With a `base` a node of a fleet worked on it, from that commit on.
+    """
     folder = source or workspace.parents[3] / "repository"
-    made = workspace.name == "totals-1"
+    made = workspace.name == "totals-1" and not base
     place = folder if made else None
-    spec = assignment("totals", acceptance=acceptance, workspace=place).model_dump_json()
+    spec = assignment("totals", acceptance=acceptance, workspace=place, base=base).model_dump_json()
     task = await new_task(journal, "totals", spec=spec)
     attempt = await new_attempt(journal, task, workspace=str(workspace))
     state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)

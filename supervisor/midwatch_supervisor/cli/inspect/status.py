@@ -338,7 +338,7 @@ def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> Non
 
 
 async def _print_unmerged(journal: Journal, run: Run, tasks: Sequence[TaskState]) -> None:
-    """Print the results on this machine that nobody has merged or rejected."""
+    """Print the results that nobody has merged or rejected, as far as this machine knows."""
     from midwatch_supervisor.workspaces.task_workspace import result_of
 
     done = [each for each in tasks if each.lifecycle is Lifecycle.COMPLETED]
@@ -346,10 +346,16 @@ async def _print_unmerged(journal: Journal, run: Run, tasks: Sequence[TaskState]
     results = [each for each in map(result_of, wanted) if each is not None]
     found = await asyncio.gather(*(each.unmerged() for each in results))
     there = [each for each in found if each is not None]
+    of_fleet = await asyncio.gather(*(each.unmerged_in_repository() for each in results))
     of = await run_option(journal, run.id)
     for said, more, in_git in _UNMERGED:
         waiting = {each.folder for each in there if bool(each.branch) == in_git}
-        if names := [each.name for each in results if each.folder in waiting]:
+        names = [
+            each.name
+            for each, unmerged in zip(results, of_fleet, strict=True)
+            if each.folder in waiting or (in_git and unmerged)
+        ]
+        if names:
             write_line(f"{said}: {', '.join(names)} (`{command(f'merge TASK{of}{more}')}`)")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.command_hint import command
-from midwatch_monitor.errors import MidwatchError, UsageError, WorkspaceError
+from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Feedback, Lifecycle, Origin, SupervisedBy
 from midwatch_monitor.state.task import TaskState
@@ -42,6 +42,7 @@ from midwatch_supervisor.workspaces.merge import (
     plan_cloned,
     plan_fetched,
     plan_merge,
+    record_merge,
     remove_lent_refs,
     try_merge,
 )
@@ -49,12 +50,12 @@ from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted
 from midwatch_supervisor.workspaces.task_workspace import (
     TaskWorkspace,
     diff_between,
+    repository_here,
     result_of,
     workspace_in,
 )
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_supervisor.workspaces.workspace_files import copy_file
-from midwatch_tools.git import git, is_repository
 
 if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
@@ -233,6 +234,8 @@ def _copy_files(folder: Path, into: Path, *, dry_run: bool) -> None:
 async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
     if not plan.commits:
         write_line(f"{plan.branch} is in {plan.into} already")
+        if not dry_run:
+            await record_merge(plan)
         return
     notes = await notes_at(plan.home, plan.tip, [each.name for each in plan.files])
     for text in change_lines(plan.files, notes):
@@ -292,14 +295,12 @@ async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
 
 
 async def _repository(source: Path | None, name: str) -> Path:
-    """Return the owner's repository: the task's workspace, or the repository around this folder."""
-    if source is not None and await asyncio.to_thread(is_repository, source):
-        return source
-    here = await asyncio.to_thread(Path.cwd)
-    try:
-        return Path((await git(here, "rev-parse", "--show-toplevel")).removesuffix("\n"))
-    except WorkspaceError as error:
-        raise UsageError(f"{here} is in no git repository: call it in a clone of {name}") from error
+    """Return the owner's repository. Raises UsageError if it is not here."""
+    home = await repository_here(source)
+    if home is None:
+        here = await asyncio.to_thread(Path.cwd)
+        raise UsageError(f"{here} is in no git repository: call it in a clone of {name}")
+    return home
 
 
 def _completed_workspace(state: TaskState) -> TaskWorkspace:

@@ -6,9 +6,10 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_stage.command import midwatch, new_task, read
-from midwatch_stage.merging import BRANCH, finish, git
+from midwatch_stage.merging import BRANCH, commit, finish, git
 
 Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -53,6 +54,23 @@ async def test_status_of_an_older_run_names_the_command_that_merges_that_run(
     said = "to be merged: totals (`midwatch merge TASK --run 1`)"
     assert (await read(capsys, "status", "--run", "1"))[-1] == said
     assert said in await read(capsys, "status", "--all")
+
+
+async def test_in_a_clone_of_its_repository_status_says_which_results_of_a_fleet_are_to_be_merged(
+    journal: Journal, repository: Path, tmp_path: Path, capsys: Capture, monkeypatch: Patch
+) -> None:
+    base = git(repository, "rev-parse", "HEAD")
+    await finish(journal, tmp_path / "nodes" / "east" / "work" / "r1" / "totals-1", base=base)
+    said = "to be merged: totals (`midwatch merge TASK`)"
+    monkeypatch.chdir(tmp_path)
+    assert said not in await read(capsys, "status")
+    monkeypatch.chdir(repository)
+    assert said in await read(capsys, "status")
+    git(repository, "checkout", "--quiet", "-b", "work")
+    commit(repository, "good.txt", "new")
+    git(repository, "checkout", "--quiet", "main")
+    git(repository, "merge", "--quiet", "--no-ff", "-m", f"Merge branch '{BRANCH}'", "work")
+    assert said not in await read(capsys, "status")
 
 
 async def test_show_says_that_work_was_thrown_away(
