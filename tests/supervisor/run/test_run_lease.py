@@ -40,7 +40,7 @@ async def test_resume_waits_to_see_whether_the_process_of_a_run_in_a_database_wa
     assert await MonitorLeases(journal).take_post("run 1", holder="killed", seconds=2) == 1
     assert await is_interrupted(capsys) is False, "it may live"
     assert await midwatch("resume", "--dry-run") == 0
-    assert "a process worked on run 1 a moment ago: waiting up to " in capsys.readouterr().err
+    assert "a process was working on run 1 a moment ago: waiting up to " in capsys.readouterr().err
     assert await is_interrupted(capsys) is True
 
 

@@ -63,7 +63,9 @@ async def test_nobody_else_goes_on_with_a_run_that_is_worked_on(
     for words in (("resume",), ("resume", "--run", "1")):
         async with hold_run(journal, 1, lease_seconds=15):
             assert await midwatch(*words, "--headless") == 2
-        assert "another process works on run 1: `midwatch watch` shows" in capsys.readouterr().err
+        assert (
+            "another process is working on run 1: `midwatch watch` shows" in capsys.readouterr().err
+        )
     assert await midwatch("resume", "--dry-run") == 0
 
 
@@ -71,7 +73,7 @@ async def test_two_processes_cannot_hold_one_run(journal: Journal, attempt: Atte
     async with hold_run(journal, 1, lease_seconds=15):
         async with hold_run(journal, 2, lease_seconds=15):
             pass
-        with pytest.raises(UsageError, match="another process works on run 1"):
+        with pytest.raises(UsageError, match="another process is working on run 1"):
             async with hold_run(journal, 1, lease_seconds=15):
                 pass
 
@@ -155,4 +157,4 @@ async def test_a_lease_is_renewed_while_its_process_lives(
     async with hold_run(journal, 1, lease_seconds=0.6):
         for _ in range(3):
             assert await midwatch("resume", "--headless") == 2
-    assert "another process works on run 1" in capsys.readouterr().err
+    assert "another process is working on run 1" in capsys.readouterr().err

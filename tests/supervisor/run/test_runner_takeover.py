@@ -90,7 +90,7 @@ async def test_of_two_processes_with_the_same_run_the_newer_one_does_not_begin(
 ) -> None:
     older = await started(harness)
     code, errors = await ended(await resumed(harness))
-    assert (code, errors.partition(":")[0]) == (2, "another process works on run 1")
+    assert (code, errors.partition(":")[0]) == (2, "another process is working on run 1")
     harness.open_gate()
     assert await ended(older) == (0, "")
     await prove_one_whole_attempt(harness)

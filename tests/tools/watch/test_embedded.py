@@ -78,7 +78,7 @@ async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_
     @agent.tool_plain
     async def look() -> str:
         async with await Journal.open_to_read(journal_file) as journal:
-            with pytest.raises(UsageError, match="another process works on run 1"):
+            with pytest.raises(UsageError, match="another process is working on run 1"):
                 await refuse_held(journal, 1, tell=print)
         return "held"
 

@@ -1,1 +1,1 @@
-"""Checks, copies and erases."""
+"""Checks, copies and erases journals."""

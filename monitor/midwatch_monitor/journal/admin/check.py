@@ -1,4 +1,4 @@
-"""Checks whether a journal's database is in order."""
+"""Checks the integrity of a journal's database."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,9 +52,9 @@ from midwatch_monitor.records import (
 )
 
 _PAGE = 500
-"""Number of rows held at a time."""
+"""Number of rows held in memory at a time."""
 _MOST_LISTED = 20
-"""Number of rows of a table that are named."""
+"""Number of broken rows listed for each table."""
 _AT_ONCE = 8 * 1024 * 1024
 """Bytes of JSON that are parsed as a whole; longer ones are parsed piece by piece."""
 _SHORT = 60
@@ -74,14 +74,14 @@ _JSON = frozenset({tables.run.c.settings, tables.task.c.spec})
 
 @dataclass(slots=True, kw_only=True)
 class Inspection:
-    """What was found in the rows that were read."""
+    """The problems found in the rows."""
 
     problems: list[str] = field(default_factory=list[str])
     newer: int = 0
-    """Number of entries of kinds that only a newer Midwatch knows: they are not broken."""
+    """Number of entries of kinds that only a newer Midwatch knows; they are not broken."""
 
     def look_at(self, connection: Connection) -> None:
-        """Read all rows, some at a time."""
+        """Read all rows, a page at a time."""
         _keep_halves(connection)
         for table in metadata.sorted_tables:
             self._look_at(connection, table)
@@ -94,8 +94,8 @@ class Inspection:
                     broken += 1
                     if broken <= _MOST_LISTED:
                         self.problems.append(f"{_name(table, row)} cannot be read: {problem}")
-        except DataError:  # of PostgreSQL's driver, which does not say where
-            self.problems.append(f"a row of `{table.name}` holds what this program cannot read")
+        except DataError:  # from PostgreSQL's driver, which does not say which row
+            self.problems.append(f"`{table.name}` has a row that this program cannot read")
         if broken > _MOST_LISTED:
             more = broken - _MOST_LISTED
             self.problems.append(f"and {more} more rows of `{table.name}` cannot be read")
@@ -146,7 +146,7 @@ def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
 
 
 def _name(table: Table, row: Row[Any]) -> str:
-    """Return a row's name: only its key, attempt and kind."""
+    """Return a row's name, made only of its key, attempt and kind."""
     keys = [column.name for column in table.primary_key.columns]
     if len(keys) == 1:
         name = f"{table.name} {_short(getattr(row, keys[0]))}"
@@ -167,28 +167,28 @@ def _short(value: object) -> str:
 def _wrong(column: Column[Any], value: object) -> str:
     """Return what is wrong with a value; empty if nothing."""
     if value is None:
-        return "" if column.nullable else "nothing stands there"
+        return "" if column.nullable else "no value"
     kind = column.type
     if isinstance(kind, Packed):
         return _unpackable(value)
     for type_, is_right, what in _RIGHT:
         if isinstance(kind, type_):
-            return "" if is_right(value) else f"no {what}"
+            return "" if is_right(value) else f"not {what}"
     return _wrong_text(column, value)
 
 
 _RIGHT: tuple[tuple[type, Callable[[object], bool], str], ...] = (
-    (UtcTime, lambda value: value is not UNREADABLE, "time"),
-    (Boolean, lambda value: value in (0, 1), "truth value"),
-    (Integer, lambda value: isinstance(value, int), "whole number"),
-    (Float, lambda value: isinstance(value, int | float), "number"),
+    (UtcTime, lambda value: value is not UNREADABLE, "a time"),
+    (Boolean, lambda value: value in (0, 1), "a boolean"),
+    (Integer, lambda value: isinstance(value, int), "a whole number"),
+    (Float, lambda value: isinstance(value, int | float), "a number"),
     (LargeBinary, lambda value: isinstance(value, bytes | memoryview), "bytes"),
 )
 
 
 def _wrong_text(column: Column[Any], value: object) -> str:
     if not isinstance(value, str):
-        return "no text"
+        return "not text"
     if not value.isascii():
         try:
             value.encode()
@@ -206,7 +206,7 @@ def _wrong_text(column: Column[Any], value: object) -> str:
 
 def _unpackable(value: object) -> str:
     if not isinstance(value, bytes):
-        return "no bytes"
+        return "not bytes"
     try:
         _parse(unpack(value))
     except JournalCorruptError as error:
@@ -253,11 +253,11 @@ class JournalHealth:
 
 
 def check(connection: Connection) -> JournalHealth:
-    """Check a whole journal: every row is read, some at a time."""
+    """Check a whole journal, reading every row, a page at a time."""
     version = read_version(connection)
     if not version.current:
-        at = version.revision or "nothing"
-        problem = f"its tables are at {at}, and this Midwatch works with {REVISION}: " + (
+        at = f"its tables are at {version.revision}" if version.revision else "it has no tables"
+        problem = f"{at}, and this Midwatch works with {REVISION}: " + (
             "update it" if version.newer else f"see `{command('db upgrade')}`"
         )
         return JournalHealth(
@@ -284,7 +284,7 @@ def check(connection: Connection) -> JournalHealth:
 
 def _problems(connection: Connection) -> Iterator[str]:
     yield from _damage(connection)
-    # The recorder skips no number, and resuming needs the whole history.
+    # The recorder never skips a number, and resuming needs the whole history.
     yield from _gaps(connection, tables.entry.c.seq, first=1, what="sequence", of="entries")
     yield from _gaps(connection, tables.message.c.idx, first=0, what="history", of="messages")
     yield from _numbers(connection)
@@ -335,7 +335,7 @@ def _numbers(connection: Connection) -> Iterator[str]:
     for name, mark in marks(connection).items():
         if mark.last < mark.highest:
             yield (
-                f"the next id of {name} exists already: the last one given was {mark.last}, "
+                f"the next id of {name} already exists: the last one assigned was {mark.last}, "
                 f"and the highest is {mark.highest}"
             )
 

@@ -23,8 +23,7 @@ COPIED = tuple(
     for table in metadata.sorted_tables
     if table.name not in {tables.compatibility.name, tables.receipt.name}
 )
-"""The copied tables, each after those it refers to. The two others stay different in each database.
-"""
+"""The tables to copy, each after those it refers to. The other two are specific to a database."""
 _BATCH = 500
 """Number of rows read and written at a time."""
 _SPACE = 2**256
@@ -35,7 +34,7 @@ CopyProgress = Callable[[str, int], None]
 
 @dataclass(slots=True)
 class _Content:
-    """The number of a table's rows, and a digest of them that ignores their order."""
+    """A table's row count, and a digest of its rows that ignores their order."""
 
     rows: int = 0
     digest: int = 0
@@ -62,8 +61,8 @@ def require_room(store: Store) -> None:
 def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]:
     """Copy all of `source` into the empty or new database `target`; return each table's row count.
 
-    The source is only read, as a snapshot of one moment. The target is compared with it at the end,
-    and stays empty if anything is wrong.
+    The source is only read, as a snapshot of one moment. The copy is compared with it at the end;
+    if anything is wrong, the target stays empty.
     """
     if target.writing is None:
         raise JournalError(f"{target.name} is open for reading only")
@@ -87,7 +86,7 @@ def _open_to_read(store: Store) -> Connection:
 
 
 def _patient(connection: Connection) -> None:
-    """Disable the connection's time limits, as the other side may take long."""
+    """Disable the connection's idle limit, since the other side may take a long time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
 
@@ -96,8 +95,8 @@ def _require_current(connection: Connection, name: str) -> None:
     found = read_version(connection).revision
     if found != REVISION:
         raise JournalError(
-            f"{name} cannot be copied: its tables are at {found or 'nothing'}, this Midwatch "
-            f"knows {REVISION}"
+            f"{name} cannot be copied: its tables are at {found or 'nothing'}, but this Midwatch "
+            f"needs {REVISION}"
         )
 
 
@@ -162,7 +161,7 @@ def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
 
 
 def _put_words(old: Connection, new: Connection, shelf: TextIndex) -> None:
-    """Index the texts that were indexed before; each database has its own form for that."""
+    """Index the texts that the source has indexed; each database has its own kind of index."""
     key = "rowid" if old.dialect.name == "sqlite" else "id"
     shown = set(old.execute(text(f"SELECT {key} FROM {shelf.value}")).scalars())
     table = tables.lesson if shelf is TextIndex.LESSONS else tables.fact
@@ -182,7 +181,7 @@ def _index_wording(kind: str, body: str) -> Wording:
         case Fact() as fact:
             return facts.wording_of(fact)
         case _:
-            raise JournalCorruptError("the journal holds something else in the place of a lesson")
+            raise JournalCorruptError("the journal holds something else in place of a lesson")
 
 
 def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
@@ -199,16 +198,16 @@ def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
-    """The last id that a table has given to a row, and the highest one in it."""
+    """The last id that a table assigned, and the highest one in it."""
 
     last: int
-    """The last id that was given; 0 for none."""
+    """The last id assigned; 0 if none."""
     highest: int
     """The highest existing id."""
 
 
 def marks(connection: Connection) -> dict[str, TableMark]:
-    """Return the mark of each table whose rows the database numbers, by name."""
+    """Return the marks of the tables whose ids the database assigns, by name."""
     return {table.name: _mark(connection, table) for table in NUMBERED}
 
 

@@ -22,14 +22,14 @@ from midwatch_monitor.journal.learned.search import TextIndex
 from midwatch_monitor.records import AttemptTransition, Erasure, Lifecycle, TaskTransition
 
 UNDER_WAY = timedelta(minutes=15)
-"""An attempt is under way if it is not over, was claimed, and was claimed or wrote anything within
-this time. One that is silent for longer was abandoned; if a process still works on it, its next
-write is refused, as if another process had taken the attempt over.
+"""A claimed attempt is under way if it is not over, and was claimed or wrote something within this
+time. One that has been silent for longer counts as abandoned: if a process is still working on it,
+its next write is refused, as if another process had taken the attempt over.
 """
 
 
 def footprint(connection: Connection, project: str) -> Erasure:
-    """Return what `forget` would delete; its id is 0, and its time that of the newest entry.
+    """Return what `forget` would delete, with id 0 and the time of the newest entry.
 
     Raises UsageError for an unknown project.
     """
@@ -99,7 +99,7 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
         state = latest(connection, AttemptTransition, attempt=found)
         if state is None or not state.lifecycle.over:
             raise _under_way(f"attempt {found} of {project}")
-    # Between two attempts a task has none under way, but its run goes on.
+    # Between two attempts of a task none is under way, but its run continues.
     recent = select(entry.c.task).where(entry.c.task.in_(_tasks(key)), entry.c.at >= since)
     for found in connection.execute(recent.distinct()).scalars().all():
         state = latest(connection, TaskTransition, task=found)
@@ -110,7 +110,7 @@ def _refuse_under_way(connection: Connection, project: str, key: int, at: dateti
 def _under_way(what: str) -> UsageError:
     return UsageError(
         f"{what} is under way: stop it first, "
-        f"or wait until it was silent for {UNDER_WAY.seconds // 60} minutes"
+        f"or wait until it has been silent for {UNDER_WAY.seconds // 60} minutes"
     )
 
 

@@ -1,8 +1,8 @@
-"""The clock that all users of a journal share: that of its database.
+"""The clock that all users of a journal share: its database's.
 
-One process judges the silence of steps that another has stamped: with two clocks, a healthy attempt
-could look hung, and a hung one healthy. SQLite has no clock of its own: all users of such a file
-are on one machine.
+One process judges silence from times that another process has recorded: with two clocks, a healthy
+attempt could look hung, and a hung one healthy. SQLite has no clock, but all users of its file are
+on one machine.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 
 TUNE_SECONDS = 60.0
-"""How often the difference is measured again, since clocks of machines drift."""
+"""How often the difference is measured again, since clocks drift."""
 _NOTEWORTHY = timedelta(seconds=5)
 
 
@@ -41,7 +41,7 @@ def monotonic_seconds() -> float:
 
 
 class JournalClock:
-    """Derives the database's time from the time passed since it was read. Never goes back."""
+    """Derives the database's time from the time elapsed since it was read. Never goes back."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class JournalClock:
 
         Args:
             journal: The journal whose database is asked.
-            own: This machine's clock, read only once: it may be set later.
+            own: This machine's clock. It is read only once, since it may be set later.
             seconds: A monotonic clock.
         """
         self._journal = journal
@@ -64,7 +64,7 @@ class JournalClock:
         self._tuned = False
         self._told = datetime.min.replace(tzinfo=UTC)
         self.ahead = timedelta()
-        """How far the database's clock is ahead of ours, as ours was at the beginning."""
+        """How far the database's clock is ahead of ours, as ours was set at the start."""
 
     def __call__(self) -> datetime:
         self._told = max(self._told, self._here() + self.ahead)
@@ -89,7 +89,7 @@ class JournalClock:
         return True
 
     async def keep(self) -> None:
-        """Measure it repeatedly, until canceled."""
+        """Measure the difference repeatedly, until canceled."""
         while True:
             await asyncio.sleep(TUNE_SECONDS)
             try:
@@ -112,7 +112,8 @@ async def journal_clock(
         return
     if abs(clock.ahead) > _NOTEWORTHY:
         log.warning(
-            "this machine's clock is %+.0f s off the database's, which all go by: set it by NTP",
+            "this machine's clock is %+.0f s off the database's, which every machine uses: sync it "
+            "with NTP",
             -clock.ahead.total_seconds(),
         )
     keeping = asyncio.create_task(clock.keep())

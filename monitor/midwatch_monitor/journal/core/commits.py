@@ -1,4 +1,4 @@
-"""Commits: what is refused, and how the rest is stored in as few statements as possible.
+"""Commits: which ones are refused, and how the rest are stored in as few statements as possible.
 
 All functions here run in a write transaction, so no other writer comes between a lookup and the
 write that follows. A recorder writes under the incarnation of an attempt's lease, a monitor under
@@ -70,7 +70,7 @@ def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
 
 
 def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
-    """Store many commits in order. If it raises for one of them, none may stay."""
+    """Store many commits in order. If one of them raises, all must be rolled back."""
     _require_incarnations(connection, given)
     entries = append(connection, [draft for each in given for draft in each.drafts])
     for each in given:
@@ -92,7 +92,7 @@ def _extend(connection: Connection, what: Commit) -> None:
     for each in (*what.messages, *what.results):
         if len(each.body) > MOST_BYTES:
             size, most = len(each.body) // 1024**2, MOST_BYTES // 1024**2
-            raise JournalError(f"a message or result of {size} MiB is not stored: {most} at most")
+            raise JournalError(f"a message or result of {size} MiB is too large: {most} at most")
     if what.messages:
         rows = [{"attempt": what.attempt, "idx": m.index, "body": m.body} for m in what.messages]
         connection.execute(insert(tables.message), rows)
@@ -199,8 +199,8 @@ _ALONE: frozenset[type[Record]] = (
 )
 """Records that depend on earlier ones, or change more than the log."""
 
-# The statements are built once, and the two in most commits go directly to the driver: SQLAlchemy's
-# overhead is larger than SQLite's own time.
+# The statements are built once, and the two that most commits need go directly to the driver:
+# SQLAlchemy's overhead is larger than SQLite's own time.
 _LATEST = (
     select(tables.entry.c.body)
     .where(tables.entry.c.kind == bindparam("kind"))
@@ -216,7 +216,7 @@ _COLUMNS = "at, kind, task, attempt, seq, body"
 _WIDTH = 6
 _TOGETHER = 100
 """Rows in one SQLite statement, which takes at least 999 values."""
-# `%b` is psycopg's binary format: an array of texts takes both sides several times as long as text.
+# `%b` is psycopg's binary format: arrays sent as text take both sides several times as long.
 _POSTGRESQL = f"""
 INSERT INTO entry ({_COLUMNS})
 SELECT {_COLUMNS} FROM unnest(
@@ -231,7 +231,7 @@ def append(
 ) -> list[Entry]:
     """Store drafts in order. Raises StaleIncarnationError for one that comes too late.
 
-    `opening` allows new states of tasks that are over, for a restart that a person orders.
+    `opening` allows new states for tasks that are over, for a restart that a person orders.
     """
     drafts = mask_drafts(connection, drafts)
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
@@ -277,7 +277,7 @@ def _values(dialect: Dialect, drafts: Sequence[Draft]) -> list[object]:
     at: datetime | None = None
     moment: object = None
     for draft in drafts:
-        if draft.at is not at:  # those of one commit mostly share it
+        if draft.at is not at:  # the drafts of one commit mostly share it
             at, moment = draft.at, stored(draft.at)
         record = draft.record
         kind = kind_of(type(record))
@@ -290,7 +290,7 @@ def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
     """Return a function that converts a time for the database's driver."""
     processor = UtcTime().dialect_impl(dialect).bind_processor(dialect)
     if processor is None:
-        raise JournalError(f"moments cannot be stored in {dialect.name}")
+        raise JournalError(f"times cannot be stored in {dialect.name}")
 
     def stored(at: datetime) -> object:
         try:
@@ -302,7 +302,7 @@ def _moment_encoder(dialect: Dialect) -> Callable[[datetime], object]:
 
 
 def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[int]:
-    """Insert rows and return their ids, which are consecutive as nobody else writes meanwhile.
+    """Insert rows and return their ids, which are consecutive because nobody else is writing.
 
     Many rows go into one statement: with one statement each, the thread would wait up to 5 ms after
     every row for the event loop's thread.
@@ -320,7 +320,7 @@ def _sqlite(rows: int) -> str:
 
 
 def _into_postgresql(connection: Connection, values: Sequence[object]) -> Iterable[int]:
-    """Insert rows and return their ids, which rise in the order of the rows, perhaps with gaps."""
+    """Insert rows and return their ids, which increase in row order, perhaps with gaps."""
     columns = tuple(list(values[place::_WIDTH]) for place in range(_WIDTH))
     return sorted(connection.exec_driver_sql(_POSTGRESQL, columns).scalars())
 
@@ -384,9 +384,9 @@ def is_answer(draft: Draft) -> bool:
 
 
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
-    """Store a commit unless it answers something already answered; then return `None`.
+    """Store a commit, or return `None` if it answers something that is already answered.
 
-    Rejected answers do not count, including those rejected by this commit.
+    Rejected answers do not count, including those that this commit rejects.
     """
     rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
     for draft in what.drafts:
@@ -449,9 +449,9 @@ def _rejects(record: object) -> int | None:
 def commit_unmoved(
     connection: Connection, what: Commit, *, task: int, after: int
 ) -> tuple[Entry, ...] | None:
-    """Store a commit unless the task has changed since an entry; then return `None`.
+    """Store a commit, or return `None` if the task has changed since an entry.
 
-    This way a task cannot begin, or go on with another attempt, between a look and the write.
+    So a task cannot begin, or continue with another attempt, between the read and the write.
     """
     return None if _moved(connection, task, after) else commit(connection, what)
 
@@ -461,8 +461,8 @@ def reopen(
 ) -> tuple[Entry, ...] | None:
     """Store the restart of an attempt that is over, and the states of the tasks it reopens.
 
-    It is stored as delivered, since no worker is there to stamp it. `step` is the attempt's last
-    step. Returns `None` if its task has changed since an entry.
+    The restart is stored as delivered, since there is no worker to stamp it. `step` is the last
+    step of the attempt. Returns `None` if its task has changed since an entry.
     """
     if _moved(connection, order.task, after):
         return None

@@ -1,7 +1,7 @@
 """Records as stored in the journal: a kind's name and JSON, masked when written and when read.
 
-An unreadable row is reported once, and the others are still read. Rows of kinds that only a newer
-Midwatch knows are treated likewise: it may write to the same journal.
+An unreadable row is reported once, and the others are still read. The same applies to rows of kinds
+that only a newer Midwatch knows, since it may write to the same journal.
 """
 
 import dataclasses
@@ -108,7 +108,7 @@ def kind_of(word: type[Record]) -> str:
 
 
 def hint_of(entry: Entry) -> Hint:
-    """Return the bus hint for an entry: that it exists, and where to look."""
+    """Return the bus hint for an entry, which says that it exists and where to look."""
     record = entry.record
     step, note = None, ""
     if isinstance(record, Step):
@@ -126,12 +126,12 @@ def hint_of(entry: Entry) -> Hint:
 
 
 def record_json(record: Record) -> str:
-    """Return a record as JSON with all fields except `None`: defaults may change later."""
+    """Return a record as JSON, with all fields that are not `None`: defaults may change later."""
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
     except PydanticSerializationError:
         return _encode_forced(record)
-    # Encoding by type writes NaN as `null`. A text may contain `null` too, rarely.
+    # Encoding by type writes NaN as `null`. Rarely, a text contains `null` too.
     return (body if b":null" not in body else _exact(record)).decode()
 
 
@@ -161,11 +161,11 @@ def _encode_forced(record: Record) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in a record")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
 def read(kind: str, body: str) -> Record:
-    """Return the record in JSON made by `record_json`.
+    """Return the record from JSON made by `record_json`.
 
     Raises JournalTooNewError for a kind that this version does not know, and JournalCorruptError
     for an invalid body.
@@ -216,7 +216,7 @@ def mask_record(connection: Connection, record: Record) -> Record:
 
 
 def mask_text(connection: Connection, text: str) -> str:
-    """Return a text outside of records, masked."""
+    """Return a text that is not part of a record, masked."""
     return _masker(connection).text(text)
 
 
@@ -234,9 +234,9 @@ def _own() -> Masker:
 log = logging.getLogger(__name__)
 
 PART = "journal"
-"""The part of Midwatch that a fault names if an entry cannot be read."""
+"""The part of Midwatch named in the fault for an unreadable entry."""
 _MOST_NAMED = 50
-"""Number of rows that one process reports; `midwatch db check` lists all."""
+"""Number of rows that one process reports; for more, see `midwatch db check`."""
 _named: set[tuple[str, str]] = set()
 
 R = TypeVar("R", bound=Record)
@@ -249,7 +249,7 @@ def pass_over(connection: Connection, name: str, why: str) -> None:
         return
     _named.add(row)
     if len(_named) > _MOST_NAMED:
-        log.warning("more rows cannot be read: `midwatch db check` names them")
+        log.warning("more rows cannot be read: `midwatch db check` lists them")
     else:
         log.warning("%s cannot be read and is skipped: %s", name, why)
 
@@ -257,7 +257,7 @@ def pass_over(connection: Connection, name: str, why: str) -> None:
 def record_in(connection: Connection, name: str, kind: str, body: str) -> Record | Fault:
     """Return the record of a row, or a fault that names the row if it cannot be read.
 
-    The fault keeps the row's place among the entries, for whoever counts or follows them.
+    The fault keeps the row's place among the entries, so that they can be counted and followed.
     """
     try:
         return mask_record(connection, read(kind, body))

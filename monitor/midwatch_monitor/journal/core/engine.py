@@ -48,9 +48,9 @@ READERS = 4
 BUSY_SECONDS = 10
 """How long a transaction waits for another process."""
 FOLDER = ".midwatch"
-"""The folder that Midwatch makes for itself, and excludes from git."""
+"""The folder that Midwatch creates for itself, and excludes from git."""
 _SLASHES = re.compile(r"(postgres\w*|sqlite|mysql)(\+\w+)?:/?[^/]")
-"""A URL with too few slashes, which would be taken for a file path."""
+"""A URL with too few slashes, which would otherwise be taken for a file path."""
 K = TypeVar("K", int, str)
 
 LOCK = 0x6D696477
@@ -95,7 +95,7 @@ class Store:
         engine = self.writing
         if engine is None or self.reading is None or engine.dialect.name != "sqlite":
             return
-        # Not through SQLAlchemy, which would begin a transaction, in which SQLite refuses this.
+        # Not through SQLAlchemy: it would begin a transaction, and SQLite refuses this in one.
         connection = engine.raw_connection()
         try:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -107,7 +107,7 @@ class Store:
     def keep_private(self) -> None:
         """Restrict a journal, and SQLite's files beside it, to their owner; older versions did not.
 
-        Call this only for a confirmed journal: permissions of other files are not ours to change.
+        Call this only for a confirmed journal: other files' permissions are not ours to change.
         """
         if self.connections is not None or self.reading is None:
             return
@@ -117,7 +117,7 @@ class Store:
         keep_private([*folder, *beside])
 
     def cut(self) -> None:
-        """Cut connections to a server that does not answer; whoever waits for them fails."""
+        """Cut connections to a server that does not answer; calls waiting for it fail."""
         if self.connections is not None:
             self.connections.cut()
 
@@ -145,9 +145,9 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
 
 
 def require_location(location: str | Path) -> Path | None:
-    """Return the file of an existing journal; nothing is created, and no server is asked.
+    """Return the file of an existing journal; nothing is created, and no server is contacted.
 
-    Raises JournalError if no journal is possible there, such as in a folder that cannot be made.
+    Raises JournalError if there can be no journal, for example if its folder cannot be created.
     """
     url = url_of(location)
     if not url.drivername.startswith("sqlite"):
@@ -161,14 +161,14 @@ def require_location(location: str | Path) -> Path | None:
         return path
     above = next(each for each in path.absolute().parents if each.exists())
     if not above.is_dir():
-        raise JournalReadOnlyError(f"the folder {path.parent} cannot be made: {above} is a file")
+        raise JournalReadOnlyError(f"the folder {path.parent} cannot be created: {above} is a file")
     if not os.access(above, os.W_OK | os.X_OK):
         raise JournalReadOnlyError(f"{above} may not be written by this user: see its permissions")
     return None
 
 
 def is_url(location: str) -> bool:
-    """Whether a location is meant as a URL and not as a file path."""
+    """Whether a location is meant as a URL rather than a file path."""
     return "://" in location or _SLASHES.match(location) is not None
 
 
@@ -190,9 +190,9 @@ def url_of(location: str | Path) -> URL:
     try:
         url = make_url(location)
     except (ArgumentError, ValueError):
-        # Their text may contain a part of a password.
+        # Their text may contain part of a password.
         raise unreadable from None
-    # The host follows the first @; if there is another @, a part of a password is in between.
+    # The host follows the first @; if there is another @, part of a password is in between.
     host = location.partition("@")[2]
     doubtful = "@" in host.partition("?")[0] or "@" in host.partition("=")[0]
     if doubtful and not url.drivername.startswith("sqlite"):
@@ -208,7 +208,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
         )
     try:
         from midwatch_monitor.journal.postgres import postgres
-    except ImportError as error:  # also of a psycopg that finds no library of PostgreSQL
+    except ImportError as error:  # also raised by a psycopg that does not find libpq
         raise MissingExtraError("a journal in PostgreSQL", "postgres") from error
     url = postgres.plain(url)
     connections = postgres.ServerConnections(url)
@@ -240,8 +240,8 @@ def _require(path: Path, access: Access) -> None:
         else:
             folder.mkdir(parents=True, exist_ok=True)  # another process may make it too
     except OSError as error:
-        raise JournalReadOnlyError(f"the folder {folder} cannot be made: {error}") from error
-    with suppress(OSError):  # SQLite says better what is wrong there
+        raise JournalReadOnlyError(f"the folder {folder} cannot be created: {error}") from error
+    with suppress(OSError):  # SQLite's own error is clearer
         private_file(path)
 
 
@@ -264,7 +264,7 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
     writing = create_engine(url, pool_size=1)
-    # Overwrite deleted rows: only erasure deletes, and merging the index of words.
+    # Overwrite deleted rows: only erasure and merging the text index delete any.
     pragmas += [f"PRAGMA synchronous={synchronous.value}", "PRAGMA secure_delete=ON"]
     _prepare(writing, "BEGIN IMMEDIATE", pragmas)
     event.listen(writing, "connect", _to_wal)
@@ -272,11 +272,11 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
 
 
 def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
-    """Let SQLAlchemy begin transactions instead of the driver, which begins them too late."""
+    """Make SQLAlchemy begin transactions: the driver begins them too late."""
 
     def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
-        # Invalid UTF-8 must not prevent reading the row: `midwatch db check` reports it.
+        # Rows with invalid UTF-8 must still be readable: `midwatch db check` reports them.
         connection.text_factory = _text
         for pragma in pragmas:
             connection.execute(pragma)
@@ -295,7 +295,7 @@ def _text(stored: bytes) -> str:
 def _to_wal(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
     """Switch the file to WAL, permanently, so that readers are not blocked by a writer.
 
-    SQLite does not wait here if others open the same new file, so it is retried.
+    SQLite does not wait here while others open the same new file, so this retries.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -319,7 +319,7 @@ def transaction(engine: Engine) -> Generator[Connection]:
 
 
 def parts(ids: Iterable[K], most: int = 5_000) -> Iterator[list[K]]:
-    """Yield sorted distinct ids or names in batches: a statement takes only so many values."""
+    """Yield sorted distinct ids or names in batches: a statement accepts only so many values."""
     wanted = sorted(set(ids))
     for first in range(0, len(wanted), most):
         yield wanted[first : first + most]
@@ -328,7 +328,7 @@ def parts(ids: Iterable[K], most: int = 5_000) -> Iterator[list[K]]:
 def database_time(connection: Connection) -> datetime:
     """Return the time of the clock that all users of the database share.
 
-    SQLite has none of its own: all users of such a file are on one machine.
+    SQLite has none, but all users of its file are on one machine.
     """
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
@@ -345,9 +345,9 @@ def explain_errors(name: str, waited: float = 0) -> Generator[None]:
 
 
 def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> JournalError:
-    """Return the journal error that a database error stands for.
+    """Return the journal error for a database error.
 
-    `waited` is the number of seconds it was retried, if that may help.
+    `waited` is the number of seconds it was retried for, if retrying could help.
     """
     match _code(error):
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
@@ -372,7 +372,7 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
 
 
 def _explain_served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
-    """Return the meaning of an error that is not caused by another program or by the disk."""
+    """Explain an error that is not caused by another program or by the disk."""
     reason = _reason(error)
     if _code(error) == "42501":
         return JournalAccessError(f"{name}: {reason}; {advice_on(reason)}")
@@ -400,13 +400,13 @@ def _for(seconds: float) -> str:
 def is_hopeless(error: Exception) -> bool:
     """Whether a failed transaction should be given up as a whole instead of being split.
 
-    True if SQLite's lock was not obtained: it has been waited for already.
+    True if SQLite's lock was not obtained, since the transaction has already waited for it.
     """
     return isinstance(error, DBAPIError) and _code(error) == sqlite3.SQLITE_BUSY
 
 
 def is_duplicate(error: DBAPIError) -> bool:
-    """Whether a row was refused because its key exists."""
+    """Whether a row was refused because its key already exists."""
     extended = getattr(error.orig, "sqlite_errorcode", None)
     taken = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
     return extended in taken or _code(error) == "23505"
@@ -427,11 +427,11 @@ def execute_in_sqlite(
 ) -> sqlite3.Cursor:
     """Execute a frequent statement directly in SQLite, in a transaction begun by SQLAlchemy.
 
-    SQLAlchemy takes several times as long as SQLite itself. Errors are raised as SQLAlchemy would.
+    SQLAlchemy takes several times as long as SQLite itself. Errors are those of SQLAlchemy.
     """
     own = connection.connection.dbapi_connection
     if not isinstance(own, sqlite3.Connection):
-        raise TypeError("the connection does not lead to SQLite")
+        raise TypeError("the connection is not to SQLite")
     try:
         return own.execute(statement, values)
     except sqlite3.Error as error:

@@ -31,7 +31,7 @@ from midwatch_monitor.secrets.masking import Secrets
 P = ParamSpec("P")
 T = TypeVar("T")
 _PAGE = 1_000
-"""Default number of entries returned at once."""
+"""Default number of entries in a page."""
 
 
 class JournalPart:
@@ -66,12 +66,12 @@ def read_method(
 
 
 class Journal:
-    """An open journal. When a write has been awaited, it is committed.
+    """An open journal. A write is committed once awaiting it returns.
 
     One thread writes, and groups queued commits into one transaction; a few others read at the same
     time. Several processes may use the same file. Every method raises a JournalError if the
-    database fails; the journal stays usable, and committed entries stay. If an awaited write is
-    canceled, it is unknown whether it was committed.
+    database fails; the journal stays usable, and committed entries stay. If a write is canceled
+    while it is awaited, it is unknown whether it was committed.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class Journal:
     ) -> Self:
         """Open the journal at a path, `:memory:` or a SQLAlchemy URL, for reading and writing.
 
-        Creates the file and its folder, unless `create` is false: then there must be a journal. An
+        Creates the file and its folder, unless `create` is false: then the journal must exist. An
         older file is upgraded; an older PostgreSQL database is upgraded only by `midwatch db
         upgrade`. Raises JournalTooNewError, JournalCorruptError, JournalReadOnlyError or
         JournalError.
 
-        Once it is open, a lost connection to PostgreSQL is waited for up to `patience_seconds`:
-        writes and reads then just take longer. During opening it is waited for only briefly.
-        `secrets` are masked in everything that is recorded and read.
+        If the connection to PostgreSQL is lost, reads and writes wait up to `patience_seconds` for
+        it to return; opening waits only briefly. `secrets` are masked in everything that is
+        recorded and read.
         """
         access = Access.CREATE if create else Access.WRITE
         store = await asyncio.to_thread(open_store, location, access, synchronous, patience_seconds)
@@ -140,7 +140,7 @@ class Journal:
         return cls(store, patience_seconds=patience_seconds, secrets=secrets)
 
     async def close(self) -> None:
-        """Finish the writes under way and close all connections; may be called again.
+        """Finish pending writes and close all connections; may be called again.
 
         Writes that PostgreSQL does not answer within seconds fail.
         """
@@ -155,7 +155,7 @@ class Journal:
         self._store.close()
 
     def _seconds_stuck(self) -> float:
-        """Return the seconds for which the database has not answered."""
+        """Return how many seconds the database has not answered for."""
         return max(each.stuck for each in (self._reader, self._writer) if each is not None)
 
     async def __aenter__(self) -> Self:
@@ -176,7 +176,7 @@ class Journal:
 
     @property
     def transactions(self) -> int:
-        """Transactions since it was opened; fewer than the commits if those were grouped."""
+        """Transactions since opening; fewer than the commits if those were grouped."""
         return 0 if self._writer is None else self._writer.transactions
 
     add_run = write_method(work.add_run)
@@ -190,16 +190,16 @@ class Journal:
 
         Raises StaleIncarnationError if another process has taken the attempt over or has written
         the same `seq`, message or result, or if a state would follow a final one; also for a mark
-        on guidelines that somebody else decided about, and for a chore that is already done. A
-        closed escalation among the drafts lets its attempt have a new one.
+        on guidelines that somebody else has decided on, and for a chore that is already done. A
+        closed escalation among the drafts allows its attempt to have a new one.
         """
         if self._writer is None:
             raise self._read_only
-        # A canceled caller has already numbered its records: they are written to avoid a gap.
+        # A canceled caller has already numbered its records, so they are written to avoid a gap.
         return await self._gathering.add(commit)
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
-        """Store a commit unless it answers something already answered; then return `None`."""
+        """Store a commit, or return `None` if it answers something that is already answered."""
         if any(commits.is_answer(draft) for draft in commit.drafts):
             return await self.write(commits.commit_answer, commit)
         return await self.commit(commit)
@@ -223,7 +223,7 @@ class Journal:
         return self._only(found, f"task {task}")
 
     async def tasks_with(self, ids: Collection[int]) -> list[Task]:
-        """Return the existing tasks with these ids; for a page of ids, not thousands."""
+        """Return the existing tasks with these ids: a page of them, not thousands."""
         return await self.read(work.tasks, tables.task.c.id.in_(ids))
 
     async def attempts(self, task: int) -> list[Attempt]:
@@ -231,7 +231,7 @@ class Journal:
         return await self.read(work.attempts, tables.attempt.c.task == task)
 
     async def attempts_with(self, ids: Collection[int]) -> list[Attempt]:
-        """Return the existing attempts with these ids; for a page of ids, not thousands."""
+        """Return the existing attempts with these ids: a page of them, not thousands."""
         return await self.read(work.attempts, tables.attempt.c.id.in_(ids))
 
     async def attempt(self, attempt: int) -> Attempt:
@@ -251,7 +251,7 @@ class Journal:
     ) -> list[Entry]:
         """Return the first `limit` entries with an id above `after`, of one attempt, task or run.
 
-        Without `kinds`, of every kind. A follower asks again after the last id it received.
+        Without `kinds`, entries of every kind. A follower asks again after the last id it received.
         """
         entry = tables.entry
         wanted = [entry.c.id > after]
@@ -291,7 +291,7 @@ class Journal:
     now = read_method(database_time)
 
     async def flush(self) -> None:
-        """Copy SQLite's log into the file and empty the log, as far as readers allow it."""
+        """Copy SQLite's log into the file and empty the log, as far as readers permit."""
         await asyncio.to_thread(self._store.flush)
 
     def _only(self, found: list[T], what: str) -> T:
@@ -324,7 +324,7 @@ class Journal:
     async def read(
         self, ask: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a query function of this package beside the writer."""
+        """Run a query function of this package, concurrently with the writer."""
         if self._closed:
             raise JournalError(f"{self.name} is closed")
         if self._reader is None:

@@ -1,4 +1,4 @@
-"""Outages of a database: which errors are temporary, how long to wait, and what a person can do."""
+"""Database outages: which errors are temporary, how long to wait, and what a person can do."""
 
 import logging
 import re
@@ -18,34 +18,34 @@ _STARTS = (
     "too many",
     "connection slots",
 )
-"""Parts of messages by a server that will soon accept connections."""
+"""Parts of messages from a server that will soon accept connections."""
 _PASSWORD = (
-    "it is taken from the URL (its special characters written as in %40 for @), from PGPASSWORD "
-    "or from ~/.pgpass"
+    "it is taken from the URL (with special characters escaped, such as %40 for @), from "
+    "PGPASSWORD or from ~/.pgpass"
 )
 _ANSWERS = (
     ("password authentication failed", f"is the password right? {_PASSWORD}"),
-    ("no password supplied", f"give one: {_PASSWORD}"),
+    ("no password supplied", f"supply one: {_PASSWORD}"),
     ("not permitted to log in", "name another role in the URL, or `ALTER ROLE … LOGIN`"),
     ("permission denied for database", "its owner can `GRANT CONNECT ON DATABASE … TO …`"),
-    ("no encryption", "is it TLS that is missing (`?sslmode=require`)? Else see its pg_hba.conf"),
-    ("pg_hba.conf", "a line of the server's pg_hba.conf must let this role in from here"),
-    ('role "', "name another role in the URL, or make this one: `createuser --pwprompt`"),
-    ('database "', "name another database in the URL, or make this one: `createdb`"),
+    ("no encryption", "is TLS missing (`?sslmode=require`)? Otherwise see its pg_hba.conf"),
+    ("pg_hba.conf", "a line of the server's pg_hba.conf must allow this role from this host"),
+    ('role "', "name another role in the URL, or create this one: `createuser --pwprompt`"),
+    ('database "', "name another database in the URL, or create this one: `createdb`"),
     ("authentication failed for user", "see the lines for this role in the server's pg_hba.conf"),
-    ("does not support SSL", "switch `ssl` on there, or leave `sslmode` out of the URL"),
-    ("certificate verify failed", "`sslrootcert` must name the authority that signed for it"),
-    ("root certificate file", "`sslrootcert` must name the authority that signed for the server"),
+    ("does not support SSL", "turn on `ssl` there, or leave `sslmode` out of the URL"),
+    ("certificate verify failed", "`sslrootcert` must name the authority that signed it"),
+    ("root certificate file", "`sslrootcert` must name the server's certificate authority"),
     ("server certificate for", "name the server in the URL as its certificate does"),
     ("unrecognized configuration parameter", "see the `options` in the URL"),
     ("invalid value for parameter", "see the `options` in the URL"),
-    ("unsupported startup parameter", "a pooler is between: name the server itself in the URL"),
+    ("unsupported startup parameter", "that is a pooler: name the server itself in the URL"),
     ("invalid response to SSL", "is that PostgreSQL's port? Something else answers there"),
     ("expected authentication request", "is that PostgreSQL's port? Something else answers there"),
-    ("invalid connection option", "see what stands behind the ? of the URL"),
+    ("invalid connection option", "see what follows the ? in the URL"),
     ("bad value for connect_timeout", "it is a number of seconds"),
     ("invalid port number", "ports are from 1 to 65535"),
-    ("invalid sslmode value", "disable, prefer, require, verify-ca and verify-full are known"),
+    ("invalid sslmode value", "use disable, prefer, require, verify-ca or verify-full"),
 )
 """Parts of messages, with advice; the first match counts."""
 _AROUND = re.compile(
@@ -54,7 +54,7 @@ _AROUND = re.compile(
 
 
 def advice_on(said: str) -> str:
-    """Return advice about an answer that waiting does not change; empty for anything else."""
+    """Return advice on a refusal that waiting does not change; empty for anything else."""
     if any(each in said for each in _STARTS):
         return ""
     return next((advice for part, advice in _ANSWERS if part in said), "")
@@ -74,11 +74,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 120.0
-"""How long an outage is waited for, by default; see `journal.patience_seconds`."""
+"""Default for how long to wait for an outage to end; see `journal.patience_seconds`."""
 OPENING_SECONDS = 5.0
-"""Longest wait while a journal is opened: its URL may be wrong."""
+"""Longest wait while a journal is being opened: its URL may be wrong."""
 STALL_SECONDS = 45.0
-"""Shortest time limit for one answer of a server; no wait for a lock takes that long."""
+"""Shortest time limit for one answer from a server; no wait for a lock takes that long."""
 _LONGEST = 2.0
 """Longest pause between two tries, in seconds."""
 _PASSING = (
@@ -87,9 +87,9 @@ _PASSING = (
     "40P01",  # deadlock
     "53300",  # too many connections
     "55P03",  # a lock was not obtained in time
-    "57P01",  # shut down
+    "57P01",  # shutting down
     "57P02",  # crashed
-    "57P03",  # starts up
+    "57P03",  # starting up
     "25P03",  # idle in a transaction for too long
 )
 _UNNAMED = {"OperationalError", "ConnectionTimeout"}
@@ -97,10 +97,10 @@ _UNNAMED = {"OperationalError", "ConnectionTimeout"}
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether a failed operation may be repeated and then succeed.
+    """Whether a failed operation may succeed if it is repeated.
 
-    The connection was lost or could not be made, or another transaction was in the way. Never true
-    for SQLite, which waits by itself.
+    True if the connection was lost or could not be made, or another transaction was in the way.
+    Never true for SQLite, which waits by itself.
     """
     # SQLite's errors have no `sqlstate`.
     if not isinstance(error, DBAPIError) or not hasattr(error.orig, "sqlstate"):
@@ -132,10 +132,10 @@ def sqlstate(error: DBAPIError) -> str | None:
 class OutageWait:
     """Waits for an outage to end, for some seconds; stops at once when the journal is closed.
 
-    Refused connections are waited for too: the same URL was accepted before, and the cause (a
+    It also waits when connections are refused: the same URL was accepted before, and the cause (a
     password changed in two steps, reloaded permissions, a database being restored) may soon be
-    fixed. Work under way is valuable, and failing early would help nobody. While a journal is
-    opened this does not apply: then `given_up` ends the wait.
+    fixed. Work under way is valuable, and failing early would help nobody. This does not apply
+    while a journal is being opened: there, `given_up` ends the wait.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -152,7 +152,7 @@ class OutageWait:
         return self._ended.is_set()
 
     def hold(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
-        """Run a function; if it fails as in an outage, repeat it until the time is over."""
+        """Run a function; if it fails because of an outage, repeat it until the time is up."""
         try:
             return work()
         except DBAPIError as error:
@@ -164,7 +164,7 @@ class OutageWait:
     def again(self, work: Callable[[], T], given_up: Callable[[BaseException], bool]) -> T:
         """Repeat a failed function until it works, or until `given_up` is true for its last error.
 
-        Errors that waiting does not change are raised at once.
+        Errors that waiting cannot fix are raised at once.
         """
         import tenacity
 
@@ -187,7 +187,7 @@ class OutageWait:
         return done
 
     def _tell(self, error: BaseException) -> None:
-        """Log once in an outage that somebody must change something."""
+        """Log, once in an outage, that a person must fix something."""
         why = "" if self._told else refusal_in(error)
         if why:
             self._told = True

@@ -1,13 +1,13 @@
 """The version of a journal's tables: checked at every start, and upgraded if old.
 
 A file is upgraded by whoever opens it. A PostgreSQL database is shared by several machines:
-`midwatch db upgrade` upgrades it once, and processes of the previous version go on as long as the
-tables permit (`compatibility`). Alembic takes half a second to import, so it is imported only for
-old tables: new ones are made all at once.
+`midwatch db upgrade` upgrades it once, and processes of the previous version continue as long as
+the tables permit (`compatibility`). Alembic takes half a second to import, so it is imported only
+for old tables: new ones are created all at once.
 
-A migration states in `OLDEST` which revision's Midwatch can still work with the tables after it;
-without a statement, that does not change. So a change in two halves (first what old and new
-versions can both use, later what only new ones can) lets nodes be upgraded one by one.
+A migration states in `OLDEST` which revision's Midwatch can still work with the tables after it; if
+it states nothing, that does not change. So a change in two halves (first what old and new versions
+can both use, later what only new ones can) lets nodes be upgraded one by one.
 """
 
 import re
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from alembic.script import Script
 
 _OURS = re.compile(r"\d{4}")
-"""The form of our revisions; Alembic's default are twelve random digits."""
+"""The form of our revisions; Alembic's default is twelve random digits."""
 _ALEMBIC_VERSION = (
     "CREATE TABLE alembic_version "
     "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -71,7 +71,7 @@ _ALEMBIC_VERSION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What a database says about its tables."""
+    """What a database records about its tables."""
 
     revision: str | None
     """`None` if there are no tables."""
@@ -109,7 +109,7 @@ def open_store(
     synchronous: Synchronous = Synchronous.NORMAL,
     patience_seconds: float = 0,
 ) -> Store:
-    """Connect to a journal's database, and check, make or upgrade its tables."""
+    """Connect to a journal's database, and check, create or upgrade its tables."""
     store = connect(location, access, synchronous)
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
@@ -126,18 +126,18 @@ def _key(store: Store, found: Version) -> bytes:
         return bytes.fromhex(found.mask_key)
     except (TypeError, ValueError):
         raise JournalCorruptError(
-            f"{store.name} is damaged: its key for marks is not valid"
+            f"{store.name} is damaged: its key for marks is invalid"
         ) from None
 
 
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
-    """Make or upgrade the tables of `store`; raise JournalError if that is not possible."""
+    """Create or upgrade the tables of `store`; raise JournalError if that is not possible."""
     with explain_errors(store.name, patience_seconds):
         return OutageWait(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
 
 
 def require_usable(location: str) -> None:
-    """Raise JournalError if no run could use this journal; nothing is made or changed."""
+    """Raise JournalError if no run could use this journal; nothing is created or changed."""
     file = require_location(location)
     if file is None:
         return
@@ -197,7 +197,7 @@ def _prepare(store: Store, access: Access) -> Version:
     if found.revision is None and store.connections is None:
         _refuse_others(store)
     with transaction(store.writing) as connection:
-        # Checked again inside the transaction: another process may have been first.
+        # Checked again inside the transaction: another process may have been faster.
         found = read_version(connection)
         if not found.current:
             _bring_up(connection, store.name, found)
@@ -213,7 +213,7 @@ def _require_rights(store: Store) -> None:
 
 
 def _refusal(store: Store, found: Version, access: Access) -> JournalError | None:
-    """Return the error if missing or old tables may not be made or upgraded by this access, else
+    """Return the error if this access may not create missing tables or upgrade old ones, else
     `None`.
     """
     served = store.connections is not None
@@ -228,8 +228,7 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
         )
     if access is Access.READ:
         return JournalAccessError(
-            f"{store.name} was written by an older Midwatch: `{command('run')}` brings it up to "
-            "date"
+            f"{store.name} was written by an older Midwatch: `{command('run')}` upgrades it"
         )
     return None
 
@@ -245,7 +244,7 @@ def _bring_up(connection: Connection, name: str, found: Version) -> None:
 
 
 def make(connection: Connection) -> None:
-    """Make all tables in an empty database, with the revision that the migrations lead to."""
+    """Create all tables in an empty database, with the revision that the migrations lead to."""
     metadata.create_all(connection, checkfirst=False)
     connection.execute(insert(compatibility), {"oldest": OLDEST, "mask_key": secrets.token_hex(32)})
     connection.execute(text(_ALEMBIC_VERSION))
@@ -255,7 +254,7 @@ def make(connection: Connection) -> None:
 
 
 def require_place(connection: Connection, name: str) -> None:
-    """Raise JournalError if tables cannot be made beside the existing ones.
+    """Raise JournalError if tables cannot be created beside the existing ones.
 
     It is JournalCorruptError if another program has tables with our names.
     """
@@ -277,14 +276,14 @@ def _refuse_others(store: Store) -> None:
     The first writing connection would change its journal mode.
     """
     with store.reader.connect() as connection:
-        # Meanwhile another process may have made all the tables at once.
+        # Another process may have created all the tables in the meantime.
         taken = _foreign_table(connection) if read_version(connection).revision is None else ""
     if taken:
         raise _strange(store.name, taken)
 
 
 def _foreign_table(connection: Connection) -> str:
-    """Return a table that is in our way; empty if none. A file must be ours alone."""
+    """Return a table that is in our way, or an empty string. A file must be ours alone."""
     found = inspect(connection).get_table_names()
     in_the_way = [
         each for each in found if each in metadata.tables or connection.dialect.name == "sqlite"
@@ -293,22 +292,22 @@ def _foreign_table(connection: Connection) -> str:
 
 
 def _empty(store: Store) -> JournalError:
-    """Return the error for a database without a journal, if none may be created."""
+    """Return the error for a database without a journal, where none may be created."""
     with store.reader.connect() as connection:
         taken = _foreign_table(connection)
     if taken:
         return _strange(store.name, taken)
-    made = f"`{command('run FILE')}` makes a journal of it"
+    made = f"`{command('run FILE')}` creates a journal in it"
     if store.connections is not None:
         first = command("node")
-        made = f"`{command('db upgrade')}` makes a journal in it, and so does the first `{first}`"
+        made = f"`{command('db upgrade')}` creates a journal in it, as does the first `{first}`"
     return JournalEmptyError(f"{store.name} is empty: {made}")
 
 
 def _strange(name: str, taken: str) -> JournalCorruptError:
     return JournalCorruptError(
         f"{name} is not a journal: it is the database of another program (it has a table "
-        f"`{taken}`); name another"
+        f"`{taken}`); name another one"
     )
 
 
@@ -320,12 +319,12 @@ def _too_new(name: str, revision: str | None, known: str = REVISION) -> JournalT
 
 
 _ALIVE = timedelta(minutes=1)
-"""A node heard within this time may still be at work."""
+"""A node that was heard from within this time may still be running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """What was done to the tables of a journal, or would be."""
+    """What an upgrade did to the tables of a journal, or would do."""
 
     before: str | None
     """The revision before; `None` if there were no tables."""
@@ -335,7 +334,7 @@ class Upgrade:
 
 
 def alembic_config(more: Path | None = None) -> "Config":
-    """Return Alembic's configuration: the migrations are in the package, without a file.
+    """Return Alembic's configuration, which has no file: the migrations are in the package.
 
     `more` is a folder with further migrations.
     """
@@ -353,9 +352,9 @@ def alembic_config(more: Path | None = None) -> "Config":
 def upgrade(store: Store, *, dry_run: bool = False, config: "Config | None" = None) -> Upgrade:
     """Upgrade the tables, or return what that would do.
 
-    Raises JournalError while nodes are at work whose Midwatch could not go on with the new tables,
-    and JournalTooNewError for tables newer than this program. Monitors, `midwatch run` and agents
-    with their own watch have no rows to be counted: those that are too old are not waited for, and
+    Raises JournalError while nodes are running whose Midwatch could not use the new tables, and
+    JournalTooNewError for tables newer than this program. Monitors, `midwatch run` and agents with
+    their own watch are not registered as nodes, so this does not wait for those that are too old:
     their next write is refused with JournalTooNewError.
     """
     config = config or alembic_config()
@@ -400,8 +399,8 @@ def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrad
     left = _left_behind(connection, plan.oldest) if plan.before != plan.after else []
     if left:
         raise JournalError(
-            f"{name} cannot be upgraded yet: {', '.join(left)} could not go on with its tables "
-            f"then; upgrade or stop them first, and wait a minute"
+            f"{name} cannot be upgraded yet: {', '.join(left)} could not use the new tables; "
+            f"upgrade or stop them first, and wait a minute"
         )
     return plan
 
@@ -419,13 +418,13 @@ def _scripts(config: "Config") -> "Iterator[Script]":
 
 
 def _oldest(config: "Config") -> str:
-    """Return the oldest usable revision stated by the newest migration that states one."""
+    """Return the highest `OLDEST` that a migration states."""
     said = [getattr(each.module, "OLDEST", "") for each in _scripts(config)]
     return max(said)
 
 
 def _left_behind(connection: Connection, oldest: str) -> list[str]:
-    """Return the names of recently heard nodes that are too old for the tables."""
+    """Return the nodes heard from recently that are too old for the new tables."""
     if not inspect(connection).has_table(node.name):
         return []
     at_work = [each.value for each in NodeState if not each.gone]

@@ -45,19 +45,19 @@ from midwatch_monitor.time_range import plausible
 REVISION = "0004"
 """The migration that leads to these tables."""
 OLDEST = "0003"
-"""The oldest revision whose Midwatch can work with these tables beside this one."""
+"""The oldest revision whose Midwatch can work with these tables alongside this one."""
 READABLE = "0003"
 """The oldest revision whose tables this Midwatch can read."""
 
 IDENTIFIER = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows itself only if the type is exactly INTEGER."""
 MOST_BYTES = 128 * 1024 * 1024
-"""Largest size of one unpacked row, checked when it is written and when it is read. Packed, it may
-be a thousandth of that. A message is part of a request to a model, and no provider accepts one of
-more than 100 MB.
+"""Largest size of one unpacked row, checked on writing and on reading. Packed, it may be a
+thousandth of that. A message is part of a request to a model, and no provider accepts requests
+larger than 100 MB.
 """
 UNREADABLE = datetime(1970, 1, 1, tzinfo=UTC)
-"""Read in place of an invalid time, or of one at an end of the calendar."""
+"""Read in place of an invalid time, or of one at either end of the calendar."""
 
 
 def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
@@ -72,12 +72,12 @@ def unpack(packed: bytes, most: int = MOST_BYTES) -> bytes:
             f"a history in the journal unpacks to more than {most // 1024**2} MiB"
         )
     if not unpacking.eof:
-        raise JournalCorruptError("a history in the journal is damaged: it breaks off")
+        raise JournalCorruptError("a history in the journal is damaged: it is truncated")
     return body
 
 
 class Packed(TypeDecorator[bytes]):
-    """JSON of any length, compressed: histories repeat themselves, and are not queried."""
+    """JSON of any length, compressed: histories are repetitive, and are not queried."""
 
     impl = LargeBinary
     cache_ok = True
@@ -156,7 +156,7 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
-# A run submitted with the caller's key: the same key in a fleet refers to that run.
+# A run submitted with the caller's key: submitting the key again to that fleet finds the run.
 submission = Table(
     "submission",
     metadata,
@@ -167,8 +167,8 @@ submission = Table(
     Index(None, "run"),
 )
 
-# `trial_of` is the project whose guidelines an older version tried in the task: nothing is learned
-# from the task, and it is erased with that project.
+# `trial_of` is the project whose guidelines an older Midwatch tried out in the task: nothing is
+# learned from the task, and it is erased with that project.
 task = Table(
     "task",
     metadata,
@@ -265,7 +265,7 @@ compatibility = Table(
     Column("mask_key", Text, nullable=False, server_default=""),
 )
 
-# The last transaction of each process that writes to PostgreSQL: after a lost connection, it tells
+# The last transaction of each process that writes to PostgreSQL: after a lost connection, it shows
 # whether that transaction was committed.
 receipt = Table(
     "receipt",
@@ -442,7 +442,7 @@ reflection = Table(
     Index(None, "project", "entry"),
 )
 
-# What remains to be drawn from an entry, and the number of failed tries.
+# What is still to be learned from an entry, and the number of failed tries.
 chore = Table(
     "chore",
     metadata,
@@ -472,7 +472,7 @@ erasure = Table(
 
 
 def _words(dialect: str, *statements: str) -> None:
-    """Create the tables for the words of lessons and facts together with the others."""
+    """Create the tables for the words of lessons and facts after the others."""
     for name in ("lesson_text", "fact_text"):
         for statement in statements:
             made = DDL(statement.format(name=name)).execute_if(dialect=dialect)
@@ -494,4 +494,4 @@ _words(
 )
 
 NUMBERED = tuple(each for each in metadata.sorted_tables if each.kwargs.get("sqlite_autoincrement"))
-"""Tables whose rows the database numbers: an id is never reused, even after an erasure."""
+"""Tables whose ids the database assigns: an id is never reused, even after an erasure."""

@@ -1,4 +1,4 @@
-"""The thread that writes to the journal, and the threads that read.
+"""The thread that writes to the journal, and the threads that read from it.
 
 Jobs queued while the writer commits go into its next transaction.
 """
@@ -47,7 +47,7 @@ class DatabaseJob(Protocol):
     """The time of submission by the monotonic clock."""
 
     def begin(self) -> bool:
-        """Return whether it is still wanted; from now on it cannot be canceled."""
+        """Return whether the job is still wanted; from now on it cannot be canceled."""
         ...
 
     def run(self, connection: Connection) -> None:
@@ -55,11 +55,11 @@ class DatabaseJob(Protocol):
         ...
 
     def succeed(self) -> None:
-        """Note that the last run was committed."""
+        """Report that the last run was committed."""
         ...
 
     def fail(self, error: Exception) -> None:
-        """Note that it was not done, and will not be."""
+        """Report that the job was not done, and will not be."""
         ...
 
     def parts(self) -> "Sequence[DatabaseJob]":
@@ -92,22 +92,22 @@ class _Call(Generic[T_co]):
 
 
 class _Batch:
-    """Jobs that share a transaction through all its tries."""
+    """Jobs that share a transaction in all its tries."""
 
     def __init__(self, jobs: Sequence[DatabaseJob], number: int) -> None:
         self.jobs = jobs
         self.number = number
         self.sent = False
-        """Whether a commit was sent whose answer never came."""
+        """Whether a commit was sent but never answered."""
 
 
 class DatabaseWriter:
-    """Runs work in transactions, in the order of submission, in a thread of its own.
+    """Runs work in transactions, in the order of submission, in its own thread.
 
     Work submitted while a transaction runs shares the next one (group commit). If that fails, each
-    job is tried in a transaction of its own, so that a bad one harms no other. If PostgreSQL is
-    away, the same transaction is retried until its jobs have waited for the configured patience;
-    its effects happen only once, even if a commit's answer was lost.
+    job is retried in its own transaction, so that a bad one does not harm the others. If PostgreSQL
+    is unavailable, the same transaction is retried until its jobs have waited for the configured
+    patience; it takes effect only once, even if the answer to a commit was lost.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class DatabaseWriter:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which the database has not answered; 0 while it is not asked."""
+        """Seconds that the current call to the database has taken; 0 if there is none."""
         begun = self._begun
         return 0.0 if begun is None else time.monotonic() - begun
 
@@ -157,8 +157,8 @@ class DatabaseWriter:
     def close(self, cut: Callable[[], None] = lambda: None) -> None:
         """Finish queued work, and end the thread.
 
-        PostgreSQL is given only some seconds: then the unwritten work fails, and `cut` must end a
-        connection that does not answer.
+        PostgreSQL is given only a few seconds: after that, unwritten work fails, and `cut` must end
+        a connection that does not answer.
         """
         if not self._closed:
             self._closed = True
@@ -218,7 +218,7 @@ class DatabaseWriter:
         try:
             with self._transaction() as connection:
                 if self._receipts and not self._receipts.sign(connection, batch.number):
-                    return  # an earlier try was committed, with the results that the jobs have
+                    return  # an earlier try was committed; the jobs hold its results
                 batch.sent = False
                 for job in batch.jobs:
                     job.run(connection)
@@ -232,8 +232,8 @@ class DatabaseWriter:
     def _transaction(self) -> Generator[Connection]:
         self._begun = time.monotonic()
         try:
-            # Kept between transactions: taking it from the pool and returning it takes as long
-            # as a commit. After an error it is returned to the pool, which resets it.
+            # Kept between transactions, since a round trip through the pool takes as long as a
+            # commit. After an error it is returned to the pool, which resets it.
             if self._connection is None:
                 self._connection = self._engine.connect()
             with self._connection.begin():
@@ -270,7 +270,7 @@ class DatabaseWriter:
             self._recover(batch, error)
 
     def _given_up(self, batch: _Batch, error: BaseException) -> bool:
-        """Let jobs fail that have waited long enough; return whether none are left."""
+        """Fail the jobs that have waited long enough; return whether none are left."""
         limit = time.monotonic() - self._patience.seconds
         late = [job for job in batch.jobs if self._patience.ended or job.submitted <= limit]
         if late and isinstance(error, SQLAlchemyError):
@@ -279,7 +279,7 @@ class DatabaseWriter:
         return not batch.jobs
 
     def _recover(self, batch: _Batch, error: Exception) -> None:
-        """Try smaller pieces separately, unless the work may have been done."""
+        """Try smaller pieces separately, unless the work may already have been done."""
         jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
         if jobs and not batch.sent and not is_hopeless(error):
             for job in jobs:
@@ -293,7 +293,7 @@ class DatabaseWriter:
         if isinstance(error, SQLAlchemyError):
             waited = 0 if self._patience.ended else self._patience.seconds
             why = journal_error(error, self._name, waited)
-            error = type(why)(f"{why}; nobody knows whether this was written") if unknown else why
+            error = type(why)(f"{why}; it is unknown if this was written") if unknown else why
         for job in jobs:
             job.fail(error)
 
@@ -303,10 +303,10 @@ _Wanted = tuple[Commit, _Future]
 
 
 class GroupCommit:
-    """Collects commits of one event loop for the writer, which takes all that came until then.
+    """Collects the commits of one event loop until the writer takes them all at once.
 
-    A commit is never written before earlier submissions or after later ones: before submitting
-    anything else, call `seal`.
+    A commit is never written before earlier submissions or after later ones: call `seal` before
+    submitting anything else.
     """
 
     def __init__(self, put: Callable[[DatabaseJob], None], *, most: int) -> None:
@@ -319,7 +319,7 @@ class GroupCommit:
         self._open = None
 
     def add(self, commit: Commit) -> _Future:
-        """Have a commit written, and return its future. Raises JournalError after closing.
+        """Queue a commit, and return its future. Raises JournalError after closing.
 
         It is written even if the future is canceled.
         """
@@ -378,13 +378,13 @@ class _Group:
         self._call(tell)
 
     def parts(self) -> "Sequence[_Group]":
-        """Return the two halves, so that a bad commit is found and harms no other."""
+        """Return the two halves, so that a bad commit is isolated and does not harm the others."""
         middle = len(self._wanted) // 2
         halves = (self._wanted[:middle], self._wanted[middle:]) if middle else ()
         return [_Group(self.loop, half, self.submitted) for half in halves]
 
     def _call(self, tell: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             self.loop.call_soon_threadsafe(tell)
 
     def _hand_out(self) -> None:
@@ -405,28 +405,28 @@ class DatabaseReader:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which the database has not answered; 0 while it is not asked."""
+        """Seconds that the longest current query has taken; 0 if there is none."""
         begun = list(self._begun.values())
         return time.monotonic() - min(begun) if begun else 0.0
 
     def submit(self, work: Callable[[Connection], T], unwanted: Event) -> "Future[T]":
-        """Run a query beside others; fails with the work's exception, or with a JournalError.
+        """Run a query concurrently; fails with the work's exception, or with a JournalError.
 
-        Once `unwanted` is set, an outage is no longer waited for.
+        Once `unwanted` is set, it no longer waits for an outage to end.
         """
         return self._threads.submit(self._answer, work, unwanted)
 
     def close(self, cut: Callable[[], None]) -> None:
         """Wait for running queries, but not for a database that does not answer.
 
-        `cut` must end connections that do not answer.
+        `cut` must end the connections to such a database.
         """
         self._patience.end()
         ending = Thread(target=self._threads.shutdown, name="journal-closing", daemon=True)
         ending.start()
         while ending.is_alive():
             ending.join(_CLOSE_SECONDS / 2)
-            # Queries that start now may hang as well.
+            # Queued queries that start now may hang as well.
             if self.stuck > _CLOSE_SECONDS:
                 cut()
 

@@ -48,7 +48,7 @@ from midwatch_monitor.records import (
 )
 
 _MOST_HISTORY = 2 * MOST_BYTES
-"""Largest total size of an attempt's messages or results, which are read at once."""
+"""Largest total size of an attempt's messages or results, which are read all at once."""
 
 
 def add_run(
@@ -59,7 +59,7 @@ def add_run(
     at: datetime,
     supervised_by: SupervisedBy = SupervisedBy.PROCESS,
 ) -> Run:
-    """Store a new run; `supervised_by` says who judges time, escalates and decides in it."""
+    """Store a new run; `supervised_by` says who judges time, escalates and decides for it."""
     values = {
         "source": source,
         "settings": settings,
@@ -82,7 +82,7 @@ def add_task(
     at: datetime,
     project: str = "",
 ) -> Task:
-    """Store a new task together with its first state, submitted.
+    """Store a new task with its first state, submitted.
 
     Nothing is learned from a task without a project. The title is masked; `spec` is not, since the
     worker needs it as written.
@@ -132,7 +132,7 @@ def add_attempt(
 
 
 def claim(connection: Connection, attempt: int, *, holder: str, at: datetime) -> int:
-    """Take over an attempt with a new incarnation, numbered from 1. Earlier ones are refused."""
+    """Take over an attempt with a new incarnation, numbered from 1; older ones may not write."""
     lease = tables.lease
     held = incarnation(connection, attempt)
     if held is None:
@@ -155,9 +155,9 @@ def open_escalation(
     at: datetime,
     guard: int | None = None,
 ) -> Escalation | None:
-    """Open the attempt's escalation and store that; `None` if one is already open.
+    """Open an escalation for the attempt; return `None` if one is already open.
 
-    `guard` is the incarnation of the monitor's lease on the attempt, if it has one: raises
+    `guard` is the incarnation of the monitor's lease on the attempt, if it has one. Raises
     StaleIncarnationError if another monitor has taken the attempt over.
     """
     if guard is not None:
@@ -189,7 +189,7 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
     found: list[Run] = []
     for row in connection.execute(query):
         if row.keeper not in list(SupervisedBy):
-            pass_over(connection, f"run {row.id}", "nobody knows who looks after it")
+            pass_over(connection, f"run {row.id}", "it is unknown who supervises it")
             continue
         run = Run(
             id=row.id,
@@ -245,7 +245,7 @@ def active(connection: Connection, since: datetime) -> list[int]:
 
 def _entry(connection: Connection, row: Row[Any]) -> Entry:
     if row.at is UNREADABLE:
-        pass_over(connection, f"the time of entry {row.id}", "none stands there")
+        pass_over(connection, f"the time of entry {row.id}", "it is not a time")
     return Entry(
         id=row.id,
         record=record_in(connection, f"entry {row.id}", row.kind, row.body),
@@ -268,7 +268,7 @@ def messages(connection: Connection, attempt: int) -> list[Message]:
 def results(connection: Connection, attempt: int) -> list[Result]:
     """Return the results of an attempt's tool calls, by call id.
 
-    Raises JournalCorruptError if one is unreadable: no call may be made twice because of that.
+    Raises JournalCorruptError if one is unreadable: without it, a call would be made twice.
     """
     found = _unpack_rows(connection, tables.result.c.call, tables.result, attempt)
     return [Result(call=key, body=body) for key, body in found]

@@ -1,4 +1,4 @@
-"""Saved work of attempts: the newest of each, and who held the attempt last."""
+"""Saved work of attempts: the newest bundle of each, and who held the attempt last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,19 +56,19 @@ class AttemptUse:
     last: bool
     """Whether it is the last attempt of its task so far."""
     ended_at: datetime | None
-    """When its task ended; `None` while that is not over."""
+    """When its task ended; `None` while the task is not over."""
 
 
 def _put(connection: Connection, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
     """Store a snapshot, and replace the previous bundle, in one transaction.
 
-    An empty body keeps the previous bundle: the work was pushed, or is too large. The snapshot is
-    completed with the number of messages in the history. Raises StaleIncarnationError if another
+    An empty body keeps the previous bundle: the work was pushed, or is too large. The number of
+    messages in the history is added to the snapshot. Raises StaleIncarnationError if another
     process has taken the attempt over.
     """
     snapshot, attempt = draft.record, draft.attempt
     if not isinstance(snapshot, Snapshot) or attempt is None:
-        raise ValueError("what is put is a snapshot of an attempt")
+        raise ValueError("only a snapshot of an attempt can be put")
     table = tables.message
     count = select(func.count()).where(table.c.attempt == attempt)
     snapshot = replace(snapshot, messages=connection.execute(count).scalar_one())
@@ -91,7 +91,7 @@ def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> 
 def _bundle(connection: Connection, attempt: int) -> Bundle | None:
     """Return an attempt's saved work; `None` if none is in the journal.
 
-    Raises JournalCorruptError for one larger than any that is saved.
+    Raises JournalCorruptError if it is larger than Midwatch ever saves.
     """
     table = tables.bundle
     size = connection.execute(
@@ -112,7 +112,7 @@ def _commit_of(connection: Connection, attempt: int) -> str:
 
 
 def _lease(connection: Connection, attempt: int) -> Lease | None:
-    """Return who held an attempt last; `None` before anybody did."""
+    """Return who held an attempt last; `None` if nobody has."""
     table = tables.lease
     query = select(table.c.holder, table.c.incarnation).where(table.c.attempt == attempt)
     row = connection.execute(query).mappings().first()
@@ -126,7 +126,7 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
 
 
 def _standings(connection: Connection, run: int) -> list[AttemptUse]:
-    """Return all attempts of a run with their standing, oldest first."""
+    """Return whether all attempts of a run are still in use, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))
@@ -151,7 +151,7 @@ def _end_times(
     wanted: Select[Any],
     kind: type[TaskTransition | AttemptTransition],
 ) -> dict[int, datetime]:
-    """Return the end times of those wanted tasks or attempts that are over."""
+    """Return the end times of the wanted tasks or attempts that are over."""
     entry = tables.entry
     newest = select(func.max(entry.c.id)).where(of.in_(wanted), entry.c.kind == kind_of(kind))
     query = select(of.label("of"), entry.c.at, entry.c.id.label("entry"), entry.c.body)
@@ -178,7 +178,7 @@ def _drop(connection: Connection, attempts: Sequence[int]) -> None:
 
 
 def _issue_once(connection: Connection, draft: Draft, *, incarnation: int | None = None) -> bool:
-    """Issue an intervention unless the attempt had the same one; return whether it was issued.
+    """Issue an intervention unless the attempt has had the same one; return whether it was issued.
 
     Raises StaleIncarnationError if another process has taken the attempt over.
     """
@@ -214,8 +214,8 @@ class Bundles(JournalPart):
     async def drop_outlived(self) -> int:
         """Remove bundles that are no longer needed; return their number.
 
-        In a task that is over, these are the bundles of all attempts but the last, whose result may
-        still be needed, or from which the parts of a split task began.
+        In a task that is over, these are the bundles of all attempts but the last: its result may
+        still be needed, or the parts of a split task may have begun from it.
         """
         gone = await self.journal.read(_find_outlived)
         for some in parts(gone, 500):  # others wait for each transaction

@@ -1,8 +1,8 @@
-"""Leases on attempts and on duties, and the runs that only monitors look after.
+"""Leases on attempts and on duties, and the runs that only monitors supervise.
 
-A lease expires unless it is renewed. An expired one that nobody took is still its holder's, with
-the same incarnation; the incarnation rises only when another holder takes it, and then the previous
-holder's writes are refused.
+A lease expires unless it is renewed. Until somebody else takes an expired lease, its holder may
+renew it with the same incarnation. The incarnation rises only when another holder takes the lease;
+from then on, the previous holder's writes are refused.
 """
 
 from collections.abc import Callable, Collection
@@ -37,9 +37,9 @@ from midwatch_monitor.records import AttemptTransition, Hint, SupervisedBy
 from midwatch_monitor.records.work import EMBEDDED
 
 NOBODY = ""
-"""The holder of an attempt that needs no monitor any more."""
+"""The holder of an attempt that no longer needs a monitor."""
 RUN_POST = "run "
-"""How the name of a post begins whose holder works on the run of that number."""
+"""Prefix of a post whose holder works on the run with the number that follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +62,20 @@ class _Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalNews:
-    """What was written since the last look."""
+    """What was written since the last call."""
 
     last: int
-    """The newest entry of the whole journal: the next look asks for later ones."""
+    """The newest entry of the whole journal: the next call asks for later ones."""
     hints: dict[int, tuple[Hint, ...]]
     """By run: a hint at the newest entry of each kind, for each attempt and task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """A duty that one process has at a time, at the moment when it was read."""
+    """A duty that one process has at a time, as of when it was read."""
 
     until: datetime
-    """When its lease runs out, unless it is renewed."""
+    """When its lease expires, unless it is renewed."""
     seconds_left: float
 
     @property
@@ -90,7 +90,7 @@ def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dic
     for some in parts(attempts):
         these = guard.c.attempt.in_(some)
         _renew(connection, guard, these, term, now)
-        # Selected from the attempts: one that was erased meanwhile is no error.
+        # Selected from the attempts: it is no error if one was erased in the meantime.
         new = select(
             *(attempt.c.id, literal(term.holder, Text()), literal(1, Integer())),
             literal(term.until(now), UtcTime()),
@@ -170,7 +170,7 @@ def _release(
 
 
 def _news(connection: Connection, after: int) -> JournalNews:
-    """Return what was written after an entry to runs without a process of their own."""
+    """Return what was written after an entry to runs that monitors supervise."""
     # The last id first, then the entries up to it: later ones are found next time.
     last = max(after, work.last_id(connection))
     entry, task, run = tables.entry, tables.task, tables.run
@@ -191,10 +191,10 @@ def _news(connection: Connection, after: int) -> JournalNews:
 
 
 def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
-    """Return the runs for monitors with an attempt that is not over, or not completely judged.
+    """Return the runs for monitors that have an attempt that is not over, or not fully judged.
 
-    An agent with a watch of its own may never end its attempt, because its process was killed: such
-    an attempt is left out if nothing was written about it since the given time.
+    An agent with its own watch never ends its attempt if its process is killed: such an attempt is
+    left out if nothing has been written about it since the given time.
     """
     attempt, task, run, guard = tables.attempt, tables.task, tables.run, tables.guard
     entry = tables.entry
@@ -256,11 +256,11 @@ class MonitorLeases(JournalPart):
         return await self.journal.write(_take, attempts, self._term(holder, seconds))
 
     async def run_out(self, attempts: Collection[int]) -> set[int]:
-        """Return those of these attempts whose holder did not renew its lease in time."""
+        """Return those of these attempts whose holders did not renew their leases in time."""
         return await self.journal.read(_run_out, attempts, self._clock) if attempts else set()
 
     async def finish(self, attempts: Collection[int], *, holder: str) -> None:
-        """Note that these need no monitor any more: they are over, and everything is judged."""
+        """Record that these attempts no longer need a monitor: they are over and fully judged."""
         if attempts:
             await self.journal.write(_finish, attempts, self._term(holder))
 
@@ -276,12 +276,12 @@ class MonitorLeases(JournalPart):
         return await self.journal.write(_take_post, name, self._term(holder, seconds))
 
     async def release_post(self, name: str, *, holder: str) -> None:
-        """Release such a duty at once, if `holder` has it."""
+        """Release a duty at once, if `holder` has it."""
         of = tables.post.c.name == name
         await self.journal.write(_release, tables.post, self._term(holder), of)
 
     async def posts(self, names: Collection[str]) -> dict[str, Post]:
-        """Return those of these duties that a process has or had, by name."""
+        """Return those of these duties that some process has or had, by name."""
         return await self.journal.read(_posts, names, self._clock) if names else {}
 
     delete_post = write_method(_delete_post)

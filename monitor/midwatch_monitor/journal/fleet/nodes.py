@@ -1,7 +1,7 @@
 """The nodes of a fleet in the journal: one row for each start.
 
-How long a node was silent is measured by the database's clock, since the clocks of two machines may
-differ.
+How long a node has been silent is measured by the database's clock, since the clocks of two
+machines may differ.
 """
 
 import json
@@ -44,11 +44,11 @@ from midwatch_monitor.records.work import EMBEDDED
 
 _ALIVE = [each for each in NodeState if not each.gone]
 MISSED = 2
-"""Beats that a node may miss once its broker reported it as gone."""
+"""Heartbeats that a node may miss once the broker has reported it as gone."""
 _KEPT = timedelta(days=1)
 """How long a node that left or was lost is still shown."""
 _MOST_FORGOTTEN = 1000
-"""Number of nodes forgotten at a time: others wait for the transaction."""
+"""Number of nodes forgotten at a time, since other writers wait for the transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class HeldAttempt:
     holder: str
     """The process that holds the attempt's lease."""
     since: datetime
-    """Since when the process has it."""
+    """When the process took it."""
     shared: bool
-    """Whether any node may continue it, or only the process that has it."""
+    """Whether any node may continue it, not only the process that has it."""
 
     @property
     def name(self) -> str:
@@ -73,15 +73,15 @@ class HeldAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStatus:
-    """What one start of a monitor holds, and what it last held that nobody has taken over."""
+    """What one start of a monitor holds, or held last and nobody has taken over."""
 
     holder: str
     until: datetime
     """When the last of its leases expires, unless it is renewed."""
     attempts: tuple[int, ...] = ()
-    """The attempts it looks after."""
+    """The attempts it monitors."""
     posts: tuple[str, ...] = ()
-    """Duties that only one monitor has: `learner`, `dispatch FLEET`."""
+    """Duties that only one monitor has at a time: `learner`, `dispatch FLEET`."""
 
     @property
     def name(self) -> str:
@@ -101,14 +101,14 @@ def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
 def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
     """Add a row for a node's start, and remove those of its earlier starts.
 
-    Raises UsageError if another process of that name was heard within `alive_seconds`.
+    Raises UsageError if another process of that name was heard from within `alive_seconds`.
     """
     node, now = tables.node, database_time(connection)
     heard = now - timedelta(seconds=alive_seconds)
     alive = [*_of(status.name, None), node.c.state.in_(_ALIVE), node.c.beat_at > heard]
     if connection.execute(select(node.c.boot).where(*alive)).first() is not None:
         raise UsageError(
-            f"there is a node {status.name} already, and it was heard just now: give this one "
+            f"there is already a node {status.name}, and it was heard from just now: give this one "
             f"another name with --name; if it was killed, try again in {alive_seconds:g} s"
         )
     connection.execute(delete(node).where(*_of(status.name, None)))
@@ -129,8 +129,8 @@ def _beat(
 ) -> NodeState | None:
     """Record a node's heartbeat and its work; return its previous state.
 
-    `LOST` means that others may have taken over its work, and `None` that another process uses its
-    name now.
+    `LOST` means that others may have taken over its work, and `None` that another process now uses
+    its name.
     """
     node = tables.node
     before = connection.execute(select(node.c.state).where(*_of(name, boot))).scalar()
@@ -147,7 +147,7 @@ def _beat(
 
 
 def _doubt(connection: Connection, name: str, boot: str | None = None) -> None:
-    """Note the broker's report that a node, or one start of it, is gone."""
+    """Record the broker's report that a node, or one start of it, is gone."""
     change = update(tables.node).where(*_of(name, boot), tables.node.c.state.in_(_ALIVE))
     connection.execute(change, {"doubted_at": database_time(connection)})
 
@@ -212,14 +212,14 @@ def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeSta
             }
             found.append(NodeStatus(**known))
         else:
-            pass_over(connection, f"node {row['name']}", "nobody knows what it does")
+            pass_over(connection, f"node {row['name']}", "its state is unknown")
     return found
 
 
 def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStatus]:
     """Return the newest start of each node, by name.
 
-    A node that was silent for too long counts as lost, even if nobody noted it.
+    A node that has been silent for too long counts as lost, even if nobody has recorded that.
     """
     newest = {status.name: status for status in _starts(connection, *ours)}
     if not newest:
@@ -234,7 +234,7 @@ def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStat
 
 
 def _lost_after(connection: Connection) -> timedelta:
-    """Return how long a node may be silent: as configured in the last submitted run."""
+    """Return how long a node may be silent, as configured in the last submitted run."""
     run = tables.run
     query = select(run.c.settings).where(run.c.keeper == SupervisedBy.MONITOR.value)
     settings = connection.execute(query.order_by(run.c.id.desc()).limit(1)).scalar()
@@ -246,7 +246,7 @@ def _lost_after(connection: Connection) -> timedelta:
 
 
 def _in_hand(connection: Connection) -> dict[str, list[int]]:
-    """Return the attempts at work, by the process that holds their lease."""
+    """Return the attempts under way, by the process that holds their lease."""
     lease, entry = tables.lease, tables.entry
     kind = kind_of(AttemptTransition)
     last = (
@@ -269,7 +269,7 @@ def _in_hand(connection: Connection) -> dict[str, list[int]]:
 
 
 def _name_attempts(connection: Connection, attempts: Collection[int]) -> dict[int, HeldAttempt]:
-    """Return attempts by id, with their names, and since when their process holds them."""
+    """Return attempts by id, with their names, and when their processes took them."""
     run, task, attempt, lease = tables.run, tables.task, tables.attempt, tables.lease
     shared = and_(run.c.keeper == SupervisedBy.MONITOR.value, task.c.spec != EMBEDDED)
     query = (
@@ -315,7 +315,7 @@ def _monitors(connection: Connection) -> list[MonitorStatus]:
 
 
 class Nodes(JournalPart):
-    """The rows of nodes in a journal, of one fleet or of all that share it."""
+    """The nodes in a journal, of one fleet or of all fleets that share it."""
 
     def __init__(self, journal: Journal, *, fleet: str | None = None) -> None:
         super().__init__(journal)
@@ -329,16 +329,16 @@ class Nodes(JournalPart):
     monitors = read_method(_monitors)
 
     async def lose(self, *, after_seconds: float, beat_seconds: float) -> list[NodeStatus]:
-        """Mark nodes as lost that were not heard in time, and return them.
+        """Mark nodes that were not heard from in time as lost, and return them.
 
-        Nodes that left or were lost are removed a day after they were last heard.
+        Nodes that left or were lost are removed a day after they were last heard from.
         """
         if not await self.journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
             return []
         return await self.journal.write(_lose, after_seconds, beat_seconds, self._ours)
 
     async def all(self) -> list[NodeStatus]:
-        """Return the newest start of each node, by name; silent ones as lost."""
+        """Return the newest start of each node, by name; silent ones count as lost."""
         return await self.journal.read(_newest, *self._ours)
 
     async def starts(self) -> list[NodeStatus]:

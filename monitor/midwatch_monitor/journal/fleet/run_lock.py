@@ -1,7 +1,7 @@
-"""Which runs a process works on: a file lock beside a journal, a lease in a journal of a server.
+"""Which process works on a run: a file lock beside a SQLite journal, a lease in PostgreSQL.
 
-A file lock ends with its process, however that ends. A lease is renewed while its process lives,
-and runs out some seconds after that was killed.
+A file lock ends with its process, however the process ends. A lease is renewed while its process
+lives, and expires some seconds after the process is killed.
 """
 
 import asyncio
@@ -27,14 +27,15 @@ _TRIES = 50
 _PAUSE = 0.01
 """Seconds between two tries: a process that only checks also holds the lock for a moment."""
 _LOOK_SECONDS = 0.5
-"""Seconds between two looks at a lease that another process may renew."""
+"""Seconds between two checks of a lease that another process may renew."""
 
 
 @asynccontextmanager
 async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> AsyncGenerator[None]:
-    """Work on a run as the only process. A lease is for `lease_seconds`, and is renewed.
+    """Work on a run as the only process. A lease lasts `lease_seconds`, and is renewed.
 
-    A journal in memory needs neither. Raises UsageError if another process works on the run.
+    A journal in memory needs neither lock nor lease. Raises UsageError if another process is
+    working on the run.
     """
     lock = await take_lock(journal.name, run)
     try:
@@ -60,7 +61,7 @@ async def _lease(monitor_leases: MonitorLeases, run: int, seconds: float) -> Asy
         renewing.cancel()
         with suppress(asyncio.CancelledError):
             await renewing
-        with suppress(JournalError):  # it runs out by itself
+        with suppress(JournalError):  # it expires by itself
             await monitor_leases.release_post(_post(run), holder=holder)
 
 
@@ -72,15 +73,15 @@ async def _renew(monitor_leases: MonitorLeases, run: int, holder: str, seconds: 
             taken = await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds)
         except JournalError as error:
             log.debug("the lease of run %d is not renewed: %s", run, error)
-    # Writes of this process about attempts that the other one took are refused.
-    log.warning("run %d: the lease ran out, and another process works on the run now", run)
+    # This process's writes about attempts that the other one took over are refused.
+    log.warning("run %d: the lease expired, and another process is now working on the run", run)
 
 
 async def take_lock(journal: str, run: int) -> int | None:
     """Take the file lock of a run, for a process that works on several; return a descriptor.
 
-    `journal` is its name. Returns `None` if the journal is not a file. Raises UsageError if another
-    process works on the run.
+    `journal` is the journal's name. Returns `None` if the journal is not a file. Raises UsageError
+    if another process is working on the run.
     """
     file = _file(journal, run)
     if file is None:
@@ -92,10 +93,10 @@ async def take_lock(journal: str, run: int) -> int | None:
 
 
 async def remember_lock(journal: Journal, run: int) -> None:
-    """Note of a resumed run that nobody works on it until a process takes it."""
+    """Record that no process is working on a resumed run until one takes it."""
     if (file := _file(journal.name, run)) is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-    elif is_url(journal.name):  # with a lease that has run out at once
+    elif is_url(journal.name):  # as a lease that has already expired
         await MonitorLeases(journal).take_post(_post(run), holder=_new_holder(), seconds=0)
 
 
@@ -109,12 +110,12 @@ async def forget_lock(journal: Journal, run: int) -> None:
 
 
 async def is_interrupted(journal: Journal, run: int) -> bool:
-    """Whether the process that worked on a run is gone, as far as is known here."""
+    """Whether the process that was working on a run is gone, as far as this machine knows."""
     return run in await interrupted_runs(journal, [run])
 
 
 async def interrupted_runs(journal: Journal, runs: Collection[int]) -> frozenset[int]:
-    """Return those of these runs whose process is gone, as far as is known here."""
+    """Return those of these runs whose process is gone, as far as this machine knows."""
     if is_url(journal.name):
         posts = await MonitorLeases(journal).posts([_post(run) for run in runs])
         return frozenset(run for run in runs if _post(run) in posts and posts[_post(run)].expired)
@@ -123,10 +124,10 @@ async def interrupted_runs(journal: Journal, runs: Collection[int]) -> frozenset
 
 
 async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], object]) -> None:
-    """Raise UsageError if a process works on a run.
+    """Raise UsageError if a process is working on a run.
 
-    Whether the holder of a lease still lives shows only when it is renewed or runs out: until then
-    this waits, and tells so.
+    Only its renewal or expiry shows whether the holder of a lease is still alive: until then, this
+    waits, and says so through `tell`.
     """
     file = _file(journal.name, run)
     if file is not None and is_locked(file):
@@ -135,8 +136,8 @@ async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], objec
     if first is None or first.expired:
         return
     tell(
-        f"a process worked on run {run} a moment ago: waiting up to {first.seconds_left:.0f} s "
-        "to see whether it still does"
+        f"a process was working on run {run} a moment ago: waiting up to "
+        f"{first.seconds_left:.0f} s to see whether it still is"
     )
     while (post := await _read_post(journal, run)) is not None and not post.expired:
         if post.until > first.until:
@@ -154,8 +155,8 @@ def _new_holder() -> str:
 
 def _at_work(run: int) -> UsageError:
     return UsageError(
-        f"another process works on run {run}: `{command('watch')}` shows it; "
-        "to go on with it here, end that process first"
+        f"another process is working on run {run}: `{command('watch')}` shows it; "
+        "to continue it here, end that process first"
     )
 
 

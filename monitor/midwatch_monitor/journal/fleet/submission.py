@@ -26,12 +26,12 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionKey:
-    """A caller's key for a submitted run, with which a repeated request finds the same run."""
+    """A caller's key for a submitted run, so that a repeated request finds the same run."""
 
     fleet: str
     name: str
     digest: str
-    """Digest of what is submitted: a key that was used for something else is refused."""
+    """Digest of what is submitted: a key already used for something else is refused."""
 
 
 def submit(
@@ -43,9 +43,9 @@ def submit(
     at: datetime,
     key: SubmissionKey | None = None,
 ) -> tuple[Run, bool]:
-    """Store a new run with submitted tasks; or return the run of its key, and `True`.
+    """Store a new run with its tasks; or return the run that the key already has, and `True`.
 
-    Writers take turns, so of two requests at the same moment the second finds the first one's run.
+    Writers take turns, so of two simultaneous requests the second finds the first one's run.
     Raises UsageError if the key was used for something else.
     """
     there = key and find_submission(connection, key)
@@ -82,7 +82,7 @@ def find_submission(connection: Connection, key: SubmissionKey) -> Run | None:
         return None
     if row.digest != key.digest:
         raise UsageError(
-            f"the key {key.name} is that of run {row.run}, which was submitted with other tasks: "
+            f"the key {key.name} belongs to run {row.run}, which was submitted with other tasks: "
             "choose another key"
         )
     (run,) = work.runs(connection, tables.run.c.id == row.run)
@@ -91,14 +91,14 @@ def find_submission(connection: Connection, key: SubmissionKey) -> Run | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """The states of tasks that were submitted, began or ended since the last look."""
+    """The states of tasks that were submitted, began or ended since the last call."""
 
     last: int
-    """The newest entry of the whole journal: the next look asks for later ones."""
+    """The newest entry of the whole journal: the next call asks for later ones."""
     erasure: int
     """The newest erasure."""
     afresh: bool
-    """Whether all tasks are included because something was erased: earlier knowledge is void."""
+    """Whether all tasks are included because something was erased: earlier results are void."""
     open: dict[int, int]
     """The run of each task that is not over."""
     over: frozenset[int]
@@ -108,8 +108,8 @@ class Moves:
 def moves(connection: Connection, after: int, erasure: int) -> Moves:
     """Return the tasks of a fleet that changed their state after an entry, or all after an erasure.
 
-    These are the tasks of runs that a monitor keeps. Agents that carry a watch of their own are
-    left out: there is nothing to dispatch.
+    Only runs that monitors supervise count. Agents with their own watch are left out: there is
+    nothing to dispatch.
     """
     newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
     afresh = newest != erasure
@@ -124,9 +124,9 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
 
 
 def _states(after: int) -> Select[int, int, bool]:
-    """Return whether each task that changed its state after an entry is over, and its run."""
+    """Select tasks that changed state after an entry, with their runs and whether they are over."""
     run, task, entry = tables.run, tables.task, tables.entry
-    # Only each task's last state is read: a journal may hold the tasks of years.
+    # Only each task's last state is read: a journal may hold years of tasks.
     changed = (
         select(func.max(entry.c.id).label("id"))
         .where(entry.c.kind == kind_of(TaskTransition), entry.c.id > after)

@@ -44,14 +44,14 @@ def open_chore(
 
 
 def end(connection: Connection, entry: Entry, attempt: int, owner: EntryOwner) -> None:
-    """Open the chores of an attempt that is over: its summary, and a review if any facts wait."""
+    """Open the chores of a finished attempt: its summary, and a review if facts wait for one."""
     open_chore(connection, entry.id, Chore.SUMMARY, attempt=attempt, owner=owner)
     if connection.execute(select(_waits_for(attempt))).scalar():
         open_chore(connection, entry.id, Chore.REVIEW, attempt=attempt, owner=owner)
 
 
 def wait(connection: Connection, attempt: int, owner: EntryOwner) -> None:
-    """Open the review of a fact that waits for it; do nothing until the fact's attempt is over."""
+    """Open the review of a waiting fact; does nothing until the fact's attempt is over."""
     table = tables.chore
     ended = select(table.c.about).where(
         table.c.attempt == attempt, table.c.chore == Chore.SUMMARY.value
@@ -70,7 +70,9 @@ def _waits_for(attempt: int | ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def study(connection: Connection, study: Study) -> None:
-    """Note a try at a chore; a failed one stays open. Raises StaleIncarnationError if it is done.
+    """Record a try at a chore: if it failed, the chore stays open.
+
+    Raises StaleIncarnationError if the chore is already done.
 
     A chore that was erased in the meantime is ignored.
     """
@@ -81,7 +83,7 @@ def study(connection: Connection, study: Study) -> None:
         return
     if not row.open:
         raise StaleIncarnationError(
-            f"the {study.chore.value} of entry {study.about} is done already, by another process"
+            f"another process has already done the {study.chore.value} of entry {study.about}"
         )
     failed = study.state is StudyState.FAILED
     values = {"open": failed, "tries": row.tries + failed}
@@ -97,7 +99,7 @@ def still_open(
 ) -> list[OpenChore]:
     """Return the open chores of some kinds, newest first.
 
-    Chores that failed `tries` times are left out, except reviews: until those are done, facts wait.
+    Chores that failed `tries` times are left out, except reviews, since facts wait for those.
     """
     table, entry, project = tables.chore, tables.entry, tables.project
     review = Chore.REVIEW.value
@@ -131,7 +133,7 @@ def _open(row: Row[Any]) -> OpenChore:
 
 
 def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
-    """Store the summary of an attempt. The first one counts, so that no attempt counts twice."""
+    """Store the summary of an attempt. Only the first one counts."""
     table = tables.summary
     if entry.attempt is None:
         return
@@ -144,7 +146,7 @@ def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
 def summaries(
     connection: Connection, project: str, *, after: int = 0, limit: int = 50
 ) -> list[KnownSummary]:
-    """Return the first summaries of a project's attempts with ids above `after`, one an attempt."""
+    """Return a project's first summaries with ids above `after`, one for each attempt."""
     table, entry, task = tables.summary, tables.entry, tables.task
     query = (
         select(table, entry.c.at, entry.c.body, entry.c.task, task.c.name)

@@ -1,4 +1,4 @@
-"""Facts in the index, in their present state."""
+"""Facts in the index, in their current state."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _SHARED = [each.value for each in FactState if each.shared]
 
 
 def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> int:
-    """Store a fact, searchable if it is shared; return the attempt it comes from."""
+    """Store a fact, and index it if it is shared; return the attempt it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
     values = {
         "entry": entry.id,
@@ -91,11 +91,11 @@ def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]
         case FactAct.REVIEWED:
             return FactState.REVIEWED, live
         case FactAct.RELEASED:
-            # Of two concurrent reviews one may fail: what the other has reviewed stays reviewed.
+            # One of two concurrent reviews may fail: what the other has reviewed stays reviewed.
             seen = state is FactState.REVIEWED
             return (state if seen else FactState.UNREVIEWED), live
         case FactAct.RESTORED:
-            # Restoring it means that it is to be shared, and no review will follow.
+            # A restored fact is to be shared, and no review will follow.
             return (state if state.shared else FactState.UNREVIEWED), True
         case FactAct.HELD:
             return (state if state is FactState.REVIEWED else FactState.WAITING), live
@@ -110,14 +110,14 @@ def _reason_ended(before: Row[Any], act: FactAct) -> str:
 
 
 def _merge(connection: Connection, fact: int, instead: int) -> None:
-    """Note all attempts that stated a fact as sources of its replacement, and of that one's, and so
-    on.
+    """Record all attempts that stated a fact as sources of its replacement, of that one's
+    replacement, and so on.
     """
     attempts = _sources(connection, [fact]).get(fact, ())
     heir: int | None = instead
     while heir is not None:
         if heir == fact:
-            raise StaleIncarnationError(f"fact {fact} already stands in the place of {instead}")
+            raise StaleIncarnationError(f"fact {fact} already replaces fact {instead}")
         after = _row(connection, heir).instead
         _said_by(connection, heir, attempts)
         heir = after
@@ -136,7 +136,7 @@ def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
 def known_facts(
     connection: Connection, *wanted: ColumnElement[bool], limit: int
 ) -> list[KnownFact]:
-    """Return facts with their present state, newest first."""
+    """Return facts with their current state, newest first."""
     fact, entry, task, project = tables.fact, tables.entry, tables.task, tables.project
     query = (
         select(fact, entry.c.at, entry.c.body, task.c.name.label("task"), project.c.name)

@@ -40,8 +40,8 @@ KINDS: frozenset[type[Record]] = frozenset({LessonMark, FactMark, GuidelinesMark
 def index_entry(connection: Connection, entry: Entry) -> None:
     """Update the index for an entry; most entries change nothing in it.
 
-    Raises StaleIncarnationError for what somebody else did first, and JournalError for a reference
-    to something that does not exist.
+    Raises StaleIncarnationError if somebody else did the same first, and JournalError for a
+    reference to something that does not exist.
     """
     match entry.record:
         case LessonMark() as mark:
@@ -62,7 +62,7 @@ def index_entry(connection: Connection, entry: Entry) -> None:
 
 
 def _refuse_twice(connection: Connection, entry: Entry) -> None:
-    """Refuse an implied verdict that an attempt already has: several processes may notice it."""
+    """Refuse an implied verdict that an attempt already has: several processes may find it."""
     implied, table = entry.record, tables.entry
     if not isinstance(implied, Feedback) or implied.origin is not Origin.IMPLIED:
         return

@@ -1,4 +1,4 @@
-"""What was learned, in its present state; the journal's log tells the history."""
+"""What was learned, in its current state; the journal's log has the history."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,14 +27,14 @@ from midwatch_monitor.records import (
 KnownT = TypeVar("KnownT", KnownLesson, KnownFact)
 
 _UNUSED = 1000
-"""Number of unused lessons, the newest, among which those that wait for a person are counted."""
+"""Number of the newest unused lessons that are searched for those that wait for a person."""
 
 
 class Learned(JournalPart):
-    """Lessons, facts, guidelines and chores in an open journal, also a read-only one.
+    """Lessons, facts, guidelines and chores in an open journal, even a read-only one.
 
-    Writing goes through `Journal.commit`; only `forget` is done here. Every method raises a
-    JournalError if the database fails.
+    Writing goes through `Journal.commit`, except for `forget`. Every method raises a JournalError
+    if the database fails.
     """
 
     projects = read_method(project_index.names)
@@ -59,8 +59,8 @@ class Learned(JournalPart):
     ) -> list[KnownLesson]:
         """Return lessons with ids below `before`, newest first.
 
-        `obsolete` includes those out of use, and with them those that wait for a person. `attempt`
-        is any that they come from, `task` the name of their task.
+        `obsolete` includes lessons that are out of use, and those that wait for a person. `attempt`
+        is any attempt that they come from, `task` the name of their task.
         """
         lesson, source = tables.lesson, tables.lesson_source
         wanted = _selection(lesson.c.entry, project, ids, before)
@@ -95,7 +95,7 @@ class Learned(JournalPart):
         """Return facts with ids below `before`, newest first; `live` leaves out those that no
         longer hold.
 
-        `attempt` is any that stated them.
+        `attempt` is any attempt that stated them.
         """
         fact, source = tables.fact, tables.fact_source
         wanted = _selection(fact.c.entry, project, ids, before)
@@ -107,7 +107,7 @@ class Learned(JournalPart):
         return await self.journal.read(fact_index.known_facts, *wanted, limit=limit)
 
     async def guidelines(self, project: str | None = None) -> list[KnownGuidelines]:
-        """Return all versions, newest first; of one project or of all."""
+        """Return all versions of one project or of all, newest first."""
         wanted = [] if project is None else [tables.project.c.name == project]
         return await self.journal.read(versions.known_versions, *wanted)
 
@@ -137,7 +137,7 @@ class Learned(JournalPart):
 
 
 async def every(read: Callable[[int | None], Awaitable[Sequence[KnownT]]]) -> AsyncIterator[KnownT]:
-    """Yield everything, newest first: `read` returns the page below the id that it is given."""
+    """Yield everything, newest first: `read` returns the page below a given id."""
     before: int | None = None
     while page := await read(before):
         for known in page:

@@ -1,4 +1,4 @@
-"""Lessons in the index: their present state, and the outcomes of their use."""
+"""Lessons in the index: their current state, and the outcomes of their use."""
 
 import json
 from collections import Counter
@@ -127,14 +127,14 @@ def body_of(connection: Connection, key: int, kind: type[RecordT]) -> RecordT:
     record = read(kind_of(kind), connection.execute(query).scalar_one())
     if not isinstance(record, kind):
         name = kind.__name__.lower()
-        raise JournalCorruptError(f"the journal holds something else in the place of a {name}")
+        raise JournalCorruptError(f"the journal holds something else in place of a {name}")
     return record
 
 
 def use(connection: Connection, entry: Entry, recall: Recall, owner: EntryOwner) -> None:
-    """Note which lessons an attempt was given; the outcome is added later.
+    """Record which lessons an attempt was given; the outcome is added later.
 
-    A lesson that no longer exists, or was already noted, is skipped: the work goes on.
+    A lesson that no longer exists, or was already recorded, is skipped without an error.
     """
     if entry.attempt is None or not recall.lessons:
         return
@@ -161,9 +161,9 @@ def use(connection: Connection, entry: Entry, recall: Recall, owner: EntryOwner)
 
 
 def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
-    """Add the outcome of the attempt that lessons were given to.
+    """Add the outcome of an attempt to the lessons that it was given.
 
-    The verdict with the higher weight counts, whenever it came; among equals the newest.
+    The verdict with the highest weight counts, whenever it came; of equal ones, the newest.
     """
     table = tables.lesson_use
     weaker = [each for each in Origin if weight(each) <= weight(verdict.origin)]
@@ -177,7 +177,7 @@ def judge(connection: Connection, attempt: int, verdict: Feedback) -> None:
 def known_lessons(
     connection: Connection, *wanted: ColumnElement[bool], limit: int
 ) -> list[KnownLesson]:
-    """Return lessons with their present state, newest first."""
+    """Return lessons with their current state, newest first."""
     lesson, entry, project = tables.lesson, tables.entry, tables.project
     query = (
         select(lesson, entry.c.at, entry.c.body, project.c.name)
@@ -200,7 +200,7 @@ def known_lessons(
 def _find_decided(connection: Connection, keys: Sequence[int]) -> set[int]:
     """Return which of some lessons were approved or retired.
 
-    The index only knows which are in use: the marks of waiting ones are found in the log.
+    The index only knows which lessons are in use: the marks of waiting ones are in the log.
     """
     entry = tables.entry
     attempts = select(entry.c.attempt).where(entry.c.id.in_(keys))
@@ -253,7 +253,7 @@ def _known_lesson(row: Row[Any], said: Lesson, uses: Row[Any] | None) -> KnownLe
 
 
 EACH = 20
-"""Number of newest lessons of the same task, and of each tag and file."""
+"""Number of newest lessons considered of the same task, and of each tag and file."""
 TAGS = 24
 """Number of tags and files that are searched."""
 
@@ -262,7 +262,7 @@ def candidates(connection: Connection, wanted: LearnedQuery, *, limit: int = 50)
     """Return at most `limit` usable lessons of a project that may fit, each once.
 
     The best matches by task, by tags and files, and by words take turns. Lessons of the same kind
-    of work count only with words in common.
+    of work count only if they have words in common.
     """
     project = projects.key_of(connection, wanted.project)
     if project is None:
@@ -312,7 +312,7 @@ def of_tags(
     """Return lessons or facts with any of the first `TAGS` tags and files: the newest `each` per
     tag.
 
-    Those with most tags in common come first, and of these the newest.
+    Those with the most tags in common come first; of equal ones, the newest.
     """
     tag = tables.metadata.tables[f"{kept.name}_tag"]
     key = tag.c[kept.name]
@@ -333,6 +333,6 @@ def of_tags(
 
 
 def _in_turn(ways: Sequence[Sequence[int]]) -> list[int]:
-    """Interleave several rankings: first the best of each, then the second of each, each once."""
+    """Interleave rankings: first the best of each, then the second of each, without repeats."""
     rounds = chain.from_iterable(zip_longest(*ways))
     return list(dict.fromkeys(key for key in rounds if key is not None))

@@ -37,7 +37,7 @@ def ensure(connection: Connection, name: str) -> int | None:
 
 
 def owner_of(connection: Connection, task: int) -> EntryOwner | None:
-    """Return a task's owner; `None` if nothing is learned from it."""
+    """Return the owner of a task's entries; `None` if nothing is learned from the task."""
     table = tables.task
     query = select(table.c.project, table.c.name).where(table.c.id == task)
     row = connection.execute(query).one_or_none()
@@ -47,7 +47,7 @@ def owner_of(connection: Connection, task: int) -> EntryOwner | None:
 
 
 def names(connection: Connection) -> list[str]:
-    """Return all projects, by name."""
+    """Return the names of all projects, sorted."""
     return list(
         connection.execute(select(tables.project.c.name).order_by(tables.project.c.name)).scalars()
     )
@@ -56,15 +56,15 @@ def names(connection: Connection) -> list[str]:
 def sources_of(
     connection: Connection, owner: EntryOwner, sources: Iterable[int], attempt: int | None
 ) -> tuple[int, ...]:
-    """Return the attempts that something comes from, that of its own entry first.
+    """Return the attempts that something comes from, with that of its own entry first.
 
     Raises JournalError for a missing attempt, and for one of another project: what was learned from
-    a project must be erasable with it.
+    a project must be erased with it.
     """
     own = () if attempt is None else (attempt,)
     wanted = tuple(dict.fromkeys((*own, *sources)))
     if not wanted:
-        raise JournalError("what is learned must name an attempt that it comes from")
+        raise JournalError("anything learned must name an attempt that it comes from")
     table, task = tables.attempt, tables.task
     query = (
         select(table.c.id)

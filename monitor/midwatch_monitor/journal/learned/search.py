@@ -1,9 +1,9 @@
 """Text search by words: FTS5 in SQLite, full text search in PostgreSQL.
 
-Both are given words, not text, so that both index the same ones. Each word has its project's number
-as a prefix (`7_invoice`), so that other projects' texts are not found and do not affect which words
-are rare; `bm25` only knows their number and lengths. Texts no longer in use are removed, so that
-they cost nothing and are never found.
+Both receive words, not text, so that they index the same ones. Each word is prefixed with its
+project's number (`7_invoice`), so that other projects' texts are not found and do not affect which
+words are rare; `bm25` sees only how many there are and how long. Texts no longer in use are
+removed, so that they cost nothing and are never found.
 """
 
 import json
@@ -20,14 +20,14 @@ from sqlalchemy import Connection, text
 MOST_WORDS = 10
 """Number of words in one search."""
 _LOOKED_UP = 40
-"""Number of a text's words among which these are chosen."""
+"""Number of a text's words that these are chosen from."""
 _MOST_TEXTS = 20_000
 """Limit for the texts that contain the words of a search, added up: a word in every other text
-tells little, and SQLite ranks about a million texts a second. The rarest word is always used.
+says little, and SQLite ranks about a million texts a second. The rarest word is always used.
 """
 _SHORTEST = 3
 _LONGEST = 64
-"""Letters of a word; PostgreSQL takes at most 2,046 bytes."""
+"""Most letters of a word that are kept; PostgreSQL accepts at most 2,046 bytes."""
 _NAME = re.compile(r"\w+")
 _HUMP = re.compile(r"(?<=l)(?=u)|(?<=[ud])(?=ull)")
 """Where a word begins within a name, matched against its letter cases: `lllluuuullll` for
@@ -96,7 +96,7 @@ def _humps(name: str) -> list[str]:
 
 
 def search_words(text: str) -> list[str]:
-    """Return at most 40 words to search for: the longest first, which are mostly rare."""
+    """Return at most 40 words to search for, longest first, since long words are mostly rare."""
     found = dict.fromkeys(
         word for word in words_of(text) if len(word) >= _SHORTEST and word not in _STOP
     )
@@ -104,7 +104,7 @@ def search_words(text: str) -> list[str]:
 
 
 def rarest_words(known: Mapping[str, int]) -> list[str]:
-    """Choose words to search by from the numbers of texts that contain them, rarest first."""
+    """Choose words to search by, rarest first, given how many texts contain each."""
     chosen: list[str] = []
     texts = 0
     for many, word in sorted((many, word) for word, many in known.items())[:MOST_WORDS]:
@@ -164,7 +164,7 @@ def forget(connection: Connection, index: TextIndex, keys: Sequence[int]) -> Non
 def find(
     connection: Connection, index: TextIndex, project: int, wanted: str, limit: int
 ) -> list[tuple[int, float]]:
-    """Return at most `limit` of a project's texts that share words with the text, best first.
+    """Return at most `limit` of a project's texts that share words with a text, best first.
 
     The result is each text's key with its score, which is positive.
     """

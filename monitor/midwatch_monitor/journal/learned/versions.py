@@ -34,7 +34,7 @@ def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: E
     )
     if connection.execute(taken).first() is not None:
         raise StaleIncarnationError(
-            f"there is a version {proposal.version} of the guidelines already: "
+            f"version {proposal.version} of the guidelines already exists: "
             "another process wrote one at the same time"
         )
     values = {
@@ -51,8 +51,8 @@ def propose(connection: Connection, entry: Entry, proposal: Guidelines, owner: E
 def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
     """Update the states of a project's versions.
 
-    Raises StaleIncarnationError if the version is not in the state that the act needs, or is
-    compared with a version no longer in force: somebody else decided in the meantime.
+    Raises StaleIncarnationError if the version is not in the state that the act needs, or was
+    compared with a version no longer in force: somebody else has decided in the meantime.
     """
     row = _row(connection, mark.guidelines)
     needed = _AFTER[mark.act]
@@ -105,15 +105,15 @@ def _set(connection: Connection, key: int | None, **values: object) -> None:
 def look_back(
     connection: Connection, entry: Entry, reflection: Reflection, owner: EntryOwner
 ) -> None:
-    """Note up to which summary a look back at a project's attempts has come.
+    """Record the last summary that a look back at a project's attempts has used.
 
-    Raises StaleIncarnationError if another look back came first: no summary is used twice.
+    Raises StaleIncarnationError if another look back was faster: no summary is used twice.
     """
     last = _watermark(connection, owner.project)
     again = reflection.watermark == last and bool(reflection.attempts)
     if reflection.watermark < last or again:
         raise StaleIncarnationError(
-            f"another process has looked back up to entry {last}, and this one only up to "
+            f"another process has looked back as far as entry {last}, this one only as far as "
             f"{reflection.watermark}"
         )
     values = {"entry": entry.id, "project": owner.project, "watermark": reflection.watermark}

@@ -1,1 +1,1 @@
-"""The differences on PostgreSQL."""
+"""What is different on PostgreSQL."""

@@ -1,6 +1,6 @@
-"""PostgreSQL as the journal's database: connecting to it, and cutting connections.
+"""PostgreSQL as the journal's database: making connections, and cutting them.
 
-Imported only for such a journal: it needs psycopg, which comes with an extra.
+Imported only for such a journal, since it needs psycopg, which comes with an extra.
 """
 
 import os
@@ -39,7 +39,7 @@ _LOCK_SECONDS = 30
 """How long the server lets a statement wait for another transaction."""
 _IDLE_SECONDS = 10
 """After this long between two statements, the server rolls a transaction back: a process that lost
-its connection must not hold the writers' lock for ever.
+its connection must not hold the writers' lock forever.
 """
 _CONNECTING = {
     "application_name": "midwatch",
@@ -61,8 +61,8 @@ _SESSION = {
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# The writers' lock has its own time limit: a role's own limit would end work that only waits in
-# line.
+# The writers' lock has its own time limit: a role's statement limit would end work that is only
+# waiting in line.
 _WRITING = {"statement_timeout": 0}
 # A function reads a snapshot of one moment, as in SQLite.
 _READING = {
@@ -71,8 +71,8 @@ _READING = {
 }
 
 # Long bodies are compressed when inserted, and the server's default takes several times as long as
-# lz4: a third of a commit of a hundred steps. Servers before 14 have no choice, some are built
-# without lz4, and an explicit setting may have reasons.
+# lz4: a third of a commit of a hundred steps. Servers before 14 have no such setting, some are
+# built without lz4, and an explicit setting may be deliberate.
 _COMPRESSING = """
 SELECT set_config(name, 'lz4', false) FROM pg_settings
 WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY(enumvals)
@@ -80,7 +80,7 @@ WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY(
 
 
 def plain(url: URL) -> URL:
-    """Return a PostgreSQL URL with the driver that is used here.
+    """Return a PostgreSQL URL with the driver that Midwatch uses.
 
     Raises JournalAccessError for another driver.
     """
@@ -99,7 +99,7 @@ def plain(url: URL) -> URL:
 
 
 class ServerConnections:
-    """The connections to the server: created here, and cut here if it does not answer."""
+    """Creates the connections to the server, and cuts them if it does not answer."""
 
     def __init__(self, url: URL) -> None:
         self._url = url
@@ -144,7 +144,7 @@ class ServerConnections:
 
     def _engine(self, connections: int, session: Mapping[str, object]) -> Engine:
         ours = [f"-c {name}={value}" for name, value in session.items()]
-        # The later option wins: one in the URL may have reasons.
+        # The last option wins: one in the URL may be deliberate.
         options = " ".join([*ours, *_url_values(self._url, "options")])
         known = {key: value for key, value in _CONNECTING.items() if key not in self._url.query}
         engine = create_engine(
@@ -178,14 +178,14 @@ def _shut_down(descriptor: int) -> None:
 
 
 _KEPT = timedelta(days=1)
-"""How long the receipt of a killed process is kept; a living one returns within its patience."""
+"""How long the receipt of a killed process is kept; a live process returns within its patience."""
 
 
 def _oldest() -> Label[str]:
     """Return the oldest permitted revision, read while the writers' lock is held.
 
-    The statement began before the lock was taken and saw an earlier snapshot; but locking a row
-    returns its present state. An upgrade holds the same lock, so none can come between.
+    The statement began before the lock was taken and sees an earlier snapshot, but locking a row
+    returns its current state. An upgrade holds the same lock, so none can come in between.
     """
     row = select(tables.compatibility.c.oldest).with_for_update(read=True, key_share=True)
     return row.scalar_subquery().label("oldest")
@@ -209,23 +209,22 @@ class Receipts:
     def sign(self, connection: Connection, number: int) -> bool:
         """Begin the transaction with that number; return whether it is still to be done.
 
-        Waits for an earlier try that the server still works on, and then for other writers, so that
-        ids are committed in order. Raises JournalTooNewError, before anything is written, if the
-        tables have been upgraded beyond this program.
+        Waits for an earlier try that the server is still working on, then for other writers, so
+        that ids are committed in order. Raises JournalTooNewError, before anything is written, if
+        the tables have been upgraded beyond this program.
         """
         signed = connection.execute(self._sign, {"number": number}).first()
         if signed is None:
             return False
         if signed.oldest is not None and signed.oldest > REVISION:
             raise JournalTooNewError(
-                f"{self._name} was brought up to date by a newer Midwatch, which this one "
-                f"({REVISION}) cannot work beside: update Midwatch to one that knows "
-                f"{signed.oldest}"
+                f"{self._name} was upgraded by a newer Midwatch, and this one ({REVISION}) can no "
+                f"longer use it: update Midwatch to a version that knows {signed.oldest}"
             )
         return True
 
     def clear(self, connection: Connection) -> None:
-        """Remove one's own receipt, and those of long-gone processes."""
+        """Remove this writer's receipt, and those of long-gone processes."""
         table = tables.receipt
         gone = table.c.at < func.now() - _KEPT
         connection.execute(delete(table).where((table.c.writer == self._writer) | gone))

@@ -1,7 +1,7 @@
-"""Checks what a PostgreSQL role may do with a journal, before anything is begun.
+"""Checks what a PostgreSQL role may do with a journal, before any work begins.
 
-A missing permission would otherwise come up repeatedly in the middle of the work. Only common
-permissions are checked: deletion is seldom needed, and reported when it is.
+Otherwise a missing permission would surface again and again during the work. Only common
+permissions are checked: deletion is rarely needed, and a missing right is reported then.
 """
 
 import re
@@ -17,7 +17,7 @@ ENCODING = "UTF8"
 _TABLES = sorted({"alembic_version", *(table.name for table in metadata.sorted_tables)})
 _SEQUENCES = [f"{table.name}_id_seq" for table in NUMBERED]
 _FIXED = ["alembic_version", compatibility.name]
-"""Tables that only an upgrade inserts into, which their owner runs."""
+"""Tables that only an upgrade, run by their owner, inserts into."""
 # Writers lock the row of `compatibility`, for which PostgreSQL requires the right to update it.
 _RIGHTS = text(
     """
@@ -57,7 +57,7 @@ class Rights:
 
     role: str
     schema: str | None
-    """The schema in which it would create tables; `None` if it may use none in its search path."""
+    """The schema it would create tables in; `None` if it may use none in its search path."""
     makes: bool
     """Whether it may create tables there."""
     encoding: str
@@ -84,7 +84,7 @@ def require_reading(connection: Connection, name: str) -> None:
     rights = rights_of(connection)
     if rights.schema is None and rights.home is None:
         raise JournalAccessError(
-            f"{name}: the role {rights.role} may use no schema of its search path "
+            f"{name}: the role {rights.role} may not use any schema of its search path "
             f"({rights.path}): its owner can `GRANT USAGE ON SCHEMA public TO {rights.role}`"
         )
     if not rights.reads:
@@ -99,8 +99,8 @@ def require_writing(connection: Connection, name: str) -> None:
     rights = rights_of(connection)
     if rights.standby:
         raise JournalReadOnlyError(
-            f"{name} is a standby, which cannot be written: name the primary; of several hosts in "
-            "a URL `target_session_attrs=read-write` finds it"
+            f"{name} is a standby, which cannot be written to: name the primary; if a URL has "
+            "several hosts, `target_session_attrs=read-write` finds it"
         )
     if rights.fixed:
         raise JournalReadOnlyError(
@@ -122,7 +122,7 @@ def require_making(connection: Connection, name: str) -> None:
     if rights.encoding != ENCODING:
         raise JournalAccessError(
             f"{name} has the encoding {rights.encoding}, and a journal needs {ENCODING}: "
-            f"`createdb --encoding={ENCODING} --template=template0` makes such a database"
+            f"`createdb --encoding={ENCODING} --template=template0` creates such a database"
         )
     if not rights.makes:
         schema = rights.schema or "public"
@@ -133,7 +133,7 @@ def require_making(connection: Connection, name: str) -> None:
 
 
 def advice_on(denied: str) -> str:
-    """Return how to grant a permission that PostgreSQL missed. Pure."""
+    """Return how to grant a permission that PostgreSQL denied. Pure."""
     found = _DENIED.search(denied)
     if found is None:
         return "do it as the role that owns the tables"

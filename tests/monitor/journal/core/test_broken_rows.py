@@ -55,11 +55,11 @@ ENTRIES = {
         "at: Input should be a valid datetime",
     ),
     "half a character": (f"UPDATE entry SET body = {HALF} WHERE id = :id", "not UTF-8"),
-    "no time": ("UPDATE entry SET at = 'never' WHERE id = :id", "at: no time"),
-    "a number as its time": ("UPDATE entry SET at = 5 WHERE id = :id", "at: no time"),
+    "no time": ("UPDATE entry SET at = 'never' WHERE id = :id", "at: not a time"),
+    "a number as its time": ("UPDATE entry SET at = 5 WHERE id = :id", "at: not a time"),
     "the last time": (
         "UPDATE entry SET at = '9999-12-31 23:59:59.999999' WHERE id = :id",
-        "at: no time",
+        "at: not a time",
     ),
 }
 
@@ -169,13 +169,13 @@ async def test_many_broken_rows_are_counted_and_some_are_named(
 OTHERS = {
     "UPDATE run SET settings = 'x'": "run 1 cannot be read: settings: not JSON",
     "UPDATE run SET keeper = 'x'": "run 1 cannot be read: keeper: none of process, monitor",
-    "UPDATE run SET started_at = 'x'": "run 1 cannot be read: started_at: no time",
+    "UPDATE run SET started_at = 'x'": "run 1 cannot be read: started_at: not a time",
     "UPDATE task SET spec = '[]'": "task 1 cannot be read: spec: not a JSON object",
     f"UPDATE task SET title = {HALF}": "task 1 cannot be read: title: not UTF-8",
-    "UPDATE attempt SET started_at = 'x'": "attempt 1 cannot be read: started_at: no time",
+    "UPDATE attempt SET started_at = 'x'": "attempt 1 cannot be read: started_at: not a time",
     f"UPDATE attempt SET workspace = {HALF}": "attempt 1 cannot be read: workspace: not UTF-8",
-    "UPDATE lesson SET obsolete = 'x'": "lesson 5 cannot be read: obsolete: no truth value",
-    "UPDATE lesson SET rating = 'x'": "lesson 5 cannot be read: rating: no whole number",
+    "UPDATE lesson SET obsolete = 'x'": "lesson 5 cannot be read: obsolete: not a boolean",
+    "UPDATE lesson SET rating = 'x'": "lesson 5 cannot be read: rating: not a whole number",
     "UPDATE entry SET body = '{' WHERE kind = 'lesson'": (
         "entry 5 ('lesson' of attempt 1) cannot be read: the journal holds a broken 'lesson': "
         "Invalid JSON: EOF while parsing an object at line 1 column 1"
@@ -186,7 +186,7 @@ OTHERS = {
     ),
     "UPDATE message SET body = substr(body, 1, 9)": (
         "message of attempt 1, idx 0 cannot be read: body: a history in the journal is damaged: "
-        "it breaks off"
+        "it is truncated"
     ),
     "UPDATE result SET body = (SELECT x'789c030000000001')": (
         "result of attempt 1, call 'c' cannot be read: body: not JSON"
@@ -284,6 +284,6 @@ async def test_what_could_not_be_read_again_is_not_stored(
     journal: Journal, attempt: Attempt
 ) -> None:
     message = Message(index=0, body=bytes(MOST_BYTES + 1))
-    with pytest.raises(JournalError, match="is not stored"):
+    with pytest.raises(JournalError, match="is too large"):
         await journal.commit(Commit(attempt=attempt.id, messages=(message,)))
     assert await journal.messages(attempt.id) == []

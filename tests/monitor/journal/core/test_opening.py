@@ -125,7 +125,7 @@ async def test_a_folder_is_no_journal(tmp_path: Path) -> None:
 
 async def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(JournalReadOnlyError, match="cannot be made"):
+    with pytest.raises(JournalReadOnlyError, match="cannot be created"):
         await Journal.open(tmp_path / "file" / "sub" / "journal.db")
 
 
@@ -186,7 +186,7 @@ async def test_an_empty_file_becomes_a_journal_only_by_who_may_make_one(
 ) -> None:
     file = tmp_path / "journal.db"
     file.touch()
-    with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` makes a journal"):
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` creates a journal"):
         await Journal.open_to_read(file)
     assert await filled(file, at) == Run(id=1, started_at=at, source="tasks.yaml", settings="{}")
 

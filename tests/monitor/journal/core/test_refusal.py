@@ -11,7 +11,7 @@ AT = 'connection to server at "db", port 5432 failed: '
     ("said", "advice"),
     [
         (f'{AT}FATAL:  password authentication failed for user "ann"', "is the password right?"),
-        (f"{AT}fe_sendauth: no password supplied", "give one: "),
+        (f"{AT}fe_sendauth: no password supplied", "supply one: "),
         (f'{AT}FATAL:  role "ann" does not exist', "name another role"),
         (f'{AT}FATAL:  role "ann" is not permitted to log in', "name another role"),
         (f'{AT}FATAL:  database "x" does not exist', "name another database"),
@@ -19,7 +19,7 @@ AT = 'connection to server at "db", port 5432 failed: '
         (
             f'{AT}FATAL:  no pg_hba.conf entry for host "10.0.0.9", user "ann", database "x", '
             "no encryption",
-            "is it TLS that is missing",
+            "is TLS missing",
         ),
         (
             f'{AT}FATAL:  no pg_hba.conf entry for host "10.0.0.9", user "ann", database "x", '
@@ -27,13 +27,13 @@ AT = 'connection to server at "db", port 5432 failed: '
             "a line of the server's pg_hba.conf",
         ),
         (f'{AT}FATAL:  Peer authentication failed for user "ann"', "see the lines for this role"),
-        (f"{AT}server does not support SSL, but SSL was required", "switch `ssl` on there"),
+        (f"{AT}server does not support SSL, but SSL was required", "turn on `ssl` there"),
         (f"{AT}SSL error: certificate verify failed", "`sslrootcert` must name the authority"),
         (f'{AT}root certificate file "/x.crt" does not exist', "`sslrootcert` must name"),
         (f'{AT}server certificate for "a" does not match host name "db"', "name the server"),
         (f"{AT}received invalid response to SSL negotiation: H", "is that PostgreSQL's port?"),
-        (f"{AT}FATAL:  unsupported startup parameter: options", "a pooler is between"),
-        ('connection is bad: invalid sslmode value: "on"', "disable, prefer, require"),
+        (f"{AT}FATAL:  unsupported startup parameter: options", "that is a pooler"),
+        ('connection is bad: invalid sslmode value: "on"', "use disable, prefer, require"),
         ('connection is bad: invalid port number: "99999"', "ports are from 1"),
     ],
 )

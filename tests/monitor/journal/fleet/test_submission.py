@@ -58,7 +58,7 @@ async def test_two_at_the_same_moment_store_one_run(journal: Journal, location: 
 @both
 async def test_the_same_key_with_other_tasks_is_refused(journal: Journal) -> None:
     await hand_over(journal, wanted())
-    with pytest.raises(UsageError, match=r"the key night-1 is that of run 1, .* other tasks"):
+    with pytest.raises(UsageError, match=r"the key night-1 belongs to run 1, .* other tasks"):
         await hand_over(journal, wanted("another goal"))
     assert len(await journal.runs()) == 1
 

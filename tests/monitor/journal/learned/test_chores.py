@@ -127,7 +127,7 @@ async def test_what_is_done_is_done_once(past: PastAttempts, state: StudyState) 
     done = tried(about, Chore.LESSON, state)
     await past.say(attempt, Lesson(text="first"), done)
     assert await left(past) == []
-    with pytest.raises(StaleIncarnationError, match="done already"):
+    with pytest.raises(StaleIncarnationError, match="already done"):
         await past.say(attempt, Lesson(text="second"), done)
     assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
 

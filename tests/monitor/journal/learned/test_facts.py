@@ -121,7 +121,7 @@ async def test_two_facts_cannot_stand_in_each_others_place(past: PastAttempts) -
     attempt = await past.attempt()
     one, two = [await past.say(attempt, FACT) for _ in range(2)]
     await past.say(attempt, marked(one, FactAct.REPLACED, two))
-    with pytest.raises(StaleIncarnationError, match="stands in the place of"):
+    with pytest.raises(StaleIncarnationError, match="already replaces"):
         await past.say(attempt, marked(two, FactAct.REPLACED, one))
 
 

@@ -128,7 +128,7 @@ async def test_a_number_of_a_version_is_given_once_in_a_project(past: PastAttemp
     attempt = await past.attempt()
     await past.say(attempt, Guidelines(version=1, text="…"))
     await past.say(await past.attempt("bank"), Guidelines(version=1, text="…"))
-    with pytest.raises(StaleIncarnationError, match="there is a version 1"):
+    with pytest.raises(StaleIncarnationError, match="version 1 of the guidelines already"):
         await past.say(attempt, Guidelines(version=1, text="other"))
     assert [each.project for each in await past.learned.guidelines()] == ["bank", "shop"]
 

@@ -158,8 +158,8 @@ async def test_an_empty_database_says_how_to_make_a_journal_of_it(
     for words in (["status"], ["watch"], ["tell", "1", "x"]):
         assert await midwatch(*words, "--journal", postgres) == 2
         assert capsys.readouterr().err == (
-            f"{postgres} is empty: `midwatch db upgrade --journal {postgres}` makes a journal in "
-            f"it, and so does the first `midwatch node --journal {postgres}`\n"
+            f"{postgres} is empty: `midwatch db upgrade --journal {postgres}` creates a journal in "
+            f"it, as does the first `midwatch node --journal {postgres}`\n"
         )
     assert await midwatch("db", "check", "--journal", postgres) == 1
     assert f"see `midwatch db upgrade --journal {postgres}`" in capsys.readouterr().out
@@ -226,7 +226,7 @@ async def test_a_wrong_password_is_tried_once_and_not_said(
     assert 'password authentication failed for user "ann"; is the password right?' in said.err
     assert "wr0ng" not in said.out + said.err
     assert database.log.count("password authentication failed") == 1
-    assert "no password supplied; give one" in await refusal(guarded.replace(f":{SECRET}@", "@"))
+    assert "no password supplied; supply one" in await refusal(guarded.replace(f":{SECRET}@", "@"))
 
 
 @asynccontextmanager
@@ -253,8 +253,8 @@ async def test_a_password_that_is_changed_meanwhile_is_said_at_once_and_waited_f
     (said,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert said.getMessage() == (
         "the journal's database refuses the connection, trying again: password authentication "
-        'failed for user "ann"; is the password right? it is taken from the URL (its special '
-        "characters written as in %40 for @), from PGPASSWORD or from ~/.pgpass"
+        'failed for user "ann"; is the password right? it is taken from the URL (with '
+        "special characters escaped, such as %40 for @), from PGPASSWORD or from ~/.pgpass"
     )
 
 

@@ -33,9 +33,9 @@ async def test_many_that_open_an_empty_database_make_one_journal(
 
 
 async def test_an_empty_database_is_a_journal_only_to_who_may_make_one(postgres: str) -> None:
-    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` makes"):
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` creates"):
         await Journal.open(postgres, create=False)
-    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` makes"):
+    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` creates"):
         await Journal.open_to_read(postgres)
 
 
@@ -124,7 +124,7 @@ async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -
         ("postgresql://ann:s3cr3t@a..b/db", "host a..b is not a valid host name"),
         (
             "postgresql://ann:s3cr3t@127.0.0.1:1/db?nonsense=1",
-            "see what stands behind the . of the URL",
+            "see what follows the . in the URL",
         ),
         ("postgresql://ann:s3cr3t@127.0.0.1:1/db?sslmode=on", "disable, prefer, require"),
     ],

@@ -100,7 +100,7 @@ async def test_who_writes_to_a_journal_that_has_gone_beyond_it_is_refused(
         await journal.add_run(source="", settings="", at=at)
         say(store, "UPDATE compatibility SET oldest = '9998'")
         say(store, happens)
-        with pytest.raises(JournalTooNewError, match="cannot work beside"):
+        with pytest.raises(JournalTooNewError, match="can no longer use it"):
             await journal.add_run(source="", settings="", at=at)
         assert len(await journal.runs()) == 1
 
@@ -120,7 +120,7 @@ async def test_who_waits_to_write_during_an_upgrade_is_refused_after_it(
             asked = asyncio.ensure_future(journal.add_run(source="", settings="", at=at))
             await asyncio.to_thread(until_one_waits, connection)
             connection.execute(text("UPDATE compatibility SET oldest = '9998'"))
-        with pytest.raises(JournalTooNewError, match="cannot work beside"):
+        with pytest.raises(JournalTooNewError, match="can no longer use it"):
             await asked
         assert await journal.runs() == []
 

@@ -146,7 +146,7 @@ async def test_half_a_copy_is_taken_back(
     assert await midwatch("db", "copy", location, postgres) == 1
     assert "is damaged" in capsys.readouterr().err
     assert await midwatch("db", "check", "--journal", postgres, "--json") == 1
-    assert objects(capsys)[0]["problem"].startswith("its tables are at nothing")
+    assert objects(capsys)[0]["problem"].startswith("it has no tables")
 
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -174,12 +174,12 @@ ORPHAN = "INSERT INTO lease (attempt, incarnation, holder, at) VALUES (99, 1, ''
         (
             "file",
             ["PRAGMA defer_foreign_keys = ON", "DELETE FROM sqlite_sequence WHERE name = 'run'"],
-            "the next id of run exists already: the last one given was 0, and the highest is 2",
+            "the next id of run already exists: the last one assigned was 0, and the highest is 2",
         ),
         (
             "postgresql",
             ["SELECT setval('run_id_seq', 1)"],
-            "the next id of run exists already: the last one given was 1, and the highest is 2",
+            "the next id of run already exists: the last one assigned was 1, and the highest is 2",
         ),
         (
             "postgresql",

@@ -241,7 +241,7 @@ async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_
     (tmp_path / "tasks.yaml").write_text(TASKS.replace("Do it.", "Do something else."))
     code, out, errors = await say(*again)
     assert (code, out) == (2, "")
-    assert "the key night-1 is that of run 1, which was submitted with other tasks" in errors
+    assert "the key night-1 belongs to run 1, which was submitted with other tasks" in errors
     assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
 
 

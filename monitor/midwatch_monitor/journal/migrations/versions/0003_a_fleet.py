@@ -1,4 +1,4 @@
-"""Several machines: who keeps a run, leases of monitors, nodes, and saved work."""
+"""Several machines: who supervises a run, leases of monitors, nodes, and saved work."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,7 +17,7 @@ MOMENT = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Create the tables. Existing runs were kept by their own processes."""
+    """Create the tables. Existing runs were supervised by their own processes."""
     op.add_column(
         "run", sa.Column("keeper", sa.String(10), nullable=False, server_default="process")
     )

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the key. Versions that do not know the column go on as before, without masking."""
+    """Create the key. Versions that do not know the column continue without masking."""
     op.add_column(
         "compatibility", sa.Column("mask_key", sa.Text, nullable=False, server_default="")
     )
