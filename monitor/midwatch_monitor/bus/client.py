@@ -1,6 +1,6 @@
 """A connection to the broker, and what outlives it: the client id and the log of outages.
 
-The only module that knows the MQTT client.
+The only module that uses the MQTT client.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from midwatch_monitor.errors import LinkError, LinkFault
 
 log = logging.getLogger(__name__)
 _client_log = logging.getLogger("midwatch.mqtt")
-"""Messages of the MQTT client itself; `OutageLog` logs what matters of an outage."""
-_client_log.addHandler(logging.NullHandler())  # without a handler it would go to stderr
+"""Messages of the MQTT client itself; `OutageLog` logs what matters about an outage."""
+_client_log.addHandler(logging.NullHandler())  # without a handler they would go to stderr
 _PATIENCE = 5.0
-"""Seconds to wait for an answer of the broker."""
+"""Seconds to wait for an answer from the broker."""
 _AT_ONCE = 64
 """Maximum messages awaiting acknowledgement; the client scans all of them for each new one."""
 _REFUSED = (134, 135)
@@ -38,20 +38,20 @@ _REFUSED = (134, 135)
 _REFUSED_AT_ONCE = (4, 5, *_REFUSED)
 """Codes that refuse a new connection, including those of MQTT 3.
 
-On an established connection the client's own code 4 means that there is no connection.
+Once a connection was established, 4 is the client's own code for having none.
 """
 _ENDED = 128
 """The client's code if the broker gave no reason."""
 _TAKEN_OVER = 142
-"""Sent by Mosquitto 2.0.15 and later; older ones, such as that of Debian 12, give no reason."""
+"""Sent by Mosquitto 2.0.15 and later; older versions, such as Debian 12's, give no reason."""
 _ENDING = "it ended the connection"
 _SOON = 5.0
-"""Seconds within which two ends without a reason mean that another client uses our id.
+"""If two connections end without a reason within these seconds, another client uses our id.
 
-Some brokers give no reason when they end a connection because another client brings its id. A
-second such end this soon shows that the other client reconnects as well.
+Some brokers give no reason when they end a connection because another client connects with the same
+id. A second such end this soon shows that the other client is reconnecting as well.
 """
-_GUESSED = "probably: the broker closed two connections in short succession without a reason"
+_GUESSED = "probably: the broker closed two connections in quick succession without a reason"
 
 
 Hear = Callable[[str, bytes, Sequence[int]], None]
@@ -67,17 +67,17 @@ class Login:
     username: str
     password: str | None = field(repr=False)
     session_seconds: int
-    """How long the broker keeps messages while this client is away; 0 to begin anew each time."""
+    """How long the broker keeps messages while this client is away; 0 to start fresh each time."""
     will: tuple[str, bytes] | None = None
     """Topic and retained payload that the broker publishes once this client no longer answers."""
 
 
 class _Client(Client):
-    """Writes messages at once; has the loop watch the socket only for what did not fit.
+    """Writes messages at once; the loop watches the socket only for what did not fit.
 
-    The base class would have the loop watch the socket first and write one turn later. That takes
-    time, and by then the socket may be closed, which asyncio reports as our error, or its number
-    may belong to another socket.
+    With the base class, the loop would watch the socket first and write an iteration later. That
+    takes time, and by then the socket may be closed, which asyncio reports as our error, or its
+    number may belong to another socket.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -92,7 +92,7 @@ class _Client(Client):
     async def __aenter__(self) -> Self:
         """Connect, and raise MqttError if the connection ended as soon as it was established.
 
-        The base class would go on without the connection, and forget why it ended.
+        The base class would continue without the connection, and forget why it ended.
         """
         ended = self._disconnected
         try:
@@ -105,9 +105,9 @@ class _Client(Client):
         return self
 
     def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
-        """Publish with QoS 1 before this returns; return a future of the acknowledgement.
+        """Publish with QoS 1 before this returns; return a future for the acknowledgement.
 
-        The base class needs two tasks and one more turn of the loop for each message.
+        The base class needs two tasks and one more iteration of the loop for each message.
         """
         flight: asyncio.Future[None] = self._loop.create_future()
         info = self._client.publish(topic, payload, qos=1)
@@ -174,8 +174,8 @@ class Link:
     async def subscribe(self, topic: str, *, number: int) -> None:
         """Subscribe to a topic; its messages carry `number`, which must be 1 or more.
 
-        Our own messages do not come back, except by a shared subscription, for which the protocol
-        forbids that option.
+        Our own messages do not come back, except through a shared subscription, for which the
+        protocol forbids that option.
         """
         options = SubscribeOptions(qos=1, noLocal=not topic.startswith("$share/"))
         properties = Properties(PacketTypes.SUBSCRIBE)
@@ -230,7 +230,7 @@ async def _connect(client: Client) -> None:
     """Connect.
 
     The client connects in a thread that cannot be stopped, so a canceled caller waits for it, a
-    few seconds at most; otherwise a connection would stay that nobody closes.
+    few seconds at most; otherwise nobody would close the connection.
     """
     entering = asyncio.ensure_future(client.__aenter__())
     try:
@@ -271,7 +271,7 @@ def _client(
         queue_type=_ear(hear),
         max_inflight_messages=_AT_ONCE,
         max_concurrent_outgoing_calls=_AT_ONCE,
-        # Otherwise a message waits until the peer's kernel has acknowledged the one before, which
+        # Otherwise a message waits until the peer's kernel has acknowledged the previous one, which
         # takes 40 ms.
         socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
     )
@@ -345,8 +345,8 @@ def read_password(settings: BrokerSettings, environ: Mapping[str, str]) -> str |
 def pause(tries: int, longest: float) -> float:
     """Return the seconds until the next try to connect, at most `longest`.
 
-    They are random, so that not all clients come back at once: up to 0.2 s after the first try, up
-    to twice as long after each further one.
+    They are random, so that clients do not all come back at once: up to 0.2 s after the first try,
+    up to twice as long after each further one.
     """
     return random.uniform(0, min(longest, 0.2 * 2.0 ** min(tries - 1, 30)))
 
@@ -354,9 +354,9 @@ def pause(tries: int, longest: float) -> float:
 class ClientId:
     """The client id in use.
 
-    A broker ends the connection of a client when another one brings the same id. If both
-    reconnected with that id, each would end the other's connection for ever. So this process gives
-    the id up as soon as another one uses it, and never takes it again.
+    A broker ends a client's connection when another client connects with the same id. If both
+    reconnected with that id, they would end each other's connections forever. So this process gives
+    up the id as soon as another one uses it, and never takes it back.
     """
 
     def __init__(self, client: str, *, own: str) -> None:
@@ -368,7 +368,7 @@ class ClientId:
         self.kept = bool(client)
         """Whether the broker should keep messages while this process is away.
 
-        Not for an id that ends with the process, because nobody would collect them.
+        Not with an id that only this process uses, because nobody would collect them.
         """
         self._own = own
         self._ended = False
@@ -399,7 +399,7 @@ class OutageLog:
         *,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without an outage; `seconds` is a clock that never goes back."""
+        """Begin without an outage; `seconds` is a monotonic clock."""
         host, port = address_of(settings)
         self._address = f"{host}:{port}"
         self._source = settings.password_file or f"${settings.password_env}"

@@ -13,7 +13,7 @@ from midwatch_monitor.records import Hint, NodeStatus
 T = TypeVar("T")
 
 CAPACITY = 1_000
-"""Items that wait for one listener; beyond that the oldest is dropped."""
+"""Most items that wait for one listener; beyond that, the oldest are dropped."""
 
 
 class Mailbox(Generic[T]):
@@ -29,7 +29,7 @@ class Mailbox(Generic[T]):
         """Items that were lost because nobody took them in time."""
 
     def offer(self, items: Collection[T]) -> None:
-        """Queue items in their order, dropping the oldest if there is no room."""
+        """Queue items in order, dropping the oldest if there is no room."""
         if self.closed or not items:
             return
         self.dropped += max(0, len(self._waiting) + len(items) - self._capacity)
@@ -87,7 +87,7 @@ class Audience:
         return box
 
     def offer(self, hints: Collection[Hint]) -> None:
-        """Pass hints on, in their order, to the subscribers that they concern."""
+        """Pass hints on, in order, to the subscribers that they concern."""
         for box in self._boxes.get(None, ()):
             box.offer(hints)
         if len(self._boxes) == (None in self._boxes):
@@ -106,7 +106,7 @@ class Audience:
 class NodeGone:
     """The broker's report that one start of a node has left, or no longer answers.
 
-    It is only a hint: the node's heartbeats in the journal show whether it lives.
+    It is only a hint: the node's heartbeats in the journal show whether it is alive.
     """
 
     name: str
@@ -119,14 +119,14 @@ class Departures(Mailbox[NodeGone]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusCounters:
-    """Numbers of hints published since the bus was opened, by what became of them."""
+    """Numbers of hints published since the bus was opened, by what happened to them."""
 
     sent: int = 0
     """Acknowledged by the broker."""
     waiting: int = 0
     """Not acknowledged yet."""
     dropped: int = 0
-    """Never sent, because too many waited."""
+    """Never sent, because too many were waiting."""
     connected: bool = False
 
 
@@ -154,7 +154,7 @@ class FleetBus(Bus, AbstractAsyncContextManager["FleetBus"], Protocol):
         ...
 
     def claims(self) -> Subscription:
-        """Return a new queue of hints that the broker gave to this process alone of its group.
+        """Return a new queue of the hints that the broker gave only to this process in its group.
 
         Like all other hints, they also reach every subscriber.
         """
@@ -213,7 +213,7 @@ def bus_for(
     share: str = "",
     session: bool = True,
 ) -> FleetBus:
-    """Return the bus of a process: over the broker of the settings, or within the process."""
+    """Return the bus of a process: over the configured broker, or within the process."""
     if not settings.broker.url:
         return LocalBus()
     from midwatch_monitor.bus.mqtt import MqttBus  # slow to import

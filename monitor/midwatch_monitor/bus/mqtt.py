@@ -1,6 +1,6 @@
-"""The bus between machines: hints and liveness over an MQTT broker, which may be away.
+"""The bus between machines: hints and liveness over an MQTT broker, which may be unavailable.
 
-Its messages only tell where to look; what happened is read from the journal.
+Its messages only say where to look; what happened is read from the journal.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ from midwatch_monitor.records import Hint, NodeState, NodeStatus
 log = logging.getLogger(__name__)
 
 FOR_ALL, FOR_US = 1, 2
-"""Numbers of our subscriptions: to what everybody gets, and to what one member of a group gets."""
+"""Numbers of our subscriptions: to what everybody gets, and to what only one of a group gets."""
 _STEADY = 5.0
 """Seconds. A connection lost sooner counts as a failed try, and the next pause is longer."""
 _CLOSE_SECONDS = 3.0
-"""Seconds to send what waits and to leave."""
+"""Seconds allowed for sending what is waiting and leaving."""
 
 
 class Receiver:
@@ -61,7 +61,7 @@ class Receiver:
         """Listeners for the hints that this process alone gets."""
         self.departures: list[Departures] = []
         self.holder = ""
-        """Our own name as a holder: our last will, from a connection that we lost, is ignored."""
+        """Our own holder's name: our last will, from a connection that we lost, is ignored."""
 
     def hear(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         """Take in one message. Never raises."""
@@ -98,7 +98,7 @@ class Outbox(Mailbox[Hint]):
         return len(self._waiting)
 
     def put_back(self, hints: Sequence[Hint]) -> None:
-        """Queue hints again that could not be sent; they are older than all others."""
+        """Requeue hints that could not be sent; they are older than all others."""
         surplus = max(0, len(hints) + len(self) - self._capacity)
         self.dropped += surplus
         self._waiting.extendleft(reversed(hints[surplus:]))
@@ -112,8 +112,8 @@ class Outbox(Mailbox[Hint]):
 class MqttBus:
     """Carries hints to every process of the fleet, and reports which nodes are gone.
 
-    Belongs to the thread of one event loop. Entering returns at once: it connects in the
-    background, again and again, and hints published meanwhile wait, up to `max_waiting`.
+    Belongs to the thread of one event loop. Entering returns at once: it connects and reconnects in
+    the background, and hints published in the meantime wait, up to `max_waiting`.
     """
 
     def __init__(
@@ -129,8 +129,9 @@ class MqttBus:
         """Create a bus; with a `status` this process is a node, and the fleet is told if it dies.
 
         `share` names a group whose members each get a part of the hints as `claims`. Without a
-        `session` the broker keeps nothing for this process while it is away: for consoles, of which
-        several may have the same name. Raises UsageError if the name cannot stand in a topic.
+        `session` the broker keeps nothing for this process while it is away: this is for consoles,
+        several of which may have the same name. Raises UsageError if a topic cannot contain the
+        name.
         """
         if not is_topic_name(name) or (status and status.name != name):
             raise UsageError(f"{name!r} is not a valid node name: use letters, digits and . _ -")
@@ -185,14 +186,14 @@ class MqttBus:
     def departures(self) -> Departures:
         """Return a new queue of the nodes that the broker reports gone.
 
-        At every connection the broker reports again those that left before and did not come back.
+        On every connection, the broker reports again those that left and did not come back.
         """
         open_ = [box for box in self._receiver.departures if not box.closed]
         self._receiver.departures = [*open_, departures := Departures()]
         return departures
 
     def announce(self, status: NodeStatus) -> None:
-        """Have the broker keep and announce this status, now and at every connection."""
+        """Have the broker keep and announce this status, now and on every connection."""
         self._status = status
         self._receiver.holder = status.holder
         self._outbox.ring()
@@ -202,7 +203,7 @@ class MqttBus:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what waits and leave, within `_CLOSE_SECONDS`."""
+        """Send what is waiting and leave, within `_CLOSE_SECONDS`."""
         task, self._task = self._task, None
         self._leaving.set()
         self._outbox.ring()
@@ -215,7 +216,7 @@ class MqttBus:
             await asyncio.wait({task})
 
     async def _stay_connected(self) -> None:
-        """Connect again and again, until it is time to leave."""
+        """Connect, and reconnect, until it is time to leave."""
         clock = asyncio.get_running_loop().time
         tries = 0
         while not self._leaving.is_set():
@@ -235,8 +236,8 @@ class MqttBus:
                 return await self._exchange(link)
         except LinkError as error:
             return error
-        except Exception:  # the work goes on without hints
-            log.exception("the bus failed and tries again")
+        except Exception:  # work continues without hints
+            log.exception("the bus failed, trying again")
             return LinkError(LinkFault.AWAY, "the bus failed")
         finally:
             self._connected = False
@@ -280,8 +281,8 @@ class MqttBus:
     async def _announce_arrival(self, link: Link) -> None:
         """Publish the status, then subscribe.
 
-        The status comes first, because it replaces what the broker kept of an earlier start of this
-        node.
+        The status comes first, because it replaces the one that the broker kept from an earlier
+        start of this node.
         """
         self._said = None
         await self._say(link)
@@ -293,7 +294,7 @@ class MqttBus:
         self._outage.note_connection()
 
     async def _send(self, link: Link) -> None:
-        """Send what waits; hints that come meanwhile make up the next batch."""
+        """Send what is waiting; hints that arrive in the meantime form the next batch."""
         await self._announce_arrival(link)
         while not self._leaving.is_set() or len(self._outbox):
             await self._send_batch(link, await self._outbox.wait())
@@ -301,9 +302,9 @@ class MqttBus:
         await self._leave(link)
 
     async def _send_batch(self, link: Link, hints: Sequence[Hint]) -> None:
-        """Return once the broker has these hints.
+        """Send hints, and return once the broker has them.
 
-        If a batch fails, all of its hints wait again: twice is better than lost.
+        If that fails, all of them wait again: sent twice is better than lost.
         """
         self._under_way = len(hints)
         flights: list[asyncio.Future[None]] = []
@@ -338,7 +339,7 @@ class MqttBus:
             self._said = status
 
     async def _leave(self, link: Link) -> None:
-        """Announce that this process leaves.
+        """Announce that this process is leaving.
 
         It leaves its group first, so that the group's hints go to the remaining members.
         """

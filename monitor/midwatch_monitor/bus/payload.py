@@ -78,7 +78,7 @@ _MAX_WORD = 80
 _MAX_LABELS = 64
 _MAX_SLOTS = 1_000_000
 _ROW = 64
-"""Bytes that a hint usually takes at most; a message that is too long is split again."""
+"""Bytes that most hints do not exceed; a message that is too long is split again."""
 
 _UNSEEN = "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 """Characters that a terminal interprets, or does not show."""
