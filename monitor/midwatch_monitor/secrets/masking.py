@@ -89,7 +89,7 @@ T = TypeVar("T")
 _Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 _SHORTEST = 8
-"""In characters; a shorter text contains no secret that could be told from a word."""
+"""In characters; a shorter text contains no secret that could be distinguished from a word."""
 _NAMED = "password or key"
 _ESCAPED = re.compile(
     r"\\[nrt]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,20}[A-Za-z]|%[0-9A-Fa-f]{2}"
@@ -97,12 +97,12 @@ _ESCAPED = re.compile(
 _MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
 _PLAIN = (int, float, bool, datetime, Enum, NoneType)
 _KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
-"""Fields that are compared with other data: digests, and the ids of providers."""
+"""Fields that are compared with other data: digests, and providers' ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What is searched in texts."""
+    """What to search for in texts."""
 
     patterns: Mapping[str, str] = field(default_factory=lambda: BUILT_IN)
     """Patterns by the kind of secret that a mark names."""
@@ -168,9 +168,9 @@ class Finder:
 
 
 def _flat(text: str) -> str:
-    """Return a text of the same length without the letters of escapes: line ends, colours, `%3D`.
+    """Return a text of the same length with escapes blanked out: line ends, colours, `%3D`.
 
-    No secret begins in the middle of a word, and such a letter would be taken for a part of it.
+    A secret must begin where a word begins, and the letters of an escape would belong to that word.
     """
     if not any(sign in text for sign in ("\\", "\x1b", "%")):
         return text
@@ -178,7 +178,7 @@ def _flat(text: str) -> str:
 
 
 def _is_meant(secret: str, *, part: bool) -> bool:
-    """Whether a text with a secret's shape is one: no variable, and no words with hyphens."""
+    """Whether a text with a secret's shape is one, not a variable or words with hyphens."""
     if part:
         return not is_placeholder(secret)
     return any(map(str.isdigit, secret)) or (secret != secret.lower() != secret.upper())
@@ -207,7 +207,7 @@ class Masker:
         """Return the text with a mark instead of each secret."""
         try:
             found = self._finder.find(text)
-        except UnicodeEncodeError:  # half a surrogate pair: the journal cannot say it either
+        except UnicodeEncodeError:  # half a surrogate pair, which the journal cannot store either
             return self.text(text.encode("utf-8", "replace").decode())
         if not found:
             return text
@@ -234,7 +234,7 @@ class Masker:
         return cast("T", replace(cast("Any", record), **changed)) if changed else record
 
     def _value(self, value: object) -> object:
-        # The exact type: our enums are also `str`, but no foreign text.
+        # The exact type: our enums are `str` too, but contain no foreign text.
         if type(value) is str:
             return self.text(value)
         if type(value) is tuple:
@@ -254,7 +254,7 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether values of a type are numbers, moments, our own enums, or nothing."""
+    """Whether values of a type are numbers, times, our own enums, or nothing."""
     if parts := get_args(kind):
         return all(map(_is_plain, parts))
     return isinstance(kind, type) and issubclass(kind, _PLAIN)
@@ -266,7 +266,7 @@ def _finder(secrets: Secrets) -> Finder:
 
 @lru_cache(maxsize=8)
 def _compiled(patterns: _Pairs, values: _Pairs) -> Finder:
-    """Cached: compiling takes milliseconds, and all journals of a process mask the same."""
+    """Cached: compiling takes milliseconds, and all journals of a process mask the same secrets."""
     return Finder(Secrets(patterns=dict(patterns), values=dict(values)))
 
 
@@ -277,7 +277,7 @@ def secret_in(text: str) -> str:
 
 
 SHORTEST = 8
-"""Characters of a value that is searched for: shorter ones are often words."""
+"""Minimum characters of a value that is searched for: shorter ones are often words."""
 
 _NAME = re.compile(
     r"(?:^|_)(?:(?:API)?KEY|ACCESS_KEY_ID|\w*TOKEN|\w*SECRET(?:_\w+)?|\w*PASSWORD|PASSWD|PASSPHRASE"
@@ -289,7 +289,7 @@ _IN_URL = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 
 
 def known_secrets(environ: Mapping[str, str], patterns: Mapping[str, str] = BUILT_IN) -> Secrets:
-    """Return what is masked: texts of a secret's shape, and secrets in a process's environment."""
+    """Return what to mask: texts of a secret's shape, and secrets in a process's environment."""
     return Secrets(patterns=patterns, values=known_values(environ))
 
 

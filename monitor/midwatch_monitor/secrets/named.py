@@ -1,6 +1,6 @@
 """Finds the values of what a text calls a password, a token or a key. Pure.
 
-Digests and commit hashes alone are no secrets, and neither is a word that only names one.
+Digests and commit hashes alone are not secrets, nor is a word that only names one.
 """
 
 import math
@@ -20,16 +20,16 @@ HINTS = (
     r"|--?(?:[a-z]{1,20}-)*(?:pass(?:word|wd|phrase)?|secret|token|key)[\"'\\]{1,8},\s"
     r"|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}"
 )
-"""A text without a match of this contains no named secret, and is not searched further. RE2."""
+"""A text that this does not match contains no named secret, and is not searched further. RE2."""
 _BEFORE, _AFTER, _LONGEST = 24, 100, 600
-"""Characters around a hint that are searched, and of the longest value."""
+"""Characters searched before and after a hint, and those of the longest value."""
 _SPACE = re.compile(r"\s")
 _VALUE = r"""
     \\{0,7}(?P<quote>["'`])?
     (?P<value>(?P<word>[^\s"'`,;)}\]\\]{4,500})
        (?(quote)(?:[^"'`\n\\]{1,200}(?=\\{0,7}(?P=quote)))?))
 """
-"""A word, and what is within the same quotes."""
+"""A word, and the rest of what is within the same quotes."""
 _NAMED = re.compile(
     r"""(?:(?<![A-Za-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))
     (?P<name>(?:(?:pg)?password|passwd|passphrase|pwd|secret|token|api[_-]?key|apikey
@@ -73,7 +73,7 @@ _BESIDE = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A value directly after the name; with an `end`, what follows is no word that both describe."""
+"""A value directly after the name; with an `end`, no noun follows that both would describe."""
 _BEARER = re.compile(
     r"\b(?:authorization\s*:\s*)?(?:bearer|basic)\s+(?P<value>[\w.~+/=-]{16,})", re.I
 )
@@ -89,7 +89,7 @@ _NO_VALUE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _SECRET_BITS = 3.0
-"""Shannon bits per character from which a value is no word or name."""
+"""Shannon bits per character from which a value is not a word or a name."""
 _SECRET_LENGTH = 16
 _BESIDE_LENGTH = 20
 _BESIDE_TURNS = 0.3
@@ -157,7 +157,7 @@ def _surroundings(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _to_space(text: str, place: int) -> int:
-    """Return the next white space from a position, so that no value is cut."""
+    """Return the position of the next white space, so that no value is cut."""
     found = _SPACE.search(text, place, place + _LONGEST)
     return found.start() if found else min(len(text), place + _LONGEST)
 
@@ -173,13 +173,13 @@ def is_placeholder(value: str) -> bool:
 
 
 def _assigned(found: re.Match[str]) -> bool:
-    """Whether a name is assigned a secret, and not a word of prose or a variable."""
+    """Whether a name is assigned a secret rather than a word of prose or a variable."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
-        return False  # `password=password` hands on a variable
+        return False  # `password=password` passes on a variable
     before = found.string[max(0, found.start("name") - 1) : found.start("name")]
     if found["name"] == "PWD" and value.startswith("/") and before in {"", "\n", " "}:
-        return False  # where a shell stands
+        return False  # a shell's current directory
     bare = found.string[found.end("name") : found.start("value")] == "="  # no name in code
     known = found["name"].casefold().endswith(("_pass", "client_secret"))
     if (known or bare or found["quote"]) and _made_up(value):
@@ -191,7 +191,7 @@ def _assigned(found: re.Match[str]) -> bool:
 
 
 def _passed(found: re.Match[str]) -> bool:
-    """Whether an option is given a secret, and not another option, a path, or a word."""
+    """Whether an option is given a secret rather than another option, a path, or a word."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.startswith(("@", "env:", "file:")):
         return False
@@ -211,7 +211,7 @@ def _in_prose(found: re.Match[str]) -> bool:
 
 
 def _beside(found: re.Match[str]) -> bool:
-    """Whether a value follows its name; a name for something else often does."""
+    """Whether a secret's name is followed by its value; often another name follows."""
     value = found["value"].rstrip(".!?:")
     if is_placeholder(value):
         return False
@@ -247,7 +247,7 @@ def _made_up(value: str) -> bool:
 
 
 def _looks_random(value: str) -> bool:
-    """Whether a value looks random, and not composed of words and numbers."""
+    """Whether a value looks random rather than composed of words and numbers."""
     parts = [part for part in re.split(r"[._/:-]+", value) if part]
     return _random(value) and not all(map(_worded, parts))
 
@@ -272,7 +272,7 @@ def _kind(char: str) -> str:
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether letters are mixed with digits or signs as in no word."""
+    """Whether letters are mixed with digits or signs as they never are in words."""
     return len(value) >= 6 and len({_kind(char) for char in value}) >= 3
 
 
