@@ -105,12 +105,12 @@ class Alert:
 
 
 class Movement(StrEnum):
-    """Observed evidence that the work moves; a worker's own claim is not evidence."""
+    """Observed evidence that the work is moving; a worker's own claim is not evidence."""
 
     CHECK_PASSED = "check-passed"
     """A command that failed before succeeds."""
     CHECK_BROKEN = "check-broken"
-    """A command that succeeded before fails: a movement for the worse."""
+    """A command that succeeded before fails: a move for the worse."""
     NEW_FAILURE = "new-failure"
     """A command fails in a way not seen before."""
     FEWER_FAILURES = "fewer-failures"
@@ -132,12 +132,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """A message to people was sent; it is not sent to that target again."""
+    """A message that was sent to people; it is not sent to that target again."""
 
     target: str
     """Name of the target in the configuration."""
     keys: tuple[str, ...]
-    """What the message was about, as far as it concerns the run that this is recorded in."""
+    """What the message was about, as far as it concerns the run in which this is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Whether a failure passes by itself."""
+    """Whether a failure goes away by itself."""
 
     TRANSIENT = "transient"
-    """It passes: a timeout, a rate limit, an overload. Waiting helps; a change does not."""
+    """It goes away: a timeout, a rate limit, an overload. Waiting helps; a change does not."""
     PERMANENT = "permanent"
     """It stays until something is changed."""
     UNKNOWN = "unknown"
@@ -19,7 +19,7 @@ class AnalysisAuthor(StrEnum):
 
     WORKER = "worker"
     WATCH = "watch"
-    """Midwatch itself, about a provider that was asked again."""
+    """Midwatch itself, about a retried request to a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

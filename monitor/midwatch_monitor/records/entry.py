@@ -70,7 +70,7 @@ Record = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A record that is to be committed."""
+    """A record to be committed."""
 
     record: Record
     at: datetime
@@ -82,7 +82,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A record in the journal. Ids rise in the order of commits, over all attempts."""
+    """A record in the journal. Ids increase in the order of commits, across all attempts."""
 
     id: int
     record: Record
@@ -102,7 +102,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a tool call returned, as JSON; after a crash it is used instead of a repeated call."""
+    """What a tool call returned, as JSON; after a crash, it is used instead of calling again."""
 
     call: str
     body: bytes
@@ -110,7 +110,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What is written together or not at all."""
+    """Things that are written together or not at all."""
 
     drafts: tuple[Draft, ...] = ()
     attempt: int | None = None
@@ -125,9 +125,9 @@ class Commit:
 
 
 class Hint(NamedTuple):
-    """Tells that the journal has grown. It may be lost, repeated or late: the journal is the truth.
+    """Says that the journal has grown. It may be lost, repeated or late: the journal is the truth.
 
-    A named tuple, as one is made for every entry wherever it arrives, and a dataclass takes three
+    A named tuple, because each recipient makes one for every entry, and a dataclass takes three
     times as long.
     """
 

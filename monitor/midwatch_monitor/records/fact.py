@@ -36,7 +36,7 @@ class FactMaker(StrEnum):
     EXTRACTION = "extraction"
     """Extracted from a finished attempt."""
     REVIEW = "review"
-    """Added by the review, or reworded."""
+    """Added or reworded by the review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,4 +42,4 @@ class Feedback:
     author: str = ""
     sign: VerdictBasis = VerdictBasis.SAID
     diff: str = ""
-    """For `edited`: what a person changed afterwards, cut to what fits into a prompt."""
+    """For `edited`: what a person changed afterwards, cut to fit into a prompt."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class SupervisedBy(StrEnum):
-    """Who watches the time, escalates and decides for the attempts of a run."""
+    """Who judges time, escalates and decides for the attempts of a run."""
 
     PROCESS = "process"
     """The process that runs them, while it lives: `midwatch run`."""
@@ -15,7 +15,7 @@ class SupervisedBy(StrEnum):
 
 
 LOST_AFTER_SECONDS = 15.0
-"""Default time of silence after which a node is lost."""
+"""Default for how long a node may be silent before it counts as lost."""
 
 
 class NodeState(StrEnum):
@@ -23,9 +23,9 @@ class NodeState(StrEnum):
 
     UP = "up"
     DRAINING = "draining"
-    """It finishes what it has and takes nothing new."""
+    """It finishes its current work and takes nothing new."""
     DOWN = "down"
-    """It left by itself, and gave back what it did not finish."""
+    """It left on its own, and gave back what it did not finish."""
     LOST = "lost"
     """It was silent for too long; other nodes continue its attempts."""
 
@@ -54,7 +54,7 @@ class NodeStatus:
     beat_at: datetime
     """Time of its last heartbeat, by the clock of the journal's database."""
     doubted_at: datetime | None = None
-    """When the broker reported it gone; a later heartbeat shows that it only lost the broker."""
+    """When the broker reported it gone; a later heartbeat shows it only lost the broker."""
     fleet: str = "midwatch"
     """The fleet that it works for; several may share the journal."""
 
@@ -82,11 +82,11 @@ def name_of(holder: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The holder of something that only one process at a time may do."""
+    """The right to do what only one process at a time may do."""
 
     holder: str
     incarnation: int
-    """Rises with every change of the holder; a write under an older one is refused."""
+    """Rises with every change of holder; a write under an older one is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

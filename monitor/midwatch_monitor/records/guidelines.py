@@ -25,10 +25,10 @@ class GuidelinesAct(StrEnum):
     """What is done with a version."""
 
     APPROVED = "approved"
-    """It is in force from now on, in place of the version before."""
+    """It is in force from now on, and replaces the previous version."""
     REJECTED = "rejected"
     ROLLED_BACK = "rolled back"
-    """It is no longer in force; the version before it is again."""
+    """It is no longer in force; the previous version is again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from midwatch_monitor.records.work import Grant
 
 
 class Action(StrEnum):
-    """What can be done to an attempt, in rising order of force."""
+    """What can be done to an attempt, from the mildest to the strongest, then a person's acts."""
 
     OBSERVE = "observe"
     NUDGE = "nudge"
@@ -77,7 +77,7 @@ class Part:
     title: str
     goal: str
     acceptance: tuple[str, ...] = ()
-    """Commands that exit with 0 once it is done; without any, the checks of the task decide."""
+    """Commands that exit with 0 when it is done; without any, the task's own checks decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +87,13 @@ class Terms:
     grant: Grant = field(default_factory=Grant)
     """For `grant_budget`."""
     model: str = ""
-    """For `switch_model` and `restart`: name of the new model; empty keeps the present one."""
+    """For `switch_model` and `restart`: name of the new model; empty keeps the current one."""
     worker: str = ""
-    """For `restart`: the new worker; empty keeps the present one."""
+    """For `restart`: the new worker; empty keeps the current one."""
     keep: tuple[str, ...] = ()
     """For `restart`: changed files to keep, as paths or globs; all other changes are dropped."""
     after: str = ""
-    """For `restart`: the task that must be over first, and on whose work the attempt builds."""
+    """For `restart`: the task that must be over first; the attempt builds on its work."""
     parts: tuple[Part, ...] = ()
     """For `split`."""
     withdraws: bool = False
@@ -121,7 +121,7 @@ class Escalation:
     alerts: tuple[AlertKey, ...]
     reason: str = ""
     silent: bool = False
-    """Whether its alerts did not fire when it was opened, although nothing helped against them."""
+    """Whether its alerts were not firing when it was opened, although nothing had helped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Intervention:
 
 
 class DeliveryState(StrEnum):
-    """What became of an issued intervention."""
+    """What happened to an issued intervention."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -181,7 +181,7 @@ class DeliveryState(StrEnum):
 
 
 BY_TIMEOUT = "timeout"
-"""The author of what is settled because nobody answered in time."""
+"""The author of an approval or rejection that was made because nobody answered in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

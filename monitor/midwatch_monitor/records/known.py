@@ -1,4 +1,4 @@
-"""Lessons, facts and guidelines in their present state, with everything recorded about them."""
+"""Lessons, facts and guidelines in their current state, with everything recorded about them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from midwatch_monitor.records.lesson import Chore, Lesson, Summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLesson:
-    """A lesson in its present state."""
+    """A lesson in its current state."""
 
     id: int
     at: datetime
@@ -27,7 +27,7 @@ class KnownLesson:
     hurt: int = 0
     """Number of those that were rejected or failed."""
     rating: int = 0
-    """The last rating by a person, 1 to 5; 0 without any."""
+    """The last rating by a person, 1 to 5; 0 if there is none."""
     last_used: datetime | None = None
     obsolete: bool = False
     """Whether it is retired or archived, so that no prompt contains it."""
@@ -37,7 +37,7 @@ class KnownLesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedQuery:
-    """The task of an attempt, as the query for lessons and facts."""
+    """An attempt's task, as a query for lessons and facts."""
 
     project: str
     task: str = ""
@@ -50,7 +50,7 @@ class LearnedQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A lesson that may fit, with its score by each way of searching."""
+    """A lesson that may fit, with its score from each kind of search."""
 
     known: KnownLesson
     bm25: float = 0.0
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A fact in its present state."""
+    """A fact in its current state."""
 
     id: int
     at: datetime
@@ -94,7 +94,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownGuidelines:
-    """A version of the guidelines in its present state."""
+    """A version of the guidelines in its current state."""
 
     id: int
     at: datetime
@@ -121,7 +121,7 @@ class KnownSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChore:
-    """A chore that is not done yet. `about` is the journal id of the entry that it draws from."""
+    """A chore that is not done yet. `about` is the journal id of the entry it is derived from."""
 
     about: int
     chore: Chore
@@ -134,7 +134,7 @@ class OpenChore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was deleted of a project, without its content."""
+    """How much of a project was deleted, without the content."""
 
     id: int
     at: datetime

@@ -46,7 +46,7 @@ class Lesson:
     sources: tuple[int, ...] = ()
     """Journal ids of the attempts that it comes from."""
     waits: str = ""
-    """Why a person must approve it before any attempt is given it; empty if nobody must."""
+    """Why a person must approve it before any attempt is given it; empty if that is not needed."""
     author: str = ""
     """The person who wrote it, if one did."""
 
@@ -55,7 +55,7 @@ class LessonAct(StrEnum):
     """What is done with a lesson."""
 
     RETIRED = "retired"
-    """It is out of date, and is not given any more."""
+    """It is out of date, and no longer given."""
     RESTORED = "restored"
     """It may be given again."""
     APPROVED = "approved"
@@ -138,13 +138,13 @@ class Summary:
     topics: tuple[str, ...] = ()
     """Three to seven words or names."""
     turns: int = 0
-    """Number of answers of its model."""
+    """Number of answers from its model."""
     model: str = ""
     """The model that wrote it; empty for the fixed form."""
 
 
 class Chore(StrEnum):
-    """What has to be drawn from an entry of the journal."""
+    """What has to be derived from a journal entry."""
 
     SUMMARY = "summary"
     """From the end of an attempt: its summary, and its facts."""
@@ -159,14 +159,14 @@ class StudyState(StrEnum):
 
     DONE = "done"
     REFUSED = "refused"
-    """There was nothing worth keeping; it is not tried again."""
+    """Nothing was worth keeping; it is not tried again."""
     FAILED = "failed"
     """It may be tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One try at a chore. `about` is the journal id of the entry that it draws from."""
+    """One try at a chore. `about` is the journal id of the chore's entry."""
 
     about: int
     chore: Chore

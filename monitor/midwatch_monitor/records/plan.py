@@ -21,13 +21,13 @@ class PlanStep:
     files: tuple[str, ...] = ()
     """Files that it should produce, relative to the workspace."""
     acceptance: tuple[str, ...] = ()
-    """Commands that exit with 0 once it is done."""
+    """Commands that exit with 0 when it is done."""
     confidence: int | None = None
     """The planner's confidence in it, in percent."""
     requests: int | None = None
     """Its share of the task's model requests; plan steps with less confidence get more."""
     flag: str = ""
-    """The reservation under which it was finished, which a later check has to look at."""
+    """The reservation under which it was finished, for a later check to examine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class PlanCheck:
     assumption: str
     """What the plan assumes from here on."""
     reality: str
-    """What the work so far has shown about that."""
+    """What the work so far has shown about that assumption."""
     impact: str
     """The consequences for the remaining plan steps."""
     options: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What is observed of an attempt: steps, edits, checkpoints, and changes around it."""
+"""What is observed about an attempt: steps, edits, checkpoints, and changes around it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from midwatch_monitor.records.work import Activity, Budget, Lifecycle, Outage
 
 
 class StepKind(StrEnum):
-    """The kinds of a step."""
+    """The kinds of steps."""
 
     TOOL = "tool"
     MESSAGE = "message"
@@ -17,7 +17,7 @@ class StepKind(StrEnum):
 
 
 class Writer(StrEnum):
-    """Who changed a file. No rule counts the edits of a person."""
+    """Who changed a file. No rule counts a person's edits."""
 
     WORKER = "worker"
     OTHER = "other"
@@ -80,7 +80,7 @@ class Step:
     """The file that the arguments name, if any."""
     edits: tuple[Edit, ...] = ()
     ok: bool | None = None
-    """Whether the act succeeded; `None` if the source does not say."""
+    """Whether it succeeded; `None` if the source does not say."""
     exit_code: int | None = None
     output: str = ""
     output_digest: str = ""
@@ -90,7 +90,7 @@ class Step:
     tokens: int = 0
     cost_usd: float = 0.0
     call: str = ""
-    """The provider's id of the tool call; a call that is run again keeps it."""
+    """The provider's id of the tool call; a repeated call keeps it."""
     checkpoint: Checkpoint | None = None
 
 
@@ -104,7 +104,7 @@ class Change:
     reflect_every: int | None = None
     """The reminder interval from here on, in requests; steady workers get a longer one."""
     confidence_counts: bool | None = None
-    """Whether rules use the stated confidence; not if it has proved worthless for this model."""
+    """Whether rules use the stated confidence; false if it proved worthless for this model."""
     plan_step: int | None = None
     plan_steps: int | None = None
     revision: int | None = None
@@ -117,7 +117,7 @@ class Change:
     lifecycle: Lifecycle | None = None
     activity: Activity | None = None
     doing: str = ""
-    """The commands or tools that run, if an activity is set. For people."""
+    """The commands or tools being run, if an activity is set. For people."""
     budget: Budget | None = None
     node: str | None = None
     """The node of a fleet that continues the attempt from here."""
@@ -126,7 +126,7 @@ class Change:
     outage: Outage | None = None
     """An outage of a model's provider that it waits for, or the end of one."""
     acts: tuple[Action, ...] | None = None
-    """All acts that are possible from here on, on a worker that somebody else started."""
+    """All actions possible from here on, on a worker that somebody else started."""
 
 
 Event = Step | Change

@@ -15,7 +15,7 @@ _REJECTED = frozenset({Ending.UNACCEPTED, Ending.STUCK, Ending.RESTARTED, Ending
 An error, a cancellation, a split and an unchecked end say nothing about it.
 """
 _STRONGER = (Origin.AUTOMATIC, Origin.IMPLIED, Origin.EXPLICIT)
-"""Origins in rising order of weight."""
+"""Origins in increasing order of weight."""
 
 
 def weight(origin: Origin) -> int:
@@ -45,9 +45,9 @@ def verdict_of(record: Record) -> Feedback | None:
 
 
 def teaches(record: Record) -> bool:
-    """Return whether a record is a rejection from which a lesson should be drawn.
+    """Return whether a record is a rejection that a lesson should be drawn from.
 
-    A reviewer's rejection alone is not; the end of the attempt that follows from it is.
+    A reviewer's rejection alone is not; the resulting end of the attempt is.
     """
     verdict = verdict_of(record)
     if verdict is None or verdict.accepted:

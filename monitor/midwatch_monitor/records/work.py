@@ -39,9 +39,9 @@ class Ending(StrEnum):
     STUCK = "stuck"
     """Stopped by the supervisor or the policy."""
     RESTARTED = "restarted"
-    """Ended by an intervention in favour of a new attempt."""
+    """Ended by an intervention, to begin a new attempt."""
     SPLIT = "split"
-    """Ended by an intervention in favour of smaller tasks; there is no further attempt."""
+    """Ended by an intervention, to begin smaller tasks; there is no further attempt."""
     OUT_OF_BUDGET = "out-of-budget"
     """A limit of the task's budget was reached."""
     ERROR = "error"
@@ -51,7 +51,7 @@ class Ending(StrEnum):
 
 
 class Activity(StrEnum):
-    """What an attempt is doing now; the limits of silence depend on it."""
+    """What an attempt is doing now; the limits on silence depend on it."""
 
     MODEL = "model"
     COMMAND = "command"
@@ -65,7 +65,7 @@ _LASTING = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """An outage of a provider that an attempt waits for, or the end of one."""
+    """A provider's outage that an attempt is waiting out, or the end of one."""
 
     url: str
     reason: str
@@ -78,7 +78,7 @@ class Outage:
 
     @property
     def lasting(self) -> bool:
-        """Whether people are told; not if it passes within five seconds."""
+        """Whether people are told; not while it is retried within five seconds of its start."""
         return self.next_try is None or self.next_try - self.since >= _LASTING
 
 
@@ -131,7 +131,7 @@ class PermissionRequest:
     """A worker's request for permission to do something; the worker waits for a person's answer."""
 
     tool: str
-    """The tool that it would call, by name or kind."""
+    """The name or kind of the tool that it would call."""
     what: str
     """What it would do, in words that can follow `asks to`."""
     step: int = 0
@@ -156,7 +156,7 @@ SESSION = "session "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One start of Midwatch: the tasks that were handed over together."""
+    """One start of Midwatch, with the tasks that were started together."""
 
     id: int
     started_at: datetime
@@ -173,7 +173,7 @@ class Run:
 
     @property
     def agent(self) -> str:
-        """The program whose session it is; empty for what is none."""
+        """The program whose session it is; empty if it is not a session."""
         return self.source.removeprefix(SESSION).partition(" ")[0] if self.of_session else ""
 
 
