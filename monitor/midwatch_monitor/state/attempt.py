@@ -76,7 +76,7 @@ class AttemptState:
     attempt: Attempt
     detailed: bool = True
     judged: bool = True
-    """Whether the rules judge it; not in a run whose mode is `off`."""
+    """Whether the rules judge it; false in a run whose mode is `off`."""
     transition: AttemptTransition = _SUBMITTED
     """The newest transition."""
     lifecycle: Lifecycle = Lifecycle.SUBMITTED
@@ -88,9 +88,9 @@ class AttemptState:
     """The newest step that changed a file; 0 for none."""
     activity: Activity = Activity.IDLE
     doing: str = ""
-    """The commands or tools that run, as text for people."""
+    """The commands or tools being run, as text for people."""
     outage: Outage | None = None
-    """The lasting outage of the provider that it waits for, or `None`."""
+    """The lasting outage of its provider that it is waiting out, or `None`."""
     plan: Plan = _NO_PLAN
     plan_step: int = 0
     """The first open plan step, from 1; one past the end when all are closed; 0 without a plan."""
@@ -112,7 +112,7 @@ class AttemptState:
     sandbox: str = ""
     """The sandbox of its commands; empty if not recorded."""
     acts: tuple[Action, ...] | None = None
-    """All acts that are possible on a worker that somebody else started; `None` if all are."""
+    """The actions possible on a worker that somebody else started; `None` if all are."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
     """The newest record of each alert, in the order in which they were first seen."""
     left: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
@@ -139,7 +139,7 @@ class AttemptState:
     waits: list[InterventionState] = field(default_factory=list[InterventionState])
     """Delivered questions and pauses that nobody has answered yet."""
     parked_since: datetime | None = None
-    """Since when it waits for a person, or `None`."""
+    """When it began to wait for a person, or `None`."""
     asked: dict[int, tuple[datetime, WorkerRequest]] = field(
         default_factory=dict[int, tuple[datetime, WorkerRequest]]
     )
@@ -204,7 +204,7 @@ class AttemptState:
 
     @property
     def asks_beside(self) -> InterventionState | None:
-        """The newest question to a person while the worker goes on because it cannot be paused."""
+        """The newest question to a person while a worker that cannot be paused continues."""
         unseen = {alert.key for alert in self.unseen}
         beside = self._elsewhere and not self.over
         return open_question(self.waits, self.interventions, unseen) if beside else None
@@ -228,7 +228,7 @@ class AttemptState:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it waits for a person, but what ends the wait is already on its way."""
+        """Whether it waits for a person, but the intervention that ends the wait is on its way."""
         coming = self.interventions
         return self.parked and (coming.ends_waiting or coming.ends_attempt)
 
@@ -278,7 +278,7 @@ class AttemptState:
 
     @property
     def needed_since(self) -> datetime | None:
-        """Since when it waits for a person's answer or approval; `None` if it does not.
+        """When it began to wait for a person's answer or approval; `None` if it does not.
 
         An answered question no longer counts, even if the answer is not delivered yet.
         """
@@ -298,9 +298,9 @@ class AttemptState:
 
     @property
     def unresolved(self) -> tuple[Alert, ...]:
-        """Alerts that fire now, or that fired at its end and may say why it ended so.
+        """Alerts that fire now, or that fired at its end and may explain it.
 
-        Not those of a result that passed its checks, unless somebody rejected it.
+        None if the result passed its checks, unless somebody rejected it.
         """
         passed = self.over and self.transition.ending is Ending.DONE and not self.rejected
         return () if passed else self.last_firing
@@ -315,7 +315,7 @@ class AttemptState:
     def health(self) -> Health:
         """Health, now or at its end.
 
-        Never ok while an alert fires; in an outage unknown instead of ok or notice.
+        Never ok while an alert fires; unknown instead of ok or notice during an outage.
         """
         if not self.judged and not self.alerts:
             return Health.NOT_JUDGED
@@ -363,16 +363,16 @@ class AttemptState:
         return {id: request for id, (_, request) in self.asked.items() if id not in answered}
 
     def answer(self, request: int) -> Intervention | None:
-        """Return the answer to a worker's request, or `None` while it waits.
+        """Return the answer to a worker's request, or `None` if there is none yet.
 
-        `needs_approval` of the answer says whether it still waits for approval.
+        The answer's `needs_approval` says whether it still waits for approval.
         """
         found = self.interventions.answer(request)
         return found and replace(found.intervention, needs_approval=found.needs_approval)
 
     @property
     def asked_since(self) -> datetime | None:
-        """Since when the oldest open request waits, or `None`."""
+        """When the oldest open request was made, or `None`."""
         return min((self.asked[id][0] for id in self.open_requests), default=None)
 
     # -- folding -------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ class AttemptState:
             self.acknowledged.discard(alert.key)
 
     def follow(self, entry: Entry) -> None:
-        """Take in news of an intervention on this attempt, whichever attempt they are recorded on.
+        """Take in news of an intervention on this attempt, whichever attempt it is recorded on.
 
         A restart is issued on one attempt and judged on the next.
         """

@@ -90,7 +90,7 @@ class AttemptStatus(StrEnum):
     RESTARTED = "restarted"
     """A new attempt replaced it; it is over, but did not fail."""
     PAUSING = "pausing…"
-    """The intervention is in the journal, but not delivered yet; likewise the next three."""
+    """The intervention is in the journal, but not delivered yet; so are those of the next three."""
     RESUMING = "resuming…"
     STOPPING = "stopping…"
     RESTARTING = "restarting…"
@@ -111,7 +111,7 @@ class AlertStatus(StrEnum):
 
 
 class Awaited(StrEnum):
-    """What an attempt waits for before it goes on."""
+    """What an attempt waits for before it continues."""
 
     NOTHING = ""
     APPROVAL = "approval"
@@ -144,7 +144,7 @@ ENDED_AS: Mapping[Ending, AttemptStatus] = {
     Ending.RESTARTED: AttemptStatus.RESTARTED,
     Ending.UNCHECKED: AttemptStatus.ENDED,
 }
-"""Status of the endings that no lifecycle expresses."""
+"""Status for the endings that no lifecycle expresses."""
 
 
 def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:
@@ -158,7 +158,7 @@ def planned(plan_step: int, plan_steps: int) -> tuple[int, int] | None:
 def coming_change(interventions: Interventions) -> InterventionState | None:
     """Return the intervention on its way that will change the attempt's status, or `None`.
 
-    The newest counts, but one that ends the attempt takes precedence, and a stop before all.
+    The newest counts, but those that end the attempt take precedence, and a stop over all others.
     """
     coming = [each for each in interventions.on_their_way if each.action in _COMING]
     ends = [each for each in coming if each.action.at_once]

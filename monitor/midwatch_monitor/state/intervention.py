@@ -39,7 +39,7 @@ def worker_request(record: Record) -> WorkerRequest | None:
 
 
 class InterventionStatus(StrEnum):
-    """How far an intervention has come, as one word for several journal entries."""
+    """How far an intervention has got, as one word for several journal entries."""
 
     ISSUED = "issued"
     HELD = "held"
@@ -74,7 +74,7 @@ def said_by_person(record: Record) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class InterventionState:
-    """An intervention, where it was issued, and what became of it."""
+    """An intervention, where it was issued, and what happened to it."""
 
     id: int
     """Journal id of its entry."""
@@ -159,7 +159,7 @@ class InterventionState:
 
     @property
     def approved_by_person(self) -> bool:
-        """Whether a person approved it; the time limit for approvals is none."""
+        """Whether a person approved it, not just the time limit for approvals."""
         if self.settled is None or self.settled.state is not DeliveryState.APPROVED:
             return False
         return self.settled.author != BY_TIMEOUT
@@ -183,9 +183,9 @@ class InterventionState:
 
     @property
     def ends_waiting(self) -> bool:
-        """Whether an attempt that waits for a person goes on with it.
+        """Whether it lets an attempt that waits for a person continue.
 
-        Only a person can answer, but the policy resumes the attempt if nobody did in time.
+        Only a person can answer, but the policy resumes the attempt if nobody does in time.
         """
         if self.action is Action.RESUME and not self.intervention.permits:
             return self.intervention.by in {Actor.OPERATOR, Actor.POLICY}
@@ -291,11 +291,11 @@ class Interventions:
 
     @property
     def ends_waiting(self) -> bool:
-        """Whether an attempt that waits for a person goes on.
+        """Whether an attempt that waits for a person may continue.
 
-        An intervention from before the question or pause does not answer it, and only its answer
-        answers a permission request. An attempt without a question waits for approval, and goes on
-        once nothing is left to approve.
+        An intervention issued before the question or pause does not answer it, and a permission
+        request needs its own answer. An attempt without a question waits for approval, and
+        continues once nothing is left to approve.
         """
         asked = max((e.id for e in self if e.begins_waiting and not e.status.under_way), default=0)
         if self.permission > asked:

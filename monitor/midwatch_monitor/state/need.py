@@ -20,7 +20,7 @@ def calls_person(attempt: AttemptState, *, adrift: bool = False) -> bool:
 
 
 def unattended(attempt: AttemptState) -> tuple[Alert, ...]:
-    """Return critical alerts that no person has seen and that nobody decides about or acts on."""
+    """Return critical alerts that no person has seen and nobody is deciding or acting on."""
     if attempt.escalation is not None or attempt.interventions.on_their_way:
         return ()
     return tuple(each for each in attempt.unseen if each.severity is Severity.CRITICAL)

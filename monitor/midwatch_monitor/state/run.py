@@ -1,4 +1,4 @@
-"""The state of one run: where its tasks stand, and what waits for an answer. Pure."""
+"""The state of one run: where its tasks stand, and what is waiting for an answer. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -37,11 +37,11 @@ OPEN_QUESTION_KINDS: tuple[type[Record], ...] = (
     Intervention,
     Delivery,
 )
-"""Records from which open questions are folded, or which show that a task has moved on."""
+"""Records that open questions are folded from, or that show that a task has moved on."""
 
 
 def judges(run: Run) -> bool:
-    """Return whether the rules judge a run; not if its mode was `off`."""
+    """Return whether the rules judge a run; false if its mode was `off`."""
     try:
         settings: object = json.loads(run.settings)
     except ValueError:
@@ -67,8 +67,8 @@ class Question:
 class RunState:
     """The state of one run. Takes its entries in order.
 
-    Of tasks and attempts that were not added before their first entry, only the journal ids are
-    known.
+    Tasks and attempts that were not added before their first entry are known only by their journal
+    ids.
     """
 
     tasks: dict[int, TaskState] = field(default_factory=dict[int, TaskState])
@@ -120,7 +120,7 @@ class RunState:
     def requests(self) -> dict[int, Entry]:
         """Entries of the unanswered requests of workers, by journal id.
 
-        Without permission requests, which only a person answers.
+        Permission requests are left out, since only a person answers them.
         """
         open_ones = (id for each in self.under_way for id in each.open_requests)
         return {id: self.asked[id] for id in open_ones if id in self.asked}

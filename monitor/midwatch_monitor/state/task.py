@@ -26,7 +26,7 @@ from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.usage import Usage, WorkerUsage
 
 REFUSED = " cannot do it: "
-"""Separates the name of a node from the reason why it cannot do a task."""
+"""Separates a node's name from the reason why it cannot do a task."""
 _SUBMITTED = TaskTransition(lifecycle=Lifecycle.SUBMITTED)
 
 
@@ -57,14 +57,14 @@ class TaskState:
     detailed: bool = True
     """Whether its attempts keep their details."""
     judged: bool = True
-    """Whether the rules judge it; not in a run whose mode is `off`."""
+    """Whether the rules judge it; false in a run whose mode is `off`."""
     transition: TaskTransition = _SUBMITTED
     """The newest transition."""
     passed: int = 0
     total: int = 0
     """Number of acceptance checks; like `passed`, as last counted."""
     checks: dict[str, Acceptance] = field(default_factory=dict[str, Acceptance])
-    """The newest result of each acceptance check, by the attempt that ran checks last."""
+    """The newest result of each acceptance check, in the attempt that ran checks last."""
     checked: int | None = None
     """Journal id of the attempt that ran checks last."""
     alerts: int = 0
@@ -74,10 +74,10 @@ class TaskState:
     last: Entry | None = None
     """The newest entry."""
     spent: dict[tuple[str, str], Spending] = field(default_factory=dict[tuple[str, str], Spending])
-    """Usage of others than the workers, by role and model."""
+    """Usage by anything other than the workers, by role and model."""
     workers: WorkerUsage = field(default_factory=WorkerUsage)
     turn: str = ""
-    """What it waits for before it begins, as text; set by a reader that knows it."""
+    """What it is waiting for before it begins, as text; set by a reader that knows it."""
     interrupted: bool = False
     """Whether the process that worked on its run is gone; set by a reader that knows it."""
     of_session: bool = False

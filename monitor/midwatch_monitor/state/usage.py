@@ -34,7 +34,7 @@ class WorkerUsage:
     _shown: Usage = field(default_factory=Usage)
 
     def fold(self, budget: Budget) -> Usage:
-        """Take in the present meters, and return the usage since they were last seen."""
+        """Take in the current meters, and return the usage since they were last seen."""
         shown = Usage(
             requests=int(budget.requests.used),
             tokens=int(budget.tokens.used),
