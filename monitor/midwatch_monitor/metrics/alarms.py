@@ -21,22 +21,22 @@ from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.task import interventions
 
 REMEMBERED = 5_000
-"""Steps of an attempt whose request is remembered; older onsets count from the oldest of them."""
+"""Steps of an attempt whose requests are remembered; older onsets count from the oldest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionFigures:
-    """Model requests from the onset of trouble to its alarm, both included: 1 is at once.
+    """Model requests from the onset of trouble to its alarm, inclusive: 1 means at once.
 
     The *onset* is the earliest step that the alarm is based on: the first of its evidence, or the
-    step at which its condition began to hold, whichever is earlier. It is where the rule counts
-    from, and not what a person would call the first mistake. An alarm is an alert that fires as a
+    step at which its condition began to hold, whichever is earlier. It is where the rule starts
+    counting, not what a person would call the first mistake. An alarm is an alert that fires as a
     warning or critical; a notice that rises later counts from its own onset to the rise.
     """
 
     requests: Distribution = field(default_factory=Distribution)
     rules: tuple[tuple[str, Distribution], ...] = ()
-    """Distributions of the rules that raised an alarm, by name."""
+    """Distributions for the rules that raised an alarm, by name."""
     unknown: int = 0
     """Alarms without a known onset.
 

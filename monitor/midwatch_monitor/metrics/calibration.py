@@ -1,7 +1,7 @@
 """How far a model's stated confidence can be trusted, judged by its results so far. Pure.
 
 For people and for the supervisor to read; the rules compare the confidence as reported. Confidences
-are in percent, rates and errors go from 0 to 1. A model's attempts are fitted by isotonic
+are in percent; rates and errors are from 0 to 1. A model's attempts are fitted by isotonic
 regression: the success rate may only rise with the stated confidence, and nothing else is assumed.
 """
 
@@ -15,19 +15,19 @@ from midwatch_monitor.records import Ending, Origin
 from midwatch_monitor.state.attempt import AttemptState
 
 MIN_ATTEMPTS = 5
-"""Finished attempts of a model below which no calibration is made."""
+"""With fewer finished attempts, a model is not calibrated."""
 
 PRIOR_ATTEMPTS = 5.0
-"""Number of attempts at the model's own success rate that are mixed into each level of the curve.
+"""Number of attempts at the model's overall success rate that are mixed into each level.
 
 A level based on five attempts counts half, and a single lucky attempt has little effect.
 """
 
 BINS = 10
-"""Number of bins, of equal width, for the calibration error: the usual number."""
+"""Number of bins, of equal width, for the calibration error: the usual choice."""
 
 _DUST = 1e-9
-"""Largest rounding error that subtracting a task may leave of a weight; real weights are larger."""
+"""Largest rounding error that subtracting a task may leave in a weight; real weights are larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Sample:
 
     attempt: int
     task: str
-    """Name of its task: the same task in another run adds little information."""
+    """Name of its task; the same task in another run adds little information."""
     model: str
     confidences: tuple[int, ...]
     """Confidences of its checkpoints, in percent; at least one."""
@@ -49,7 +49,7 @@ class Level:
 
     low: int
     high: int
-    """Included."""
+    """Inclusive."""
     rate: float
     weight: float
     """Weight in attempts; an attempt that reported in several ranges is spread over them."""
@@ -57,7 +57,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The success rate of a model as a function of its stated confidence; it never falls."""
+    """The success rate of a model as a function of its stated confidence; it never decreases."""
 
     attempts: int
     """Number of attempts that it was fitted to."""
@@ -95,7 +95,7 @@ class Separation:
     def worthless(self, useful: float) -> bool:
         """Return whether the confidence is worthless: it may be chance, and cannot be useful.
 
-        That it may be chance is not enough, because with few attempts it always may.
+        That it may be chance is not enough: with few attempts, it always may be.
         """
         return self.interval.low <= 0.5 and self.interval.high < useful
 
@@ -113,7 +113,7 @@ class TrackRecord:
     error_before: float | None = None
     """The expected calibration error of the stated confidence."""
     error_after: float | None = None
-    """The same of the calibrated confidence, each task judged by a curve fitted without it.
+    """The same for the calibrated confidence, each task judged by a curve fitted without it.
 
     `None` also if all attempts are of one task.
     """
@@ -137,8 +137,8 @@ class _Tally:
     """Weights of a set of attempts, and of the successful ones, by stated confidence.
 
     Every checkpoint counts, because the question is asked at every point of an attempt. The weights
-    of an attempt's checkpoints sum up to one; otherwise attempts with many checkpoints would
-    decide.
+    of an attempt's checkpoints add up to one; otherwise attempts with many checkpoints would
+    dominate.
     """
 
     attempts: int = 0
@@ -190,7 +190,7 @@ def calibrate(samples: Sequence[Sample]) -> Calibration | None:
 
 
 def separation(samples: Sequence[Sample]) -> Separation | None:
-    """Return how well one model's confidence separates success from failure; `None` without either.
+    """Return how well one model's confidence separates success from failure; `None` without both.
 
     An attempt counts with its mean confidence. Attempts at the same task add little information, so
     the interval counts the tasks.
@@ -217,9 +217,9 @@ def expected_error(predictions: Iterable[Prediction]) -> float:
     prediction.
 
     The bins are those of the stated confidence, even for calibrated rates, so that the errors
-    before and after calibration refer to the same bins. Also, a curve fitted without an attempt is
-    lower if that attempt succeeded; bins by its rates would separate successes from failures, and
-    make a good calibration look bad.
+    before and after calibration use the same bins. Also, a curve fitted without an attempt is lower
+    if that attempt succeeded: binning by its rates would separate successes from failures, and make
+    a good calibration look bad.
     """
     weights, gaps = [0.0] * BINS, [0.0] * BINS
     for each in predictions:

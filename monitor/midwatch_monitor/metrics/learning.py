@@ -49,11 +49,11 @@ from midwatch_monitor.records import (
 from midwatch_monitor.state.usage import Usage, spent_usage
 
 QUIET = 10
-"""Number of reviews in a row without a change from which reviews are said to change little."""
+"""After this many reviews in a row without a change, reviews are said to change little."""
 
 
 class Worth(StrEnum):
-    """What the reviews so far say about the worth of reviewing."""
+    """What the reviews so far say about whether reviewing is worth it."""
 
     NONE = "no review has succeeded yet"
     EARLY = "too few reviews to tell"
@@ -63,9 +63,9 @@ class Worth(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactFigures:
-    """Facts and their reviews. A failed or skipped review is not one that found nothing.
+    """Facts and their reviews. A failed or skipped review does not count as one that found nothing.
 
-    Numbers about reviews count only the reviews that worked.
+    Numbers about reviews count only the reviews that succeeded.
     """
 
     facts: int = 0
@@ -96,7 +96,7 @@ class FactFigures:
 
     @property
     def changes(self) -> int:
-        """Number of all changes by reviews."""
+        """Number of all changes made by reviews."""
         return self.modified + self.removed + self.missed + self.conflicts
 
     @property
@@ -116,7 +116,7 @@ class Reviews:
         self._states: dict[int, FactState] = {}
         self._ended: set[int] = set()
         self._reviews: list[tuple[datetime, int, FactReview]] = []
-        """Reviews with time and entry id, for sorting: tasks are read one after the other."""
+        """Reviews with their times and entry ids, for sorting: tasks are read one by one."""
         self._skipped = Counter[ReviewState]()
         self._spent: dict[tuple[int | None, datetime], Usage] = defaultdict(Usage)
         self._asked: set[tuple[int | None, datetime]] = set()
@@ -170,7 +170,7 @@ class Reviews:
 
 
 _COUNTS = ("modified", "removed", "missed", "conflicts", "unanswered")
-"""The numbers that a review counts."""
+"""The numbers in a review that are added up."""
 
 
 def _quiet(reviews: list[FactReview]) -> int:
@@ -185,7 +185,7 @@ def _quiet(reviews: list[FactReview]) -> int:
 class UnderFigures:
     """Acceptance of the attempts under one version of guidelines, by the verdicts of one origin.
 
-    Other things changed between versions too: a difference between two need not come from them.
+    Other things change between versions too: a difference need not come from the guidelines.
     """
 
     guidelines: int
@@ -276,7 +276,7 @@ KINDS: tuple[type[Record], ...] = (
 )
 """Records about learning."""
 METERS: tuple[type[Record], ...] = (Change,)
-"""Records with the workers' tokens, needed besides. There are many: a few for each step."""
+"""Further records, with the workers' tokens. There are many: a few for each step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +306,7 @@ class LearningTally:
     """Takes the entries of tasks and computes the figures about learning.
 
     The entries of a task must come in order and from its first; those of several tasks may be
-    mixed. `KINDS` are enough; without the `METERS` the workers' tokens are unknown.
+    mixed. `KINDS` are enough, but without `METERS` the workers' tokens are unknown.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
@@ -330,7 +330,7 @@ class LearningTally:
     def meet(self, task: Task, *, whole: str = "") -> None:
         """Add a task before its entries; a task not added counts as different from all others.
 
-        `whole` names the task that it is a part of: one group is drawn for all parts together.
+        `whole` names the task that it is a part of: all parts are drawn into one group.
         """
         self._same[task.id] = (task.project, whole or task.name)
 

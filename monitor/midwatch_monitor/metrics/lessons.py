@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.records.verdict import verdict_of
 
 BUCKETS = 10
-"""Number of parts of equal size into which the learning curve divides the attempts."""
+"""Number of equal parts that the learning curve divides the attempts into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Bucket:
 
     first: int
     last: int
-    """The last attempt, included; like `first`, a journal id."""
+    """The last attempt, inclusive; like `first`, a journal id."""
     accepted: Share
 
 
@@ -64,9 +64,9 @@ class AcceptanceFigures:
     weeks: tuple[Week, ...] = ()
     """The weeks with a verdict, by the time of the verdict, oldest first."""
     curve: tuple[Bucket, ...] = ()
-    """The judged attempts in the order in which they began, in ten parts of equal size.
+    """The judged attempts in the order in which they began, in ten equal parts.
 
-    If they do not divide evenly, the first parts are larger by one; fewer than ten attempts make
+    If they do not divide evenly, the first parts are larger by one; fewer than ten attempts form
     one part each.
     """
 
@@ -131,7 +131,7 @@ def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
 
 
 MIN_USES = 3
-"""Judged uses of a lesson below which nothing is said about its effect."""
+"""With fewer judged uses of a lesson, nothing is said about its effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ class LessonFigures:
     insights: int = 0
     """Lessons that come from a reflection on several attempts."""
     classes: tuple[tuple[str, int], ...] = ()
-    """Failure classes of lessons from one rejected or failed attempt, the most frequent first."""
+    """Failure classes of lessons from one rejected or failed attempt, most frequent first."""
     ratings: Distribution = field(default_factory=Distribution)
     """The last rating of each lesson that a person rated."""
     recalls: int = 0
@@ -165,7 +165,7 @@ class LessonFigures:
     methods: tuple[tuple[Method, int], ...] = ()
     """Uses by the reason why the lesson was found."""
     effects: tuple[LessonEffect, ...] = ()
-    """Effects of lessons with at least three judged uses, the most useful first."""
+    """Effects of lessons with at least three judged uses, most useful first."""
     seconds: float | None = None
     """Median time to find what an attempt was given; `None` without attempts."""
     longest: float | None = None
@@ -256,10 +256,10 @@ def _effects(uses: dict[tuple[int, int], Method], verdicts: Verdicts) -> tuple[L
 
 
 MIN_TASKS = 10
-"""Different tasks in each of two groups below which nothing is said about their difference."""
+"""With fewer different tasks in either of two groups, nothing is said about their difference."""
 
 Same = Callable[[int], Hashable]
-"""Returns a key that is equal for the same task in several runs, whose group is drawn only once."""
+"""Returns an equal key for the same task in several runs: its group is drawn only once."""
 
 
 class ComparisonResult(StrEnum):
@@ -282,7 +282,7 @@ class ComparisonFigures:
 
     origin: Origin
     treatment: Share
-    """Accepted tasks among the different judged tasks; if run several times, the newest counts."""
+    """Accepted tasks among the different judged tasks; of several runs, the newest counts."""
     control: Share
     difference: Interval | None
     """Difference of the rates, treatment minus control; `None` if a group is empty."""

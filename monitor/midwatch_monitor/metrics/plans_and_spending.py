@@ -99,7 +99,7 @@ class Bin:
 
     low: int
     high: int
-    """Included."""
+    """Inclusive."""
     attempts: Share
     """Share of these attempts that succeeded."""
     checks: Share
@@ -115,7 +115,7 @@ class ConfidenceFigures:
     error: float | None = None
     """Expected calibration error of the stated confidence, from 0 to 1; `None` without attempts."""
     bins: tuple[Bin, ...] = ()
-    """Bins with at least one attempt, by rising confidence."""
+    """Bins with at least one attempt, by increasing confidence."""
 
 
 class ClaimCounts:

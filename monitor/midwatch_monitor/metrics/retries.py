@@ -1,4 +1,4 @@
-"""Results of retries, with and without an analysis of the failure before."""
+"""Results of retries, with and without an analysis of the preceding failure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from midwatch_monitor.rules.memory import Memory
 from midwatch_monitor.state.task import TaskState
 
 _ACTS = 64
-"""Failed acts that are remembered per attempt, as many as the rules compare."""
+"""Failed acts remembered per attempt, as many as the rules compare."""
 _NONE = Share(hits=0, of=0)
 
 
@@ -32,8 +32,8 @@ class RetryFigures:
     A retry of an *act* is the same call, as the rules compare calls, after it failed; it succeeds
     if it does not fail again. It is analysed if the worker wrote an analysis between the failure
     and the retry, or in the retry's own turn. A retry of a *task* is a finished attempt after the
-    first; it is analysed if the worker wrote an analysis before its first work. It is not random
-    who writes an analysis, so the difference of the two shares need not come from it.
+    first; it is analysed if the worker wrote an analysis before its first work. Who writes an
+    analysis is not random, so a difference between the two shares need not come from it.
     """
 
     acts: RetryComparison = RetryComparison()
@@ -41,7 +41,7 @@ class RetryFigures:
     causes: tuple[tuple[Cause, int], ...] = ()
     """Number of the workers' analyses by cause."""
     provider: int = 0
-    """Number of Midwatch's own analyses, of a model that was asked again."""
+    """Number of Midwatch's own analyses, about retried requests to a model."""
     held_back: int = 0
     """Calls that were refused until the worker explained itself; they are not retries."""
 
@@ -51,19 +51,19 @@ class _Attempt:
     """The failures of one attempt, and its analyses."""
 
     failures: Memory = field(default_factory=lambda: Memory(_ACTS))
-    """By act: number of analyses at its failure plus one; 0 if it passed when it was last done."""
+    """By act: the number of analyses at its failure plus one; 0 if it passed last time."""
     analyses: int = 0
     request: int = 0
     """The newest request; 0 while none is known."""
     tries: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
     """Retries in this request: the number of analyses at the failure, and whether the retry passed.
 
-    Calls of one turn end in any order, so the analysis may come after the retry.
+    Calls in one turn end in any order, so the analysis may come after the retry.
     """
     began: int | None = None
     """The request of the first work; `None` before it."""
     prepared: bool = False
-    """Whether an analysis came before the first work, or in the same turn."""
+    """Whether an analysis came before the first work or in the same turn."""
 
     def close_request(self) -> Counter[tuple[bool, bool]]:
         """Return how many retries of this request were analysed or not, and passed or not."""

@@ -38,7 +38,7 @@ class TaskFigures:
     stands: AttemptStatus
     """Its status as a word for people."""
     accepted: bool | None = None
-    """Whether its result was accepted, by the verdict that counts; `None` without a verdict."""
+    """Whether its result was accepted, by the verdict that counts; `None` if there is none."""
     reason: str = ""
     attempts: int = 0
     interventions: int = 0
@@ -49,7 +49,7 @@ class TaskFigures:
     total: int = 0
     """Number of its acceptance checks; like `passed`, as last counted."""
     seconds: float | None = None
-    """Time from its first attempt to its end, including waits; `None` while it is not over."""
+    """Time from its first attempt to its end, including waits; `None` if not over, or unknown."""
     usage: Usage = field(default_factory=Usage)
     """Usage of its workers."""
 
@@ -134,4 +134,4 @@ class RunMetrics:
         if first is None or not task.over:
             return None
         seconds = (self._moved_at[id] - first.attempt.started_at).total_seconds()
-        return seconds if seconds >= 0 else None  # the clock was set back meanwhile
+        return seconds if seconds >= 0 else None  # the clock was set back in the meantime

@@ -110,7 +110,7 @@ class Distribution:
     """Whole numbers, and how often each occurred."""
 
     counts: tuple[tuple[int, int], ...] = ()
-    """Pairs of a number and how often it occurred, by rising number."""
+    """Pairs of a number and how often it occurred, by increasing number."""
 
     @property
     def of(self) -> int:
@@ -125,7 +125,7 @@ class Distribution:
         return (self._at((self.of - 1) // 2) + self._at(self.of // 2)) / 2
 
     def between(self, low: int, high: int | None) -> int:
-        """Return how many values are from `low` to `high`, both included; `None`: no upper end."""
+        """Return how many values are from `low` to `high`, inclusive; `None` means no upper end."""
         return sum(
             count
             for value, count in self.counts
