@@ -1,4 +1,4 @@
-"""How findings become alerts, and how alerts end. Pure: the moment is an argument."""
+"""How findings become alerts, and how alerts end. Pure: the time is an argument."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -93,8 +93,8 @@ def raise_agreeing(
 ) -> list[Alert]:
     """Return the firing alerts that others raise by one level; each alert is raised only once.
 
-    An alert is raised if one of another rule has a higher severity. If there is no such alert, and
-    at least two recent notices rest on different evidence, the newest of these notices is raised.
+    An alert is raised if an alert of another rule has a higher severity. If none is raised this
+    way, and at least two recent notices rest on different evidence, the newest of these is raised.
     """
     # A raised alert raises no other: otherwise two notices would make each other warnings.
     own = [alert for alert in firing if alert.key not in raised]
@@ -113,7 +113,7 @@ def _above(one: Alert, other: Alert) -> bool:
 def health(firing: Collection[Alert]) -> Health:
     """Return the health of an attempt with these firing alerts.
 
-    It is `UNKNOWN` if all alarms are warnings of silence: silence does not show how the work goes.
+    It is `UNKNOWN` if all alarms are warnings of silence, which does not show how the work goes.
     """
     alarms = [alert for alert in firing if alert.severity.alarm]
     if not alarms:

@@ -1,4 +1,4 @@
-"""What a budget allows: usage, limits, and whether the rest will be enough. Pure.
+"""What a budget allows: usage, limits, and whether the remainder will be enough. Pure.
 
 Both the reminders to the worker and the rule `budget_burn` use it, so both see the same numbers.
 """
@@ -38,7 +38,7 @@ def raise_limits(budget: Budget, grants: Iterable[Grant]) -> Budget:
 
 
 def renew(budget: Budget, whole: Budget) -> Budget:
-    """Return the budget of a task that is begun again, which allows its whole budget once more.
+    """Return the budget of a task that is begun again: its whole budget is allowed once more.
 
     Usage so far stays counted, so that no reader of the meters sees them fall.
     """
@@ -69,7 +69,7 @@ class Outlook:
     done: float | None
     """Percent of the whole work that is done; `None` if unknown."""
     enough: bool
-    """Whether it will last at the present rate; also true if that is unknown."""
+    """Whether it will last at the current rate; also true if that is unknown."""
 
     @property
     def left(self) -> float:
@@ -83,7 +83,7 @@ class Outlook:
 
     @property
     def needed(self) -> float | None:
-        """Amount that the rest of the work needs at the present rate; `None` if unknown."""
+        """Amount that the rest of the work needs at the current rate; `None` if unknown."""
         if not self.done:
             return None
         return self.used * (100 - self.done) / self.done

@@ -1,4 +1,4 @@
-"""Running work that a cancellation must not interrupt, and work that ends with a block."""
+"""Runs work that a cancellation must not interrupt, and work that ends with a block."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ async def meanwhile(*works: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
 async def finish_before_cancel(work: Coroutine[Any, Any, T]) -> T:
     """Finish work before a cancellation takes effect, even if it is canceled repeatedly.
 
-    If it were interrupted, nobody would know how much of it was done.
+    If it were interrupted, it would be unknown how much of it was done.
     """
     task = asyncio.create_task(work)
     task.add_done_callback(retrieve_exception)

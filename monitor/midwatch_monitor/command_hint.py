@@ -1,4 +1,4 @@
-"""Commands as shown to people, with the journal if it must be named."""
+"""Commands as shown to people, with the journal where it must be named."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -12,7 +12,7 @@ from midwatch_monitor.silence import Alerts, follow
 
 
 class ConcurrentAttempts:
-    """Follows the attempts at work in each project, and their conflicts over files."""
+    """Follows the running attempts of each project, and their conflicts over files."""
 
     def __init__(self, settings: WorkspaceConflict) -> None:
         self._settings = settings
@@ -51,7 +51,7 @@ class ConcurrentAttempts:
         return found
 
     def end(self, attempt: int) -> Collection[int]:
-        """Remove an attempt that is over, and return those whose alerts may change with that."""
+        """Remove an attempt that is over, and return those whose alerts may change as a result."""
         project = self._projects.pop(attempt, "")
         for key in self._standing.pop(attempt, {}):
             self._since.pop((attempt, key), None)
@@ -59,7 +59,7 @@ class ConcurrentAttempts:
         return () if detector is None else self._take(detector.end(attempt))
 
     def look(self, attempt: int, alerts: Alerts, now: Moment) -> tuple[Alert, ...]:
-        """Return the alerts of an attempt that begin, rise or end by now."""
+        """Return the alerts of an attempt that have begun, risen or ended by now."""
         answers = self._standing.get(attempt, {})
         for key in [key for key, each in answers.items() if _done(each, alerts.get(key))]:
             del answers[key]

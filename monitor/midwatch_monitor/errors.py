@@ -2,7 +2,7 @@
 
 MidwatchError
 ├── ConfigError            a file that a person wrote is wrong: file, line, key, nearest key
-├── UsageError             a command that cannot be done as asked
+├── UsageError             a command that cannot be carried out as asked
 │   ├── MissingExtraError  an optional dependency is not installed: names the extra
 │   └── ProviderRefusedError   a model's provider cannot serve even the first request
 ├── JournalError           the journal cannot be read or written
@@ -18,9 +18,9 @@ MidwatchError
 ├── LinkError              there is no connection to the broker
 ├── NotifyError            a message to people could not be delivered
 ├── TraceError             a trace in no known format
-├── WorkspaceError         a workspace could not be made or used
+├── WorkspaceError         a workspace could not be created or used
 │   ├── SandboxError       a sandbox is required and there is none
-│   └── MachineError       this machine cannot make the workspace: its disk is full
+│   └── MachineError       this machine cannot create the workspace: its disk is full
 │       └── UnreachableError   this machine cannot reach the source of the workspace
 └── AttemptError           ends an attempt
     ├── BudgetSpentError   a limit of the budget is reached
@@ -86,7 +86,7 @@ class ConfigError(MidwatchError):
 
 
 class UsageError(MidwatchError):
-    """A command cannot be done as asked; the text says what to do instead."""
+    """A command cannot be carried out as asked; the text says what to do instead."""
 
 
 def pip_install(extra: str) -> str:
@@ -155,11 +155,11 @@ class LinkFault(StrEnum):
     """Why there is no connection to the broker."""
 
     AWAY = "away"
-    """The broker does not answer, or not in time, or no longer."""
+    """The broker does not answer, at all or in time, or no longer does."""
     REFUSED = "refused"
     """The broker does not accept our credentials."""
     TAKEN_OVER = "taken over"
-    """Another process is connected under the same client id."""
+    """Another process is connected with the same client id."""
     ENDED = "ended"
     """The other side closed an established connection without a reason."""
 
@@ -181,7 +181,7 @@ class TraceError(MidwatchError):
 
 
 class WorkspaceError(MidwatchError):
-    """A workspace could not be made or used."""
+    """A workspace could not be created or used."""
 
 
 class SandboxError(WorkspaceError):
@@ -189,7 +189,7 @@ class SandboxError(WorkspaceError):
 
 
 class MachineError(WorkspaceError):
-    """This machine cannot make a workspace, as with a full disk; another node of a fleet may."""
+    """This machine cannot create a workspace (a full disk, say); another node of a fleet may."""
 
 
 class UnreachableError(MachineError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from midwatch_monitor.records import Alert, AlertKey, Severity
 
 REPORTING = frozenset({"missed_checkpoint", "low_confidence", "declining_confidence"})
-"""Rules about how a worker reports. Alerts about its work take precedence over theirs."""
+"""Rules about how a worker reports. Alerts about its work take precedence over these."""
 
 
 def about_reporting(keys: Iterable[AlertKey]) -> bool:
@@ -58,6 +58,6 @@ def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
 
 
 def alerts_to_join(alerts: Iterable[Alert], asked: Iterable[AlertKey]) -> tuple[AlertKey, ...]:
-    """Return the alarms that began to fire after an escalation was opened, and now belong to it."""
+    """Return the alarms that began to fire after an escalation was opened, and must join it."""
     known = set(asked)
     return tuple(alert.key for alert in audible(alerts) if alert.key not in known)

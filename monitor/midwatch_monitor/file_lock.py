@@ -1,4 +1,4 @@
-"""Locks on files, against other processes; each ends with its process, however that ends."""
+"""File locks against other processes; a lock ends with its process, however the process ends."""
 
 import asyncio
 import fcntl
@@ -10,7 +10,7 @@ from pathlib import Path
 async def lock_file(path: Path, *, pause: float, tries: int | None = None) -> int | None:
     """Create a file if needed and lock it; return a descriptor to close.
 
-    Tries again after `pause` seconds, so that no thread waits; returns `None` after `tries`.
+    Tries again every `pause` seconds, so that no thread blocks; returns `None` after `tries`.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

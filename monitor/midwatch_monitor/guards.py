@@ -1,4 +1,4 @@
-"""Which attempts a monitor may act on: it follows all of a run, and acts if it holds the lease."""
+"""Which attempts of a run a monitor may act on: it follows all, and acts where it has the lease."""
 
 from typing import Protocol
 
@@ -15,25 +15,25 @@ class Guards(Protocol):
         ...
 
     def now(self) -> "Guards":
-        """Return a snapshot of the guards, to be taken before reading what is then acted on.
+        """Return a snapshot of the guards; take it before reading what is then acted on.
 
-        The previous holder of a lease may have written until the lease changed hands. A read after
-        that sees all of it, so nothing is done twice.
+        The previous holder of a lease may write until the lease changes hands. A read after that
+        sees all of it, so nothing is done twice.
         """
         ...
 
 
 class Unguarded:
-    """Allows every attempt without a lease, for a process that looks after all of them alone."""
+    """Allows every attempt without a lease, for a process that is the only one to monitor them."""
 
     def holds(self, attempt: int) -> bool:
         """Return `True`."""
         return True
 
     def guard_of(self, attempt: int) -> int | None:
-        """Return `None`, as no lease is needed."""
+        """Return `None`, since no lease is needed."""
         return None
 
     def now(self) -> Guards:
-        """Return the same object, as nothing ever changes."""
+        """Return the same object, since nothing ever changes."""
         return self

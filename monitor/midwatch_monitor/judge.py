@@ -1,4 +1,4 @@
-"""Judges one attempt by all rules, in the same way live, replayed and rebuilt."""
+"""Judges one attempt by all rules, in the same way whether live, replayed or rebuilt."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -72,7 +72,7 @@ class Windows:
 
 
 class DetectorIndex(dict[int, tuple[int, ...]]):
-    """Maps facets to the positions of detectors that hear one of them; shared by equal panels."""
+    """Maps facets to the positions of detectors that hear one of them; shared between attempts."""
 
     def __init__(self, hears: Sequence[int]) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class AttemptDetectors:
         for detector in asked:
             try:
                 answers += detector.observe(event, seen)
-            except Exception as error:  # switch off and report a broken rule; the others go on
+            except Exception as error:  # switch off and report a broken rule; the others continue
                 self._drop(detector, error)
                 continue
             if detector.awake:
@@ -306,7 +306,7 @@ class Judge:
             self._keep_until_cooled(key, after)
 
     def _keep_until_cooled(self, key: AlertKey, after: Alert) -> None:
-        """Keep a resolved alert until its cooldown is over, and drop those whose cooldown is."""
+        """Keep a resolved alert until its cooldown is over; drop those whose cooldown is over."""
         for old, alert in tuple(self._resting.items()):
             if is_cooled_down(self._settings(old.rule), alert, self._now):
                 del self._resting[old]

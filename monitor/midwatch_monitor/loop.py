@@ -1,7 +1,7 @@
 """The monitor's loop: judges what only time or the whole attempt can show.
 
-It follows the journal, opens escalations, adds alarms to them, and judges outcomes. It wakes on
-hints, polls the journal, and reviews every attempt on its tick.
+It follows the journal, opens escalations, adds alarms to them, and judges outcomes. It wakes up on
+hints, polls the journal, and reviews every attempt on each tick.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Monitor:
-    """Looks after the attempts of one run until it is canceled.
+    """Monitors the attempts of one run until canceled.
 
     It follows all of them, and acts on those that its guards allow.
     """
@@ -69,7 +69,7 @@ class Monitor:
         clock: Callable[[], datetime],
         guards: Guards | None = None,
     ) -> None:
-        """Look after a run; without guards, act on every attempt of it."""
+        """Monitor a run; without guards, act on all of its attempts."""
         self._guards = guards or Unguarded()
         self._held = self._guards.now()
         """Guards taken before the last read: the attempts that may be acted on."""
@@ -91,14 +91,14 @@ class Monitor:
         self._looking = asyncio.Lock()
         self._began: datetime | None = None
         self.fault: Fault | None = None
-        """The last failure of the monitor itself; the work goes on despite it."""
+        """The last failure of the monitor itself, which does not stop the work."""
 
     def view(self, attempt: int) -> WatchedAttempt | None:
         """Return an attempt as far as the journal has been read, or `None` if it is unknown."""
         return self._views.get(attempt)
 
     def due(self, since: datetime, now: datetime) -> bool:
-        """Return whether a silence became due between both times on an attempt it may act on."""
+        """Return whether a silence became due between two times, in an attempt it may act on."""
         for view in self._views.values():
             at = None if view.over else view.silence.due_at
             if at is not None and since < at <= now and self._guards.holds(view.id):
@@ -112,7 +112,7 @@ class Monitor:
 
     @property
     def unfinished(self) -> frozenset[int]:
-        """Attempts that are not over, or not completely judged yet."""
+        """Attempts that are not over, or not fully judged yet."""
         return frozenset(id for id, view in self._views.items() if not self._finished(view))
 
     @property
@@ -125,7 +125,7 @@ class Monitor:
         return task in self._over
 
     def touch(self, attempts: Collection[int]) -> None:
-        """Have the next look review attempts, because they may be acted on from now on."""
+        """Have the next look review attempts that may be acted on from now on."""
         self._touched |= self._views.keys() & set(attempts)
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ class Monitor:
             fault = Fault(part="monitor", error=f"{type(error).__name__}: {error}")
             if fault != self.fault:  # log once: an outage may last an hour
                 known = isinstance(error, JournalError)
-                log.warning("the monitor failed and tries again: %s", error, exc_info=not known)
+                log.warning("the monitor failed, trying again: %s", error, exc_info=not known)
             self.fault = fault
             return False
         return True
@@ -162,8 +162,8 @@ class Monitor:
     async def look(self, *, everything: bool = False) -> None:
         """Read new entries and act on them until there are none, or for `_ROUNDS` rounds.
 
-        With many attempts at work there is always something new, and silent attempts must be
-        noticed too.
+        With many running attempts there is always something new, but silent ones must be noticed
+        too.
         """
         async with self._looking:
             now = self._clock()
@@ -186,7 +186,7 @@ class Monitor:
                 # Discarded before the review: a touch during the review asks for another one.
                 self._touched.discard(attempt)
                 await self._review_or_keep(attempt)
-            elif not self._guards.holds(attempt):  # otherwise its lease is new: keep it
+            elif not self._guards.holds(attempt):  # otherwise its lease is new: keep the touch
                 self._touched.discard(attempt)
 
     async def _review_or_keep(self, attempt: int) -> None:
@@ -201,7 +201,7 @@ class Monitor:
             raise
 
     async def _read(self) -> None:
-        """Read to the end of the journal as of now, even if entries are written meanwhile."""
+        """Read to the end of the journal, at least up to now, even while entries are written."""
         full, now = True, self._clock()
         while full:
             page = await self._journal.entries(self._after, run=self._run, limit=PAGE)
@@ -212,7 +212,7 @@ class Monitor:
                     self._touched.add(entry.attempt)
                 if isinstance(entry.record, TaskTransition):
                     self._fold_task(entry.task, entry.record)
-                self._after = entry.id  # per entry: one folded twice would count twice
+                self._after = entry.id  # after each: an entry folded twice would count twice
         self._read_at = now
 
     def _fold_task(self, task: int, state: TaskTransition) -> None:
@@ -264,12 +264,12 @@ class Monitor:
             await self._escalate(view)
 
     def _timely(self, view: WatchedAttempt) -> tuple[Alert, ...]:
-        """Return the alerts of an attempt at work that time or other attempts change."""
+        """Return the alerts of a running attempt that time or other attempts have changed."""
         if self._settings.mode is Mode.OFF or view.over:
             return ()
         now = Moment(step=view.state.last_step, at=self._clock())
         concurrent = self._concurrent.look(view.id, view.state.alerts, now)
-        # During a long look the journal may have newer signs of life than those read.
+        # During a long look, the journal may get newer signs of life than those read.
         known = replace(now, at=self._read_at)
         return (*view.silence.look(known, view.state.alerts), *concurrent)
 

@@ -1,19 +1,19 @@
 """Whether an intervention helped. Pure: judged once, from what was observed since its delivery.
 
-An alert that begins to fire or rises counts against an intervention only if all its evidence is
-later than the delivery: every step that it names. A window of checkpoints, a row of calls or a
-count of edits that began earlier says nothing about the intervention; such an alert is escalated by
-itself.
+An alert that begins to fire or rises counts against an intervention only if all its evidence, that
+is, every step that it names, is later than the delivery. A window of checkpoints, a series of calls
+or a count of edits that began earlier says nothing about the intervention; such an alert is
+escalated separately.
 
-Three rules have other evidence than the steps that they name. Silence always comes after its step.
-For an unsupported claim only the last step counts: the failure that it denies may be older. The
+For three rules, the steps that they name do not decide. Silence always comes after its step. For an
+unsupported claim, only the last step counts, since the failure that it denies may be older. The
 budget is used from the first step on, so its alert counts only if the delivery came before the
 whole attempt.
 
-A grant of budget is judged by the work alone: it ends the alert about the budget itself.
+A grant of budget is judged by the work alone, since the grant itself ends the budget's alert.
 
-Likewise, an obstacle in the environment still counts only if it was met again: its alert fires for
-many steps after the last time.
+An obstacle in the environment counts as still there only if it was met again, since its alert fires
+for many steps after the last time.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ FORWARD = frozenset(
 """Movements that prove a recovery. A finished plan step does not: only the worker claims it."""
 
 PROOF = FORWARD - {Movement.NEW_CONTENT}
-"""Evidence that counts if nothing else does: any worker writes new content."""
+"""The evidence that counts where new content is not enough: any worker writes some."""
 
 _IN_WORDS = {
     Movement.CHECK_PASSED: "a check passed",
@@ -63,7 +63,7 @@ class InterventionTrial:
     unchecked: bool = False
     """Whether edits before the delivery are still unchecked: a check may fail because of them."""
     grant: bool = False
-    """Whether it gave more budget."""
+    """Whether it granted more budget."""
     fresh: bool = False
     """Whether no answered alert could fire at the delivery: new attempt or silent escalation."""
     movements: set[Movement] = field(default_factory=set[Movement])
@@ -73,7 +73,7 @@ class InterventionTrial:
     worse: str = ""
     """The first thing that got worse, in words; empty if nothing did."""
     again: str = ""
-    """An answered rule that fires about something else; empty if none does."""
+    """A rule of an answered alert that now fires about something else; empty if none does."""
     settled: tuple[Outcome, str] | None = None
     """The verdict, once later events no longer count."""
     settled_step: int | None = None
@@ -136,7 +136,7 @@ class InterventionTrial:
     def verdict(
         self, alerts: Mapping[AlertKey, Alert], ending: Ending | None = None
     ) -> tuple[Outcome, str]:
-        """Return the outcome with its reason, given the attempt's present alerts.
+        """Return the outcome with its reason, given the attempt's current alerts.
 
         `ending` is why the attempt ended, if it did before the verdict was due.
         """
@@ -188,7 +188,7 @@ class InterventionTrial:
 
 
 def _proves_nothing(alert: Alert) -> bool:
-    """Whether an alert may end though the work goes on as before.
+    """Whether an alert may end although the work goes on as before.
 
     Its window was emptied, or the budget was raised.
     """

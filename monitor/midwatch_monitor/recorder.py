@@ -1,4 +1,4 @@
-"""Records what is observed of an attempt: numbers, judges, commits and announces it."""
+"""Records what is observed about an attempt: numbers, judges, commits and announces it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,14 +38,14 @@ Before = Callable[[Sequence[Record], Sequence[Result]], Awaitable[None]]
 """Awaited with the records and results that are about to be committed."""
 
 _SOON_SECONDS = 0.5
-"""Longest wait of a record that is not urgent, for others to be committed with it."""
+"""How long a record that is not urgent waits, at most, to be committed with others."""
 
 
 class Recorder:
     """The only writer of an attempt's current incarnation.
 
     It alone assigns `seq` and step numbers, and writes the alerts of event rules. It judges before
-    it awaits anything, so that parallel calls of one turn keep their order.
+    it awaits anything, so that parallel calls in one turn keep their order.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Recorder:
         self.budget = Budget()
         self.lifecycle = Lifecycle.SUBMITTED
         self.outage: Outage | None = None
-        """The outage of a provider that the attempt waits out."""
+        """The provider's outage that the attempt is waiting out, or `None`."""
         self.last_step = 0
         self.last_request = 0
         self.reflect_every: int | None = None
@@ -218,7 +218,7 @@ class Recorder:
             self._failed = error
 
     def _take_waiting(self) -> tuple[Draft, ...]:
-        """Return the waiting drafts, and stop waiting."""
+        """Return the waiting drafts, and cancel their timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

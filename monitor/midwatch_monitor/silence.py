@@ -1,4 +1,4 @@
-"""The alerts of one attempt that only the passing of time shows; the same live and replayed."""
+"""Alerts of one attempt that only the passing of time shows; the same live and replayed."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -15,8 +15,8 @@ Alerts = Mapping[AlertKey, Alert]
 class SilenceAlerts:
     """Follows the signs of life of one attempt, and returns alerts about their absence.
 
-    `began` is when the watching began. An attempt last heard before that may only have been
-    unwatched, so its whole limit counts from `began`.
+    `began` is when watching began. An attempt last heard from before that may just not have been
+    watched, so its whole limit counts from `began`.
     """
 
     def __init__(self, rules: Rules, *, began: datetime | None = None) -> None:
@@ -31,7 +31,7 @@ class SilenceAlerts:
 
     @property
     def due_at(self) -> datetime | None:
-        """Time of the next change of an alert if nothing is heard until then; `None` for never."""
+        """When the next alert changes if nothing is heard until then; `None` for never."""
         due = None if self._silence is None else self._silence.due
         awaited = None if self._silence is None else self._grace_until(self._silence)
         return due if due is None or awaited is None else max(due, awaited)
@@ -42,7 +42,7 @@ class SilenceAlerts:
         return at is not None and now >= at
 
     def look(self, now: Moment, alerts: Alerts) -> tuple[Alert, ...]:
-        """Return the alerts that begin, rise or end by now; `alerts` are those of the attempt."""
+        """Return the alerts that have begun, risen or ended by now, given those of the attempt."""
         if self._silence is None or now.at is None or self._early(self._silence, now.at):
             return ()
         answers = self._silence.look(now.at)
@@ -54,7 +54,7 @@ class SilenceAlerts:
         return awaited is not None and now < awaited
 
     def _grace_until(self, silence: SilenceDetector) -> datetime | None:
-        """Return until when an attempt not heard since `began` is not judged, or `None`."""
+        """Return when an attempt not heard from since `began` may be judged; `None` if at once."""
         began, heard, due = self._began, silence.heard_at, silence.since(SILENT)
         if began is None or heard is None or due is None or heard >= began:
             return None
@@ -87,7 +87,7 @@ def follow(
 
 def _since(key: AlertKey, silence: SilenceDetector, alerts: Alerts, now: Moment) -> Moment:
     at, before = silence.since(key), alerts.get(key)
-    # A pending alert is dropped without a record, so one with another start is from another time.
+    # A pending alert is dropped without a record: one with another start is from another silence.
     same = before is not None and before.state is AlertState.PENDING and before.since_at == at
     return Moment(step=before.since_step if same and before else now.step, at=at)
 

@@ -1,4 +1,4 @@
-"""The range of years in which times are accepted."""
+"""The range of years that times are accepted from."""
 
 from datetime import datetime
 
@@ -6,6 +6,6 @@ from datetime import datetime
 def plausible(moment: datetime) -> bool:
     """Return whether a time is in the years 1970 to 8999. Pure.
 
-    Adding hours or a zone's offset to times close to the limits of `datetime` overflows.
+    Close to the limits of `datetime`, adding hours or a zone's offset overflows.
     """
     return 1970 <= moment.year < 9000

@@ -41,14 +41,14 @@ from midwatch_monitor.state.intervention import InterventionState
 
 @dataclass(slots=True, kw_only=True)
 class WatchedAttempt:
-    """The state of an attempt, with what judging it needs as well: trials and signs of life."""
+    """The state of an attempt, and what is also needed to judge it: trials and signs of life."""
 
     state: AttemptState
     outcome_after: float = math.inf
-    """Steps from delivery to judgement of an intervention; the attempt's end comes first."""
+    """Steps from an intervention's delivery to its judgement, unless the attempt ends earlier."""
     silence: SilenceAlerts = field(default_factory=lambda: SilenceAlerts(Rules()), compare=False)
     unhelped: tuple[AlertKey, ...] = ()
-    """Alerts against which an intervention did not help, until a check shows something new."""
+    """Alerts that an intervention did not help against, until a check shows something new."""
     trials: dict[int, InterventionTrial] = field(default_factory=dict[int, InterventionTrial])
     """Interventions being judged, by journal id."""
     unchecked: bool = False
@@ -60,7 +60,7 @@ class WatchedAttempt:
     def of(
         cls, attempt: Attempt, *, silence: SilenceAlerts, outcome_after: float
     ) -> "WatchedAttempt":
-        """Return the attempt as it is before its first entry."""
+        """Return the attempt before its first entry."""
         state = AttemptState(attempt=attempt, detailed=False)
         return cls(state=state, silence=silence, outcome_after=outcome_after)
 
@@ -94,7 +94,7 @@ class WatchedAttempt:
         )
 
     def outweighs(self, asked: Escalation) -> bool:
-        """Return whether an alert about the work fires while `asked` is about reporting only."""
+        """Return whether an alert about the work fires, while `asked` is only about reporting."""
         heard = [alert.key for alert in audible(self.alerts_to_escalate)]
         return about_reporting(asked.alerts) and not about_reporting(heard)
 
@@ -176,8 +176,8 @@ class WatchedAttempt:
     ) -> None:
         """Begin to judge an intervention, from now on.
 
-        `before` are the alerts of the previous attempt: one that goes on firing, such as that of
-        the task's budget, is nothing new. Alerts that the intervention answers are judged anew.
+        `before` are the alerts of the previous attempt: one that keeps firing, such as that about
+        the task's budget, is not new. Alerts that the intervention answers are judged afresh.
         """
         firing = {each.key: each.severity for each in before if each.key not in answers}
         firing |= {k: alert.severity for k, alert in self.state.alerts.items() if alert.firing}
@@ -217,9 +217,10 @@ class WatchedAttempt:
 
     @property
     def alerts_to_escalate(self) -> tuple[Alert, ...]:
-        """Alerts that may be escalated: not silenced, and no conflict already decided.
+        """Alerts that may be escalated: not silenced, and not a conflict that is already decided.
 
-        One of two attempts on a file keeps it, and its alert stays until the other attempt is over.
+        Of two attempts that conflict over a file, one keeps it; its alert stays until the other
+        attempt is over.
         """
         observed = self.state.observed.values()
         settled = {key for keys in observed for key in keys if _of_conflict(key)}
@@ -268,12 +269,12 @@ class WatchedAttempt:
         )
 
     def alert_acts(self) -> tuple[Delivery, ...]:
-        """Return a person's acts on alerts as delivered; only the monitor has to carry them out."""
+        """Return a person's acts on alerts as delivered: the monitor itself carries them out."""
         coming = [each for each in self.state.interventions.under_way if each.action.of_alerts]
         return self._deliveries(coming, DeliveryState.DELIVERED)
 
     def expire_undelivered(self) -> tuple[Delivery, ...]:
-        """Return the interventions that did not arrive before the attempt's end as expired."""
+        """Return the interventions not delivered before the attempt's end as expired."""
         return self._deliveries(self.state.interventions.under_way, DeliveryState.EXPIRED)
 
     def _deliveries(
