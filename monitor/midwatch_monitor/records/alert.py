@@ -137,7 +137,7 @@ class Notified:
     target: str
     """Name of the target in the configuration."""
     keys: tuple[str, ...]
-    """What the message was about, as far as it concerns the run in which this is recorded."""
+    """What the message was about, as far as it concerns this record's run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def monotonic_seconds() -> float:
 
 
 class JournalClock:
-    """Derives the database's time from the time elapsed since it was read. Never goes back."""
+    """Derives the database's time from the time elapsed since reading it. Never goes back."""
 
     def __init__(
         self,

@@ -215,7 +215,7 @@ _CLOSE = update(tables.escalation).where(
 _COLUMNS = "at, kind, task, attempt, seq, body"
 _WIDTH = 6
 _TOGETHER = 100
-"""Rows in one SQLite statement, which takes at least 999 values."""
+"""Rows in one SQLite statement, which accepts at least 999 values."""
 # `%b` is psycopg's binary format: arrays sent as text take both sides several times as long.
 _POSTGRESQL = f"""
 INSERT INTO entry ({_COLUMNS})

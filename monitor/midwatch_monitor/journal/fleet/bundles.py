@@ -126,7 +126,7 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
 
 
 def _standings(connection: Connection, run: int) -> list[AttemptUse]:
-    """Return whether all attempts of a run are still in use, oldest first."""
+    """Return the use of each attempt of a run, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
     ids = select(attempt.c.id).where(attempt.c.task.in_(of))

@@ -73,7 +73,7 @@ class HeldAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStatus:
-    """What one start of a monitor holds, or held last and nobody has taken over."""
+    """What one start of a monitor holds, or held last if nobody has taken it over since."""
 
     holder: str
     until: datetime

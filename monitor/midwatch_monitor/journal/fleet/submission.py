@@ -43,7 +43,7 @@ def submit(
     at: datetime,
     key: SubmissionKey | None = None,
 ) -> tuple[Run, bool]:
-    """Store a new run with its tasks; or return the run that the key already has, and `True`.
+    """Store a new run with its tasks; return it, and whether the key had it already.
 
     Writers take turns, so of two simultaneous requests the second finds the first one's run.
     Raises UsageError if the key was used for something else.

@@ -27,7 +27,7 @@ _SHARED = [each.value for each in FactState if each.shared]
 
 
 def add(connection: Connection, entry: Entry, fact: Fact, owner: EntryOwner) -> int:
-    """Store a fact, and index it if it is shared; return the attempt it comes from."""
+    """Store a fact, searchable if it is shared; return the attempt it comes from."""
     sources = sources_of(connection, owner, fact.sources, entry.attempt)
     values = {
         "entry": entry.id,

@@ -1,4 +1,4 @@
-"""Versions of the guidelines in the index, and which summaries look backs have used."""
+"""Versions of the guidelines in the index, and which summaries reflections have used."""
 
 from typing import Any
 
@@ -105,9 +105,9 @@ def _set(connection: Connection, key: int | None, **values: object) -> None:
 def look_back(
     connection: Connection, entry: Entry, reflection: Reflection, owner: EntryOwner
 ) -> None:
-    """Record the last summary that a look back at a project's attempts has used.
+    """Record the last summary that a reflection on a project's attempts has used.
 
-    Raises StaleIncarnationError if another look back was faster: no summary is used twice.
+    Raises StaleIncarnationError if another reflection was faster: no summary is used twice.
     """
     last = _watermark(connection, owner.project)
     again = reflection.watermark == last and bool(reflection.attempts)
@@ -121,7 +121,7 @@ def look_back(
 
 
 def watermark(connection: Connection, project: str) -> int:
-    """Return the journal id of the newest summary that a look back has used; 0 before the first."""
+    """Return the journal id of the newest summary that a reflection used; 0 before the first."""
     key = key_of(connection, project)
     return 0 if key is None else _watermark(connection, key)
 
