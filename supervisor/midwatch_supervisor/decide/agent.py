@@ -51,13 +51,13 @@ from midwatch_tools.session import cost
 T = TypeVar("T")
 
 REQUESTS = 8
-"""Model requests that one try may take: enough to look a few times, and then to answer."""
+"""Model requests allowed in one try: enough to look a few times and then answer."""
 
 CORRECTIONS = 2
 """How often within one try the model may correct an unusable answer."""
 
 _HOPELESS = (ModelRequestRejectedError, ModelQuotaExceededError, UsageLimitExceeded, UserError)
-"""Errors that no retry can remove, so the policy answers at once."""
+"""Errors that no retry can fix, so the policy answers at once."""
 
 INSTRUCTIONS = f"""\
 You supervise an AI worker that its monitor reports as possibly stuck. Find the one cause, then
@@ -139,7 +139,7 @@ class Supervisor:
     async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> DecisionResult:
         """Decide about an escalation; a fault of the model never raises.
 
-        Transient faults are retried, for at most `timeout_seconds` altogether. After that, or once
+        Transient faults are retried, for at most `timeout_seconds` in total. After that, or once
         the decisions about the attempt have used `max_requests`, the policy table decides, with the
         fault in the rationale.
         """
@@ -180,7 +180,7 @@ class Supervisor:
         evidence: AttemptEvidence,
     ) -> ModelReply[T]:
         if context.asked >= self._settings.max_requests:
-            spent = f"the {self._settings.max_requests} requests of the supervisor are used"
+            spent = f"the supervisor has used its {self._settings.max_requests} requests"
             return ModelReply(reason=f"{spent} for this attempt")
         used: list[Sequence[ModelMessage]] = []
         deadline = asyncio.timeout(self._settings.timeout_seconds)
@@ -297,5 +297,5 @@ def _spending_of(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending
 
 
 def _passing(error: BaseException) -> bool:
-    # A cancellation or an interrupt is no fault of the model, so it is not retried.
+    # A cancellation or an interrupt is not the model's fault, so it is not retried.
     return isinstance(error, Exception) and not isinstance(error, _HOPELESS)

@@ -79,7 +79,7 @@ def checkpoints(ctx: RunContext[Inquiry]) -> str:
 
 
 LOOKING = (timeline, output, diff, checkpoints)
-"""The tools with which the model looks at evidence."""
+"""Tools that let the model look at evidence."""
 
 
 def require_known_steps(context: DecisionContext, *numbers: int) -> None:
@@ -105,7 +105,7 @@ class GrantAnswer(BaseModel):
 
     @property
     def as_grant(self) -> Grant:
-        """The same as a `Grant` of the journal."""
+        """These amounts as a `Grant` of the journal."""
         return Grant(**self.model_dump())
 
 
@@ -187,9 +187,9 @@ def check_answer(ctx: RunContext[Inquiry], answer: Answer) -> Answer:
 
 
 def decision_of(answer: Answer, context: DecisionContext, *, author: str) -> Decision:
-    """Return the decision that a checked answer becomes.
+    """Convert a checked answer into a decision.
 
-    If it names no steps although the model was asked for them, those of the first reading are used.
+    If it names no steps although the model was asked for them, the first reading's are used.
     """
     action = Action(answer.action)
     terms, cut = _terms(action, answer, context)
@@ -244,7 +244,7 @@ def _check_parts(answer: Answer, context: DecisionContext) -> None:
 
 
 def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Terms, str]:
-    """Return the terms, and in words what was cut from them."""
+    """Return the terms, and a note of what was cut from them."""
     table = terms_for(action, context, answer.diagnosis)
     match action:
         case Action.GRANT_BUDGET:
@@ -271,12 +271,12 @@ def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tupl
     given = given or table.grant
     return (
         replace(table, grant=given),
-        f"[{grant_text(wanted)} were wanted; the policy allows {grant_text(given)}]",
+        f"[the model wanted {grant_text(wanted)}; the policy allows {grant_text(given)}]",
     )
 
 
 def _part(part: PartAnswer, context: DecisionContext) -> Part:
-    """Return a part with the checks of its plan step: a model must not write commands to run."""
+    """Return a part with the checks of its plan step: a model must not write commands."""
     steps = context.plan.steps
     checks = steps[part.plan_step - 1].acceptance if part.plan_step else ()
     return Part(title=part.title, goal=part.goal, acceptance=checks)

@@ -1,4 +1,4 @@
-"""How far each model's stated confidence came true, read from the journal as it grows."""
+"""How accurate each model's stated confidence was, read from the journal as it grows."""
 
 import asyncio
 import logging
@@ -27,15 +27,15 @@ from midwatch_monitor.records import (
 log = logging.getLogger(__name__)
 
 RECENT = 200
-"""Newest attempts of a model that count.
+"""Number of a model's newest attempts that count.
 
 More would hardly change its curve, a provider may change the model behind a name, and reading stays
-short however long the journal is.
+fast however long the journal is.
 """
 
 
 class Calibrator:
-    """Follows how attempts of all runs ended, and what confidence they had stated.
+    """Tracks how the attempts of all runs ended, and what confidence they had stated.
 
     The first call reads the journal; later calls read only what is new.
     """
@@ -52,7 +52,7 @@ class Calibrator:
         self._verdicts: dict[int, bool] = {}
         """Whether people accepted an attempt's result, by attempt id; the newest verdict."""
         self._changed: set[int] = set()
-        """Ids of attempts whose samples are to be updated."""
+        """Ids of attempts whose samples must be updated."""
         self._names: dict[int, str] = {}
         """Task names, by task id."""
         self._samples: dict[str, dict[int, Sample]] = defaultdict(dict)
@@ -99,7 +99,7 @@ class Calibrator:
             async for entry in self._journal.all_entries(self._after, kinds=kinds):
                 self._take(entry)
                 self._after = entry.id
-            # The newest first, because attempts older than all that count need not be read.
+            # Newest first, because attempts older than the `RECENT` newest need not be read.
             for id in sorted(self._changed, reverse=True):
                 await self._sample(id)
                 self._changed.discard(id)

@@ -51,7 +51,7 @@ class DiagnosedCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrentEdit:
-    """Another running attempt that changed a file which this one changed too."""
+    """Another running attempt that changed, or plans to change, a file that this one works on."""
 
     path: str
     task: str
@@ -62,7 +62,7 @@ class ConcurrentEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a task still has left for actions that need something."""
+    """What a task has left for actions that use something up."""
 
     attempts: int = 0
     """Number of attempts allowed after this one."""
@@ -110,7 +110,7 @@ class ObservedProgress:
             self.passing_at = 0 if act.failed else act.number
 
     def improved_since(self, step: int) -> bool:
-        """Whether the work got better after a step, and has not got worse again."""
+        """Whether the work improved after a step, and has not got worse since."""
         return self.better_at > step and self.better_at > self.broken_at
 
 
@@ -133,7 +133,7 @@ class DecisionContext:
     attempt: int = 1
     """Number of the attempt within its task."""
     failed_before: str = ""
-    """Acceptance check with which the attempt before it failed; empty if none is known."""
+    """Acceptance check that the previous attempt failed; empty if none is known."""
     worker: str = ""
     plan: Plan = field(default_factory=lambda: Plan(steps=()))
     revised_at: int = 0
@@ -146,7 +146,7 @@ class DecisionContext:
     firing: tuple[Alert, ...] = ()
     """All alerts that fire now."""
     observed: frozenset[AlertKey] = frozenset()
-    """Alerts that a decision left alone before, and that fire still or again."""
+    """Alerts that an earlier decision left alone, and that still fire or fire again."""
     steps: tuple[Step, ...] = ()
     """The newest steps, oldest first."""
     checkpoints: tuple[Step, ...] = ()
@@ -201,7 +201,7 @@ class DecisionContext:
         return (*self.before, *self.interventions)
 
     def count(self, action: Action) -> int:
-        """Count how often the task had an action that no person ordered."""
+        """Count how often the task had an action that was not ordered by a person."""
         return sum(
             each.action is action and each.intervention.by is not Actor.OPERATOR
             for each in self.task_wide
@@ -225,9 +225,10 @@ class DecisionContext:
     def in_vain(self) -> frozenset[Action]:
         """Actions that did not help since the last recovery.
 
-        A restart counts in every later attempt, even before it is judged, because another one at
-        once would only cost. Observing counts if the alert goes on, and so does what a person
-        rejected. A failed intervention about reporting does not count against one about the work.
+        A restart counts in every later attempt, even before it is judged, because an immediate
+        second one would only cost. Observing counts if the alert persists, and so does what a
+        person rejected. A failed intervention about reporting does not count against one about the
+        work.
         """
         failed = {past.action for past in self.since_recovery if self._failed(past)} | self.rejected
         failed |= {
@@ -239,7 +240,7 @@ class DecisionContext:
 
     @property
     def earlier(self) -> tuple[InterventionState, ...]:
-        """Interventions since the task last recovered, those of earlier attempts included."""
+        """Interventions since the task last recovered, including those of earlier attempts."""
         return _after_recovery(self.task_wide)
 
     @property
@@ -254,7 +255,7 @@ class DecisionContext:
         return was_in_vain(past) and not beside
 
     def yields_to(self, path: str) -> ConcurrentEdit | None:
-        """Return the attempt that keeps a file which both work on; `None` if this one keeps it."""
+        """Return the attempt that keeps a file that both work on; `None` if this one keeps it."""
         found = (each for each in self.concurrent if each.path == path and each.elder)
         return next(found, None)
 

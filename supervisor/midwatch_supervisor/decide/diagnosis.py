@@ -1,4 +1,4 @@
-"""Finds the cause that the signs point to, and the failure that an attempt comes back to. Pure."""
+"""Diagnoses the cause of alerts, and finds the failure that an attempt keeps hitting. Pure."""
 
 import re
 from collections import Counter
@@ -36,14 +36,14 @@ _RECENT = 12
 _FRESH = 2
 """Steps for which a recent fault of the provider still counts as the cause."""
 _GONE = 0.9
-"""Share of the budget from which on it counts as used up; `budget_burn` warns there too."""
+"""Share of the budget at which it counts as used up; `budget_burn` warns there, too."""
 _CHECKPOINTS = 5
-"""Checkpoints after which low confidence in a plan less than half done means it is too much."""
+"""Checkpoints after which low confidence with less than half the plan done means too much work."""
 _TAIL = 4_000
 
 _DOUBTFUL = frozenset({"low_confidence", "declining_confidence"})
 _CALLS = frozenset({"explicit_escalation"})
-"""A worker that asks for help is never a false alarm, even if the work got better since."""
+"""A worker that asks for help is never a false alarm, even if the work has improved since."""
 _APPROACH = frozenset(
     {
         "repeated_edits",
@@ -58,7 +58,7 @@ _APPROACH = frozenset(
         "unsupported_claim",
     }
 )
-"""Rules whose alerts are signs that the approach does not work."""
+"""Rules whose alerts suggest that the approach does not work."""
 
 _MISSING = re.compile(
     r"ModuleNotFoundError|No module named\b|ImportError: cannot import\b|\bcommand not found\b"
@@ -96,7 +96,7 @@ def diagnose(context: DecisionContext) -> DiagnosedCause:
 
 
 def _provider(context: DecisionContext) -> CauseSteps:
-    """Check whether the provider was retried just now, or makes the attempt wait."""
+    """Check whether a request was retried just now, or the attempt waits for the provider."""
     if context.fires("silence") and context.activity is Activity.RATE_LIMITED:
         return (context.last_step,)
     recent = [
@@ -124,7 +124,7 @@ def _environment(context: DecisionContext) -> CauseSteps:
 
 
 def _budget(context: DecisionContext) -> CauseSteps:
-    """Check whether the budget ends before the work, with nothing else wrong with the work."""
+    """Check whether the budget ends before the work does, and nothing else is wrong."""
     others = [each for each in context.fires(*_APPROACH) if each.severity.alarm]
     burns = context.fires("budget_burn")
     if others or not (burns or share_used(context.budget) >= _GONE):
@@ -148,7 +148,7 @@ def _wrong_worker(context: DecisionContext) -> CauseSteps:
 
 
 def _infeasible(context: DecisionContext) -> CauseSteps:
-    """Check whether the worker reports a permanent obstacle, or replan and restart failed."""
+    """Check whether the worker reports a permanent obstacle, or both replan and restart failed."""
     failed = {past.action for past in context.task_wide if was_in_vain(past)}
     if {Action.REPLAN, Action.RESTART} <= failed:
         return _evidence(context.alerts)
@@ -188,7 +188,7 @@ def _needs_split(context: DecisionContext) -> CauseSteps:
 
 
 def _false_alarm(context: DecisionContext) -> CauseSteps:
-    """Check whether the work got better since, or only doubt fires while the checks pass."""
+    """Check whether the work has improved since, or only doubt fires while the checks pass."""
     if not context.alerts or context.fires(*_CALLS):
         return None
     if all(context.track.improved_since(alert.step) for alert in context.alerts):
@@ -200,7 +200,7 @@ def _false_alarm(context: DecisionContext) -> CauseSteps:
 
 
 def _wrong_approach(context: DecisionContext) -> CauseSteps:
-    """Check whether the worker goes in circles, or comes back to the same failure."""
+    """Check whether the worker goes in circles, or keeps hitting the same failure."""
     found = context.fires(*_APPROACH)
     return _evidence(found) if found else None
 
@@ -232,9 +232,9 @@ def _work(context: DecisionContext) -> list[Step]:
 
 
 def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> CauseSteps:
-    """Return the latest failures if `tells` accepts them; `None` if the newest one is another.
+    """Return the latest failures that `tells` accepts, in order.
 
-    `None` too if the work got better since.
+    `None` if it does not accept the newest failure, or if the work has improved since.
     """
     found: list[int] = []
     for step in reversed(_work(context)):
@@ -266,7 +266,7 @@ def _known_steps(steps: tuple[int, ...], context: DecisionContext) -> tuple[int,
 
 _LONGEST = 160
 _RECENT_FAILURES = 10
-"""Newest calls that are searched for refused ones."""
+"""Number of newest calls that are searched for refused ones."""
 _TEST = re.compile(r"^(?:-+ )?(?:FAIL|FAILED|ERROR):? (\S*[A-Za-z_]\S*)", re.MULTILINE)
 _ASKED = re.compile(r"\b[Cc]all `(\w+)`")
 _ONLY_COUNTS = re.compile(r"FAILED \((?:failures|errors)=|=+ .*\b\d+ (?:failed|errors?)\b.*=$")
@@ -284,7 +284,7 @@ class RepeatedFailure:
     steps: tuple[int, ...]
     """Steps in which it ran. Calls that the gate refused are left out: their result is unknown."""
     file: str
-    """File that was edited most often meanwhile; empty if none was."""
+    """File that was edited most often in between; empty if none was."""
 
 
 def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
@@ -326,7 +326,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedCalls:
-    """Recent calls that the gate refused, so that they had no effect."""
+    """Recent calls that the gate refused, so they had no effect."""
 
     told: str
     """Text of the newest refusal, cut short."""

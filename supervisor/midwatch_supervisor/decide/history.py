@@ -1,4 +1,4 @@
-"""What was done in a task over all its attempts, with its outcomes and the evidence."""
+"""What was done in a task across all its attempts, with outcomes and evidence."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,7 +54,7 @@ KINDS: tuple[type[Record], ...] = (
     Alert,
     Acceptance,
 )
-"""Records from which a history is folded."""
+"""Records that a history is folded from."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class History:
     revisions: int = 0
     """Approved revisions of the plan that workers proposed."""
     alerts: dict[AlertKey, Alert] = field(default_factory=dict[AlertKey, Alert])
-    """Newest state of each alert, from whichever attempt."""
+    """Newest state of each alert, across all attempts."""
     _asked: dict[int, int] = field(default_factory=dict[int, int])
     _checks: dict[int, dict[str, bool]] = field(default_factory=dict[int, dict[str, bool]])
     """Whether each acceptance check passed when it last ran, by attempt."""
@@ -96,7 +96,7 @@ class History:
     def earlier(
         self, *, attempt: int | None = None, before: int | None = None
     ) -> tuple[InterventionState, ...]:
-        """Return the delivered interventions of one attempt, or of those before one, oldest first.
+        """Return the delivered interventions of one attempt, or of all before one, oldest first.
 
         Leaves out answers to worker requests, pauses, and the notices about restored files.
         """
@@ -114,7 +114,7 @@ class History:
     def rejected_actions(self, attempt: int) -> frozenset[Action]:
         """Return actions rejected by a person or a time limit since the attempt last recovered.
 
-        An action that a person issued in other words for the same escalation was not rejected.
+        An action that a person reissued in other words for the same escalation does not count.
         """
         found: set[Action] = set()
         reworded = {
@@ -143,7 +143,7 @@ class History:
         return found[-1].rejection if found else None
 
     def failed_check(self, *, before: int) -> str:
-        """Return the acceptance check with which the last attempt before one failed, if known."""
+        """Return the acceptance check that the last attempt before `before` failed, if known."""
         ran = max((each for each in self._checks if each < before), default=0)
         return next((each for each, ok in self._checks.get(ran, {}).items() if not ok), "")
 
@@ -153,7 +153,7 @@ class History:
 
     @property
     def grants(self) -> tuple[Grant, ...]:
-        """Grants that no person ordered, delivered or under way."""
+        """Grants that were not ordered by a person, delivered or under way."""
         return tuple(
             act.intervention.terms.grant
             for act in self.interventions
@@ -185,7 +185,7 @@ class History:
 
 
 _LESSONS = 5
-"""Newest analyses that the next attempt is given."""
+"""Number of newest analyses that the next attempt is given."""
 
 
 @dataclass(slots=True, kw_only=True)

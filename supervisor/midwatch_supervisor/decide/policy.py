@@ -1,4 +1,4 @@
-"""The policy table: what is allowed, how often and how much, and what without a model. Pure."""
+"""The policy table: what is allowed, how often, how much, and the choice without a model. Pure."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,10 +31,10 @@ from midwatch_supervisor.decide.context import ConcurrentEdit, DecisionContext
 from midwatch_supervisor.decide.diagnosis import find_refused, repeated_failure
 
 RESOURCES = ("requests", "tokens", "cost_usd", "minutes")
-"""The four resources, as named by every type about budgets."""
+"""The four resources, as every budget type names them."""
 _COUNTED = frozenset({"requests", "tokens"})
 _TIGHT = 0.75
-"""Share used from which on a resource counts as tight; `budget_burn` gives notice there too."""
+"""Share used at which a resource counts as scarce; `budget_burn` gives notice there, too."""
 
 
 def meter(budget: Budget, resource: str) -> Meter:
@@ -61,8 +61,8 @@ def scarce_resources(budget: Budget) -> tuple[str, ...]:
 def grant_room(given: BudgetSpec, granted: Grant, *, grants: int, policy: PolicySettings) -> Grant:
     """Return the most that one more grant may add to each limit; empty if none is allowed.
 
-    All grants together add at most `grant_share` of the task's original limits. What is left of
-    that is divided by the number of grants left, so that the first does not take it all.
+    All grants together add at most `grant_share` of the task's original limits. The remainder is
+    divided by the number of grants left, so that the first does not take all of it.
     """
     left = policy.max_grants - grants
     if left <= 0:
@@ -120,7 +120,7 @@ CONFIDENCE_RULES = frozenset({"low_confidence", "declining_confidence"})
 
 _GENTLE = frozenset({Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR})
 _TALK = frozenset({Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR})
-"""Actions that end nothing and grant nothing; they need no earlier rung that failed."""
+"""Actions that end nothing and grant nothing; they do not require that an earlier rung failed."""
 _LAST = frozenset({Action.ASK_OPERATOR, Action.STOP})
 _FREE = frozenset({Action.OBSERVE, Action.ASK_OPERATOR})
 _LATE = _LAST | {Action.OBSERVE, Action.GRANT_BUDGET, Action.RESTART}
@@ -132,7 +132,7 @@ attempt left, may do what a person would be asked for.
 _FORCE = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR)
 """Actions that may replace one that is not allowed: they need no terms of their own."""
 _MANY = 2
-"""Fewest open plan steps with which the table splits a task."""
+"""Fewest open plan steps for which the table splits a task."""
 
 
 def order_for(
@@ -140,7 +140,7 @@ def order_for(
 ) -> tuple[Action, ...]:
     """Return the rungs that an alert reaches, in order.
 
-    The first of these counts: a row that names the rule, the rule's own order, a row for any rule,
+    The first of these applies: a row that names the rule, the rule's own order, a row for any rule,
     the ladder. A rule about stated confidence never reaches forceful actions, whatever a row says.
     """
     rows = [row for row in policy.table if row.fits(rule, severity, diagnosis)]
@@ -226,7 +226,7 @@ def bound_decision(decision: Decision, context: DecisionContext) -> Decision:
     terms = terms_for(action, context, decision.diagnosis)
     words = decision.message or action_message(action, context, decision.diagnosis, terms)
     refusal = (
-        f"{decision.action.value} was wanted, and the policy allows only "
+        f"the model wanted {decision.action.value}; the policy allows only "
         f"{', '.join(item.value for item in may)}"
     )
     return replace(
@@ -298,7 +298,7 @@ def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -
 
 
 def _worst_alert(context: DecisionContext) -> Alert | None:
-    """Return the most severe alert about the work, or else about reporting; the first of equals."""
+    """Return the most severe alert, with those about the work before those about reporting."""
     return max(
         context.alerts,
         key=lambda alert: (
@@ -348,9 +348,9 @@ def _past_words(past: InterventionState) -> str:
 
 
 def _history(context: DecisionContext, action: Action) -> str:
-    """Describe what was tried, and what else speaks for the chosen action."""
+    """Describe what was tried, and what else supports the chosen action."""
     if context.capped:
-        return "a cap of the policy is reached"
+        return "a limit of the policy is reached"
     vain = [each for each in ACTIONS if each in context.in_vain - context.rejected]
     refused = [each for each in ACTIONS if each in context.rejected]
     told = [f"{', '.join(vain)} did not help"] * bool(vain)
@@ -377,7 +377,7 @@ _KEEPING = frozenset(
         Diagnosis.WRONG_WORKER,
     }
 )
-"""Causes outside the work, so the work is worth keeping. Otherwise a restart begins clean."""
+"""Causes outside the work, so the work is worth keeping. For others, a restart begins clean."""
 
 
 def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Terms:
@@ -406,7 +406,7 @@ def _attempt_yielded_to(context: DecisionContext) -> ConcurrentEdit | None:
 
 
 def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
-    """Return the open plan steps as tasks, in order; several share one if more than `most`."""
+    """Return the open plan steps as at most `most` tasks, in order; steps may share one."""
     steps = [step for step in plan.steps if step.state is PlanStepState.OPEN]
     count = min(most, len(steps))
     if not count:

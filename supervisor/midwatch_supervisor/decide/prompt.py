@@ -1,4 +1,4 @@
-"""What the supervisor's model is shown of an attempt, as text of a bounded length. Pure.
+"""Renders an attempt as a prompt of bounded length for the supervisor's model. Pure.
 
 Everything from the worker, its tools or its files is inside data blocks.
 """
@@ -18,7 +18,7 @@ from midwatch_supervisor.present.text_line import in_brackets
 from midwatch_tools.data_blocks import DataBlocks, cut, escape
 
 MIN_CHARS = 1000
-"""Fewest characters of a prompt, and of its setting: the frame alone takes some hundred."""
+"""Minimum length of a prompt, and of its setting: the frame alone takes a few hundred."""
 
 
 def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
@@ -50,7 +50,7 @@ def describe_steps(steps: Iterable[Step], max_chars: int) -> str:
 
 
 def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
-    # Half of all is for the steps, in equal shares, so that one long output leaves room for others.
+    # Steps get half of it, in equal shares, so that one long output leaves room for the others.
     each = max(200, max_chars // 2 // max(1, len(context.steps)))
     return (
         ("task", f"{context.title}\n{context.goal}"),
@@ -88,7 +88,7 @@ def _turned_down(context: DecisionContext) -> str:
 
 
 def _budget(context: DecisionContext) -> str:
-    """Describe what is used of the budget, and whether it lasts at the rate so far."""
+    """Describe how much of the budget is used, and whether it lasts at the rate so far."""
     words, ahead = budget_text(context.budget), outlook(context.budget, context.done)
     if ahead is None or ahead.done is None:
         return words

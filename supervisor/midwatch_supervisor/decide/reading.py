@@ -30,9 +30,9 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.lookup import assignment_of
 
 _RECENT = 30
-"""Newest steps that a decision is shown; the model can ask for the others."""
+"""Number of newest steps shown for a decision; the model can ask for the others."""
 _LAG = 4
-"""Steps from a decision to its delivery, and from its verdict to the next act."""
+"""Steps from a decision to its delivery, and from its outcome to the next action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

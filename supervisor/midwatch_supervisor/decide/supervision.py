@@ -61,10 +61,10 @@ class DueQuestions:
 def overdue(
     run: RunState, person: PersonSettings, now: datetime, *, began: datetime
 ) -> tuple[DueQuestions, ...]:
-    """Return what the policy does in place of a late person; nothing if there is no time limit.
+    """Return what the policy does in place of a late person; nothing without a time limit.
 
-    Time before this process `began` does not count, as no process was there to receive an answer.
-    The `step` of a stamp is 0, because the attempt's steps are not known here.
+    Time before this process `began` does not count, as no process could receive an answer then.
+    The `step` of a delivery is 0, because the attempt's steps are not known here.
     """
     if not person.timeout_minutes:
         return ()
@@ -122,7 +122,7 @@ class Supervision:
 
     It reads everything from the journal, so it finds what is still open after a crash. It follows
     the whole run but answers only where its guards allow. The journal refuses an answer whose guard
-    has changed meanwhile, so that two processes never both answer one question.
+    has changed meanwhile, so two processes never answer the same question.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Supervision:
         hire: Callable[[Task], Supervisor] | None = None,
         calibrator: Calibrator | None = None,
     ) -> None:
-        """Decide with the supervisor that `hire` returns for a task, or without it by the policy.
+        """Decide with the supervisor that `hire` returns for a task; without `hire`, by the policy.
 
         Without guards, everything in the run is answered.
         """
@@ -190,7 +190,7 @@ class Supervision:
             if str(error) != self._trouble:  # log an outage once, not at every try
                 known = isinstance(error, JournalError)
                 log.warning(
-                    "the supervisor failed to look and tries again: %s", error, exc_info=not known
+                    "the supervisor failed and will try again: %s", error, exc_info=not known
                 )
             self._trouble = str(error)
             return False
@@ -210,7 +210,7 @@ class Supervision:
         person = self._settings.policy.person
         read = self._after
         for due in overdue(self._state, person, self._clock(), began=self._began):
-            key, guard = ("what is late of attempt", due.attempt), guards.guard_of(due.attempt)
+            key, guard = ("overdue questions of attempt", due.attempt), guards.guard_of(due.attempt)
             if guards.holds(due.attempt) and self._may_answer(key, guard):
                 await self._try(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
@@ -247,7 +247,7 @@ class Supervision:
         return guard is None or self._refused.get(key) != guard
 
     async def _try(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
-        """Do the work, then wake the loop to look whether it must be done again."""
+        """Do the work, then wake the loop to check whether it must be repeated."""
         seconds = 0.0
         try:
             await work
@@ -258,7 +258,7 @@ class Supervision:
             else:
                 self._refused[key] = guard
         except Exception:  # the question stays open
-            log.exception("%s %d is not answered yet", *key)
+            log.exception("failed to answer %s %d; will try again", *key)
             seconds = AGAIN_SECONDS
         finally:
             asyncio.get_running_loop().call_later(seconds, self._wake)
@@ -342,13 +342,13 @@ class Supervision:
             return asked, "the question is closed"
         # The model did not see alerts that joined meanwhile; they are asked about next.
         resolved = not asked.silent and not firing.intersection(escalation.alerts)
-        return asked, "what it answers has resolved" if resolved else ""
+        return asked, "its alerts have resolved" if resolved else ""
 
     async def _read_records(self, attempt: int, *kinds: type[Record]) -> list[Record]:
         told = self._journal.all_entries(attempt=attempt, kinds=kinds)
         return [entry.record async for entry in told]
 
-    # -- what workers ask for --------------------------------------------------------------
+    # -- worker requests -------------------------------------------------------------------
 
     async def _rule(self, entry: Entry, guard: int | None) -> None:
         request = worker_request(entry.record)
@@ -387,7 +387,7 @@ class Supervision:
         action = ruled.intervention(asked, needs_approval=False).action
         return approval_needed(action, self._settings.mode, self._settings.policy)
 
-    # -- what nobody answered in time ------------------------------------------------------
+    # -- overdue questions -----------------------------------------------------------------
 
     async def _in_time(self, due: DueQuestions, guard: int | None, *, after: int) -> None:
         record = due.record

@@ -33,7 +33,7 @@ _OWED = {
     "report_error": "The worker does not analyse the failure with `report_error`",
     "check_plan": "The worker does not look at its plan with `check_plan`",
 }
-"""What a worker fails to do before its work goes on, by the tool that a refusal asks for."""
+"""What a worker must do before it may continue but does not, by the tool that a refusal names."""
 _LOOPS = frozenset(
     {
         "same_failure",
@@ -64,7 +64,7 @@ _BY_CAUSE = {
     Diagnosis.WRONG_WORKER: "You lack a tool or a permission for this. Do what you can do with "
     "what you have, and name what is missing.",
 }
-"""Advice where the cause says more than the rule."""
+"""Advice for causes that say more than the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +78,11 @@ class MessageSubject:
     terms: Terms = field(default_factory=Terms)
     concurrent: tuple[ConcurrentEdit, ...] = ()
     failure: RepeatedFailure | None = None
-    """The failure that the attempt comes back to, if known."""
+    """The failure that the attempt keeps hitting, if known."""
     refused: RefusedCalls | None = None
     """Calls that the gate refused recently."""
     failed_before: str = ""
-    """Acceptance check with which the attempt before this one failed; empty if unknown."""
+    """Acceptance check that the previous attempt failed; empty if unknown."""
     report: Checkpoint | None = None
     """The worker's last report."""
 
@@ -116,7 +116,7 @@ def message(action: Action, matter: MessageSubject) -> str:
 
 
 def _summary(action: Action, alert: Alert, matter: MessageSubject) -> str:
-    """Return what an alert says; if the worker asks for help, a person also reads for what."""
+    """Return an alert's summary; if the worker asks for help, a person also reads the reasons."""
     if alert.key.rule != _HELP:
         return alert.summary or alert.key.rule
     if action in {Action.NUDGE, Action.REPLAN}:
@@ -147,7 +147,7 @@ def _with_terms(action: Action, seen: str, terms: Terms) -> str:
 
 
 def advice(matter: MessageSubject) -> str:
-    """Return advice about the alerts, a sentence or two for each rule or the cause, none twice."""
+    """Return advice on the alerts: a sentence or two for the cause or each rule, none twice."""
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
         return _BY_CAUSE[matter.cause]
@@ -183,7 +183,7 @@ def _of(alert: Alert, matter: MessageSubject) -> str:
 
 
 def _repetition_text(action: Action, matter: MessageSubject) -> str:
-    """Describe what the attempt comes back to, in sentences that precede the alerts."""
+    """Describe what the attempt keeps repeating, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
     failed = "" if matter.failure is None else _failure(matter.failure)
@@ -198,13 +198,13 @@ def _repetition_text(action: Action, matter: MessageSubject) -> str:
 
 
 def _owed_text(refused: RefusedCalls) -> str:
-    """Tell a person what the worker owes, not what the worker is told."""
+    """Tell a person what the worker fails to do; quote the refusal only if that is unknown."""
     steps = steps_text(refused.steps)
     if owed := _OWED.get(refused.asked):
         return f"{owed}, so {len(refused.steps)} of its calls were refused ({steps}). "
     return (
-        "The worker does not do what is asked of it before its calls may run, so they are refused "
-        f'({steps}). It is told: "{_sentence(refused.told)}" '
+        "The worker's calls are refused because it does not first do what it is asked "
+        f'({steps}). It was told: "{_sentence(refused.told)}" '
     )
 
 
@@ -232,11 +232,11 @@ def _cause(matter: MessageSubject) -> str:
     """Name the cause for a person; empty if it is unknown or a false alarm."""
     unsaid = {Diagnosis.UNKNOWN, Diagnosis.FALSE_ALARM}
     cause = matter.cause.replace("_", " ")
-    return "" if matter.cause in unsaid else f"What it looks like: {cause}. "
+    return "" if matter.cause in unsaid else f"Likely cause: {cause}. "
 
 
 def _tried_words(earlier: tuple[str, ...]) -> str:
-    return f"Tried so far: {', '.join(earlier)}." if earlier else "Nothing was tried so far."
+    return f"Tried so far: {', '.join(earlier)}." if earlier else "Nothing has been tried so far."
 
 
 def _sentence(text: str) -> str:

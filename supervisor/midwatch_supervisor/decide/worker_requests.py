@@ -1,4 +1,4 @@
-"""Answers to worker requests: more budget, or another plan. Pure but for the schema."""
+"""Answers to worker requests: more budget, or another plan. Pure except for the schema."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -33,7 +33,7 @@ from midwatch_supervisor.present.numbers import grant_text
 from midwatch_tools.data_blocks import DATA_RULE
 
 _TIGHT = 75
-"""Percentage used from which on any lag of the work counts, as does unknown progress."""
+"""Percentage used at which any lag of the work starts to count, as does unknown progress."""
 
 RULING = f"""\
 An AI worker asks for something, and you answer for its supervisor. It asks either for more budget,
@@ -75,10 +75,10 @@ class OpenRequest:
     done: float | None = None
     """Percentage of the whole work that is done; `None` if unknown."""
     slack: float = 0.0
-    """Points by which the work may lag behind the percentage used, as the worker is told."""
+    """Points by which the work may lag behind the percentage used, as told to the worker."""
 
     def reason_to_refuse(self, context: DecisionContext) -> str:
-        """Return why the request must be refused in any case; empty if it need not be."""
+        """Return why the request must be refused without asking; empty if it need not be."""
         if self.turned_down is not None:
             return f"it was rejected by {self.turned_down or 'an operator'}"
         if not isinstance(self.request, BudgetRequest):
@@ -98,9 +98,9 @@ class OpenRequest:
         )
 
     def amount(self, context: DecisionContext, wanted: Grant | None = None) -> Grant:
-        """Return how much budget is granted: what is wanted, cut to what may be granted.
+        """Return how much budget to grant: the wanted amount, capped at what may be granted.
 
-        If no amount is named, it is all that may be granted of the tight resources.
+        If no amount is named, this is all that may be granted of the scarce resources.
         """
         if not isinstance(self.request, BudgetRequest):
             return Grant()
@@ -144,7 +144,7 @@ class RequestRuling:
 
 
 def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
-    """Return the policy's answer: within the caps, more only for work that moves and needs it."""
+    """Return the policy's answer: more, within the caps, only for work that moves and needs it."""
     if closed := asked.reason_to_refuse(context):
         return RequestRuling(granted=False, reason=f"{closed}.")
     if not isinstance(asked.request, BudgetRequest):
@@ -161,7 +161,7 @@ def by_policy(asked: OpenRequest, context: DecisionContext) -> RequestRuling:
 
 
 def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> RequestRuling:
-    """Grant more of what will not last, by the same numbers that the worker sees."""
+    """Grant more of the resources that will run short, by the same numbers that the worker sees."""
     most = asked.amount(context)
     ahead = {
         name: found
@@ -187,7 +187,7 @@ def _ahead(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
 
 
 def _runs_short(ahead: Outlook) -> bool:
-    # Early on a lag is tolerated, as the worker is told; near the end it would end the work.
+    # Early on, a lag is tolerated, as the worker is told; near the end it would stop the work.
     if ahead.percent >= _TIGHT:
         return ahead.done is None or ahead.done < ahead.percent
     return not ahead.enough

@@ -129,7 +129,9 @@ async def test_a_model_cannot_raise_the_caps_of_a_grant() -> None:
     script = Script([answer("grant_budget", "budget", grant={"requests": 500})])
     decision = (await decide(script)).decision
     assert decision.terms.grant == Grant(requests=15)
-    assert decision.rationale == ("So. [500 requests were wanted; the policy allows 15 requests]")
+    assert decision.rationale == (
+        "So. [the model wanted 500 requests; the policy allows 15 requests]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ async def test_requirement_17_the_supervisor_has_a_cap_of_its_own(
     settings = SupervisorSettings(max_requests=3)
     decided = await decide(script, replace(CONTEXT, asked=asked), settings)
     assert (decided.decision.by, len(script.asked)) == (by, requests)
-    assert requests or "the 3 requests of the supervisor are used" in decided.decision.rationale
+    assert requests or "the supervisor has used its 3 requests" in decided.decision.rationale
 
 
 async def test_a_decision_that_reaches_the_cap_is_the_policys() -> None:

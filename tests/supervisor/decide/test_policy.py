@@ -285,7 +285,7 @@ def test_a_refusal_is_told_and_leaves_no_plan() -> None:
     decision = bound_decision(wanted(Action.REPLAN), context("low_confidence"))
     assert (decision.message, decision.plan) == ("Do this.", ())
     assert decision.rationale == (
-        "I say so. [replan was wanted, and the policy allows only observe, nudge, ask_operator]"
+        "I say so. [the model wanted replan; the policy allows only observe, nudge, ask_operator]"
     )
 
 

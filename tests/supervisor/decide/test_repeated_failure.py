@@ -107,8 +107,8 @@ def test_calls_that_the_gate_turns_away_are_told_with_what_it_asks_for() -> None
     assert "Do what the refusal asks for" in told
     told = message(Action.ASK_OPERATOR, MessageSubject(alerts=(alert("cycle"),), refused=found))
     assert told.startswith(
-        "The worker does not do what is asked of it before its calls may run, so they are refused "
-        '(steps 2, 3). It is told: "this is attempt 2. Call `a` first." cycle was seen. '
+        "The worker's calls are refused because it does not first do what it is asked "
+        '(steps 2, 3). It was told: "this is attempt 2. Call `a` first." cycle was seen. '
     )
 
 

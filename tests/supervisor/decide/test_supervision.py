@@ -197,7 +197,7 @@ CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
     [
         (OVER, "the attempt is over"),
         (CLOSED, "the question is closed"),
-        (replace(alert(), state=AlertState.RESOLVED), "what it answers has resolved"),
+        (replace(alert(), state=AlertState.RESOLVED), "its alerts have resolved"),
     ],
 )
 async def test_a_decision_that_comes_too_late_is_refused_and_recorded(

@@ -50,7 +50,7 @@ def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> No
 def test_a_person_is_told_the_cause_where_it_is_known() -> None:
     known = MessageSubject(alerts=(alert(),), cause=Diagnosis.MISSING_DEPENDENCY)
     guess = MessageSubject(alerts=(alert(),))
-    assert "What it looks like: missing dependency." in message(Action.ASK_OPERATOR, known)
+    assert "Likely cause: missing dependency." in message(Action.ASK_OPERATOR, known)
     assert "looks like" not in message(Action.ASK_OPERATOR, guess)
 
 
@@ -72,4 +72,4 @@ def test_a_worker_that_asks_for_help_is_spoken_to_and_a_person_reads_for_what() 
     matter = MessageSubject(alerts=(alert("explicit_escalation"),), report=asked)
     assert message(Action.NUDGE, matter).startswith("You asked for help. Write down what exactly")
     told = message(Action.ASK_OPERATOR, matter)
-    assert "no key for the bank; I tried the test key. Nothing was tried so far." in told
+    assert "no key for the bank; I tried the test key. Nothing has been tried so far." in told
