@@ -57,7 +57,7 @@ class Ended:
     reason: str
     checks: tuple[Acceptance, ...] = ()
     stamps: tuple[Delivery, ...] = ()
-    """Stamps of the interventions that ended it."""
+    """Deliveries of the interventions that ended it."""
     findings: tuple[Record, ...] = ()
     """Other records of the end, such as the completion and the reviewer's feedback."""
 
@@ -97,7 +97,7 @@ def recorded_end(state: AttemptTransition, checks: Sequence[Acceptance]) -> Ende
 def result(work: "asyncio.Task[Ended]") -> Ended:
     """Return the result of the work; an error becomes an ending with a reason.
 
-    Raises StaleIncarnationError if another process has taken over the attempt and so stores its
+    Raises StaleIncarnationError if another process has taken over the attempt and will store its
     end. Raises ProviderRefusedError if the work could not even begin, and JournalFullError if there
     is no space left for its records; these end the run but not the attempt.
     """
@@ -117,7 +117,7 @@ def result(work: "asyncio.Task[Ended]") -> Ended:
 
 
 def _is_explained(error: BaseException) -> bool:
-    """Whether the text of an error says it all, so that its traceback would only hide it."""
+    """Whether the text of an error says everything, so that a traceback would only bury it."""
     from pydantic_ai.workspaces import WorkspaceError
 
     return isinstance(error, MidwatchError | WorkspaceError)
@@ -128,8 +128,8 @@ def end_asked_for(
 ) -> Ended | None:
     """Return the end that the due interventions ask for, or `None` if they ask for none.
 
-    A stop wins; otherwise the last one does. All of them are stamped as delivered. A split that is
-    impossible counts for nothing; see `reject_impossible_splits`.
+    A stop wins; otherwise the last one does. All of them are marked as delivered. An impossible
+    split is ignored; see `reject_impossible_splits`.
     """
     refused = {
         stamp.intervention for stamp in reject_impossible_splits(due, step, divisible=divisible)
@@ -155,7 +155,7 @@ def reject_impossible_splits(
     due: Sequence[tuple[int, Intervention]], step: int, *, divisible: bool
 ) -> tuple[Delivery, ...]:
     """Return rejections of impossible splits: with fewer than two parts, or of a part."""
-    few, part = "it names fewer than two parts", "what came of a split is not split again"
+    few, part = "it names fewer than two parts", "a part of a split cannot be split again"
     why = few if divisible else part
     return tuple(
         Delivery(intervention=id, state=DeliveryState.REJECTED, step=step, comment=why)

@@ -85,12 +85,12 @@ _LEFT = frozenset({Ending.RESTARTED, Ending.SPLIT, Ending.UNACCEPTED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halt:
-    """Why the work does not go on by itself: it has ended, or it hangs and a person is asked."""
+    """Why an attempt stopped: it ended, or it hung and a person was asked."""
 
     ended: Ended | None
     questions: tuple[parking.ParkedQuestion, ...] = ()
     budget: Budget | None = None
-    """Budget used by then."""
+    """Budget used at that point."""
     abandoned: bool = False
     """Whether the worker is still running because it did not end when it was canceled."""
 
@@ -107,9 +107,9 @@ class AttemptRun:
     workspace: Workspace
     past: tuple[PastAttempt, ...] = ()
     spent: Budget | None = None
-    """Budget to go on with, grants included; `None` to begin with the task's own limits."""
+    """Budget to continue with, including grants; `None` to begin with the task's own limits."""
     plan: Plan | None = None
-    """Plan to go on with if work was kept; `None` to begin with the task's own plan."""
+    """Plan to continue with if work was kept; `None` to begin with the task's own plan."""
     recorder: Recorder | None = None
     """Writes the records of the attempt; set as soon as `attend` has claimed it."""
     inbox: Inbox | None = None
@@ -147,7 +147,7 @@ class AttemptRun:
         if recorder.lifecycle is Lifecycle.SUBMITTED:
             await recorder.record(*self._begin_records(), here, *await self._confidence())
         elif recorder.lifecycle is Lifecycle.WORKING:
-            # So that the rules do not take the break for silence.
+            # So that the rules do not mistake the break for silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
         else:
             await recorder.record(here)
@@ -308,7 +308,7 @@ class AttemptRun:
         watch: AttemptWatch,
         recorder: Recorder,
     ) -> None:
-        """Run the worker; after an outage of its provider, go on where it stopped.
+        """Run the worker; after an outage of its provider, resume where it stopped.
 
         Raises like `Worker.run`, but for an outage only after `max_outages` in a row without
         progress. Raises ProviderRefusedError if the provider refuses the first request.
@@ -342,7 +342,7 @@ class AttemptRun:
         )
 
     async def _history(self) -> list[ModelMessage]:
-        """Return the messages so far. Raise WorkerError if the attempt cannot go on from them."""
+        """Return the messages so far. Raise WorkerError if the attempt cannot resume from them."""
         journal, attempt = self.resources.journal, self.attempt.id
         try:
             saved = await journal.messages(attempt)
@@ -353,10 +353,10 @@ class AttemptRun:
                 for message in ModelMessagesTypeAdapter.validate_json(each.body)
             ]
         except JournalCorruptError as error:
-            raise WorkerError(f"the attempt cannot go on where it was: {error}") from error
+            raise WorkerError(f"the attempt cannot be resumed: {error}") from error
         except ValidationError as error:  # not chained: it quotes the history
-            broken = f"its history holds no messages ({count_noun(error.error_count(), 'error')})"
-            raise WorkerError(f"the attempt cannot go on where it was: {broken}") from None
+            broken = f"its history is not valid ({count_noun(error.error_count(), 'error')})"
+            raise WorkerError(f"the attempt cannot be resumed: {broken}") from None
 
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
         """Return what the worker left, with the confidence that it stated last."""
@@ -395,7 +395,7 @@ class AttemptRun:
             gone = await self._cancel_work(work)
             await end_leftovers(self._mark)
         except StaleIncarnationError:
-            await self._cancel_work(work)  # but end no leftovers: the attempt is another process's
+            await self._cancel_work(work)  # but end no leftovers: another process has the attempt
             raise
         except BaseException:
             await finish_before_cancel(self._save_for_successor(work))
@@ -438,7 +438,7 @@ class AttemptRun:
                     await recorder.record()  # raises if another process has taken it over
 
     async def _save_for_successor(self, work: "asyncio.Task[Ended]") -> None:
-        """End the work and save its files for the process that goes on with the attempt."""
+        """End the work and save its files for the process that continues the attempt."""
         await self._cancel_work(work)
         await end_leftovers(self._mark)
         await self.snapshot_writer.leave()
@@ -450,7 +450,7 @@ class AttemptRun:
         return not pending
 
     def _is_hanging(self, recorder: Recorder) -> bool:
-        """Whether the worker is busy, so that it cannot deliver a question if it hangs."""
+        """Whether the worker is busy, so it cannot deliver a question if it hangs."""
         return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
     async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:

@@ -100,7 +100,7 @@ async def outline_plan(
             settings=settings,
         )
     except MidwatchError as error:
-        # Only the journal has the full error: a refused plan may quote what the planner was shown.
+        # The log leaves out the full error: a refused plan may quote what the planner was shown.
         cause = error.__cause__
         why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
         log.warning("task %s begins without a plan: the planner failed%s", task.id, why)

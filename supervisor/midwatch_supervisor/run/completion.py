@@ -198,9 +198,9 @@ async def _noted_in_files(
 async def check_unfinished(
     resources: RunResources, assignment: Assignment, workspace: Workspace, ended: Ended
 ) -> Ended:
-    """Return the end of an attempt whose budget is spent, with what its acceptance checks say.
+    """Return the end of an attempt whose budget is spent, with the results of its checks.
 
-    It is no completion even if all of them pass: its worker never said that it was done.
+    This is not a completion even if all of them pass: its worker never said that it was done.
     """
     wanted = () if assignment.provisional else assignment.task.acceptance
     try:
@@ -294,7 +294,7 @@ async def _review(
     checks: tuple[Acceptance, ...],
     reviewer: "Model | None",
 ) -> Ended:
-    """Have work reviewed whose checks pass. If the reviewer fails, the checks alone count."""
+    """Have work reviewed that passed its checks. If the reviewer fails, the checks alone count."""
     from midwatch_agents.reviewer import review
 
     if reviewer is None:

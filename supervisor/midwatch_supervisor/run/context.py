@@ -90,7 +90,7 @@ class RunResources:
     def sandbox_paths(self, workspace: Workspace) -> SandboxPaths:
         """Return what an attempt's sandbox shows, and what it hides: the home and the journal."""
         worktree = workspace.worktree
-        journal = Path(self.journal.name)  # the name of a database is no path of a file
+        journal = Path(self.journal.name)  # the name of a database is not a file path
         return SandboxPaths(
             folder=workspace.folder,
             git_dir=worktree.git_dir if worktree else None,

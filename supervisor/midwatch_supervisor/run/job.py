@@ -35,10 +35,10 @@ class Job:
     )
     ending: Ending | None = None
     workspace: Path | None = None
-    """Folder of its newest attempt, or of its parts put together."""
+    """Folder of its newest attempt, or of its assembled parts."""
     branch: str = ""
     slot: bool = False
-    """Whether it counts against the concurrency. A parked task does not, even after it goes on."""
+    """Whether it counts against the concurrency. A parked task does not, even once it continues."""
     awaits: frozenset[str] = frozenset()
     """Names of the tasks that it waits for now: dependencies, its parts, or those of a restart."""
     attempt_run: AttemptRun | None = None
@@ -51,7 +51,6 @@ class Job:
 
     @property
     def completed(self) -> bool:
-        """Whether it completed."""
         return self.state.lifecycle is Lifecycle.COMPLETED
 
     @property
@@ -66,7 +65,7 @@ class Job:
         return self.attempt_run is not None and self.attempt_run.parked
 
     def reopen(self, state: TaskTransition) -> None:
-        """Make it go on after a person has begun it again."""
+        """Let it continue after a person has begun it again."""
         self.place, self.state, self.ending = JobStage.BLOCKED, state, None
         self.over.clear()
 

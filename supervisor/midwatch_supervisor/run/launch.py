@@ -1,4 +1,4 @@
-"""The composition root: stores a run or finds it again, and starts everything it needs."""
+"""The composition root: stores or loads a run, and starts everything it needs."""
 
 import asyncio
 import gc
@@ -40,10 +40,10 @@ def collect_garbage_seldom() -> None:
     """Make the garbage collector run less often, on fewer objects. Call it once, after the start.
 
     Each attempt keeps a few thousand objects alive: its history, its agent, its rules. A full
-    collection visits all of them, and nearly all are still needed; with a thousand attempts that
-    took a good part of the CPU time. Objects that exist by now never become garbage, so they are
-    excluded for good. The rest is visited once per fifty thousand new objects, which delays the
-    return of at most a few tens of megabytes.
+    collection visits all of them, and nearly all are still needed; with a thousand attempts, that
+    took much of the CPU time. Objects that exist at this point never become garbage, so they are
+    excluded for good. The rest is visited once per fifty thousand new objects, which delays
+    freeing at most a few tens of megabytes.
     """
     gc.collect()
     gc.freeze()
@@ -230,7 +230,7 @@ async def conduct(
 async def _conduct(
     resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool
 ) -> int:
-    # With a time limit for persons, no task waits for ever.
+    # With a time limit for persons, no task waits forever.
     patient = attended or resources.settings.policy.person.timeout_minutes > 0
     runner = Runner(resources, jobs, hire=partial(new_job, resources), patient=patient)
     monitor = Monitor(

@@ -8,7 +8,7 @@ from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.run.task_agents import TaskAgents
 
 AGAIN = frozenset({Ending.RESTARTED, Ending.UNACCEPTED})
-"""Endings after which another attempt may succeed. The causes of the others remain."""
+"""Endings after which another attempt may succeed. The causes of the others persist."""
 
 
 def wanted_again(earlier: Sequence[AttemptEvidence]) -> bool:
@@ -53,7 +53,7 @@ def end_terms(attempt: AttemptEvidence) -> Terms:
 def next_attempt(agents: TaskAgents, earlier: Sequence[AttemptEvidence]) -> NextAttempt:
     """Return the worker and model of the next attempt.
 
-    The last restart may name them. Otherwise the worker of the attempt before goes on, with the
+    The last restart may name them. Otherwise the previous attempt's worker continues, with the
     model that it ended with. The tasks that any earlier restart waited for stay in `after`.
     """
     if not earlier:

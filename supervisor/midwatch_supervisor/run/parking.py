@@ -1,4 +1,4 @@
-"""An attempt that cannot go on: its provider is out, or it hangs and a person is asked.
+"""An attempt that cannot continue: its provider is down, or it hangs and a person is asked.
 
 Other attempts wait for a person at their next model request. One that hangs in a request or a tool
 never gets there.
@@ -98,7 +98,7 @@ def is_temporary(error: WorkerError) -> bool:
 
 
 async def wait_for_provider(recorder: Recorder, error: WorkerError, seconds: float) -> None:
-    """Record that the provider is out, and wait before the next try."""
+    """Record that the provider is down, and wait before the next try."""
     known, fault = recorder.outage, error.__cause__ or error
     pause = Pause(
         url=known.url if known else url_of(fault), reason=reason_of(fault), seconds=seconds

@@ -59,7 +59,7 @@ async def all_here() -> Mapping[str, Iterable[str]]:
 
 
 class Runner:
-    """Runs jobs side by side, as many as the configuration allows."""
+    """Runs jobs concurrently, as many at a time as the configuration allows."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Runner:
         patient: bool = False,
         abroad: Abroad = all_here,
     ) -> None:
-        """Prepare to run `jobs`. If `patient`, the run goes on while tasks wait for a person."""
+        """Prepare to run `jobs`. If `patient`, the run continues while tasks wait for a person."""
         self._resources = resources
         self._hire = hire
         self._patient = patient
@@ -84,12 +84,12 @@ class Runner:
         """Id of the newest entry read for that."""
 
     async def run(self) -> None:
-        """Run until every task is over, or until all that are left wait for a person.
+        """Run until every task is over, or until all that remain wait for a person.
 
         Cancelling it leaves everything resumable. Raises StaleIncarnationError when another process
-        goes on with the run, JournalError when nothing can be stored any more, ElsewhereError when
-        a task waits for others that are not run here, ProviderRefusedError when a provider refuses
-        even the first request, and in a fleet MachineError.
+        has taken over the run, JournalError when nothing can be stored any more, ElsewhereError
+        when a task waits for others that run elsewhere, ProviderRefusedError when a provider
+        refuses even the first request, and in a fleet MachineError.
         """
         self._tasks = [asyncio.create_task(self._run_job(job)) for job in self.jobs.values()]
         try:
@@ -116,12 +116,12 @@ class Runner:
     async def _begun_again(self) -> bool:
         """Run the tasks that a person has begun again; return whether there are any.
 
-        In a fleet the next turn of a task does that.
+        In a fleet, the task's next turn does this.
         """
         over = {job.task.id: job for job in self.jobs.values() if job.place is JobStage.OVER}
         if not over or self._resources.run.supervised_by is SupervisedBy.MONITOR:
             return False
-        # Read only now, so that no entry is older than the ends of these tasks.
+        # Read only now, so that what is read includes the ends of these tasks.
         kinds, run = (TaskTransition,), self._resources.run.id
         async for entry in self._resources.journal.all_entries(self._read, run=run, kinds=kinds):
             self._read = entry.id
@@ -143,7 +143,7 @@ class Runner:
         return bool(running) and not next_ones and all(job.parked for job in running)
 
     def _has_its_turn(self, job: Job) -> bool:
-        """Whether a job can go on by itself, even if it has not noticed that yet."""
+        """Whether a job can continue by itself, even if it has not noticed that yet."""
         if job.place is JobStage.BLOCKED:
             return all(self.jobs[name].place is JobStage.OVER for name in job.awaits)
         return job.place is JobStage.QUEUED
@@ -152,7 +152,7 @@ class Runner:
     def exit_code(self) -> int:
         """Exit code: 0 all completed, 3 waits for a person, 4 stuck or out of budget, 1 failed.
 
-        A task that was split and failed because of a part counts as that part does.
+        A split task that failed because of a part counts like that part.
         """
         if any(job.place is not JobStage.OVER for job in self.jobs.values()):
             return 3
@@ -226,7 +226,7 @@ class Runner:
         return None
 
     async def _attempts(self, job: Job) -> Ended:
-        """Make one attempt after the other, until one succeeds or no other may follow."""
+        """Make one attempt after another, until one succeeds or no other may follow."""
         if job.state.lifecycle is not Lifecycle.WORKING:
             await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         journal = self._resources.journal
@@ -302,7 +302,7 @@ class Runner:
             if self._elsewhere(error):
                 raise
             return await self._end_unplaced(attempt, str(error))
-        # Only now: until here the task's state says why a node could not run it.
+        # Not earlier: until now, the task's state says why a node could not run it.
         await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
@@ -391,7 +391,7 @@ class Runner:
     # -- a split ---------------------------------------------------------------------------
 
     async def _split_attempt(self, parent: Job) -> Workspace | None:
-        """Return the workspace of the split attempt if its parts go on there, else `None`."""
+        """Return the workspace of the split attempt if its parts continue there, else `None`."""
         attempts = await self._resources.journal.attempts(parent.task.id)
         last = await AttemptEvidence.read(self._resources.journal, attempts[-1])
         if not keeps_work(end_terms(last), last.plan):
@@ -401,7 +401,7 @@ class Runner:
         return await self._resources.placement.find(plan, last.attempt)
 
     async def _split(self, job: Job, last: AttemptEvidence) -> Ended:
-        """Run the parts of a split task and put them together. The task gets no other attempt."""
+        """Run the parts of a split task and put them together. The task gets no further attempt."""
         job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
         terms = end_terms(last)
         wanted = parts(

@@ -1,4 +1,4 @@
-"""A split task: its parts as tasks of their own, and the whole put together again."""
+"""Splits a task into parts that are tasks of their own, and puts the whole together again."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ def parts(
 ) -> tuple[Assignment, ...]:
     """Return the tasks that a split makes, in order; none if too little budget is left. Pure.
 
-    Each part depends on the one before. They share evenly what is left of the parent's budget, and
+    Each part depends on the one before. They share the rest of the parent's budget evenly, and
     what one does not use goes to the next (`carry_budget`). A part without checks of its own gets
     those of the whole, which need not pass before the last part is done. So only the last part must
     pass them; an earlier one is provisional: it has to change something, completes with a flag, and
@@ -74,10 +74,10 @@ def parts(
 
 
 def keeps_work(terms: Terms, plan: Plan) -> bool:
-    """Whether the parts go on with the work of the attempt that was split.
+    """Whether the parts continue the work of the attempt that was split.
 
-    They do if its terms keep files, or if plan steps are done already: the parts are only the rest
-    of the plan, and need that work.
+    They do if its terms keep files, or if plan steps are already done: the parts are then only the
+    rest of the plan, and need that work.
     """
     return bool(terms.keep) or any(step.state is PlanStepState.DONE for step in plan.steps)
 
@@ -134,7 +134,7 @@ def _share(meter: Meter, count: int) -> float:
 async def assemble(
     resources: RunResources, job: Job, children: Sequence[Job], plan: WorkspacePlan
 ) -> Ended:
-    """Put the parts together in a folder beside the split attempt's, and check the whole there.
+    """Put the parts together in a folder next to the split attempt's, and check the whole there.
 
     `plan` has their branches, or without git the folder of the last one. If a part failed, or parts
     conflict, the whole fails for that reason. Raises MachineError in a fleet.

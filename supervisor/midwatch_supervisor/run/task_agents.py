@@ -30,7 +30,7 @@ class TaskAgents:
     ) -> None:
         """Build all agents that may be needed, so that errors show at the start.
 
-        Without `built` each is built when it is first used: in a fleet, the process that runs a
+        Without `built`, each is built when it is first used: in a fleet, the process that runs a
         task needs no supervisor, and the one that supervises it needs no workers. Raises UsageError
         and MissingExtraError as `Worker` and `model_for` do.
         """

@@ -73,7 +73,7 @@ def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
 @pytest.mark.parametrize(
     ("terms", "divisible", "comment"),
     [
-        (SPLIT.terms, False, "what came of a split is not split again"),
+        (SPLIT.terms, False, "a part of a split cannot be split again"),
         (Terms(parts=(PART,)), True, "it names fewer than two parts"),
     ],
 )

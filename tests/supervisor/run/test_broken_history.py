@@ -49,7 +49,7 @@ async def interrupted(harness: RunHarness) -> None:
         ),
         (
             "UPDATE message SET body = (SELECT x'789c030000000001') WHERE idx = 0",
-            "its history holds no messages (1 error)",
+            "its history is not valid (1 error)",
         ),
         (
             "INSERT INTO result (attempt, call, body) VALUES (1, 'c', x'0000')",
@@ -65,7 +65,7 @@ async def test_an_attempt_whose_history_is_broken_fails_and_says_which_row_it_is
     assert await harness.resume() == 1
     last = await harness.last(AttemptTransition, attempt=1)
     assert (last.lifecycle, last.ending) == (Lifecycle.FAILED, Ending.ERROR)
-    assert last.reason.startswith(f"the attempt cannot go on where it was: {why}")
+    assert last.reason.startswith(f"the attempt cannot be resumed: {why}")
 
 
 @pytest.mark.parametrize("kind", ["step", "change", "attempt_state", "alert"])
