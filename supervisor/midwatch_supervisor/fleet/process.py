@@ -28,7 +28,7 @@ class Identity:
 
     @property
     def holder(self) -> str:
-        """Name in leases, and under which turns are taken."""
+        """Name under which it holds leases and takes turns."""
         return holder_of(self.name, self.boot)
 
 
@@ -46,14 +46,14 @@ def identity(name: str | None) -> Identity:
 T = TypeVar("T")
 
 SLOW_SECONDS = 5.0
-"""Seconds without an answer of the journal that count as an outage."""
+"""Seconds without an answer from the journal that count as an outage."""
 
 
 class JournalOutageLog:
-    """Logs when answers of the journal fail to come. Belongs to one event loop."""
+    """Logs outages of the journal. Belongs to one event loop."""
 
     def __init__(self, who: str, journal: str, *, slow_seconds: float = SLOW_SECONDS) -> None:
-        """Log that `who` does not reach `journal`."""
+        """Log that `who` cannot reach `journal`."""
         self._who = who
         self._journal = journal
         self._slow_seconds = slow_seconds
@@ -65,7 +65,7 @@ class JournalOutageLog:
         """Return an answer when it comes. Raises what it raises."""
         loop = asyncio.get_running_loop()
         asked = loop.time()
-        slow = f"no answer of {self._journal} for {self._slow_seconds:g} s"
+        slow = f"no answer from {self._journal} for {self._slow_seconds:g} s"
         told = loop.call_later(self._slow_seconds, self._tell, asked, slow)
         try:
             answered = await answer
@@ -77,11 +77,11 @@ class JournalOutageLog:
         if self.away:
             self.away = False
             lasted = loop.time() - self._since
-            log.info("%s reaches the journal again after %.0f s", self._who, lasted)
+            log.info("%s reached the journal again after %.0f s", self._who, lasted)
         return answered
 
     def _tell(self, since: float, why: str) -> None:
         if self.away:
             return
         self.away, self._since = True, since
-        log.warning("%s does not reach the journal and tries again: %s", self._who, why)
+        log.warning("%s cannot reach the journal and will try again: %s", self._who, why)

@@ -1,4 +1,4 @@
-"""What is in a workspace, and what its attempt has changed. Reads only."""
+"""What is in a workspace, what its attempt has changed, and how the next one takes that over."""
 
 import asyncio
 import posixpath
@@ -31,7 +31,7 @@ MAX_NAMES = 300
 
 
 async def list_files(workspace: Workspace) -> str:
-    """Return the files of a workspace, one a line, at most the first `MAX_NAMES` in order.
+    """Return the files of a workspace, one per line, at most the first `MAX_NAMES` in order.
 
     In git these are the tracked files and the new ones that it does not ignore. Raises
     WorkspaceError with what git said.
@@ -48,7 +48,7 @@ async def list_files(workspace: Workspace) -> str:
 MAX_CHARS = 200_000
 """Characters of a diff that are shown; nobody reads more at once."""
 MAX_PATCH = 50_000_000
-"""Characters of new files beyond which a diff that is to be applied leaves further ones out."""
+"""Characters of new files after which a diff to be applied leaves out the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Diff:
 
     @property
     def shown(self) -> str:
-        """What is shown of it to a person or a model; `git apply` may refuse it."""
+        """The part shown to a person or a model; `git apply` may refuse it."""
         if len(self.text) >= MAX_CHARS:
             return f"{self.text[:MAX_CHARS]}\n… the rest is cut"
         names = brief(", ".join(self.left_out))
@@ -175,7 +175,7 @@ async def changed_names(worktree: Worktree) -> tuple[str, ...]:
 
 
 async def left_by_merge(workspace: Workspace, names: Iterable[str]) -> tuple[str, ...]:
-    """Return those of these files that exist but that no merge takes.
+    """Return the files among these that exist but that no merge takes.
 
     They are new, and ignored by git or rubbish. Without git there are none.
     """
@@ -302,7 +302,7 @@ async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path
         *(f"--output={patch}", base, "HEAD", "--", f":(literal){name}"),
     )
     try:
-        # git refuses an empty patch too, of a file that ended as it began.
+        # git also refuses an empty patch, of a file that ended as it began.
         await git(new, "apply", "--3way", str(patch))
     except WorkspaceError:
         with suppress(WorkspaceError):  # the new workspace may never have had it

@@ -33,7 +33,7 @@ _PASSING = re.compile(
     r"|unexpected disconnect|returned error: (408|429|5\d\d)",
     re.IGNORECASE,
 )
-"""Errors of git, curl and ssh about networks and servers that may pass in a moment."""
+"""Errors of git, curl and ssh about networks and servers that are likely to be temporary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Workt
     """Return what the worktrees of a task are made from.
 
     That is its workspace itself; for a git URL, and for every repository in a `fleet`, it is an
-    up-to-date clone below `home`. Raises WorkspaceError if the commit to start from cannot be had,
+    up-to-date clone below `home`. Raises WorkspaceError if the start commit cannot be obtained,
     and UnreachableError if this machine or the network is the reason.
     """
     folder = assignment.workspace
@@ -77,21 +77,21 @@ def clone_of(source: str, home: Path) -> Path:
 
 
 async def _clone_once(clone: Path, source: str) -> None:
-    """Clone a repository unless that is done; a killed process leaves no partial clone."""
+    """Clone a repository unless that is done already; a killed process leaves no partial clone."""
     if is_repository(clone):
         return
     part = clone.with_name(f"{clone.name}.part")
 
     async def ask() -> str:
         await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
-        # Not in a folder, whose git configuration could redirect the URL.
+        # Outside any repository, whose configuration could redirect the URL.
         command = ("clone", "--quiet", "--no-checkout", source, str(part))
         return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
 
     try:
         await _patiently(ask)
     except TimeoutError as error:
-        raise UnreachableError(f"{source} is not cloned: {error}") from error
+        raise UnreachableError(f"{source} could not be cloned: {error}") from error
     except WorkspaceError as error:  # its text names the source, without a password
         raise UnreachableError(str(error)) from error
     part.rename(clone)
@@ -122,7 +122,7 @@ async def fetch(repository: Path, commit: str) -> None:
             answered = True
         if await has_commit(repository, commit):
             return
-    lacks = f"{repository} has no commit {commit[:12]}, and gets none{said}"
+    lacks = f"{repository} has no commit {commit[:12]} and cannot fetch it{said}"
     raise WorkspaceError(lacks) if answered else UnreachableError(lacks)
 
 
@@ -159,7 +159,7 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether an error of git may pass in a moment; a timeout took minutes and does not count."""
+    """Whether a git error may be temporary; a timeout took minutes already and does not count."""
     return isinstance(error, WorkspaceError) and _PASSING.search(str(error)) is not None
 
 
@@ -171,7 +171,7 @@ async def _locked(clone: Path) -> AsyncGenerator[None]:
     """
     clone.parent.mkdir(parents=True, exist_ok=True)
     lock = await lock_file(clone.with_name(f"{clone.name}.lock"), pause=_LOOK_SECONDS)
-    assert lock is not None  # as it tries for ever
+    assert lock is not None  # because it tries forever
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What a person should notice of files before they take them: links, and very large files."""
+"""What a person should know about files before they take them: links, and very large files."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,14 +12,14 @@ _LARGE = 10_000_000
 _LINK = "120000"
 """Git's mode of a link."""
 _LONGEST = 4_096
-"""Bytes of a link's target; the kernel makes no longer one."""
+"""Longest target of a link, in bytes, that the kernel allows."""
 _TARGETS = 200
 """Number of links in a commit whose targets are read."""
 
 
 async def notes_at(home: Path, commit: str, names: Iterable[str]) -> dict[str, str]:
-    """Return what to notice of files of a commit, by name."""
-    # All files: git would not find a name again that is not UTF-8.
+    """Return what to know about files of a commit, by name."""
+    # All files, because git would not find a name that is not UTF-8.
     said = await git(home, "ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     wanted, notes, read = set(names), dict[str, str](), 0
     for row in filter(None, said.split("\0")):
@@ -37,7 +37,7 @@ async def notes_at(home: Path, commit: str, names: Iterable[str]) -> dict[str, s
 
 
 def notes_below(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return what to notice of files below a folder, by name."""
+    """Return what to know about files below a folder, by name."""
     notes: dict[str, str] = {}
     for name in names:
         path = folder / name

@@ -1,4 +1,4 @@
-"""How a folder differs from the one that it was copied from, as git would say it. Reads only."""
+"""Compares a folder with the one that it was copied from, in git's format. Reads only."""
 
 import os
 import re
@@ -31,7 +31,7 @@ class FileVersion:
 
     @property
     def lines(self) -> list[str] | None:
-        """Its lines with their ends, at line feeds only, as git counts; `None` if binary."""
+        """Its lines with their ends, split at line feeds only, as in git; `None` if binary."""
         if self.content is None or b"\0" in self.content:
             return None
         text = self.content.decode(errors="replace")
@@ -66,7 +66,7 @@ class ChangedFile:
     def text(self) -> str:
         """The diff in git's format, which `git apply` takes."""
         modes = (self.old.mode, self.new.mode)
-        if all(modes) and modes.count(_LINK) == 1:  # git knows no other way
+        if all(modes) and modes.count(_LINK) == 1:  # git has no other form for it
             gone, made = replace(self, new=_ABSENT), replace(self, old=_ABSENT)
             return gone.text + made.text
         old, new = (_quoted(f"{side}/{self.name}") for side in "ab")
@@ -105,7 +105,7 @@ _QUOTED = re.compile(r'[\x00-\x1f"\\\x7f\udc80-\udcff]')
 
 
 def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
-    """Yield the files that differ between both, by name; without a source all files."""
+    """Yield the files that differ, by name; without a source, all files."""
     names = set(names_below(folder)) | set(names_below(source) if source else ())
     for name in sorted(names):
         old = _version(source, name) if source else _ABSENT

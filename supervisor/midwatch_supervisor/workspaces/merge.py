@@ -1,4 +1,4 @@
-"""Brings a finished attempt's branch into the branch that its owner works on."""
+"""Merges a finished attempt's branch into the branch that its owner works on."""
 
 import asyncio
 import logging
@@ -43,11 +43,11 @@ class Merge:
     commits: int = 0
     """Number of commits that `into` lacks; 0 if everything is merged already."""
     tip: str = ""
-    """Commit that is merged: the branch's last, or all in one without `left_out`."""
+    """Commit that is merged: the branch's last, or a squashed one without `left_out`."""
     files: tuple[FileChange, ...] = ()
     """Files that the merge changes."""
     left_out: tuple[str, ...] = ()
-    """Committed files that are no part of the work: caches, and what git ignores here."""
+    """Committed files that are not part of the work: caches, and what git ignores here."""
     begun: str = ""
     """Commit that the branch began with; empty if unknown."""
     lent: tuple[str, ...] = ()
@@ -136,8 +136,8 @@ async def _require_clean(at: Path | Worktree) -> None:
 async def _require_unchanged(home: Path) -> None:
     """Raise UsageError if the owner's files have uncommitted changes.
 
-    Whether a file that a filter rewrites is changed, only the filter could tell: such files are
-    left to git, which overwrites none that the merge would change.
+    Only the filter could tell whether a file that it rewrites has changed. Such files are left to
+    git, which does not overwrite those that the merge would change.
     """
     which = ("--porcelain", "-z", "--no-renames", "--untracked-files=no")
     said = await git(home, "status", *which)
@@ -155,7 +155,7 @@ async def _require_room(merge: Merge, name: str) -> None:
     """Raise UsageError if the merge would destroy uncommitted work of the owner, or needs filters.
 
     git replaces a folder by a file if everything in it is ignored. `name` is what the owner can
-    merge by hand afterwards.
+    merge by hand instead.
     """
     await _require_unchanged(merge.home)
     await _require_no_filter(merge, name)
@@ -164,8 +164,8 @@ async def _require_room(merge: Merge, name: str) -> None:
         found = await git(merge.home, "ls-files", "--others", "-z", "--", *literal)
         if lost := [each for each in found.split("\0") if each]:
             raise UsageError(
-                f"{merge.branch} brings a file to where {merge.home} has what git does not know: "
-                f"{brief(', '.join(lost))}; move it away first. Nothing was merged"
+                f"{merge.branch} would overwrite files in {merge.home} that git does not track: "
+                f"{brief(', '.join(lost))}; move them away first. Nothing was merged"
             )
 
 
@@ -173,7 +173,7 @@ async def _require_no_filter(merge: Merge, name: str) -> None:
     """Raise UsageError if a filter that the owner has configured rewrites files of the merge.
 
     Midwatch runs no filter, so the merge would leave such files as git stores them. The attributes
-    of both sides count: git asks those that the merge brings.
+    of both sides count, because git uses those that the merge brings.
     """
     names = [each.name for each in merge.files]
     found = await filtered_files(merge.home, names, AT_CHECKOUT)
@@ -181,8 +181,8 @@ async def _require_no_filter(merge: Merge, name: str) -> None:
         found += await filtered_files(apart, names, AT_CHECKOUT, staged=True)
     if found:
         raise UsageError(
-            f"{merge.branch} changes {brief(', '.join(dict.fromkeys(found)))}, and a filter of git "
-            "rewrites such files, which Midwatch does not run: look at the diff, then "
+            f"{merge.branch} changes {brief(', '.join(dict.fromkeys(found)))}, and a git filter "
+            "rewrites such files, but Midwatch runs no filters: look at the diff, then run "
             f"`git merge {name}` in {merge.home}. Nothing was merged"
         )
 
@@ -205,7 +205,7 @@ async def _with_files(merge: Merge) -> Merge:
 
 
 async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
-    """Whether the checked out commit has these files as another commit has them.
+    """Whether these files are the same in the checked out commit as in another one.
 
     How they got there, rebased or squashed, does not matter.
     """
@@ -217,7 +217,7 @@ async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
 
 
 async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) -> str:
-    """Squash all between two commits into one, without some paths, not even in its history."""
+    """Squash everything between two commits into one, without some paths even in its history."""
     async with _indexed(home, tip) as apart:
         for paths in chunk(left_out):
             literal = (f":(literal){path}" for path in paths)
@@ -229,7 +229,7 @@ async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) ->
 
 @asynccontextmanager
 async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
-    """Have a commit in an index of its own.
+    """Yield the worktree with a commit in an index of its own.
 
     A merge in the owner's files would overwrite those that git ignores.
     """
@@ -273,7 +273,7 @@ async def _leave_trace(merge: Merge) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastMerge:
-    """What is recorded of a merged branch, which may be gone."""
+    """The record of a merged branch, which may be gone."""
 
     home: Path
     """Repository that took it."""
@@ -326,7 +326,7 @@ async def try_merge(merge: Merge) -> None:
 
 
 async def _merge(folder: Path, merge: Merge, name: str) -> None:
-    """Merge in `folder`. Raises UsageError as `_require_room` does, which has the same `name`."""
+    """Merge in `folder`. Raises UsageError; `name` is the one of `_require_room`."""
     try:
         named = f"Merge branch '{merge.branch}'"  # git's own message would name the commit
         await git(folder, "merge", "--quiet", "-m", named, merge.tip)
@@ -338,7 +338,7 @@ async def _merge(folder: Path, merge: Merge, name: str) -> None:
         files = ", ".join(name for name in names.split("\0") if name)
         raise UsageError(
             f"{merge.branch} conflicts with {merge.into} in {files}; nothing was merged. "
-            f"`git merge {name}` in {merge.home} begins a merge in which you resolve that by hand"
+            f"To resolve that by hand, run `git merge {name}` in {merge.home}"
         ) from error
 
 

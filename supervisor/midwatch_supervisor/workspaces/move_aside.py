@@ -1,4 +1,4 @@
-"""Moves aside what is in the place of a new workspace: work is never overwritten."""
+"""Moves aside whatever is where a new workspace goes, so that work is never overwritten."""
 
 import asyncio
 import os
@@ -73,7 +73,7 @@ async def _holds_nothing(
     below: Sequence[str],
     branch: str,
 ) -> bool:
-    """Whether all that is there exists elsewhere too; if it cannot be read, it does not."""
+    """Whether everything there exists elsewhere too; `False` if it cannot be read."""
     if folder is not None and not await asyncio.to_thread(_unchanged_kind, folder):
         return False
     if repository is None:
@@ -113,7 +113,7 @@ async def _move(folder: Path, repository: Path, branch: str, aside: MovedAside) 
     """Move them, and tell git where the worktree is now."""
     await asyncio.to_thread(_rename, folder, aside)
     if aside.folder is not None:
-        with suppress(WorkspaceError):  # it may be no worktree of this repository
+        with suppress(WorkspaceError):  # it may not be a worktree of this repository
             await git(repository, "worktree", "repair", str(aside.folder))
     if aside.branch:
         await git(repository, "branch", "--move", branch, aside.branch)

@@ -15,11 +15,11 @@ from midwatch_supervisor.workspaces.workspace_files import open_file
 from midwatch_tools.git import Worktree, git, run_git
 
 _MAX_BYTES = 8_000_000
-"""Size above which git takes a file as binary, see `midwatch_tools/git.py`. A larger new file is
+"""Size above which git treats a file as binary, see `midwatch_tools/git.py`. A larger new file is
 not compared: git would read it whole to hash it.
 """
 _REFUSED = re.compile(r"(\.git|git~1)[ .]*([:\\].*)?", re.IGNORECASE | re.DOTALL)
-"""Names that git takes into no index."""
+"""Names that git never takes into an index."""
 
 
 def readable_sizes(folder: Path, names: Sequence[str]) -> dict[str, int]:
@@ -44,7 +44,7 @@ def _size(folder: Path, name: str) -> int:
 async def tracking(worktree: Worktree, names: Sequence[str]) -> AsyncGenerator[Worktree]:
     """Yield the worktree with an index of its own that knows these new files too.
 
-    Their entries say nothing of the content, so git reads the files, and stores nothing.
+    Their entries say nothing about the content, so git reads the files, and stores nothing.
     """
     if not names:
         yield worktree
@@ -63,7 +63,7 @@ def _fill(apart: Worktree, index: Path, entries: str) -> None:
         with open_file(apart.git_dir, "index") as opened, index.open("xb") as copied:
             shutil.copyfileobj(opened, copied)
             written = os.fstat(opened.fileno()).st_mtime_ns
-        # Git mistrusts what an index says of files that are as young as the index.
+        # Git mistrusts what an index says about files that are as new as the index.
         os.utime(index, ns=(written, written))
     except FileNotFoundError:  # for git, nothing is tracked then
         pass

@@ -62,7 +62,7 @@ class Placement:
     async def locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
         """Fetch what the plan needs on this machine: the clone, and branches and folders of others.
 
-        Raises WorkspaceError for what cannot be had, and in a fleet MachineError if another node
+        Raises WorkspaceError for what is missing, and in a fleet MachineError if another node
         may have it.
         """
         with self._disk_at_fault():
@@ -91,7 +91,7 @@ class Placement:
             raise MachineError(str(error)) from error
 
     async def make(self, plan: WorkspacePlan, folder: Path) -> Workspace:
-        """Make a workspace as `make_workspace` does; in a fleet OSError is MachineError, too."""
+        """Make a workspace as `make_workspace` does; in a fleet, OSError becomes MachineError."""
         with self._disk_at_fault():
             return await make_workspace(plan, folder)
 
@@ -104,7 +104,7 @@ class Placement:
     ) -> tuple[Workspace, tuple[str, ...]]:
         """Return the workspace of an attempt that has begun, and the files taken over for it.
 
-        On another node of a fleet it is made again from its snapshot. Raises WorkspaceError if the
+        On another node of a fleet, it is restored from its snapshot. Raises WorkspaceError if the
         work is gone, and in a fleet MachineError if another node may make it.
         """
         with self._disk_at_fault():
@@ -135,14 +135,14 @@ class Placement:
     async def _reopen_here(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         folder = self.local_folder(attempt.workspace)
         if not await asyncio.to_thread(folder.is_dir):
-            raise WorkspaceError(f"the workspace {folder} is gone, and the work in it")
+            raise WorkspaceError(f"the workspace {folder} is gone with the work in it")
         workspace = await reopen_workspace(
             folder, plan.source, branch=branch_of(folder) if plan.versioned else ""
         )
         return replace(workspace, base=plan.base)
 
     async def inherit(self, plan: WorkspacePlan, workspace: Workspace) -> tuple[str, ...]:
-        """Take over the kept files of the attempt before, and return their names.
+        """Take over the kept files of the previous attempt, and return their names.
 
         Raises WorkspaceError if that attempt's workspace is gone.
         """
@@ -153,7 +153,7 @@ class Placement:
             return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
 
     async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
-        """Return the workspace of the attempt before, and the files to take over from it."""
+        """Return the workspace of the previous attempt, and the files to take over from it."""
         if plan.inherits_from is None or not plan.keep:
             return None, ()
         old = await self.find(plan, plan.inherits_from)
@@ -200,7 +200,7 @@ async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace
 
 
 async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
-    """Make a new workspace in `folder`; what is there is moved aside, and the log says where to.
+    """Make a new workspace in `folder`; what is there is moved aside, and the log says where.
 
     Raises WorkspaceError with the reason, such as a conflict between branches, and MachineError if
     this machine is the reason.
@@ -210,7 +210,7 @@ async def make_workspace(plan: WorkspacePlan, folder: Path) -> Workspace:
     with machine_at_fault():
         aside = await move_aside(folder, plan.source, branch=branch, below=below)
     if aside is not None:
-        log.warning("%s was there before its attempt began: it is kept as %s", folder, aside)
+        log.warning("%s existed before its attempt began: it was kept as %s", folder, aside)
     plain = not plan.versioned
     source = plan.copied if plain and plan.copied is not None else plan.source
     return await prepare(

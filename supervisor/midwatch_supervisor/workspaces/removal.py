@@ -60,7 +60,7 @@ async def remove_workspace(workspace: Workspace) -> None:
     folder = workspace.folder
     await clear(folder, repository_of(workspace), branch=workspace.branch)
     if await asyncio.to_thread(folder.exists):
-        raise WorkspaceError(f"{folder} cannot be removed whole")
+        raise WorkspaceError(f"{folder} could not be removed completely")
     await asyncio.to_thread(remove_mark, folder)
     with suppress(OSError):  # not if it holds others
         await asyncio.to_thread(folder.parent.rmdir)

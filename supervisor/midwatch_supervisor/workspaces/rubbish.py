@@ -1,4 +1,4 @@
-"""Rubbish: what tools leave in a workspace, such as caches and installed packages. It is no result.
+"""Rubbish: what tools leave in a workspace, such as caches and installed packages; not a result.
 
 Only new files count as rubbish: files with such names that the owner has in git do not.
 """
@@ -49,7 +49,7 @@ async def committed_rubbish(at: Path | Worktree, begun: str, tip: str = "") -> t
 
 
 async def rubbish_in(at: Path | Worktree, names: Iterable[str]) -> dict[str, str]:
-    """Return those of these names that are rubbish or ignored, each with its topmost such path."""
+    """Return the names that are rubbish or ignored, each with its topmost path that is."""
     wanted = tuple(names)
     ignored = await asyncio.to_thread(_ignored_names, at, wanted) if wanted else frozenset[str]()
     return {name: top for name in wanted if (top := _topmost(name, ignored))}

@@ -274,7 +274,7 @@ async def final_snapshot(bundles: Bundles, attempt: Attempt) -> Snapshot:
     found = await newest_snapshot(bundles, attempt)
     if found is None or found != known[-1]:
         name = place_of(Path(attempt.workspace))
-        raise WorkspaceError(f"the work of {name} was not saved: it is on {attempt.node} only")
+        raise WorkspaceError(f"the work of {name} was not saved: it exists only on {attempt.node}")
     return found
 
 
@@ -283,8 +283,8 @@ async def fetch_snapshot(
 ) -> Snapshot:
     """Fetch saved work into a repository under the name `place`; return the snapshot fetched.
 
-    It is newer than `snapshot` if the attempt was saved meanwhile: its node may go on until another
-    one takes it over. Raises WorkspaceError.
+    It is newer than `snapshot` if the attempt was saved meanwhile: its node may continue until
+    another one takes it over. Raises WorkspaceError.
     """
     while not await _fetch_unless_replaced(bundles, repository, attempt, snapshot, place):
         newer = await newest_snapshot(bundles, attempt)
@@ -293,7 +293,7 @@ async def fetch_snapshot(
         snapshot = newer
     commit = snapshot.commit
     if not (await mark_of(repository, commit)).of.startswith(f"{place} of "):
-        raise WorkspaceError(f"the work of {place} was not saved: it is on {attempt.node} only")
+        raise WorkspaceError(f"the work of {place} was not saved: it exists only on {attempt.node}")
     with machine_at_fault():
         await git(repository, "update-ref", SAVED + place, commit)
     return snapshot
@@ -364,7 +364,7 @@ async def push_snapshot(
 
     The branch has the name of the workspace's branch. If the origin has another branch of that
     name, of somebody else or of an attempt that a journal restored from a backup does not know, the
-    time of its beginning is added: `fix-1.begun-20261121T200000`. Raises WorkspaceError.
+    attempt's start time is added: `fix-1.begun-20261121T200000`. Raises WorkspaceError.
     """
     names = (workspace.branch, f"{workspace.branch}.begun-{attempt.started_at:%Y%m%dT%H%M%S}")
     if last is not None and last.branch in names:

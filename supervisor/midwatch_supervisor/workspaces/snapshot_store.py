@@ -64,13 +64,13 @@ from midwatch_tools.tree import digest_of
 log = logging.getLogger(__name__)
 
 _MAX_NAMES = 20
-"""Files that the notice to a worker names."""
+"""Number of files that the notice to a worker names."""
 SNAPSHOT_AUTHOR = "snapshot store"
 """Author of notices about restored files; they answer no alert, so no decision learns from them."""
 
 
 def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the files that are not as the last of these steps left them.
+    """Return the files that differ from how the last of these steps left them.
 
     `digest` returns the digest of a file's content now; empty if there is no such file.
     """
@@ -87,7 +87,7 @@ def outdated_files(steps: Iterable[Step], digest: Callable[[str], str]) -> tuple
 
 
 def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Intervention:
-    """Return the notice to a worker whose files are as of step `saved`, and not of step `last`."""
+    """Return the notice to a worker whose files are as of step `saved` instead of step `last`."""
     since = f"steps {saved + 1} to {last}" if last > saved + 1 else f"step {last}"
     state = f"as of step {saved}" if saved else "as they were at the beginning"
     return Intervention(
@@ -165,7 +165,7 @@ class SnapshotStore:
     async def save(
         self, attempt: Attempt, workspace: Workspace, *, step: int, incarnation: int | None
     ) -> SaveResult:
-        """Save the workspace's files as they are after `step`; nothing new is no error.
+        """Save the workspace's files as they are after `step`; nothing new is not an error.
 
         Raises StaleIncarnationError if another process has taken over the attempt, and
         WorkspaceError or OSError if the files cannot be read.
@@ -189,12 +189,12 @@ class SnapshotStore:
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
         if not snapshot.kept:
-            large = f"the work is larger than {self.settings.max_bundle_mb:g} MB: it cannot move"
+            large = f"the work is larger than {self.settings.max_bundle_mb:g} MB, so it cannot move"
             return SaveResult(commit=taken.commit, fault=large, whole=False)
         return SaveResult(commit=taken.commit, fault=taken.fault)
 
     def let_go(self, attempt: Attempt, workspace: Workspace) -> None:
-        """Forget what is cached of an attempt that has ended or is left."""
+        """Forget what is cached about an attempt that has ended or was left."""
         self._marks.pop(workspace.folder, None)
         self._newest.pop(attempt.id, None)
 
@@ -248,7 +248,7 @@ class SnapshotStore:
         )
         return (snapshot, b"") if body is None else (replace(snapshot, size=len(body)), body)
 
-    # -- finding again ---------------------------------------------------------------------
+    # -- restoring -------------------------------------------------------------------------
 
     async def is_here(self, attempt: Attempt) -> bool:
         """Whether this node had the attempt last, and still has its files."""
@@ -262,7 +262,7 @@ class SnapshotStore:
     ) -> Workspace | None:
         """Return the workspace of an attempt that has begun, restored from its snapshot if needed.
 
-        `None` if nothing was saved. Raises WorkspaceError if what was saved cannot be had.
+        `None` if nothing was saved. Raises WorkspaceError if what was saved cannot be fetched.
         """
         folder = self.folder(attempt.workspace)
         self._use(folder)
@@ -342,8 +342,8 @@ class SnapshotStore:
         held = await self._held(workspace)
         if held and all(each.commit != held for each in await self._bundles.snapshots(attempt.id)):
             log.warning(
-                "%s goes on with files that are newer than the journal knows, as after a backup "
-                "was restored",
+                "%s continues with files that are newer than the journal, as after a backup was "
+                "restored",
                 workspace.folder,
             )
 
@@ -357,7 +357,7 @@ class SnapshotStore:
     async def _made_of(self, attempt: Attempt, workspace: Workspace) -> int:
         """Return the last step before the snapshot that the files were made from; 0 without one.
 
-        There may be a newer snapshot: the node before may have saved until the attempt was taken
+        There may be a newer snapshot: the previous node may have saved until the attempt was taken
         over.
         """
         commit = await self._held(workspace)
@@ -378,7 +378,7 @@ class SnapshotStore:
                     pass
         return steps, node
 
-    # -- what others built -----------------------------------------------------------------
+    # -- work of other attempts ------------------------------------------------------------
 
     async def bring_branches(self, repository: Path, names: Collection[str], *, run: int) -> None:
         """Make sure that a repository has the finished branches of other attempts of a run.

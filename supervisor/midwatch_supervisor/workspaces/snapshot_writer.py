@@ -67,7 +67,7 @@ class SnapshotWriter:
         return not self._large and self._seconds() - self._at >= every
 
     def wake(self) -> "asyncio.Future[None] | None":
-        """Start to save if something was done since the last save, and that was long enough ago.
+        """Start a save if something was done since the last one, and that was long enough ago.
 
         The future need not be awaited, and its errors may be ignored: the recorder finds out itself
         if the attempt was taken over.
@@ -78,9 +78,9 @@ class SnapshotWriter:
         return self._begin() if recorder.last_step > self._step and self._due else None
 
     async def leave(self) -> None:
-        """Save for the process that goes on with the attempt; a failure is logged."""
+        """Save for the process that continues the attempt; a failure is logged."""
         try:
-            # Saved even if this is canceled again: nobody does it later.
+            # Saved even if this is canceled again: nobody will do it later.
             await finish_before_cancel(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._workspace.folder, error)

@@ -1,8 +1,8 @@
 """Adds the files of a workspace to git's index, including those of repositories that a worker made.
 
-git takes a nested repository for a submodule: it records one commit of it and none of its files,
-which would be lost with the workspace. So its files are added as files of the workspace. Only a
-submodule that the owner's repository has remains one.
+git treats a nested repository as a submodule: it records one commit of it and none of its files,
+which would be lost with the workspace. So its files are added as files of the workspace. Only
+submodules of the owner's repository remain submodules.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ _PLACEHOLDER = "placeholder"
 async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) -> None:
     """Add every file to the index, which nobody else may use meanwhile. Raise WorkspaceError.
 
-    Of new files only those that match the pathspecs `paths` are added.
+    Of new files, only those that match the pathspecs `paths` are added.
 
-    Nested repositories that the index knows already leave it first and are found anew. Otherwise
+    Nested repositories already in the index are removed from it first and found again. Otherwise
     git would run `git status` inside them, with their configuration and its filters.
     """
     nested = await _known_repositories(worktree)

@@ -1,7 +1,7 @@
-"""Marks results outside git that were taken: their files were written into a folder of their owner.
+"""Marks results without git as taken: their files were written into a folder of their owner.
 
-With git, the owner's branch shows it. A mark stands beside the folder of all workspaces, and holds
-only for the files that were taken: what is changed later counts as work again.
+With git, the owner's branch shows it. A mark is stored beside the folder of all workspaces, and
+applies only to the files that were taken: what is changed later counts as work again.
 """
 
 import hashlib

@@ -98,8 +98,8 @@ class TaskWorkspace:
         """Raise UsageError if it was removed on this machine, which has no other copy of it."""
         if not self.node and await self.removed():
             raise UsageError(
-                f"the workspace of {self.name} was removed, and what nobody had merged was thrown "
-                f"away with it: there is no folder {self.folder}"
+                f"the workspace of {self.name} was removed, along with anything unmerged: there is "
+                f"no folder {self.folder}"
             )
 
     async def open(self) -> Workspace:
@@ -118,7 +118,7 @@ class TaskWorkspace:
 
     @asynccontextmanager
     async def open_anywhere(self, journal: Journal) -> AsyncGenerator[Workspace | None]:
-        """Yield the workspace; one without git on another machine as it was saved last.
+        """Yield the workspace; if it is without git on another machine, as it was last saved.
 
         `None` if it is neither here nor saved. Raises WorkspaceError, and UsageError as `open`
         does.
@@ -138,7 +138,7 @@ class TaskWorkspace:
     async def diff(
         self, journal: Journal, room: int = MAX_CHARS
     ) -> tuple[Diff, tuple[FileChange, ...]] | None:
-        """Return what was changed there, even if it is merged and gone; `None` if it cannot be had.
+        """Return what was changed there, even if it is merged and gone; `None` if that is unknown.
 
         New files are left out as in `diff_from`. Raises what `open_anywhere` does.
         """
@@ -167,12 +167,12 @@ class TaskWorkspace:
             return False
 
     async def mark_taken(self) -> None:
-        """Record that the files of this result, which did not work in git, were taken from here."""
+        """Record that the files of this result, which is not in git, were taken from here."""
         if self.made_by_run and await self.there():
             try:
                 await asyncio.to_thread(mark_taken, self.folder)
             except OSError as error:
-                log.warning("that %s was taken cannot be recorded: %s", self.folder, error)
+                log.warning("cannot record that %s was taken: %s", self.folder, error)
 
     async def unmerged(self) -> Workspace | None:
         """Return the workspace if it holds work that exists nowhere else on this machine.

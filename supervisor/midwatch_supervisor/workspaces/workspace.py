@@ -51,7 +51,7 @@ class Workspace:
 
 @contextmanager
 def machine_at_fault() -> Generator[None]:
-    """Raise errors of git as MachineError, for what fails only if this machine cannot do it."""
+    """Raise git errors as MachineError, for what can only fail because of this machine."""
     try:
         yield
     except MachineError:
@@ -80,7 +80,7 @@ async def prepare(
     if await asyncio.to_thread(_without_git, folder, source, plain=plain):
         return Workspace(folder=folder)
     assert source is not None
-    # Given twice, it replaces an entry for a missing folder even if that is locked.
+    # `--force` twice replaces an entry for a missing folder even if that is locked.
     forced = ("worktree", "add", "--quiet", "--force", "--force")
     command = (*forced, "-b", branch, str(folder), base or "HEAD")
     with machine_at_fault():
@@ -109,7 +109,7 @@ async def reopen_workspace(folder: Path, source: Path | None, *, branch: str) ->
 def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
     """Make a workspace without git; if it needs git, make the parent folder and return False."""
     if folder.exists():
-        raise WorkspaceError(f"{folder} exists already")
+        raise WorkspaceError(f"{folder} already exists")
     if source is None:
         folder.mkdir(parents=True)
         return True
@@ -126,12 +126,12 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
 
 
 async def clear(folder: Path, source: Path | None, *, branch: str) -> None:
-    """Remove a workspace that a killed process left half made; nothing to remove is no error."""
+    """Remove a workspace that a killed process left half made, if there is one."""
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if source is None or not is_repository(source):
         return
     async with lock_worktrees(source):
-        with suppress(WorkspaceError):  # git locks only a worktree whose making was killed
+        with suppress(WorkspaceError):  # it is locked only if its creation was killed
             await git(source, "worktree", "unlock", str(folder))
         await git(source, "worktree", "prune")
         if await git(source, "branch", "--list", branch):
@@ -202,9 +202,9 @@ async def _merge(workspace: Workspace, branch: str) -> None:
 
 
 async def commit_work(workspace: Workspace, message: str) -> None:
-    """Commit what the attempt has done on its branch; nothing to commit is no error.
+    """Commit what the attempt has done on its branch; nothing to commit is not an error.
 
-    This is always completed: an interrupted git would leave its lock, which prevents later commits.
+    This is always completed: an interrupted git would leave its lock, which blocks later commits.
     """
     if workspace.worktree is not None:
         await finish_before_cancel(_keep(workspace.worktree, message))
@@ -220,12 +220,12 @@ async def _keep(worktree: Worktree, message: str) -> None:
 async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SECONDS) -> str:
     """Return the commit that is checked out in a local repository, or in one with a URL.
 
-    Empty for a folder that is no repository, or none. `seconds` limits the time for a URL. Raises
-    WorkspaceError if there is no commit.
+    Empty without a folder, or if it is not a repository. `seconds` limits the time for a URL.
+    Raises WorkspaceError if there is no commit.
     """
     if url:
         try:
-            # Not in a folder, whose git configuration could redirect the URL.
+            # Outside any repository, whose configuration could redirect the URL.
             said = await ask_git(
                 *(Path("/"), "ls-remote", source, "HEAD"), seconds=seconds, network=True
             )

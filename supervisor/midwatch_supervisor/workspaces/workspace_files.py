@@ -1,4 +1,4 @@
-"""Opens files of a workspace so that no link made by a worker leads out of it."""
+"""Opens files of a workspace so that no link made by a worker leads outside."""
 
 import os
 import shutil

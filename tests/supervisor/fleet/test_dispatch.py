@@ -131,7 +131,7 @@ def test_a_bad_name_is_refused(name: str) -> None:
 
 def test_people_hear_why_a_node_is_given_up() -> None:
     lost = node("a", NodeState.LOST)
-    unheard = "node a is lost: it was not heard in time, last at 20:00:00 (UTC)"
+    unheard = "node a is lost: no heartbeat came in time, last at 20:00:00 (UTC)"
     assert loss_line(lost) == unheard
     assert "its broker says that it is gone" in loss_line(replace(lost, doubted_at=AT))
 
@@ -165,8 +165,8 @@ async def test_an_outage_and_its_end_are_told_once(caplog: pytest.LogCaptureFixt
         await reach.of(say())
     assert not reach.away
     assert told(caplog) == [
-        (logging.WARNING, "one does not reach the journal and tries again: refused"),
-        (logging.INFO, "one reaches the journal again after 0 s"),
+        (logging.WARNING, "one cannot reach the journal and will try again: refused"),
+        (logging.INFO, "one reached the journal again after 0 s"),
     ]
 
 
@@ -186,5 +186,5 @@ async def test_an_answer_that_stays_away_is_an_outage_before_patience_ends(
     assert await reach.of(may_answer.wait())
     caplog.handler.removeFilter(answer)
     first, last = told(caplog)
-    assert first[1].endswith("tries again: no answer of the database for 0.01 s")
-    assert last[1].startswith("one reaches the journal again after ")
+    assert first[1].endswith("will try again: no answer from the database for 0.01 s")
+    assert last[1].startswith("one reached the journal again after ")

@@ -133,7 +133,7 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
     await office.dispatcher.look()
     ticket = "night:1-20261121T200000:1:1"
     assert office.queue.queued == [(ticket, ()), (ticket, ())]
-    told = Fault(part="node", error="node-a is gone: another node goes on with it")
+    told = Fault(part="node", error="node-a is gone: another node continues it")
     assert await records_of(office.journal, Fault) == [told]
 
 
@@ -293,7 +293,7 @@ async def test_who_goes_on_says_as_of_when_the_files_are_that_could_be_saved(
     await office.journal.claim(1, holder="one:1", at=AT)
     large = Snapshot(commit="a", messages=0, step=13)
     kept = Snapshot(commit="b", messages=0, step=5, branch="midwatch/r1/a-1")
-    said = "a#1 of node one goes on at two, with its files as "
+    said = "a#1 of node one continues on two, with its files as "
     for saved, told in ((large, "they were at the beginning"), (kept, "saved after step 5")):
         await office.say(saved, attempt=1)
         failures = TaskFailures(office.journal, node="two", fleet="midwatch", clock=lambda: AT)

@@ -244,4 +244,4 @@ async def test_a_run_of_another_version_keeps_nobody_from_the_others(
     await recorder.record(UNSURE)
     await fleet.keeping("a").once()
     assert len(await fleet.records(Decision)) == 1
-    assert caplog.messages == ["run 1 is not watched here: cannot read the settings of run 1"]
+    assert caplog.messages == ["run 1 cannot be monitored here: cannot read the settings of run 1"]

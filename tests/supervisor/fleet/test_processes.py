@@ -162,10 +162,10 @@ async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> 
     other.send_signal(signal.SIGTERM)
     code, _, log = await ended(other)
     assert code == 0
-    assert "WARNING node one is lost: it was not heard in time, last at " in log
+    assert "WARNING node one is lost: no heartbeat came in time, last at " in log
     assert "WARNING other nodes take over the tasks of node one: " in log
     for name in left:
-        assert log.count(f"INFO {name}#1 of node one goes on at other, with its files as ") == 1
+        assert log.count(f"INFO {name}#1 of node one continues on other, with its files as ") == 1
 
 
 async def until_draining(company: Company) -> None:
@@ -189,7 +189,7 @@ async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
     code, out, errors = await ended(one)
     assert code == 0
     assert errors.endswith(
-        "INFO one takes no more turns and waits for those running (2), 300 s at most\n"
+        "INFO one takes no more turns and waits at most 300 s for those running (2)\n"
     )
     assert errors.count("\n") == 1
     waits, again, *ends, last = out.splitlines()[2:]

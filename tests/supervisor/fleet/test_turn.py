@@ -161,7 +161,7 @@ async def test_a_workspace_that_a_node_cannot_make_is_made_on_another(
     state = await task_state(yard.journal, await yard.journal.task(1))
     assert waits_for(state, {}) == f"a node that can do it ({state.reason})"
     said = [each.message for each in caplog.records if each.levelname == "WARNING"]
-    assert said == [f"task a does not go on here: {state.reason}"]
+    assert said == [f"task a cannot continue here: {state.reason}"]
     assert await yard.turn("node-b", minutes=21) is TurnOutcome.OVER
     assert len(await yard.journal.attempts(1)) == 1
     over = (await yard.told(TaskTransition))[-1]

@@ -92,7 +92,7 @@ def test_an_approval_and_a_permission_are_asked_for_and_a_pause_is_not() -> None
 
 
 def test_a_node_that_is_gone_and_the_end_of_a_run_are_news() -> None:
-    gone = Fault(part="node", error="north is gone: another node goes on with it")
+    gone = Fault(part="node", error="north is gone: another node continues it")
     failed = make.task_transition(Lifecycle.FAILED)
     node, end = news_of(gone, make.ended(), failed)
     assert (node.kind, node.name, node.bare) == (NewsKind.NODE, "fix#1", gone.error)

@@ -134,7 +134,7 @@ async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
     folder = await interrupted(harness, tasks(workspace=workspace))
     shutil.rmtree(folder)
     assert await harness.resume() == 1
-    reason = f"the workspace {folder} is gone, and the work in it"
+    reason = f"the workspace {folder} is gone with the work in it"
     assert await harness.last(AttemptTransition) == failed(Ending.ERROR, reason=reason)
     assert (await harness.last(TaskTransition)).reason == reason
 

@@ -148,7 +148,7 @@ async def test_a_commit_that_is_there_needs_no_origin(repository: Path, tmp_path
 
 async def test_a_commit_that_nobody_has_is_told(repository: Path, tmp_path: Path) -> None:
     wanted = task(tmp_path, "shop").model_copy(update={"base": "1" * 40})
-    with pytest.raises(WorkspaceError, match="has no commit 111111111111, and gets none"):
+    with pytest.raises(WorkspaceError, match="has no commit 111111111111 and cannot fetch it"):
         await origin_of(wanted, tmp_path, fleet=True)
 
 

@@ -67,7 +67,7 @@ async def test_a_worktree_in_the_way_is_kept_with_its_branch_and_the_log_says_wh
     assert await git(aside, "status", "--porcelain", "--branch") == f"## {ASIDE}\n?? c.txt\n"
     assert await git(source, "show", f"{ASIDE}:b.txt") == "two\n"
     assert [each.getMessage() for each in caplog.records] == [
-        f"{folder} was there before its attempt began: it is kept as {aside} and the branch {ASIDE}"
+        f"{folder} existed before its attempt began: it was kept as {aside} and the branch {ASIDE}"
     ]
 
 

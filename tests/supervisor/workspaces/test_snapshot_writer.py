@@ -139,7 +139,7 @@ async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(bench: Build
     for text in ("one", "two", "three"):
         await built.act(text)
     await built.recorder.record(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
-    error = "the work is larger than 0.0001 MB: it cannot move"
+    error = "the work is larger than 0.0001 MB, so it cannot move"
     assert await built.told(Fault) == [Fault(part="saving", error=error)]
     assert len(await built.told(Step)) == 3
 

@@ -373,7 +373,7 @@ async def test_files_that_are_newer_than_a_restored_journal_are_warned_of(
         newest = (await journal.entries(attempt=attempt.id, kinds=(Snapshot,)))[-1]
         await journal.write(forget, newest.id)
     assert (await a.resume(attempt)).folder == workspace.folder
-    warned = [f"{workspace.folder} goes on with files that are newer than the journal knows"]
+    warned = [f"{workspace.folder} continues with files that are newer than the journal"]
     assert [each.partition(", as")[0] for each in caplog.messages] == (warned if restored else [])
 
 
@@ -392,10 +392,13 @@ async def test_work_that_is_too_large_is_told_and_stays(
     await a.save(attempt, workspace, incarnation)
     (workspace.folder / "large.bin").write_bytes(os.urandom(200_000))
     saved = await a.save(attempt, workspace, incarnation, 5)
-    assert (saved.fault, saved.whole) == ("the work is larger than 0.1 MB: it cannot move", False)
+    assert (saved.fault, saved.whole) == (
+        "the work is larger than 0.1 MB, so it cannot move",
+        False,
+    )
     moved = await b.resume(attempt)
     assert (moved.folder / "small.txt").exists()
-    with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it is on a only"):
+    with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it exists only on a"):
         await b.snapshot_store.bring_branches(
             (await b.origin()).folder or b.home, ["midwatch/r1/fix-1"], run=1
         )

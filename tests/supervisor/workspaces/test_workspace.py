@@ -115,7 +115,7 @@ async def test_branches_that_conflict_are_told_with_the_file(repository: Path) -
 
 
 async def test_a_folder_that_is_there_already_is_never_used(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="exists already"):
+    with pytest.raises(WorkspaceError, match="already exists"):
         await prepare(tmp_path, None, branch="b", merges=())
 
 

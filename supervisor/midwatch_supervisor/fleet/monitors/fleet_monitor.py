@@ -205,10 +205,10 @@ class FleetMonitor:
             await work
         except JournalError as error:
             known = self._failing or self._outage_log.away  # an outage may last all night
-            log.log(logging.DEBUG if known else logging.WARNING, "not watching: %s", error)
+            log.log(logging.DEBUG if known else logging.WARNING, "cannot monitor now: %s", error)
             self._failing = True
         except Exception:  # a failure here must not stop the work
-            log.exception("the monitor failed and tries again")
+            log.exception("the monitor failed and will try again")
         else:
             self._failing = False
 
@@ -267,7 +267,7 @@ class FleetMonitor:
                 clock=self._clock,
             )
         except (JournalTooNewError, JournalCorruptError) as error:  # other runs can still be read
-            log.error("run %d is not watched here: %s", run, error)
+            log.error("run %d cannot be monitored here: %s", run, error)
             self._strange.add(run)
             return set()
         self._runs[run] = watch
@@ -276,7 +276,7 @@ class FleetMonitor:
         return set(watch.monitor.unfinished)
 
     def _mine_of(self, new: Collection[int]) -> set[int]:
-        """Return attempts to take now: those the broker assigned, or without one all new ones."""
+        """Return attempts to take now: those the broker assigned; without one, all new ones."""
         if not self._bus.counters.connected:
             return set(new)
         return self._claimed & self._unfinished.union(new)
@@ -369,7 +369,7 @@ class FleetMonitor:
         self._leases.forget(watch.known)  # before another monitor of the run can take them again
         await watch.stop()
 
-    # -- posts -----------------------------------------------------------------------------
+    # -- roles -----------------------------------------------------------------------------
 
     def _learner(self) -> Learner:
         return Learner(self._journal, settings=self._settings, clock=self._clock, bus=self._relay)

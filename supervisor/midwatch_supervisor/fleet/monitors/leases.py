@@ -96,7 +96,7 @@ class Leases(HeldLeases):
         self.forget(attempts)
         new = {id: _Lease(incarnation=each, until=until) for id, each in taken.items()}
         self._leases = {**self._leases, **new}
-        # A lease that had run out here counts as won, as it was not acted upon meanwhile.
+        # A lease that had run out here counts as won, because it was not acted upon meanwhile.
         same = {id for id, each in taken.items() if before.guard_of(id) == each}
         return LeaseChanges(
             won=frozenset(taken) - {id for id in same if before.holds(id)},
@@ -204,7 +204,7 @@ class LeaderRole:
             async with asyncio.timeout(left):
                 taken = await self._take(self._name)
         except (TimeoutError, JournalError) as error:
-            log.debug("the post %s cannot be renewed: %s", self._name, error)
+            log.debug("the role %s cannot be renewed: %s", self._name, error)
             return self._loop.time() < self._until
         self._until = began + self._lease_seconds if taken else 0.0
         return taken
@@ -228,7 +228,7 @@ class LeaderRole:
         except MidwatchError as error:
             log.warning("%s stops for now: %s", self._name, error)
         except Exception:  # a failure here must not stop the work
-            log.exception("%s failed and is begun again", self._name)
+            log.exception("%s failed and will be restarted", self._name)
 
     async def _leave(self) -> None:
         if self._working is None:

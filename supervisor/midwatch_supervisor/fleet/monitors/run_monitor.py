@@ -147,7 +147,7 @@ class RunMonitor:
         await side_by_side(
             self.monitor.run,
             self.supervision.run,
-            what=f"the watch over run {self._run.id}",
+            what=f"the monitor of run {self._run.id}",
             pause_seconds=self._settings.monitor.tick_seconds,
             stopped=lambda: self._stopped,
         )
@@ -219,7 +219,7 @@ async def side_by_side(
                 for work in works:
                     group.create_task(work())
         except Exception:
-            log.exception("%s failed and begins again", what)
+            log.exception("%s failed and will be restarted", what)
             if not stopped():
                 await asyncio.sleep(pause_seconds)
 

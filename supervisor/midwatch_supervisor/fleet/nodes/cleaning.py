@@ -45,7 +45,7 @@ class _Stay:
 
 
 class Cleaner:
-    """Cleans up the home of one node. Leaves alone what the journal does not know."""
+    """Cleans up the home of one node. Leaves alone what is unknown to the journal."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Cleaner:
                 await self.clean()
             except (MidwatchError, OSError) as error:
                 log.warning("%s could not be cleaned up: %s", self._home, error)
-            except Exception:  # the node must go on
+            except Exception:  # must not stop the node
                 log.exception("%s could not be cleaned up", self._home)
             await asyncio.sleep(_EVERY_SECONDS)
 
@@ -104,7 +104,7 @@ class Cleaner:
         return {each: stays[each] for each in known if not self._snapshot_store.in_use(each)}
 
     async def _done(self, stay: _Stay) -> bool:
-        """Whether the work is no longer needed, or can be had from the journal."""
+        """Whether the work is no longer needed, or can be fetched from the journal."""
         kept = timedelta(days=self._snapshot_store.settings.keep_days)
         ended = stay.standing.ended_at
         if ended is None or ended > self._clock() - kept:

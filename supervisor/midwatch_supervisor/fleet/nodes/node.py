@@ -35,7 +35,7 @@ from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
-"""Seconds between two looks, at least."""
+"""Minimum number of seconds between two looks."""
 _LEAVE_SECONDS = 10.0
 """Seconds that DBOS gets to record that the last turns have ended."""
 
@@ -43,7 +43,7 @@ _LEAVE_SECONDS = 10.0
 def status_of(
     who: Identity, *, slots: int, labels: Sequence[str], fleet: str = "midwatch"
 ) -> NodeStatus:
-    """Return the status of a node that begins. The journal sets the times."""
+    """Return the status of a node that starts. The journal sets the times."""
     at = datetime.now(UTC)
     return NodeStatus(
         name=who.name,
@@ -146,9 +146,9 @@ class Node:
     # -- leaving ---------------------------------------------------------------------------
 
     async def _drain(self) -> None:
-        """Let running turns end within the time for it, and give back the rest."""
+        """Let running turns end within `drain_seconds`, and give back the rest."""
         name, busy, most = self._status.name, self._turn_pool.busy, self._settings.drain_seconds
-        waits = f" and waits for those running ({busy}), {most:g} s at most" if busy else ""
+        waits = f" and waits at most {most:g} s for those running ({busy})" if busy else ""
         log.info("%s takes no more turns%s", name, waits)
         self._turn_pool.close()
         self._status = replace(self._status, state=NodeState.DRAINING)
@@ -182,7 +182,7 @@ class Node:
         except MidwatchError as error:
             log.warning("%s could not report that it left: %s", self._status.name, error)
 
-    # -- living ----------------------------------------------------------------------------
+    # -- heartbeats ------------------------------------------------------------------------
 
     def _watch_changes(self) -> None:
         self._status = replace(self._status, busy=self._turn_pool.busy)
@@ -190,12 +190,12 @@ class Node:
         self._news.set()
 
     async def _live(self) -> None:
-        """Report again and again that we are alive. Raise ReplacedError if another has our name."""
+        """Send heartbeats until canceled. Raise ReplacedError if another process has our name."""
         while True:
             try:
                 before = await self._outage_log.of(self._beat())
             except JournalError as error:
-                log.debug("%s could not say that it lives: %s", self._status.name, error)
+                log.debug("%s could not send its heartbeat: %s", self._status.name, error)
             else:
                 self._heard_at = asyncio.get_running_loop().time()
                 if before is None:
@@ -210,7 +210,7 @@ class Node:
             await asyncio.sleep(self._settings.beat_seconds)
 
     def _beat_is_recent(self) -> bool:
-        """Whether the last heartbeat is too recent for others to take this node for lost."""
+        """Whether the last heartbeat is too recent for others to consider this node lost."""
         silent = asyncio.get_running_loop().time() - self._heard_at
         return silent <= MISSED_BEATS * self._settings.beat_seconds
 
@@ -253,7 +253,7 @@ class Node:
                 log.log(level, "%s could not hand out turns: %s", self._status.name, error)
             except Exception:  # must not stop the node
                 log.exception("%s could not hand out turns", self._status.name)
-            # Many turns end at once, and DBOS records their ends a little later.
+            # Many turns may end at once, and DBOS records their ends a little later.
             await asyncio.sleep(_LOOK_SECONDS)
             try:
                 async with asyncio.timeout(self._settings.lost_after_seconds / 3):

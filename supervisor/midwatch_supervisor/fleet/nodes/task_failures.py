@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 PART = "turn"
 MAX_BREAKDOWNS = 3
-"""Turns of one task that may break before the task has failed."""
+"""Number of broken turns after which a task fails."""
 UNABLE = timedelta(minutes=10)
-"""Time for which all nodes must be unable to run a task before the task has failed."""
+"""Time for which all nodes must be unable to run a task before the task fails."""
 _UPDATE = "update Midwatch"
 _CANNOT = re.compile(rf"(\S+){REFUSED}")
 
@@ -54,7 +54,7 @@ class TaskFailures:
         self._held: dict[int, Lease | None] = {}
 
     async def begin(self, live: int | None) -> None:
-        """Remember the lease of the attempt that a turn goes on with; only that may be ended."""
+        """Remember the lease of the attempt that a turn continues; only that may be ended."""
         if live is None:
             return
         held = self._held[live] = await self._bundles.lease_of(live)
@@ -68,7 +68,7 @@ class TaskFailures:
         newest = await newest_snapshot(self._bundles, attempt)
         saved = newest.step if newest else 0
         log.info(
-            "%s#%d of node %s goes on at %s, with its files as %s; what was done since is missing",
+            "%s#%d of node %s continues on %s, with its files as %s; later changes are missing",
             *(task.name, attempt.number, before, self._node),
             f"saved after step {saved}" if saved else "they were at the beginning",
         )
@@ -87,7 +87,7 @@ class TaskFailures:
         reason = f"{self._node}{REFUSED}{one_line(why)}"
         if self._node not in since:
             await self._note(task, states, reason)
-            log.warning("task %s does not go on here: %s", task.name, reason)
+            log.warning("task %s cannot continue here: %s", task.name, reason)
         waited = now - min(since.values(), default=now)
         up = able_nodes(await self._nodes.all(), labels)
         if waited < UNABLE or up - {self._node, *since} or await self._begun(task, live):
@@ -102,7 +102,7 @@ class TaskFailures:
             await self._commit(task, fault)
 
     async def broke(self, task: Task, error: Exception, *, live: int | None) -> bool:
-        """Record that a turn broke through a fault of Midwatch; return whether the task is over."""
+        """Record that a turn broke due to a fault in Midwatch; return if the task is over."""
         why = f"{type(error).__name__}: {error}"
         await self._commit(task, Fault(part=PART, error=f"{self._node}: {why}"), attempt=live)
         broken = [each for each in await self._faults(task) if each.part == PART]
@@ -112,7 +112,7 @@ class TaskFailures:
         return True
 
     async def _note(self, task: Task, states: list[TaskTransition], reason: str) -> None:
-        """Store why a task does not go on, without changing its lifecycle."""
+        """Store why a task does not continue, without changing its lifecycle."""
         lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
         await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
 

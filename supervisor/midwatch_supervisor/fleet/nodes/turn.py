@@ -1,4 +1,4 @@
-"""One turn of a task: runs its attempts until it is over, or waits for somebody."""
+"""One turn of a task: runs its attempts until it is over, or has to wait."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -51,7 +51,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
     """Something failed that is not the task's fault; another turn may succeed."""
     UNREACHABLE = "unreachable"
-    """This node cannot reach what the task is made from, or make its workspace; another may."""
+    """This node cannot fetch what the task needs, or make its workspace; another may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
 async def _note_failure(
     machine: NodeResources, failures: TaskFailures, task: Task, error: Exception
 ) -> TurnOutcome:
-    """Record why a turn failed, and return its outcome; the task may be over by that."""
+    """Record why a turn failed, and return its outcome; this may end the task."""
     ready_tasks = await machine.unfinished_runs.of(task.run)
     live, labels = ready_tasks.live(task.id), ready_tasks.labels(task.id)
     if isinstance(error, UsageError | MachineError):
@@ -154,7 +154,7 @@ async def _work(
 
 
 async def _runner(machine: NodeResources, run: Run, concerns: Collection[int]) -> Runner:
-    """Return a runner of some tasks of a run. Those that are over are included to build upon."""
+    """Return a runner of some tasks of a run. Those that are over are only built upon."""
     resources = resources_for(machine, run)
     jobs = [
         await load_job(resources, each, built=False)
@@ -204,7 +204,7 @@ def resources_for(machine: NodeResources, run: Run) -> RunResources:
 def label_of(run: Run) -> str:
     """Return the name of a run's folders and branches, the same on every node.
 
-    It contains the time of the start, as a new journal begins with run number 1 again while
-    branches of an old one remain.
+    It contains the start time, because a new journal begins with run number 1 again while branches
+    of an old one remain.
     """
     return f"r{run.id}-{run.started_at:%m%d%H%M%S}"

@@ -39,12 +39,12 @@ class TurnEnded:
 
 
 def delay(first: float, times: int, *, most: float) -> float:
-    """Return how long to wait after so many failures in a row. Pure."""
+    """Return how long to wait after this many failures in a row. Pure."""
     return min(most, first * 2 ** min(times - 1, 30))
 
 
 class TurnPool:
-    """Runs turns side by side, one for each task, and gives back those without a slot."""
+    """Runs turns concurrently, one for each task, and gives back those without a slot."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class TurnPool:
     ) -> None:
         """Call `changed` when a turn begins or ends, and `ended` with its outcome.
 
-        Nothing begins unless the node was `heard` of in time: others would run it too. And nothing
-        is given back unless, according to the journal, the node `stands`: others may have it
-        already.
+        No turn begins unless the node was `heard` from in time: others would run it, too. No turn
+        is given back unless the journal says that the node still `stands`: others may already have
+        it.
         """
         self._stands = stands
         self._dropped = 0
@@ -94,7 +94,7 @@ class TurnPool:
         return len(self._turns)
 
     def close(self) -> None:
-        """Take no more turns; running ones go on."""
+        """Take no more turns; running ones continue."""
         self._closed = True
         self._freed.set()
 
@@ -174,7 +174,7 @@ class TurnPool:
     async def _heed(
         self, outcome: TurnOutcome, ticket: QueuedTurn, labels: Sequence[str], era: int
     ) -> None:
-        """Offer a failed turn again, later each time."""
+        """Offer a failed turn again, after a longer time with each failure."""
         self._unreachable = self._unreachable + 1 if outcome is TurnOutcome.UNREACHABLE else 0
         if outcome not in _AGAIN:
             del self._failed[ticket.task]
@@ -182,7 +182,7 @@ class TurnPool:
         self._failed[ticket.task] += 1
         seconds = delay(FAILED_SECONDS, self._failed[ticket.task], most=MAX_FAILED_SECONDS)
         if outcome is TurnOutcome.UNREACHABLE:
-            # Before anything is awaited, as the slot is free already.
+            # Before anything is awaited, because the slot is already free.
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
             asyncio.get_running_loop().call_later(rest, self._rest)
             self._resting += 1

@@ -1,4 +1,4 @@
-"""Hands out tasks that can go on, and takes from lost nodes what they were running."""
+"""Hands out tasks that can continue, and takes from lost nodes what they were running."""
 
 import asyncio
 import logging
@@ -130,7 +130,7 @@ def due(
     *,
     over: Collection[int] = (),
 ) -> DueTasks:
-    """Return what to do, given the tasks that can go on and the turns under way. Pure.
+    """Return what to do, given the tasks that can continue and the turns under way. Pure.
 
     A turn whose process is not among the nodes is lost, like one of a lost node.
     """
@@ -165,7 +165,7 @@ def find_unneeded(
 
 
 async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
-    """Take the turns of tasks that are over out of their queues.
+    """Remove the turns of tasks that are over from their queues.
 
     If that fails, the node that takes such a turn ends it. Raises as `TurnQueue.open` does.
     """
@@ -205,7 +205,7 @@ class Dispatcher:
         """When each turn was taken from its holder."""
 
     async def look(self) -> None:
-        """Hand out what can go on now, and what lost nodes had. Raises JournalError."""
+        """Hand out what can continue now, and what lost nodes had. Raises JournalError."""
         lost = await self._nodes.lose(
             after_seconds=self._settings.lost_after_seconds,
             beat_seconds=self._settings.beat_seconds,
@@ -281,7 +281,7 @@ class Dispatcher:
     def _just_rescued(self, handed: TurnUnderWay) -> bool:
         """Whether a turn was just taken from this process, which has taken it again.
 
-        Such a process does not run turns, but may go on taking them from others.
+        Such a process does not run turns, but may keep taking them from others.
         """
         pause = timedelta(seconds=self._settings.lost_after_seconds)
         now = self._clock()
@@ -289,12 +289,12 @@ class Dispatcher:
         return handed in self._rescued
 
     async def _tell(self, ready_tasks: ReadyTasks, handed: TurnUnderWay) -> None:
-        """Record why another node goes on with an attempt, once for each node."""
+        """Record why another node continues an attempt, once per node."""
         attempt = ready_tasks.live(handed.ticket.task)
         if attempt is None:
             return
         name = name_of(handed.holder)
-        fault = Fault(part="node", error=f"{name} is gone: another node goes on with it")
+        fault = Fault(part="node", error=f"{name} is gone: another node continues it")
         if await self._told(attempt, fault):
             return
         task = (await self._journal.attempt(attempt)).task
@@ -312,7 +312,7 @@ class Dispatcher:
 
 def loss_line(status: NodeStatus) -> str:
     """Return the log line about a lost node. Pure."""
-    why = "its broker says that it is gone" if status.doubted_at else "it was not heard in time"
+    why = "its broker says that it is gone" if status.doubted_at else "no heartbeat came in time"
     return f"node {status.name} is lost: {why}, last at {status.beat_at:%H:%M:%S} (UTC)"
 
 
@@ -361,14 +361,14 @@ async def dispatch(
                 failing = False
             except JournalError as error:  # the next look tries again
                 if not failing:
-                    log.warning("nothing is handed out at present: %s", error)
+                    log.warning("cannot hand out tasks at present: %s", error)
                 failing = True
             await asyncio.sleep(_BREATH)
             await wait_for_hint(hints, _LOOK_SECONDS - _BREATH)
 
 
 async def wait_for_hint(hints: Subscription, seconds: float) -> None:
-    """Wait for a hint that may let a task go on, for at most `seconds`."""
+    """Wait for a hint that may let a task continue, for at most `seconds`."""
     kinds = {kind_of(kind) for kind in OPEN_QUESTION_KINDS}
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -380,6 +380,6 @@ async def wait_for_hint(hints: Subscription, seconds: float) -> None:
 async def dispatch_once(
     journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
 ) -> None:
-    """Hand out what can go on now. Raises as `TurnQueue.open` and `Dispatcher.look` do."""
+    """Hand out what can continue now. Raises as `TurnQueue.open` and `Dispatcher.look` do."""
     async with _dispatcher(journal, location, settings, clock) as dispatcher:
         await dispatcher.look()

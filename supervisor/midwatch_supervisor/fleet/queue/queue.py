@@ -36,7 +36,7 @@ LOG_LEVEL = "ERROR"
 """DBOS warns of every lost connection, several times a second, although it retries by itself."""
 _CLIENT_CONNECTIONS = 2
 _NODE_CONNECTIONS = 6
-"""The default of DBOS is twenty, of the hundred that a database has for all clients."""
+"""DBOS's default is twenty, out of the hundred that a database has for all clients."""
 _MOST_FORGOTTEN = 2000
 PUT_BACK = "put back"
 """Result of a turn that is in its queue again, and so has not ended."""
@@ -142,7 +142,7 @@ class Queue(Protocol):
 
 
 class TurnQueue:
-    """Hands out turns and looks after them, but does not run any."""
+    """Hands out turns and keeps track of them, but does not run any."""
 
     def __init__(self, client: "DBOSClient", *, fleet: str, name: str) -> None:
         """Use `open` instead."""
@@ -244,7 +244,7 @@ class TurnQueue:
         await self._ask(self._client.cancel_workflow, str(ticket))
 
     async def forget(self, before: datetime) -> None:
-        """Delete turns that ended before that time, at most some thousand at once."""
+        """Delete turns that ended before that time, at most a few thousand at once."""
         await self._ask(self._forget, before)
 
     def _forget(self, before: datetime) -> None:
@@ -275,7 +275,7 @@ def _client(url: str) -> "DBOSClient":
     from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(LOG_LEVEL)
-    # Does nothing if all is there, and others may do it at the same time.
+    # Does nothing if everything exists; others may do it at the same time.
     DBOS.migrate(url)
     return DBOSClient(
         system_database_url=url,

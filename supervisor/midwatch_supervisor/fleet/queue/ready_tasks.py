@@ -1,4 +1,4 @@
-"""Finds the tasks of a run that can go on, by folding the journal. Pure."""
+"""Finds the tasks of a run that can continue, by folding the journal. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -67,11 +67,9 @@ class ReadyTasks:
         return task in self._items
 
     def name(self, task: int) -> str:
-        """Return the name of a task."""
         return self._items[task].state.task.name
 
     def over(self, task: int) -> bool:
-        """Whether a task is over."""
         return self._items[task].state.over
 
     @property
@@ -107,7 +105,7 @@ class ReadyTasks:
         return tuple(sorted(set(self._items[task].assignment.task.labels)))
 
     def ready(self) -> list[int]:
-        """Return the tasks that can go on if nobody works on them, in order."""
+        """Return the tasks that can continue if nobody works on them, in order."""
         waiting = self.waiting
         return [
             item.state.task.id

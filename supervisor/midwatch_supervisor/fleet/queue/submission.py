@@ -35,7 +35,7 @@ async def submit(
     """Store a run with all its tasks, or nothing; the commits that tasks start from are fixed.
 
     Returns the run, and whether it was there already: if the fleet has a run with the same key,
-    that one is returned. Raises UsageError if that has other tasks, WorkspaceError if a repository
+    that one is returned. Raises UsageError if it has other tasks, WorkspaceError if a repository
     cannot be asked, and JournalError.
     """
     fleet = settings.fleet.name
@@ -105,8 +105,8 @@ def check_key(key: str) -> None:
     """Raise UsageError if this is not a valid key."""
     if not _KEY.fullmatch(key) or key != key.strip():
         raise UsageError(
-            f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no space "
-            "at its ends"
+            f"--key {key!r}: a key has 1 to 200 characters, no control characters, and no leading "
+            "or trailing spaces"
         )
 
 

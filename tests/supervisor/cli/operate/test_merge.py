@@ -249,8 +249,8 @@ async def test_a_conflict_names_the_files_and_changes_nothing(
     assert await midwatch("merge", "totals", *more) == 2
     assert capsys.readouterr() == (
         "+1 -1  a.py\n",
-        f"{BRANCH} conflicts with main in a.py; nothing was merged. `git merge {BRANCH}` "
-        f"in {repository} begins a merge in which you resolve that by hand\n",
+        f"{BRANCH} conflicts with main in a.py; nothing was merged. To resolve that by hand, run "
+        f"`git merge {BRANCH}` in {repository}\n",
     )
     assert git(repository, "status", "--porcelain") == ""
     assert (repository / "a.py").read_text() == "a = 3\n"
@@ -296,8 +296,8 @@ async def test_a_file_that_git_does_not_know_is_not_overwritten(
     await finish(journal, worktree)
     assert await midwatch("merge", "totals", *more) == 2
     assert capsys.readouterr().err == (
-        f"{BRANCH} brings a file to where {repository} has what git does not know: new.py; "
-        "move it away first. Nothing was merged\n"
+        f"{BRANCH} would overwrite files in {repository} that git does not track: new.py; "
+        "move them away first. Nothing was merged\n"
     )
     assert (repository / "new.py").read_text() == "mine\n"
 
@@ -314,7 +314,7 @@ async def test_a_folder_of_files_that_git_ignores_is_not_replaced_by_a_file(
     commit(worktree, "models", "theirs\n")
     await finish(journal, worktree)
     assert await midwatch("merge", "totals") == 2
-    said = f"{repository} has what git does not know: models/large.bin, venv/.gitignore; move"
+    said = f"{repository} that git does not track: models/large.bin, venv/.gitignore; move"
     assert said in capsys.readouterr().err
     assert (repository / "models" / "large.bin").read_text() == "mine\n"
 

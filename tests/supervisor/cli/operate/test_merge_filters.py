@@ -85,8 +85,8 @@ async def test_a_file_that_a_filter_rewrites_is_left_to_its_owner(
     before = run_git(repository, "rev-parse", "HEAD")
     assert await midwatch("merge", "totals", *option) == 2
     assert capsys.readouterr().err == (
-        f"{BRANCH} changes {changed}, and a filter of git rewrites such files, which Midwatch does "
-        f"not run: look at the diff, then `git merge {BRANCH}` in {repository}. Nothing was "
+        f"{BRANCH} changes {changed}, and a git filter rewrites such files, but Midwatch runs no "
+        f"filters: look at the diff, then run `git merge {BRANCH}` in {repository}. Nothing was "
         "merged\n"
     )
     assert run_git(repository, "rev-parse", "HEAD") == before
@@ -125,7 +125,7 @@ async def test_the_command_named_for_a_branch_of_another_node_merges_it(
     refs = own_git(repository, "for-each-ref")
     assert await midwatch("merge", "totals", *option) == 2
     assert option == () or own_git(repository, "for-each-ref") == refs
-    named = re.search(r"then `git (merge \S+)` in (\S+)\.", capsys.readouterr().err)
+    named = re.search(r"then run `git (merge \S+)` in (\S+)\.", capsys.readouterr().err)
     assert named is not None
     own_git(Path(named[2]), *named[1].split())
     assert (repository / "old.enc").read_text() == "other\n"
@@ -141,7 +141,7 @@ async def test_the_command_named_for_a_conflict_with_a_branch_of_another_node_be
     (repository / "old.enc").write_text("mine\n")
     await commit_all(repository, "Mine")
     assert await midwatch("merge", "totals", *option) == 2
-    named = re.search(r"`git (merge \S+)` in (\S+) begins", capsys.readouterr().err)
+    named = re.search(r"by hand, run `git (merge \S+)` in (\S+)", capsys.readouterr().err)
     assert named is not None
     with pytest.raises(subprocess.CalledProcessError):
         own_git(Path(named[2]), *named[1].split())

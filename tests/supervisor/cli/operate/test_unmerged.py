@@ -94,6 +94,6 @@ async def test_of_work_that_was_thrown_away_that_is_said(
     capsys.readouterr()
     assert await midwatch(command, "totals") == 2
     assert capsys.readouterr().err == (
-        "the workspace of totals was removed, and what nobody had merged was thrown away with it: "
+        "the workspace of totals was removed, along with anything unmerged: "
         f"there is no folder {worktree}\n"
     )

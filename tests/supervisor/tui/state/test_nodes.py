@@ -192,10 +192,10 @@ def test_of_a_lost_node_that_had_nothing_no_attempts_are_promised() -> None:
 
 def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     told = Told()
-    lost = Fault(part="node", error="north is gone: another node goes on with it")
+    lost = Fault(part="node", error="north is gone: another node continues it")
     told.tell(lost)
     assert failed_parts(told.board.faults) == []
-    assert line(lost).text == "north is gone: another node goes on with it"
+    assert line(lost).text == "north is gone: another node continues it"
     assert line(Change(node="south")).text == "continues on south"
 
 
