@@ -32,7 +32,7 @@ from midwatch_supervisor.present.lookup import assignment_of
 from midwatch_tools.data_blocks import cut
 
 _RECENT = 30
-"""Number of steps that a case shows, the last ones."""
+"""Number of last steps that a case shows."""
 _STEP_CHARS = 1_000
 _TRANSCRIPT_CHARS = 20_000
 _FILES = 50

@@ -89,7 +89,7 @@ async def summary_from(context: ChoreContext, clock: Clock) -> ChoreResult:
 async def review_from(context: ChoreContext, clock: Clock) -> ChoreResult | None:
     """Review an attempt's facts and apply the result; `None` if no facts wait.
 
-    After its last failed try, the facts are settled without a model, so that none waits for ever.
+    After its last failed try, the facts are settled without a model, so that none waits forever.
     Raises JournalError.
     """
 
@@ -110,7 +110,7 @@ async def review_from(context: ChoreContext, clock: Clock) -> ChoreResult | None
         if context.model is None or not is_last(chore, settings):
             raise
         log.warning(
-            "the facts of attempt %d are not reviewed by a model, and wait for a person: %s",
+            "the model did not review the facts of attempt %d; they wait for a person: %s",
             *(chore.attempt, error_reason(error)),
         )
         return await settled(None, f"it failed at its last try: {error_reason(error)}")

@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 NO_MODEL = "there is no model for the review"
 _NOTHING_SAID = "the answer names no action that is possible for any fact"
 _BATCH = 40
-"""New facts in one question; more are asked about in several."""
+"""Number of new facts in one question; more take several questions."""
 _KNOWN = 60
 """Largest number of known facts in one question."""
 _EACH = 8
@@ -85,7 +85,7 @@ async def store(
         if not refusal_of(fact) and not any(repeats(fact, other) for other in sound):
             sound.append(fact)
     if len(sound) < len(facts):
-        said = "attempt %d: %d of %d extracted facts are taken"
+        said = "attempt %d: %d of %d extracted facts were accepted"
         log.info(said, attempt.id, len(sound), len(facts))
 
     async def write(fact: Fact) -> int:
@@ -142,7 +142,7 @@ async def review_attempt(
 
 
 async def _end(journal: Journal, attempt: Attempt) -> int | None:
-    """Return the entry with which the attempt ended."""
+    """Return the id of the entry with which the attempt ended; `None` if it has not."""
     found = None
     async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptTransition,)):
         if isinstance(entry.record, AttemptTransition) and entry.record.lifecycle.over:
@@ -216,7 +216,7 @@ class _Reviewer:
             # A foreign error may quote the answer: only its class is shown.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
             log.warning(
-                "attempt %d: %s left to a person, as the review failed: %s",
+                "attempt %d: %s left to a person because the review failed: %s",
                 *(self.attempt.id, count_noun(len(new), "fact"), brief(why, 200)),
             )
             return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why)
@@ -254,7 +254,7 @@ class _Reviewer:
                 own = {each.id for each in new}
                 facts = [each for each in facts if each.id in own]
                 act, instead = FactAct.HELD, None
-                reason = "what should stand in its place is gone"
+                reason = "the fact that should replace it is gone"
             elif move.fact is not None:
                 (instead,) = await self._write([move.fact])
             for each in facts:
@@ -266,8 +266,8 @@ class _Reviewer:
         draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
             await self.journal.commit(Commit(drafts=(draft,)))
-        except StaleIncarnationError:  # a person was quicker; the other facts go on
-            log.info("fact %d is no longer what the review saw", of.id)
+        except StaleIncarnationError:  # a person was faster; continue with the others
+            log.info("fact %d was changed during the review", of.id)
 
     async def _write(self, records: Sequence[Record]) -> list[int]:
         return await _write_records(self.journal, self.task.id, self.attempt.id, records, self.now)

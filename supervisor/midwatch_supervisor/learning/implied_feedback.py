@@ -2,7 +2,7 @@
 
 A successful attempt in git is followed from its end: its merge is awaited for `watched_for`, and
 then its work is watched for the same time again. Work that is not merged, or was merged too
-recently to judge, gets no verdict: silence is none.
+recently to judge, gets no verdict: silence is not one.
 """
 
 import asyncio
@@ -65,9 +65,7 @@ _NAMED = 5
 MAX_DIFF = 4_000
 """Characters kept of a person's diff: what a prompt can hold."""
 MAX_COMMITS = 5_000
-"""Number of a branch's commits that are read, the newest; nothing is implied about work merged
-before them.
-"""
+"""Number of a branch's newest commits that are read; work merged before them gets no verdict."""
 _SECONDS = 60.0
 """Time limit for one git command; 5,000 commits of 60 files take one or two seconds."""
 _MAX_SHOWN = 20
@@ -135,7 +133,7 @@ async def find_implied(
         try:
             found += await _judge(home, ended, settings=settings, now=now)
         except (WorkspaceError, OSError) as error:
-            log.warning("no implied verdicts on what was done in %s: %s", home, error)
+            log.warning("cannot find implied verdicts in %s: %s", home, error)
     return found
 
 
@@ -187,7 +185,7 @@ async def _last_before(journal: Journal, since: datetime) -> int:
 
 
 def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
-    """Group attempts by the worktree their work is merged into; without those outside git."""
+    """Group attempts by the worktree their work is merged into; leave out those outside git."""
     homes: dict[Path, list[_Ended]] = {}
     for each in ended:
         assignment = assignment_of(each.task)
@@ -276,9 +274,9 @@ def verdict(
     said = "; ".join(dict.fromkeys(each.said for each in judgement.revisions[:_NAMED] if each.said))
     if judgement.sign is VerdictBasis.KEPT:
         span = settings.kept_after.text
-        comment = f"unchanged on {into} for {span} and more since it was merged: {files}"
+        comment = f"unchanged on {into} for at least {span} since it was merged: {files}"
     else:
-        what = "taken back" if judgement.sign is VerdictBasis.REVERTED else "changed"
+        what = "reverted" if judgement.sign is VerdictBasis.REVERTED else "changed"
         comment = f"{what} on {into} after it was merged, in {commits}: {files}"
         comment = f"{said} ({comment})" if said else comment
     return Feedback(
@@ -291,9 +289,9 @@ def verdict(
     )
 
 
-# -- what git tells ------------------------------------------------------------------------
+# -- git -----------------------------------------------------------------------------------
 # Read-only. A repository costs one command for its branches, one for the history of the target
-# branch, and three short ones for each attempt. Long output is parsed in a thread, as workers,
+# branch, and three short ones for each attempt. Long output is parsed in a thread, because workers,
 # heartbeats and the console share the event loop. Each function raises TimeoutError if git does
 # not answer in time.
 
@@ -304,7 +302,7 @@ class Ref:
 
     tip: str
     begun: str = ""
-    """The commit it began with; empty if only the branch's own log tells."""
+    """The commit it began with; empty if only the branch's own reflog has it."""
     into: str = ""
     """The branch it was merged into by `midwatch merge`."""
     merged_at: datetime | None = None
@@ -316,13 +314,13 @@ async def refs(home: Path) -> Mapping[str, Ref]:
     Raises WorkspaceError if it is broken or its history is incomplete.
     """
     if (await _git(home, "rev-parse", "--is-shallow-repository")).strip() == "true":
-        raise WorkspaceError("it has only the newest part of its history")
+        raise WorkspaceError("it is a shallow clone, so its history is incomplete")
     told = await _git(
         *(home, "for-each-ref", _BRANCHES, TRACES),
         "--format=%(refname)%00%(objectname)%00%(parent)%00%(committerdate:unix)%00%(subject)",
     )
     found: dict[str, Ref] = {}
-    for line in told.splitlines():  # sorted by name: the traces come last, and they know more
+    for line in told.splitlines():  # sorted by name: the traces come last, and they have more
         name, id, parents, seconds, subject = line.split("\0", 4)
         if name.startswith(_BRANCHES):
             found[name.removeprefix("refs/heads/")] = Ref(tip=id)

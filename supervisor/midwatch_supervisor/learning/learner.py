@@ -1,7 +1,7 @@
 """The learner: draws lessons, summaries and facts from ended attempts while other work goes on.
 
-It never delays or breaks the work. A failure is journaled and tried again by the next run; chores
-done meanwhile by another process are left as they are.
+It never delays or breaks the work. A failure is journaled and retried by the next run; chores done
+meanwhile by another process are left as they are.
 
 A reflector that cannot be built (missing key or package) may be available in the next run: lessons
 and summaries wait for it, fail visibly, and take the fixed form at their last try. A review does
@@ -109,19 +109,19 @@ class Learner:
             await self.begin()
             await self._scan()
             await self._follow()
-        except Exception as error:  # the work goes on, and it has no part in this
+        except Exception as error:  # the work continues: it does not depend on this
             log.warning("nothing more is learned from this run: %s", error_reason(error))
 
     async def begin(self) -> None:
-        """Limit from now on how many older attempts are studied. Raises JournalError."""
+        """From now on, limit how many older attempts are studied. Raises JournalError."""
         if self._began is None:
             self._began = await self._journal.last_id()
 
     async def finish(self, projects: Iterable[str], *, seconds: float) -> None:
         """Do the remaining chores, then look back at these projects, for at most `seconds`.
 
-        What is cut off is done by the next run, or by `midwatch learn`. The run's exit code does
-        not depend on it.
+        The next run, or `midwatch learn`, does what is left. The run's exit code does not depend on
+        it.
         """
         if not seconds:
             return
@@ -129,7 +129,7 @@ class Learner:
             async with asyncio.timeout(seconds):
                 await self._catch_up(sorted({each for each in projects if each}))
         except TimeoutError:
-            log.warning("the next run goes on with what is not learned within %g s", seconds)
+            log.warning("learning took longer than %g s: the next run continues it", seconds)
         except Exception as error:
             log.warning("nothing more is learned from this run: %s", error_reason(error))
 
@@ -150,10 +150,10 @@ class Learner:
                     await self.study_all()
                     failing = False
                 except JournalError as error:  # perhaps another process holds it too long
-                    # Logged once: it may go on all night.
+                    # Logged once: it may last all night.
                     log.log(
                         logging.DEBUG if failing else logging.WARNING,
-                        "nothing is learned at present: %s",
+                        "cannot learn at present: %s",
                         error_reason(error),
                     )
                     failing = True
@@ -170,10 +170,8 @@ class Learner:
             entries = await scan(self._journal, settings=feedback, now=self._clock())
         except JournalError:
             raise
-        except Exception as error:  # git, or a repository as nobody expected it
-            log.warning(
-                "the state of merged work could not be read this time: %s", error_reason(error)
-            )
+        except Exception as error:  # git, or an unexpected repository
+            log.warning("the state of merged work could not be read: %s", error_reason(error))
             return
         self._tell(entries)
 
@@ -198,7 +196,7 @@ class Learner:
     async def study(self, *, attempt: int) -> LessonResult:
         """Draw the lessons of one attempt; return the result for its newest verdict.
 
-        Its summary is left to the next run, as nobody waits for it. Raises JournalError.
+        Its summary is left to the next run, because nobody waits for it. Raises JournalError.
         """
         async with self._busy:
             while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
@@ -208,7 +206,7 @@ class Learner:
     async def reflect(self, project: str) -> Reflection:
         """Look back at a project with the reflector of its newest task, and return the result.
 
-        A reflector that cannot be built is the result's error. Raises JournalError.
+        A reflector that cannot be built becomes the result's error. Raises JournalError.
         """
         task = await newest_task(self._journal, project)
         model, lacks = (None, "") if task is None else self._reflector(task)
@@ -216,9 +214,9 @@ class Learner:
             self._journal, project, model=model, settings=self._settings, now=self._clock
         )
         if lacks:  # no key, no such package: the other projects may have one
-            log.warning("no look back at %s: %s", project, lacks)
+            log.warning("did not look back at %s: %s", project, lacks)
             return Reflection(watermark=found.watermark if found else 0, error=lacks)
-        return found or Reflection(watermark=0, skipped="another process looks back already")
+        return found or Reflection(watermark=0, skipped="another process is already looking back")
 
     # -- chores ----------------------------------------------------------------------------
 
@@ -281,7 +279,7 @@ class Learner:
             return None, str(error)
 
     async def _do(self, chore: OpenChore) -> StudyState | None:
-        """Do one chore; a failure is stored, and the others go on.
+        """Do one chore; a failure is stored, and the others continue.
 
         `None` if nothing was left to do, or another process has done it. Raises JournalError if not
         even the failure can be stored.
@@ -313,7 +311,7 @@ class Learner:
             "%s: %s; the work is not affected, and %s",
             _MISSING[chore.chore].format(attempt=await self._name_of(chore)),
             brief(reason, _WHY),
-            "it is not tried again" if over else f"`{command('learn')}` tries again",
+            "it will not be tried again" if over else f"`{command('learn')}` will try again",
         )
         with suppress(StaleIncarnationError):
             await self._store(chore, ChoreResult(state=StudyState.FAILED, reason=reason))
@@ -373,7 +371,7 @@ class Learner:
 
 
 async def _wait_for_news(hints: Subscription, seconds: float) -> None:
-    """Wait until an attempt or a verdict is new, at most `seconds`: hints may be lost."""
+    """Wait for a new attempt or verdict, but at most `seconds`: hints may be lost."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not any(hint.kind in _NEWS for hint in await hints.wait()):

@@ -1,7 +1,7 @@
 """The outcome of an attempt's merged work: kept, edited, or reverted. Pure.
 
 It is read from the recent history of the branch that took the work: the commits on its first-parent
-line, what each changed, and when each came. `LOG` is the git command, and `revisions` reads its
+line, what each changed, and when each arrived. `LOG` is the git command, and `revisions` reads its
 output; `BRANCH_LOG` and `branch` do the same for an attempt's branch. The changes of a merge are
 those against its first parent, so that the line shows what the branch's owner saw happen.
 
@@ -11,7 +11,7 @@ branch before its end. Only commits count, and only on the branch that took the 
 **Reverted**: a person's commit says that it reverts the merge or a commit of the attempt, or the
 attempt's files are again as they were before it, and a person changed them last. **Edited**: some
 of its files differ from the merged ones, and a person changed them. **Kept**: no person changed
-them for long enough. Once that is stored, a later edit is new work and no verdict; only a revert
+them for long enough. Once that is stored, a later edit is new work, not a verdict; only a revert
 overrides it. Nothing follows a revert.
 """
 
@@ -264,7 +264,7 @@ def changes(raw: str) -> Iterator[CommitFileChange]:
         )
 
 
-# -- what became of work -------------------------------------------------------------------
+# -- outcomes ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,7 +425,7 @@ def judge(
 
 
 def span(seconds: float | None) -> timedelta:
-    """So many seconds; none for a length of 0."""
+    """Return seconds as a time span; an empty one for `None`."""
     return timedelta(seconds=seconds or 0)
 
 
@@ -463,7 +463,7 @@ def _file_history(
     merged = work.after[file] if fixes else now
     before = {work.before[file]}
     carrier = history.line[place]
-    if len(carrier.parents) > 1:  # the branch that took it may have gone on meanwhile
+    if len(carrier.parents) > 1:  # the branch that took it may have advanced meanwhile
         before |= {each.before for each in carrier.changes if each.path == file}
     name, by_persons = file, fixes
     while (found := history.next_change(name, place)) is not None:

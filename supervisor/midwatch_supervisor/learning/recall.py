@@ -1,6 +1,6 @@
-"""What an attempt is given of all that was learned, looked up once while it is set up.
+"""Looks up what was learned for an attempt, once, while it is set up.
 
-Nothing here may delay the work: what is not found in a few seconds is left out, visibly.
+Nothing here may delay the work: what is not found in a few seconds is left out, with a fault.
 """
 
 import asyncio
@@ -86,10 +86,9 @@ async def recall(
     seconds: float = _SECONDS,
     ticks: Callable[[], float] = time.monotonic,
 ) -> RecalledText:
-    """Look up what an attempt is given. Never raises: a failure becomes a fault, and the work goes
-    on.
+    """Look up what an attempt is given. Never raises: a failure becomes a fault.
 
-    After a crash the recorded selection is used again, and no use is counted twice.
+    After a crash, the recorded selection is used again, and no use is counted twice.
     """
     if not settings.prompt_tokens or not request.task.project:
         return RecalledText()
@@ -101,9 +100,9 @@ async def recall(
                 again = await _recorded_selection(journal, before, settings, blocks)
                 return RecalledText(text=again.text)
             found, group = await _find(journal, request, settings, blocks)
-    except Exception as error:  # whatever it is, the work goes on without
+    except Exception as error:  # whatever it is, the work continues without
         log.warning(
-            "attempt %d begins without what was learned: %s",
+            "attempt %d begins without lessons, facts and guidelines: %s",
             request.attempt.id,
             error_reason(error),
         )
@@ -255,10 +254,10 @@ _KINDS = (TaskTransition, Plan, Step, Feedback)
 
 
 async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
-    """Return how at most `limit` similar finished tasks of the project went, one a line.
+    """Return how at most `limit` similar finished tasks of the project went, one per line.
 
     The most similar first, and the newest of equally similar ones; at most 1,500 characters, and
-    empty if there are none. Contains no words of workers, since nobody has reviewed those.
+    empty if there are none. Contains no text by workers, because nobody has reviewed it.
     """
     lines: list[str] = []
     alike = await _similar_tasks(journal, task) if project_of(task) else []
@@ -292,7 +291,7 @@ def _words(task: Task) -> frozenset[str]:
 
 
 async def _precedent(journal: Journal, task: Task) -> str:
-    """Return in a line how a task went; empty if it is not over."""
+    """Return one line about how a task went; empty if it is not over."""
     end, plan, steps = None, Plan(steps=()), 0
     verdicts: dict[Origin, Feedback] = {}
     async for entry in journal.all_entries(task=task.id, kinds=_KINDS):

@@ -6,7 +6,7 @@ A watermark says up to where summaries were used, so that no attempt is used twi
 - While there are too few deep ones, it stops before the first of these, and they wait.
 - If the first question fails, it stays, and the next look takes the same attempts again; after
   `learning.tries` failures it passes them, so that one bad answer does not block everything.
-- If only the second fails, the first result is kept, and the watermark passes.
+- If only the second fails, the first result is kept, and the watermark passes them.
 """
 
 import logging
@@ -144,7 +144,7 @@ class _Look:
 
     def leave(self, mark: int, reason: str) -> Reflection:
         """Ask nothing, and leave the watermark where it is."""
-        log.debug("no look back at %s: %s", self.project, reason)
+        log.debug("did not look back at %s: %s", self.project, reason)
         return Reflection(watermark=mark, skipped=reason)
 
     async def pass_over(self, batch: Batch, mark: int, reason: str) -> Reflection:
@@ -237,11 +237,11 @@ class _Look:
     async def _note_failure(
         self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
     ) -> Reflection:
-        """Note that the first question failed; the same attempts are retried, but not for ever."""
+        """Note that the first question failed; the same attempts are retried, but not forever."""
         tries = await self._failures(mark) + 1
         over = tries >= self.settings.learning.tries
         reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
-        log.warning("the look back at %s failed, try %d", self.project, tries)
+        log.warning("looking back at %s failed, try %d", self.project, tries)
         await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
         return reflection
 
@@ -351,7 +351,7 @@ def _aside_of(attempt: int, entry: Entry) -> AttemptAside | None:
             return None
 
 
-# -- lessons that nobody needs any more ----------------------------------------------------
+# -- unused lessons ------------------------------------------------------------------------
 
 AUTHOR = "midwatch"
 
@@ -359,10 +359,10 @@ AUTHOR = "midwatch"
 async def archive(
     journal: Journal, projects: Iterable[str], *, settings: LessonSettings, now: datetime
 ) -> int:
-    """Archive the projects' lessons that were not used for long; return their number.
+    """Archive the projects' lessons that have not been used for long; return their number.
 
-    A lesson that was never given counts from its creation. A person's restoring or rating counts as
-    a use, or a restored lesson would be archived again at once. Raises JournalError.
+    A lesson that was never given counts from its creation. Restoring or rating by a person counts
+    as a use, or a restored lesson would be archived again at once. Raises JournalError.
     """
     if not (limit := settings.archive_unused_after.seconds):
         return 0

@@ -1,4 +1,4 @@
-"""When projects are looked back at: at the end of a run, after a fleet's runs, in quiet hours."""
+"""When to look back at projects: at the end of a run, after a fleet's runs, in quiet hours."""
 
 import asyncio
 import logging
@@ -50,9 +50,9 @@ class FleetReflection:
                 await self.look(learner)
                 self._failing = False
             except JournalError as error:
-                # Logged once: it may go on all night.
+                # Logged once: it may last all night.
                 level = logging.DEBUG if self._failing else logging.WARNING
-                log.log(level, "no look back at present: %s", error)
+                log.log(level, "cannot look back at present: %s", error)
                 self._failing = True
             await asyncio.sleep(seconds)
 
@@ -63,7 +63,7 @@ class FleetReflection:
             try:
                 await self._look_at(run, learner)
             except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
-                self._say(f"no look back at run {run.id}: {error}")
+                self._say(f"did not look back at run {run.id}: {error}")
         self._after = last
 
     async def _changed_runs(self) -> Sequence[Run]:
@@ -83,7 +83,7 @@ class FleetReflection:
         tasks = await last_tasks(self._journal, run.id)
         settings = self._settings(run) if tasks else None
         if settings is not None and settings.learning.guidelines.enabled:
-            await learner.study_all()  # a look is shown summaries
+            await learner.study_all()  # looking back needs summaries
             for task in tasks:
                 await self._back(task, settings)
 
@@ -91,7 +91,7 @@ class FleetReflection:
         try:
             return Settings.model_validate_json(run.settings)
         except ValidationError:
-            self._say(f"no look back at run {run.id}: its settings are of another version")
+            self._say(f"did not look back at run {run.id}: its settings are of another version")
             return None
 
     async def _back(self, task: Task, settings: Settings) -> None:
@@ -105,9 +105,9 @@ class FleetReflection:
         except JournalError:
             raise
         except UsageError as error:  # no key, no such package: another machine may have it
-            self._say(f"no look back at {project}: {error}")
-        except Exception:  # the other runs are looked back at
-            log.exception("the look back at %s failed", project)
+            self._say(f"did not look back at {project}: {error}")
+        except Exception:  # must not affect the other runs
+            log.exception("looking back at %s failed", project)
 
     def _say(self, what: str) -> None:
         if what not in self._said:
@@ -116,7 +116,7 @@ class FleetReflection:
 
 
 async def last_tasks(journal: Journal, run: int) -> list[Task]:
-    """Return for each project of a run the task that ended last; empty while a task is not over."""
+    """Return the task of a run that ended last, by project; empty while a task is not over."""
     last: dict[int, Entry] = {}
     async for entry in journal.all_entries(run=run, kinds=(TaskTransition,)):
         last[entry.task] = entry

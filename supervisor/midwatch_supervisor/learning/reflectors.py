@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 FAILURES = 3
 """Consecutive failures of a model after which it is left alone."""
 PAUSE = timedelta(minutes=5)
-"""How long it is left alone; then one question tries it."""
+"""How long it is left alone; then one question tests it."""
 
 
 def reflector_of(assignment: Assignment | None) -> ModelSpec | None:
     """Return a task's reflector: its own model, by default the worker's; `None` if there is none.
 
-    With `supervisor: none` there is no reflector by default. A scripted worker is none by default
-    either, as its script does not cover looking back.
+    With `supervisor: none` there is no reflector by default. Nor is a scripted worker one by
+    default, because its script does not cover looking back.
     """
     if assignment is None:
         return None

@@ -15,7 +15,7 @@ from midwatch_tools.data_blocks import DataBlocks
 
 
 class RunLearning:
-    """Gives attempts what was learned, and learns from them while the run goes on."""
+    """Gives attempts what was learned, and learns from them while the run continues."""
 
     def __init__(self, journal: Journal, *, settings: Settings, clock: Clock, bus: Bus) -> None:
         self._journal = journal

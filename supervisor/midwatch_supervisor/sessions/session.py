@@ -65,16 +65,16 @@ class SessionName:
     sub_agent: str = ""
     """The name of a sub-agent's own file, for a sub-agent of the session."""
     folder: str = field(default="", compare=False)
-    """Where it works, for people."""
+    """Its working folder, as shown to people."""
 
     @property
     def source(self) -> str:
-        """The source named by its run."""
+        """The `source` of its run."""
         return f"{SESSION}{self.agent} {self.id}"
 
     @classmethod
     def of(cls, run: Run) -> "SessionName":
-        """The session that a run is of."""
+        """Return the session that a run records."""
         return cls(agent=run.agent, id=run.source.removeprefix(f"{SESSION}{run.agent} "))
 
     @property
@@ -86,7 +86,7 @@ class SessionName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What the journal has of a session."""
+    """What the journal knows about a session."""
 
     steps: int
     newest: AttemptState | None
@@ -105,9 +105,9 @@ class SessionJournal:
     clock: Clock
 
     async def find_recorded(self, name: SessionName) -> Recorded:
-        """Return what the journal has of a session.
+        """Return what the journal knows about a session.
 
-        A session that goes on after its end has a run for each time.
+        A session that continues after its end has a run for each time.
         """
         steps, last, damage = 0, None, set[str]()
         for run in await self.journal.runs():
@@ -229,11 +229,11 @@ class ForeignSession:
         self._read_steps = 0
         """Steps read so far, including known ones."""
         self._known_steps = 0
-        """Steps that the journal had when it was asked."""
+        """Steps that the journal had when it was read."""
         self._known_damage = frozenset[str]()
-        """Damaged lines that the journal had when it was asked."""
+        """Damaged lines that the journal had when it was read."""
         self._asked = False
-        """Whether the journal was asked."""
+        """Whether the journal was read."""
         self._waits = False
         """Whether it waits for its person, according to the journal."""
         self._budget = Budget()
@@ -246,7 +246,7 @@ class ForeignSession:
         self._lock_file: int | None = None
         """The lock file of its run, while its attempt is open."""
 
-    # -- what it does --------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
     async def read(self) -> bool:
         """Take in what is new in its file; return whether there was anything.
@@ -319,10 +319,10 @@ class ForeignSession:
         return (Change(budget=self._budget),)
 
     def follow(self, tail: SessionTail, reader: SessionReader) -> None:
-        """Read its file from now on, which did not exist when its hooks first reported."""
-        if self._read_steps == self._known_steps:  # the file tells all of it once more
+        """Read its file from now on; it did not exist when its hooks first reported."""
+        if self._read_steps == self._known_steps:  # the file repeats all of it
             self._tail, self._reader, self._read_steps = tail, reader, 0
-        elif type(reader) is type(self._reader):  # which knows the calls that hooks told it of
+        elif type(reader) is type(self._reader):  # it knows the calls that hooks reported
             self._tail = tail
 
     def close(self) -> None:
@@ -350,7 +350,7 @@ class ForeignSession:
         recorded = await self._journal.find_recorded(self.name)
         self._known_steps, state = recorded.steps, recorded.newest
         self._known_damage = recorded.damage
-        if self._tail is None:  # hooks tell what is new; a file tells all of it once more
+        if self._tail is None:  # hooks report only what is new; a file repeats everything
             self._read_steps = self._known_steps
         if state is not None:
             task = await self._journal.journal.task(state.task)
@@ -385,7 +385,7 @@ class ForeignSession:
             poll_seconds=self._journal.settings.monitor.poll_seconds,
         )
         if self._locks:
-            # The process that has followed it so far still lives, or there are too many files.
+            # The process that followed it so far is still alive, or too many files are open.
             with suppress(UsageError, OSError):
                 self._lock_file = await take_lock(self._journal.journal.name, run.id)
 
@@ -404,8 +404,7 @@ class ForeignSession:
         self._known_steps = self._read_steps
 
     async def settle(self, now: datetime) -> bool:
-        """End the session if it was silent for too long, and log questions that cannot reach
-        anybody.
+        """End the session if it was silent for too long; mark questions to a person as delivered.
 
         Return whether it is over and was silent for a day.
         """
@@ -427,9 +426,9 @@ class ForeignSession:
         if self._stop is not None:
             return self._stop, _OBEYED
         if self._waits:
-            left = "nobody went on with it for an hour"
+            left = "nobody continued it for an hour"
             return Ended(ending=Ending.UNCHECKED, reason=left), _LEFT
-        return Ended(ending=Ending.ERROR, reason="nothing was heard of it for a day"), GONE
+        return Ended(ending=Ending.ERROR, reason="nothing was heard from it for a day"), GONE
 
     # -- its hooks -----------------------------------------------------------------------------
 
@@ -480,7 +479,7 @@ class ForeignSession:
         return Reply(text=text, attempt=attempt, stamps=stamps)
 
     async def note_delivery(self, reply: Reply) -> None:
-        """Store, once the agent has its answer, that the messages in it were delivered.
+        """Once the agent has its answer, store that the messages in it were delivered.
 
         Raises JournalError and StaleIncarnationError.
         """

@@ -1,4 +1,4 @@
-"""All watched sessions of this machine, found by their files and reported by hooks."""
+"""Watches sessions of this machine, found by their files and reported by hooks."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ _POLL_SECONDS = 0.5
 _NAMES = ("**/*.jsonl", "**/session-*.json")
 """Names of session files in a folder that was named."""
 _FIND_EVERY = 4
-"""After how many looks new files are searched for."""
+"""Number of looks between two searches for new files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,9 @@ class SessionWatch:
             try:
                 await self.look(find=looks % _FIND_EVERY == 0)
                 self._failing = False
-            except JournalError as error:  # it is tried again with the next look
+            except JournalError as error:  # the next look tries again
                 level = logging.DEBUG if self._failing else logging.WARNING
-                log.log(level, "not watching: %s", error)
+                log.log(level, "cannot watch sessions at present: %s", error)
                 self._failing = True
             looks += 1
             await asyncio.sleep(_POLL_SECONDS)
@@ -133,10 +133,10 @@ class SessionWatch:
         try:
             yield
         except JournalError:
-            self._forget(session)  # what was taken in, and not stored, is read anew
+            self._forget(session)  # what was taken in, and not stored, is read again
             raise
         except (OSError, StaleIncarnationError) as error:
-            log.warning("%s is not followed any more: %s", session.name.task, error)
+            log.warning("no longer following %s: %s", session.name.task, error)
             self._passed_over |= self._forget(session)
 
     def _forget(self, session: ForeignSession) -> set[Path]:
@@ -168,11 +168,11 @@ class SessionWatch:
             format = None if agent is None else FORMATS[agent]
             if agent is None or format is None or format.session is None:
                 self._say_unknown(path, agent)
-                return None  # it may be empty as yet
+                return None  # it may still be empty
             reader, tail = format.session(path), format.tail(path)
             heading = _read_heading(format.session(path), format.head(path))
         except OSError as error:
-            log.warning("%s is not followed: %s", path, error.strerror or error)
+            log.warning("%s cannot be followed: %s", path, error.strerror or error)
             self._passed_over.add(path)
             return None
         parent_file = parent_of(path)
@@ -184,7 +184,7 @@ class SessionWatch:
         session = self._by_name.get(name)
         if session in self._by_path.values():  # this is a copy of its file
             name, session = replace(name, id=path.stem), None
-        if session is not None:  # its hooks spoke before there was a file
+        if session is not None:  # its hooks reported before there was a file
             session.follow(tail, reader)
         else:
             session = ForeignSession(
@@ -194,14 +194,14 @@ class SessionWatch:
         return session
 
     def _say_unknown(self, path: Path, format: str | None) -> None:
-        """Log once why nothing is seen of a named file."""
+        """Log once why a named file is not followed."""
         if path in self._unknown or path not in {each.resolve() for each in self._wanted.paths}:
             return
         self._unknown.add(path)
         if format is None:
             log.warning("%s holds no session of a known program, or none yet", path)
         else:
-            log.warning("%s is not followed: `midwatch replay` reads files of %s", path, format)
+            log.warning("%s cannot be followed: `midwatch replay` reads files of %s", path, format)
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class SessionWatch:
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
             if not isinstance(sent, str) and sent["damaged"]:
-                log.warning("a step is missing: a hook told %d bytes, unread", sent["size"].count)
+                log.warning("a step is missing: a hook sent %d bytes, not read", sent["size"].count)
             return IgnoredHook.SAYS_NOTHING
         if not self._is_watched(event):
             return IgnoredHook.NOT_WATCHED
@@ -295,7 +295,7 @@ def _take_place(at: Path) -> None:
                 at.unlink()
             return
     raise UsageError(
-        "another `midwatch attach` watches the sessions of this user already; `midwatch watch` "
+        "another `midwatch attach` already watches the sessions of this user; `midwatch watch` "
         "shows what it sees"
     )
 
@@ -307,7 +307,7 @@ async def _attend(
     try:
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()
-        if not line:  # another `attach` looks whether this one is there
+        if not line:  # another `attach` checks whether this one is there
             return
         heard = await watch.hear(line)
         text = "" if isinstance(heard, IgnoredHook) else heard[1].text

@@ -1,4 +1,4 @@
-"""All sessions that programs report by OpenTelemetry spans."""
+"""Watches all sessions that programs report by OpenTelemetry spans."""
 
 import asyncio
 import logging
@@ -30,10 +30,10 @@ _LONGEST = 128
 _HERE = frozenset({"127.0.0.1", "localhost"})
 _LATE = timedelta(seconds=30)
 _NOTHING = (
-    "no span of a model or a tool has come yet: does the program run under "
+    "no span of a model or a tool has arrived yet: does the program run under "
     "`opentelemetry-instrument`, does OTEL_EXPORTER_OTLP_ENDPOINT name this port, and is the "
-    "instrumentation of its framework there with all that it needs (for LangGraph: the package "
-    "langchain)?"
+    "instrumentation of its framework installed with everything that it needs (for LangGraph: the "
+    "package langchain)?"
 )
 _TYPES = {"application/json": True, "application/x-protobuf": False}
 
@@ -77,7 +77,7 @@ class SpanWatch:
                 log.debug("%s is not settled: %s", session.name.task, error)
 
     async def _take_up(self) -> bool:
-        """Follow the sessions whose watch is gone; whether the journal could be read."""
+        """Follow the sessions whose watch is gone; return whether the journal could be read."""
         journal = self._journal.journal
         try:
             async with self._turn:
@@ -86,7 +86,7 @@ class SpanWatch:
                     if ours and await is_interrupted(journal, run.id):
                         await self._session(SessionName.of(run)).run()
         except (JournalError, StaleIncarnationError) as error:
-            log.debug("sessions are not taken up: %s", error)
+            log.debug("cannot take up earlier sessions: %s", error)
             return False
         return True
 
@@ -108,8 +108,8 @@ class SpanWatch:
             log.warning("%s", error)
             return _refusal(400, str(error), json=json)
         except JournalError as error:  # the exporter tries again
-            log.warning("spans are not taken in: %s", error)
-            return _refusal(503, "the journal does not take spans now", json=json)
+            log.warning("cannot store spans: %s", error)
+            return _refusal(503, "the journal cannot store spans now", json=json)
         return web.Response(content_type=request.content_type, body=b"{}" if json else b"")
 
     async def take(self, spans: Sequence[JsonNode]) -> None:
@@ -165,7 +165,7 @@ class SpanWatch:
 
 
 def _refusal(status: int, reason: str, *, json: bool | None) -> web.Response:
-    """Return what OTLP sends where a request fails: a Status in the request's own encoding."""
+    """Return what OTLP sends when a request fails: a Status in the request's own encoding."""
     if json is None:
         return web.Response(status=status, text=reason)
     if json:

@@ -142,4 +142,4 @@ async def test_requirement_21_a_fact_that_is_refused_is_not_logged(
     caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
     await take(await ended(), Fact(text="The root account has PASSWORD=hunter2hunter2 set"))
     told = [each.getMessage() for each in caplog.records if each.name.startswith("midwatch")]
-    assert told == ["attempt 1: 0 of 1 extracted facts are taken"]
+    assert told == ["attempt 1: 0 of 1 extracted facts were accepted"]

@@ -123,7 +123,7 @@ async def test_r41_work_that_is_unchanged_for_a_day_after_its_merge_is_accepted(
     assert await work.look(DAY) == [
         Feedback(
             accepted=True,
-            comment="unchanged on main for 24h and more since it was merged: a.py",
+            comment="unchanged on main for at least 24h since it was merged: a.py",
             origin=Origin.IMPLIED,
             author="midwatch",
             sign=VerdictBasis.KEPT,

@@ -324,7 +324,7 @@ async def test_the_end_of_a_run_waits_only_so_long(
     attempt = await school.rejected("silent", model=True)
     await school.learner().finish(["shop"], seconds=0.05)
     assert await school.studies(attempt) == []
-    assert "the next run goes on with what is not learned within 0.05 s" in caplog.text
+    assert "learning took longer than 0.05 s: the next run continues it" in caplog.text
     await school.learner().finish(["shop"], seconds=0)
 
 

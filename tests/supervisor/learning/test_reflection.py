@@ -374,7 +374,7 @@ async def test_s59_a_skip_and_an_update_are_logged_with_counts_and_no_text(
     said = [(each.levelname, each.getMessage()) for each in caplog.records]
     words = len(DOCUMENT.split())
     assert said == [
-        ("DEBUG", "no look back at shop: no qualifying attempts"),
+        ("DEBUG", "did not look back at shop: no qualifying attempts"),
         (
             "INFO",
             f"looked back at 1 attempts of shop: 1 insights, 0 dropped, {words} words proposed",

@@ -207,7 +207,7 @@ async def test_a_model_that_is_missing_here_is_said_once_and_left_to_others(
     for _ in range(2):
         await past.say(await past.begin(reflector="scripted:nowhere"), OVER)
         await look()
-    said = [each for each in caplog.messages if "no look back at shop" in each]
+    said = [each for each in caplog.messages if "did not look back at shop" in each]
     assert len(said) == 1
     assert "nowhere" in said[0]
     assert await past.looks() == []
@@ -259,7 +259,7 @@ async def test_settings_of_another_version_are_told_once(
         await past.attempt(task=assigned(), settings="{", supervised_by=SupervisedBy.MONITOR), OVER
     )
     await past.monitor()()
-    assert caplog.messages == ["no look back at run 1: its settings are of another version"]
+    assert caplog.messages == ["did not look back at run 1: its settings are of another version"]
 
 
 async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: Past) -> None:

@@ -154,7 +154,7 @@ async def test_that_a_hook_told_what_cannot_be_read_is_logged(
 ) -> None:
     line = b'{"v":1,"agent":"codex","damaged":true,"size":9000000}'
     assert await agents.watch.hear(line) is IgnoredHook.SAYS_NOTHING
-    assert "a step is missing: a hook told 9000000 bytes" in caplog.text
+    assert "a step is missing: a hook sent 9000000 bytes" in caplog.text
 
 
 async def test_a_session_file_that_appears_later_repeats_nothing(agents: ForeignAgents) -> None:
@@ -222,7 +222,7 @@ async def test_a_second_attach_is_refused_and_the_first_one_takes_it_for_no_hook
 ) -> None:
     place = folder / "hook.sock"
     async with listen_for_hooks(place, agents.watch):
-        with pytest.raises(UsageError, match="another `midwatch attach` watches"):
+        with pytest.raises(UsageError, match="another `midwatch attach` already watches"):
             async with listen_for_hooks(place, agents.another_watch()):
                 pass
     assert caplog.messages == []
