@@ -1,4 +1,4 @@
-"""What a decision about an attempt depends on, and what the supervisor sees of it. Pure."""
+"""The context of a decision about an attempt, as the supervisor sees it. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -62,7 +62,7 @@ class ConcurrentEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a task has left for actions that use something up."""
+    """The resources that a task has left for actions."""
 
     attempts: int = 0
     """Number of attempts allowed after this one."""
@@ -124,7 +124,7 @@ class DecisionContext:
     alerts: tuple[Alert, ...] = ()
     """Alerts to answer."""
     request: str = ""
-    """What the worker asks for, in its words; empty for an escalation."""
+    """The worker's request, in its words; empty for an escalation."""
     reading: DiagnosedCause = DiagnosedCause()
     """The cause according to the diagnosis table."""
 

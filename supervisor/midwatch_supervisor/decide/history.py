@@ -1,4 +1,4 @@
-"""What was done in a task across all its attempts, with outcomes and evidence."""
+"""The history of a task across all its attempts: interventions, outcomes and evidence."""
 
 import asyncio
 from collections.abc import Callable
@@ -264,7 +264,7 @@ class AttemptEvidence:
 
     @property
     def past(self) -> PastAttempt:
-        """What the next attempt should know about this one."""
+        """Summary of this attempt for the next one."""
         notes = [step.checkpoint.notes for step in self.steps if step.checkpoint is not None]
         delivered = self.delivered
         last = next((each for each in reversed(delivered) if each.action is Action.RESTART), None)
@@ -296,7 +296,7 @@ class AttemptEvidence:
         return next((each.output for each in self.steps if each.number == step), "")
 
     async def diff(self) -> str:
-        """Return what the attempt has changed in its worktree; empty without git.
+        """Return the attempt's changes in its worktree as a diff; empty without git.
 
         Raises WorkspaceError if its files are on another machine.
         """

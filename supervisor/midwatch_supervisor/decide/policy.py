@@ -215,7 +215,7 @@ def action_message(action: Action, context: DecisionContext, cause: Diagnosis, t
 def bound_decision(decision: Decision, context: DecisionContext) -> Decision:
     """Return the decision if it is allowed, else the nearest allowed one of no greater force.
 
-    The rationale then says what was refused. If a cap leaves nothing so gentle, a person is asked.
+    The rationale then says what was refused. If none is that gentle, a person is asked.
     """
     may = allowed_actions(context, decision.diagnosis)
     if decision.action in may:

@@ -98,7 +98,7 @@ def _budget(context: DecisionContext) -> str:
 
 
 def _calibration_line(context: DecisionContext) -> str:
-    """Return what the last stated confidence is worth. Numbers only, so it needs no data block."""
+    """Rate the last stated confidence. Numbers only, so it needs no data block."""
     stated = [step.checkpoint.confidence for step in context.checkpoints if step.checkpoint]
     if context.calibration is None or not stated:
         return ""

@@ -1,4 +1,4 @@
-"""Reads from the journal what a decision about an attempt depends on."""
+"""Reads the context of a decision about an attempt from the journal."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ class AttemptReading:
         )
 
     def context(self, keys: Iterable[AlertKey], *, escalation: int = 0) -> DecisionContext:
-        """Return what a decision about some of the attempt's alerts depends on."""
+        """Return the context of a decision about some of the attempt's alerts."""
         evidence, state, history = self.evidence, self.evidence.state, self.history
         asked, attempt = set(keys), evidence.attempt.id
         details = state.details

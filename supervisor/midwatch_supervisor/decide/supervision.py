@@ -1,4 +1,4 @@
-"""Answers what is open in a run: escalations, worker requests, and questions to persons."""
+"""Answers the open questions of a run: escalations, worker requests, and those to persons."""
 
 import asyncio
 import logging
@@ -61,9 +61,9 @@ class DueQuestions:
 def overdue(
     run: RunState, person: PersonSettings, now: datetime, *, began: datetime
 ) -> tuple[DueQuestions, ...]:
-    """Return what the policy does in place of a late person; nothing without a time limit.
+    """Return the records that the policy writes for a late person; none without a time limit.
 
-    Time before this process `began` does not count, as no process could receive an answer then.
+    Time before this process `began` does not count: no process could receive an answer.
     The `step` of a delivery is 0, because the attempt's steps are not known here.
     """
     if not person.timeout_minutes:
@@ -118,7 +118,7 @@ class _Answering:
 
 
 class Supervision:
-    """Answers what is open in one run, until it is canceled.
+    """Answers the open questions of one run, until it is canceled.
 
     It reads everything from the journal, so it finds what is still open after a crash. It follows
     the whole run but answers only where its guards allow. The journal refuses an answer whose guard
@@ -161,7 +161,7 @@ class Supervision:
         """Error of the last look; empty if it succeeded."""
 
     async def run(self) -> None:
-        """Answer whatever is open, until canceled."""
+        """Answer open questions until canceled."""
         try:
             async with self._bus.subscribe() as self._hints:
                 while True:
@@ -198,7 +198,7 @@ class Supervision:
         return True
 
     async def settle(self) -> None:
-        """Answer what is open now, trying each question once."""
+        """Answer the questions open now, trying each once."""
         await self._look()
         await self._answered_all()
 

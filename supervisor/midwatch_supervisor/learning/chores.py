@@ -38,7 +38,7 @@ PART = "learning: reflector"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreResult:
-    """What was drawn from an attempt."""
+    """The records drawn from an attempt, or the reason why there are none."""
 
     state: StudyState
     reason: str = ""

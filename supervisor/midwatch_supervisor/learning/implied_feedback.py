@@ -1,4 +1,4 @@
-"""Implied verdicts: what a person did with merged work.
+"""Implied verdicts, from what a person did with merged work.
 
 A successful attempt in git is followed from its end: its merge is awaited for `watched_for`, and
 then its work is watched for the same time again. Work that is not merged, or was merged too
@@ -365,7 +365,7 @@ async def read_history(home: Path, base: str, since: datetime) -> BranchHistory:
 
 
 async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
-    """Return when the branch moved to which commit, oldest first; empty without a reflog."""
+    """Return the commits that the branch moved to, with times, oldest first; none without reflog."""
     try:
         log = await _git(
             home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--"

@@ -101,10 +101,10 @@ class Learner:
         self._began: int | None = None
         """The newest entry when the run began; older attempts are limited in number."""
 
-    # -- beside a run ----------------------------------------------------------------------
+    # -- during a run ----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Learn from what ends, until canceled or until the journal becomes unusable."""
+        """Learn from ended attempts, until canceled or until the journal becomes unusable."""
         try:
             await self.begin()
             await self._scan()
@@ -213,7 +213,7 @@ class Learner:
         found = await reflect_project(
             self._journal, project, model=model, settings=self._settings, now=self._clock
         )
-        if lacks:  # no key, no such package: the other projects may have one
+        if lacks:  # a key or package is missing: the other projects may have one
             log.warning("did not look back at %s: %s", project, lacks)
             return Reflection(watermark=found.watermark if found else 0, error=lacks)
         return found or Reflection(watermark=0, skipped="another process is already looking back")
@@ -275,7 +275,7 @@ class Learner:
         """Return the model to ask about a task, and why there is none if there should be one."""
         try:
             return self._reflectors.of(task), ""
-        except UsageError as error:  # no key, no such package or module
+        except UsageError as error:  # a key, package or module is missing
             return None, str(error)
 
     async def _do(self, chore: OpenChore) -> StudyState | None:

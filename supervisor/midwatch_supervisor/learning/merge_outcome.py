@@ -100,7 +100,7 @@ class BranchHistory:
     touching: Mapping[str, Sequence[tuple[int, CommitFileChange]]]
     """What `line` did to each file, under its old and new name, with indexes."""
     arrivals: tuple[tuple[int, datetime], ...] = ()
-    """When the branch moved to which index, as far as its reflog goes, oldest first."""
+    """The indexes that the branch moved to, and when, as far as its reflog goes, oldest first."""
 
     @property
     def reverting(self) -> Iterator[tuple[int, Revision]]:

@@ -130,7 +130,7 @@ def group_of(project: str, task: str, share: float) -> Group:
 
 
 def query_for(request: RecallRequest) -> LearnedQuery:
-    """Return what an attempt is about."""
+    """Return the query for texts that fit an attempt."""
     spec = request.assignment.task
     files = [file for step in request.plan.steps for file in step.files]
     return LearnedQuery(

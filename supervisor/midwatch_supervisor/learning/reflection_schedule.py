@@ -104,7 +104,7 @@ class FleetReflection:
             await reflect_project(self._journal, project, model=model, settings=settings, now=now)
         except JournalError:
             raise
-        except UsageError as error:  # no key, no such package: another machine may have it
+        except UsageError as error:  # a key or package is missing: another machine may have it
             self._say(f"did not look back at {project}: {error}")
         except Exception:  # must not affect the other runs
             log.exception("looking back at %s failed", project)

@@ -359,7 +359,7 @@ class AttemptRun:
             raise WorkerError(f"the attempt cannot be resumed: {broken}") from None
 
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
-        """Return what the worker left, with the confidence that it stated last."""
+        """Return the worker's finished work, with the confidence that it stated last."""
         stated: int | None = None
         asked: Step | None = None
         acts = Interventions()
@@ -468,7 +468,7 @@ class AttemptRun:
     # -- the end ---------------------------------------------------------------------------
 
     async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
-        """Store the end. If the worker still runs, claim the attempt anew so it cannot write."""
+        """Store the end. If the worker still runs, claim the attempt again so it cannot write."""
         if ended.ending is Ending.OUT_OF_BUDGET:
             await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
             ended = await check_unfinished(self.resources, self.assignment, self.workspace, ended)

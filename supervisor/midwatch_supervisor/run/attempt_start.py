@@ -80,7 +80,7 @@ async def outline_plan(
     listing: str,
     settings: Settings,
 ) -> tuple[Plan, Record]:
-    """Have the planner write the plan; return it with the record of what that cost.
+    """Have the planner write the plan; return it with the record of its cost.
 
     The planner sees how similar tasks and the earlier attempts went. If it fails, the plan is
     `own_plan` and the record is a fault.

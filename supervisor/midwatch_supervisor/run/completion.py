@@ -1,4 +1,4 @@
-"""What happens when a worker says that it is done: the checks, the review and the verdict."""
+"""Completes a task when its worker says that it is done: checks, review and verdict."""
 
 import asyncio
 import logging
@@ -236,7 +236,7 @@ def completion(
     accepted: bool,
     doubts: tuple[str, ...] = (),
 ) -> Completion:
-    """Summarize what is known of the task as a whole. Pure.
+    """Summarize the task as a whole. Pure.
 
     Each acceptance check is a claim about its behaviour, each changed file one about its shape;
     each open plan step is an unproven claim. The confidence is what the worker stated last, or else

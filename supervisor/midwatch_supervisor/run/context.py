@@ -1,4 +1,4 @@
-"""What all attempts of a run share."""
+"""The resources that all attempts of a run share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from midwatch_tools.data_blocks import DataBlocks
 
 
 class Learning(Protocol):
-    """What a run needs from the learning package; the code that starts the run provides it."""
+    """The learning interface of a run; the code that starts the run provides it."""
 
     async def precedents(self, task: Task) -> str:
         """Describe how similar tasks of the project went."""
@@ -78,7 +78,7 @@ class RunResources:
     calibrator: Calibrator
     """Knows how far each model's stated confidence can be trusted."""
     snapshot_store: SnapshotStore | None = None
-    """Saves and finds work that another node may go on with; `None` outside a fleet."""
+    """Saves and finds work that another node may continue; `None` outside a fleet."""
 
     @property
     def placement(self) -> Placement:
@@ -88,7 +88,7 @@ class RunResources:
         )
 
     def sandbox_paths(self, workspace: Workspace) -> SandboxPaths:
-        """Return what an attempt's sandbox shows, and what it hides: the home and the journal."""
+        """Return the paths that an attempt's sandbox shows and hides (the home and the journal)."""
         worktree = workspace.worktree
         journal = Path(self.journal.name)  # the name of a database is not a file path
         return SandboxPaths(

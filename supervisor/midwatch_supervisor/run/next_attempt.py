@@ -31,13 +31,13 @@ def may_follow(earlier: Sequence[AttemptEvidence], *, most: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextAttempt:
-    """Worker and model of the next attempt, and what it takes over."""
+    """Worker and model of the next attempt, and the work that it takes over."""
 
     worker: str
     model: str
     keep: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    """Names of the tasks that must be over first, and whose work it builds upon."""
+    """Names of the tasks that must be over first, and whose work it builds on."""
 
 
 def end_terms(attempt: AttemptEvidence) -> Terms:

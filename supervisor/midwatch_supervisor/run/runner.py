@@ -54,7 +54,7 @@ Abroad = Callable[[], Awaitable[Mapping[str, Iterable[str]]]]
 
 
 async def all_here() -> Mapping[str, Iterable[str]]:
-    """Return an empty mapping, as all tasks of the run are in this process."""
+    """Return an empty mapping, because all tasks of the run are in this process."""
     return {}
 
 
@@ -326,7 +326,7 @@ class Runner:
                 job.attempt_run = None
 
     def _budget_left(self, job: Job, last: AttemptEvidence) -> Budget:
-        """Return what the last attempt left of the budget, renewed if the task was begun again."""
+        """Return the budget after the last attempt, renewed if the task was begun again."""
         if not wanted_again([last]):
             return last.budget
         return renew(last.budget, budget_of(job.assignment.task, None))
@@ -357,7 +357,7 @@ class Runner:
     async def _site(
         self, job: Job, last: AttemptEvidence | None, following: NextAttempt
     ) -> WorkspacePlan:
-        """Return what the workspace of the next attempt is made from."""
+        """Return the plan for the workspace of the next attempt."""
         after = [name for name in following.after if name in self.jobs]
         below = [self.jobs[name] for name in (*job.assignment.task.depends_on, *after)]
         done = [each for each in below if each.completed]
@@ -377,7 +377,7 @@ class Runner:
         return await self._resources.placement.locate(job.assignment, plan)
 
     async def _budget_carried(self, job: Job) -> Budget | None:
-        """Return the budget of a part: its share, and what the part before it left.
+        """Return the budget of a part: its share, and the unused budget of the part before it.
 
         `None` if there is no part before it.
         """

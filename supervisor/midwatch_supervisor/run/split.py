@@ -112,7 +112,7 @@ def even_share(budget: Budget, count: int) -> BudgetSpec | None:
 
 
 def carry_budget(share: Budget, left: Budget) -> Budget:
-    """Return a part's share plus what the part before it did not use. Pure."""
+    """Return a part's share plus the unused budget of the part before it. Pure."""
     return Budget(
         requests=_add(share.requests, left.requests),
         tokens=_add(share.tokens, left.tokens),

@@ -1,4 +1,4 @@
-"""What is in a workspace, what its attempt has changed, and how the next one takes that over."""
+"""Lists the files and changes of a workspace, and applies changes to the next attempt's."""
 
 import asyncio
 import posixpath
@@ -69,7 +69,7 @@ class Diff:
 
 
 async def changes(workspace: Workspace) -> str | None:
-    """Return what is shown of the work in a workspace, committed or not; `None` without git.
+    """Return the shown diff of the work in a workspace, committed or not; `None` without git.
 
     Raises WorkspaceError with what git said.
     """
@@ -219,7 +219,7 @@ async def _begun_with(worktree: Worktree) -> frozenset[str]:
 
 
 def begin_commit(reflog: Iterable[str]) -> str:
-    """Return the commit that an attempt began with: its branch's start, with what was merged first.
+    """Return the commit that an attempt began with: its branch's start after the initial merges.
 
     Takes git's reflog as lines `<commit> <what>`, newest first; empty if there is none.
     """
@@ -278,10 +278,11 @@ def _means(glob: str, name: str) -> bool:
 async def take_over_files(
     old: Workspace, new: Workspace, names: Sequence[str], *, number: int
 ) -> tuple[str, ...]:
-    """Apply what attempt `number` did to these files to the next workspace; return those applied.
+    """Apply the changes of attempt `number` to these files in the next workspace.
 
-    With git each file's change is applied as a patch, so that what the new workspace has from
-    elsewhere stays. A file whose patch does not fit is left out; the old branch still has it.
+    With git, each file's change is applied as a patch, so that other changes in the new workspace
+    stay. A file whose patch does not fit is left out; the old branch still has it. Returns the
+    files applied.
     """
     if old.worktree is None or new.worktree is None:
         for name in names:

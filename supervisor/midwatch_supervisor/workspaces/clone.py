@@ -47,7 +47,7 @@ class WorktreeOrigin:
 
 
 async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> WorktreeOrigin:
-    """Return what the worktrees of a task are made from.
+    """Return the origin of a task's worktrees.
 
     That is its workspace itself; for a git URL, and for every repository in a `fleet`, it is an
     up-to-date clone below `home`. Raises WorkspaceError if the start commit cannot be obtained,

@@ -257,7 +257,7 @@ async def record_merge(merge: Merge) -> None:
 
 
 async def _leave_trace(merge: Merge) -> None:
-    """Record where the branch began and ended, when it was merged, and into what.
+    """Record where the branch began and ended, and when it was merged into which branch.
 
     The record is a commit on no branch; its parents are the beginning and the end.
     """
@@ -284,7 +284,7 @@ class PastMerge:
 
 
 async def merged_before(home: Path, branch: str) -> PastMerge | None:
-    """Return what was merged here from a branch, or `None` if nothing was."""
+    """Return the record of a branch's merge here, or `None` if it was not merged."""
     trace = TRACES + branch.removeprefix(BRANCHES)
     begun, tip = await commit_at(home, f"{trace}^1"), await commit_at(home, f"{trace}^2")
     if not tip:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspacePlan:
-    """What a workspace is made from."""
+    """The sources of a workspace."""
 
     source: Path | None
     """The task's workspace, or this node's clone of it."""

@@ -72,7 +72,7 @@ def _leave_out(exclude: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMark:
-    """What the message of a snapshot says."""
+    """The content of a snapshot's message."""
 
     of: str
     """Names the attempt; unique across journals."""

@@ -23,7 +23,7 @@ class SnapshotWriter:
     """Saves the files of one attempt, as often as the configuration says.
 
     Files are saved before a tool's result is recorded. So after a crash they may be newer than the
-    history, and older only by what was done since the last save. When the attempt parks or ends,
+    history, and older only by the changes since the last save. When the attempt parks or ends,
     they are always saved. A failure is reported once and stops nothing.
     """
 

@@ -31,7 +31,7 @@ _HALF_WRITTEN = "bad object worktrees/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """One attempt's own copy of what it works on."""
+    """One attempt's own copy of its files."""
 
     folder: Path
     branch: str = ""
@@ -145,7 +145,7 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
     git reads that list while it adds, prunes or fetches, and fails if an entry is half written.
     Entries that a killed process left half written are removed.
     """
-    # One call: the holder of the lock must not need a thread, as all threads may wait for it.
+    # One call: the lock's holder must not need a thread, because all of them may wait for it.
     waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)
@@ -202,7 +202,7 @@ async def _merge(workspace: Workspace, branch: str) -> None:
 
 
 async def commit_work(workspace: Workspace, message: str) -> None:
-    """Commit what the attempt has done on its branch; nothing to commit is not an error.
+    """Commit the attempt's work on its branch; nothing to commit is not an error.
 
     This is always completed: an interrupted git would leave its lock, which blocks later commits.
     """

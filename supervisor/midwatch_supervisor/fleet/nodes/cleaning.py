@@ -73,7 +73,7 @@ class Cleaner:
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def clean(self) -> None:
-        """Remove what nobody needs any more. Raises JournalError, WorkspaceError and OSError."""
+        """Remove what is no longer needed. Raises JournalError, WorkspaceError and OSError."""
         await self._bundles.drop_outlived()
         await asyncio.to_thread(_empty, self._gone)  # left by a killed process
         folders = await asyncio.to_thread(_places, self._home / "work", "")

@@ -56,7 +56,7 @@ class TurnOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
-    """What all turns of one node share."""
+    """The resources that all turns of one node share."""
 
     journal: Journal
     bus: Bus
@@ -172,7 +172,7 @@ async def _runner(machine: NodeResources, run: Run, concerns: Collection[int]) -
 
 
 def resources_for(machine: NodeResources, run: Run) -> RunResources:
-    """Return what the attempts of a run share on this node.
+    """Return the resources that the attempts of a run share on this node.
 
     The run's own settings apply, except those of the machine: sandbox and fleet. Raises
     JournalTooNewError if they cannot be read.

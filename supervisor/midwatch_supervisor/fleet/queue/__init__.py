@@ -1,1 +1,1 @@
-"""Which tasks can go on, and how nodes get them."""
+"""The queue of a fleet: which tasks can continue, and how nodes get them."""
