@@ -365,7 +365,7 @@ async def read_history(home: Path, base: str, since: datetime) -> BranchHistory:
 
 
 async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
-    """Return the commits that the branch moved to, with times, oldest first; none without reflog."""
+    """Return the commits that the branch moved to, and when, oldest first; none without reflog."""
     try:
         log = await _git(
             home, "log", "--walk-reflogs", "--date=unix", "--format=%H %gd", base, "--"

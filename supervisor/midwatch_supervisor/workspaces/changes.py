@@ -189,10 +189,7 @@ async def left_by_merge(workspace: Workspace, names: Iterable[str]) -> tuple[str
 
 
 async def changed_tests(workspace: Workspace, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the changed or deleted files that are tests and existed at the start.
-
-    Without git nobody knows which existed: there are none.
-    """
+    """Return the changed or deleted tests that existed at the start; without git, none is known."""
     tests = [each for each in changed if is_test(each)]
     if workspace.worktree is None or not tests:
         return ()

@@ -145,7 +145,7 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
     git reads that list while it adds, prunes or fetches, and fails if an entry is half written.
     Entries that a killed process left half written are removed.
     """
-    # One call: the lock's holder must not need a thread, because all of them may wait for it.
+    # One call: the lock's holder must not need a thread, because all threads may be waiting.
     waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)
