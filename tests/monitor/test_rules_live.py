@@ -205,8 +205,14 @@ async def test_two_attempts_on_one_file_are_noticed_before_and_escalated_when_th
     names = ("one", "two")
     assert sorted(await fired(harness)) == sorted(
         [
-            *(("notice", f"task {name} at work means to change out.txt too") for name in names),
-            *(("warning", f"task {name} at work changed out.txt too") for name in names),
+            *(
+                ("notice", f"task {name}, still in progress, also plans to change out.txt")
+                for name in names
+            ),
+            *(
+                ("warning", f"task {name}, still in progress, also changed out.txt")
+                for name in names
+            ),
         ]
     )
     assert await answered(harness)

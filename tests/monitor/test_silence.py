@@ -58,7 +58,7 @@ def test_silence_says_since_when_and_at_which_step() -> None:
     assert watch.alerts[SILENT] == alert(
         SILENT.rule,
         value=1800,
-        summary="nothing was heard for 30 min; nothing is known to run",
+        summary="nothing heard for 30 min; nothing is known to be running",
         evidence=(1,),
         since_at=at(30),
         at=at(30),

@@ -1,4 +1,4 @@
-"""The table of all rules: the detector of each rule, by its name in the configuration."""
+"""All rules: the detector of each rule, by its name in the configuration."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -40,7 +40,7 @@ _ALL: tuple[type[Detector], ...] = (
 DETECTORS: Mapping[str, Callable[[Any], Detector]] = MappingProxyType(
     {each.rule: each for each in _ALL}
 )
-"""Constructors of detectors, each taking the settings of its rule."""
+"""Detector constructors; each takes the settings of its rule."""
 
 EVIDENCE: Mapping[str, EvidenceKind] = MappingProxyType(
     {each.rule: each.evidence for each in _ALL}

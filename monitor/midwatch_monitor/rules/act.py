@@ -52,7 +52,7 @@ _DOUBT = re.compile(
     r"confirm|so that|except|but|only|other|existing|previous(?:ly)?|were|were?n't|criteri(?:on|a)|"
     r"goal|requirement)\b"
 )
-"""Words before a claim in its sentence that make it no claim."""
+"""Words earlier in the sentence that cancel a claim."""
 _DOUBT_WITHIN = re.compile(
     r"(?i)\b(?:should|would|will|could|can|may|might|must|to|not|other|existing|previous(?:ly)?)\b"
     r"|n't\b"
@@ -74,7 +74,7 @@ def claims(step: Step) -> bool:
 
 def claims_success(text: str) -> bool:
     """Whether a text says that the tests pass, and not only that they should."""
-    low = text.lower()  # most texts have none of these words, which is sooner known
+    low = text.lower()  # most texts have none of these words, and this is faster
     if not ("pass" in low or "green" in low or "succe" in low or "fail" in low):
         return False
     for start, end in _CLAIM.spans(text):
@@ -93,7 +93,7 @@ _TESTS = (
 )
 """Commands and tools that run tests."""
 _RUN = r"(?:^|[\s;&|(/])(?:python[\d.]*|node|ruby|perl|php|java|bash|sh|\./\S+)\s"
-"""Commands that run a program of the work."""
+"""Commands that run a program of the project."""
 _SWAPS = r"\bgit (?:-\S+ )*(?:bisect|switch|checkout|reset|merge|pull|rebase|cherry-pick)\b"
 _ABORTS = re.compile(r" --(?:abort|quit)\b")
 """Those that only return to the starting point."""
@@ -106,7 +106,7 @@ _MEASURES = (
     r"(?i)\b(?:bench\w*|hyperfine|wrk2?|hey|ab|k6|locust|siege|vegeta|timeit|perf|pgbench|iperf3?"
     r"|\w*latency|explain analyze)\b"
 )
-"""Commands that measure durations, so that durations in their output are news."""
+"""Commands that measure durations: in their output, a different duration is news."""
 _COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES))
 _TEST_TOOL = re.compile(r"(?i)(?:^|[_.])(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
@@ -118,7 +118,7 @@ class CheckKind(Enum):
 
     NONE = 0
     RUN = 1
-    """It ran a part of the work."""
+    """It ran a part of the project."""
     TESTS = 2
 
 
@@ -165,7 +165,7 @@ def _read(line: str) -> CommandFacts:
 
 @lru_cache(maxsize=512)
 def check_of_tool(tool: str) -> CheckKind:
-    """Return whether a tool without a command runs tests, by its name."""
+    """Return how a tool without a command checks the work, judging by its name."""
     return (
         CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits_message(tool) else CheckKind.NONE
     )
@@ -181,7 +181,7 @@ _ACTS = 64
 
 
 class Facet:
-    """What an event can be. A detector is fed events with the facets it hears, and all while awake.
+    """Properties of an event. A detector gets the events with facets it hears; while awake, all.
 
     Plain integers, because enum flags are ten times slower to combine and compare.
     """
@@ -204,11 +204,11 @@ class Facet:
     SPEECH = 1024
     """Words to a person or another agent."""
     NOTHING = 2048
-    """A search, or a look at a page, showed nothing."""
+    """A search or a page showed nothing."""
     NOTHING_NEW = 4096
-    """Nothing in its answer is new since the last change, nor whether it failed."""
+    """Neither its answer nor whether it failed is new since the last change."""
     REPEAT = 128
-    """A repeated act that told nothing new."""
+    """A repeated act that showed nothing new."""
 
 
 class Act(NamedTuple):
@@ -216,13 +216,12 @@ class Act(NamedTuple):
 
     number: int
     work: bool
-    """Whether it counts as work: a tool call that is no report and does not only wait or go back.
-    """
+    """Whether it counts as work: a tool call that does more than report, wait or go back."""
     action: int = 0
     result: int = 0
     failed: bool | None = None
     error: bool = False
-    """Whether it failed otherwise than by finding nothing."""
+    """Whether it failed, other than by finding nothing."""
     failure: int = 0
     """Digest of what failed, according to the output."""
     blocked: str = ""
@@ -239,21 +238,21 @@ class Act(NamedTuple):
     waits: bool = False
     """Whether it gives others time: it waits, possibly before a look, or looks at others' work."""
     swaps: bool = False
-    """Whether the whole tree of files, or what is installed, was replaced, so that anything may
+    """Whether the whole file tree or the installed programs were replaced, so that anything may
     give another result.
     """
     shell: bool = False
-    """Whether it was a command, whose text need not say what it wrote."""
+    """Whether it was a command, whose text may not show what it wrote."""
     check: CheckKind = CheckKind.NONE
     """How it checked the work."""
     failed_before: bool | None = None
-    """Whether the same act failed when it was last done."""
+    """Whether the same act failed the last time."""
     better: bool = False
-    """Whether it goes better than ever before: it passes, or fails in fewer places."""
+    """Whether it does better than ever before: it passes, or fails in fewer places."""
     claims: bool = False
     """Whether the worker says in it that the tests pass."""
     facets: int = 0
-    """What it is, as far as one step tells: a combination of `Facet`."""
+    """Its properties, as far as this step alone shows them: a combination of `Facet`."""
     adds: bool = False
     """Whether its edits only add to the files."""
     creates: bool = False
@@ -303,7 +302,7 @@ class Normaliser:
         facets = _facets(step, changes=changes, fails=fails, check=check, claimed=claimed)
         new = self._vocabulary.learn(said, anew=changes or swaps)
         facets |= Facet.NOTHING_NEW if not new and known in (None, after) else 0
-        return Act(  # in their order: by name it takes more than twice as long
+        return Act(  # positional: keywords take more than twice as long
             step.number,
             _WORK,
             action,
@@ -332,10 +331,10 @@ class Normaliser:
 
 
 class ActPast(NamedTuple):
-    """How the same act went before, small enough for one number of the memory."""
+    """How the same act went before; fits into one number of the memory."""
 
     failed: bool | None = None
-    """Whether it failed when it was last done; `None` if unknown."""
+    """Whether it failed the last time; `None` if unknown."""
     passed: bool = False
     """Whether it ever succeeded."""
     fewest: int | None = None
@@ -361,13 +360,13 @@ class ActPast(NamedTuple):
         return fewest << 3 | self.passed << 2 | (0 if self.failed is None else 1 + self.failed)
 
     def beaten(self, failed: bool | None, count: int | None) -> bool:
-        """Whether the act goes better than ever before."""
+        """Whether the act does better than ever before."""
         if failed:
             return count is not None and self.fewest is not None and count < self.fewest
         return failed is False and bool(self.failed) and not self.passed
 
 
-# Cached, since most acts have one of a few pasts.
+# Cached because most acts share a few pasts.
 @lru_cache(maxsize=1024)
 def _past(number: int) -> ActPast:
     return ActPast.read(number)
@@ -393,7 +392,7 @@ def _facets(
 
 
 def _looks(changes: bool, check: CheckKind) -> bool:
-    """Whether an act may be a look: it changes nothing and runs nothing."""
+    """Whether an act may only look: it changes nothing and runs nothing."""
     return not changes and check is CheckKind.NONE
 
 
@@ -401,7 +400,7 @@ def _held_back(step: Step) -> Act:
     """Return the act of a refused call, which never ran: it did not fail, but repeating it is a
     loop.
     """
-    own = step.tool in NO_WORK  # of these the arguments are words, different ones each time
+    own = step.tool in NO_WORK  # their arguments are words, which differ each time
     return Act(
         number=step.number,
         work=True,
@@ -411,7 +410,7 @@ def _held_back(step: Step) -> Act:
 
 
 def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
-    """Return the act of a step that is not work: words, a report, waiting, or going back."""
+    """Return the act of a step that is not work: words, a report, waiting or going back."""
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
     facets |= Facet.CLAIM if said else 0
@@ -429,7 +428,7 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
 
 
 def _finds_nothing(step: Step) -> bool:
-    """Whether a search, or a look at a page, showed nothing."""
+    """Whether a search or a page showed nothing."""
     return finds_nothing(step) or (is_silent(step.output) and searches(step))
 
 

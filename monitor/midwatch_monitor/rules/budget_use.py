@@ -12,8 +12,8 @@ from midwatch_monitor.rules.detector import EvidenceKind, GradedDetector, RuleAn
 class BudgetBurnDetector(GradedDetector):
     """At the current rate, the budget runs out before the work is done.
 
-    Progress is taken from the plan steps and the last checkpoint. If progress is unknown, only the
-    used share of the budget counts. The worker is told the same numbers.
+    Progress comes from the plan steps and the last checkpoint. If it is unknown, only the share of
+    the budget used counts. The worker is told the same numbers.
     """
 
     __slots__ = ("_budget", "_percent", "_plan_step", "_plan_steps", "_slack")
@@ -29,7 +29,7 @@ class BudgetBurnDetector(GradedDetector):
         self._percent: int | None = None
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while the tightest limit is used up to a threshold and progress lags
+        """Return a finding while usage of the tightest limit is at a threshold and progress lags
         behind.
         """
         if isinstance(event, Change):
@@ -61,8 +61,8 @@ class BudgetBurnDetector(GradedDetector):
 class StepsOnPlanStepDetector(GradedDetector):
     """How many steps of work were spent on the current plan step.
 
-    Its share of the requests lowers the thresholds, and never raises them. A new plan step, or a
-    revision, without a share has none.
+    Its planned share of the requests can lower the thresholds but never raise them. A new plan step
+    or a revision without a share clears the previous one.
     """
 
     __slots__ = ("_configured", "_count", "_first", "_planned", "_share")
@@ -80,7 +80,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         self._first = 0
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding from a threshold on, if there is a plan."""
+        """Return a finding once the count reaches a threshold, if there is a plan."""
         if isinstance(event, Change):
             self._change(event)
             return ()
@@ -96,7 +96,7 @@ class StepsOnPlanStepDetector(GradedDetector):
 
     def _change(self, change: Change) -> None:
         if change.plan_steps is not None:
-            self._planned = change.plan_steps > 1  # the one of a task without a plan is the task
+            self._planned = change.plan_steps > 1  # without a plan, the task is the only step
         anew = change.plan_step is not None or change.revision is not None
         share = change.plan_step_requests
         if share != self._share and (anew or share is not None):
@@ -114,7 +114,7 @@ class StepsOnPlanStepDetector(GradedDetector):
 
 
 def _lower_thresholds(settings: StepsOnPlanStep, share: int | None) -> StepsOnPlanStep:
-    """Return the thresholds for a plan step with a share of the requests, the lower of the two."""
+    """Return the thresholds for a plan step, lowered to its share of the requests if it has one."""
     if share is None:
         return settings
     least = max(share, settings.lowered_to)

@@ -11,11 +11,11 @@ from midwatch_monitor.rules.detector import Clear, RuleAnswer
 from midwatch_monitor.rules.memory import remember
 
 _FILES = 1_000
-"""Number of files followed in one project; the least recently mentioned one is dropped."""
+"""Number of files tracked in one project; the least recently mentioned one is dropped."""
 _NAMED = 3
-"""Number of others named in a summary; of more, only the number is given."""
+"""Number of others named in a summary; for more, only the number is given."""
 _PATTERN = frozenset("*?[")
-"""Characters that make a path a pattern, which names no particular file."""
+"""Characters that make a path a pattern, which does not name a particular file."""
 
 AttemptAnswer = tuple[int, RuleAnswer]
 """An attempt, and the answer about it."""
@@ -36,11 +36,11 @@ _Stages = Mapping[int, _Stage]
 
 @dataclass(slots=True, kw_only=True)
 class _File:
-    """Who changed a file, in which last step, and who plans to change it."""
+    """Who changed a file, and in which step last; who plans to change it."""
 
     changed: dict[int, int] = field(default_factory=dict[int, int])
     origins: dict[int, str] = field(default_factory=dict[int, str])
-    """The digest each of them found; empty if there was no file, or it is unknown."""
+    """The digest each of them found; empty if there was no file or if it is unknown."""
     meant: set[int] = field(default_factory=set[int])
 
     @property
@@ -57,10 +57,10 @@ class _File:
 
 
 class ConflictDetector:
-    """Follows who changes which files of a project, each in a workspace of its own.
+    """Tracks who changes which files of a project, each attempt in its own workspace.
 
-    An attempt plans to change the files of its current plan step. An ended attempt is in no
-    conflict: its work is merged or gone.
+    An attempt plans to change the files of its current plan step. An ended attempt cannot conflict:
+    its work is merged or gone.
     """
 
     def __init__(self, settings: WorkspaceConflict) -> None:
@@ -95,7 +95,7 @@ class ConflictDetector:
             file.changed[attempt] = step
 
     def plan(self, attempt: int, files: Collection[str]) -> Sequence[AttemptAnswer]:
-        """Return the findings that follow from the files an attempt plans to change from now on."""
+        """Set the files that an attempt plans to change; return the resulting findings."""
         meant = {normpath(each) for each in files if each and not _PATTERN & set(each)}
         known = self._files.items()
         left = [path for path, file in known if attempt in file.meant and path not in meant]
@@ -119,7 +119,7 @@ class ConflictDetector:
         yield from self._clears(path, file, before)
 
     def end(self, attempt: int) -> Sequence[AttemptAnswer]:
-        """Note that an attempt ended: those now alone with a file are no longer in conflict."""
+        """Note that an attempt ended; those now alone with a file are no longer in conflict."""
         files = tuple(self._files)
         told = [each for path in files for each in self._forget(attempt, path)]
         self._names.pop(attempt, None)
@@ -139,7 +139,7 @@ class ConflictDetector:
         return file
 
     def _clears(self, path: str, file: _File, before: _Stages) -> Iterator[AttemptAnswer]:
-        """Return clears for attempts that are no longer in conflict, or in a lesser one."""
+        """Return clears for attempts whose conflict is over or has become a lesser one."""
         after = file.stages
         if not after:
             del self._files[path]
@@ -167,21 +167,21 @@ class ConflictDetector:
 
 
 def _undoes(edit: Edit, origin: str) -> bool:
-    """Whether the file is again as the attempt found it."""
+    """Whether the edit restores the file to what the attempt found."""
     return edit.deleted if not origin else edit.digest == origin
 
 
 def _summary(path: str, who: str, *, collided: bool, changed: bool) -> str:
-    """Return what others do to a file, as told to one attempt."""
+    """Return what others do to a file, from the view of one attempt."""
     if collided:
-        return f"{who} at work changed {path} too"
+        return f"{who}, still in progress, also changed {path}"
     if changed:
-        return f"{who} at work changed {path}, which this one means to change"
-    return f"{who} at work means to change {path} too"
+        return f"{who}, still in progress, changed {path}, which this attempt plans to change"
+    return f"{who}, still in progress, also plans to change {path}"
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Return names for a sentence; if one is unknown or there are too many, only their number."""
+    """Return names for a sentence; only their number if one is unknown or there are too many."""
     if all(names) and len(names) <= _NAMED:
         return " and ".join(names)
     return "another attempt" if len(names) == 1 else f"{len(names)} other attempts"

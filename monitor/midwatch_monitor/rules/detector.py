@@ -1,4 +1,4 @@
-"""The interface of detectors: events in, answers out; each has its own state and no clock."""
+"""The detector interface: events in, answers out. A detector has its own state and no clock."""
 
 import re
 from abc import ABC, abstractmethod
@@ -28,33 +28,33 @@ class Repeat(Enum):
 
     NONE = 0
     UNCHANGED = 1
-    """Nothing was changed since, so it could not tell anything new."""
+    """Nothing has changed since, so it could not show anything new."""
     REDONE = 2
     """An edit that was made or refused before, with the same result."""
     FAILED_AGAIN = 3
-    """What failed before fails in the same way, although something was changed since."""
+    """It fails in the same way as before, although something has changed since."""
     VERIFIED = 4
-    """What succeeded before succeeds again after a change: half a repeat.
+    """It succeeded before and succeeds again after a change: half a repeat.
 
-    The same holds for a look at other agents' work, for the first retry after a wait, and for an
-    act done again after a look showed a changed state. Passing tests that pass again are no repeat:
-    that the change broke nothing is news.
+    So is a look at other agents' work, the first retry after a wait, and an act repeated after a
+    look showed a changed state. Tests that pass again are not a repeat: it is news that the change
+    broke nothing.
     """
     ALIKE = 5
     """A different act with no new target gave the same result as the one before: half a repeat."""
     LOOKED = 6
-    """Something seen a while ago is looked at for the second time: half a repeat.
+    """A second look at something seen a while ago: half a repeat.
 
-    Before the end of its work, an agent looks again at what it did.
+    Agents review their work before they finish.
     """
     ELSEWHERE = 7
-    """The step before gave the same result for another target: no repeat, except of a search."""
+    """The previous step gave the same result for another target: a repeat only for a search."""
 
 
 HALF = frozenset({Repeat.VERIFIED, Repeat.ALIKE, Repeat.LOOKED})
-"""Repeats that could have told something new, but did not."""
+"""Repeats that could have shown something new, but did not."""
 FULL = frozenset({Repeat.UNCHANGED, Repeat.REDONE, Repeat.FAILED_AGAIN})
-"""Repeats that could not tell anything new."""
+"""Repeats that could not show anything new."""
 
 
 class Echo(NamedTuple):
@@ -75,11 +75,11 @@ _ELSEWHERE = Echo(Repeat.ELSEWHERE)
 
 
 _TARGET = re.compile(r"[^\s\"'`,;:(){}\[\]|&<>=\\]*[\d/.@][^\s\"'`,;:(){}\[\]|&<>=\\]*")
-"""A word that names a file, a number or an address: the target of an act."""
+"""A file, a number or an address: the target of an act."""
 _POINTS = 'coordinate": ['
 """Contained in all arguments that match the pattern below, and faster to search for."""
 _COORDINATE = re.compile(r'"\w*coordinate": \[[^\]]*\]')
-"""A place on the screen; a slightly different place is the same target."""
+"""A position on the screen; a slightly different one is the same target."""
 _AIMED_IN = 300
 """Characters of arguments that are searched for targets."""
 _MAX_AIMS = 32
@@ -88,7 +88,7 @@ _NOTHING = 1
 
 
 class EqualResults:
-    """Follows consecutive equal results, whatever acts gave them."""
+    """Tracks consecutive equal results, regardless of the acts that produced them."""
 
     __slots__ = ("_aims", "_args", "_result")
 
@@ -99,10 +99,10 @@ class EqualResults:
         self._aims: frozenset[str] = frozenset()
 
     def goes_on(self, act: Act, args: str, tool: str) -> Echo:
-        """Return how a step continues the row: a repeat if it has no new target but the same
-        result.
+        """Return how a step continues the row: a repeat if it has the same result and no new
+        target.
 
-        Linting one file after another is no repetition, however often all is well, nor is sorting
+        Linting one file after another is not repetition, even if all are clean; neither is sorting
         one letter after another.
         """
         quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
@@ -123,7 +123,7 @@ def _aims(args: str) -> frozenset[str]:
 
 
 class Repeats:
-    """Remembers what one attempt did, and the results."""
+    """Remembers the acts of one attempt and their results."""
 
     __slots__ = (
         "_last",
@@ -142,9 +142,9 @@ class Repeats:
         self.place = 0
         """Number of steps of work so far."""
         self.changes = 0
-        """How many of them changed files; switching to another commit is no change."""
+        """How many of them changed files; switching to another commit does not count."""
         self._states = 0
-        """Number of states of the files before the present one."""
+        """Number of states of the files before the current one."""
         self._last = 0
         self._row = EqualResults()
         self._waited = False
@@ -153,13 +153,13 @@ class Repeats:
         self._swapped = 0
 
     def wait(self) -> None:
-        """Note that time passed in which others work: a look after it is no idle repetition."""
+        """Note that others had time to work, so another look is not idle repetition."""
         self._waited = True
 
     def observe(self, act: Act, args: str = "", tool: str = "") -> Echo:
-        """Return what a step of work with these arguments repeats.
+        """Return how a step of work with these arguments repeats an earlier one.
 
-        An empty result shows a repetition only if nothing was changed since.
+        An empty result counts as a repetition only if nothing has changed since.
         """
         self.place = place = self.place + 1
         last, self._last = self._last, act.number
@@ -195,7 +195,7 @@ class Repeats:
 
 
 def _is_shaky(act: Act) -> bool:
-    """Whether a check changed between passing and failing: without a change, that is news."""
+    """Whether a check switched between passing and failing: without a change, that is news."""
     before = act.failed_before
     return act.check is not CheckKind.NONE and before is not None and act.failed is not before
 
@@ -216,7 +216,7 @@ class Clear:
 
     key: AlertKey
     resolution: Resolution = Resolution.CLEARED
-    """`RESTARTED` if the detector had to forget the subject, which is no recovery."""
+    """`RESTARTED` if the detector had to forget the subject, which is not a recovery."""
 
 
 RuleAnswer = Finding | Clear
@@ -224,7 +224,7 @@ RuleAnswer = Finding | Clear
 
 
 class Moved(NamedTuple):
-    """What moved at one event, and the files that got new content."""
+    """What moved in one event, and the files that got new content."""
 
     kinds: frozenset[Movement] = frozenset()
     paths: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ UNMOVED = Moved()
 
 
 class Seen(NamedTuple):
-    """What all detectors are told besides the event itself, computed once."""
+    """What every detector is given besides the event itself, computed once."""
 
     act: Act
     moved: Moved = UNMOVED
@@ -251,7 +251,7 @@ class Seen(NamedTuple):
     changes: int = 0
     """Number of steps of work that changed files so far."""
     fresh: bool = False
-    """Whether windows start anew with this event."""
+    """Whether windows restart with this event."""
 
 
 class EvidenceKind(Enum):
@@ -282,12 +282,12 @@ class Detector(ABC):
 
     @property
     def awake(self) -> bool:
-        """Whether it must be fed the next event, whatever that is."""
+        """Whether it must be fed the next event, whatever its facets."""
         return False
 
     @abstractmethod
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return the answers to this event; a subject without an answer stays as it was."""
+        """Return the answers to this event; a subject without an answer is unchanged."""
 
     def restart(self) -> None:  # noqa: B027 - most have no window
         """Empty the window; the alerts are resolved by the caller."""
@@ -303,13 +303,13 @@ class GradedDetector(Detector):
         self.use(settings)
 
     def use(self, settings: Graded) -> None:
-        """Use these thresholds from the next value on; a standing finding stays."""
+        """Use these thresholds from the next value on; a standing finding is kept."""
         self._settings = settings
         self._lowest = settings.lowest
 
     @property
     def stands(self) -> bool:
-        """Whether there is a finding that is not cleared yet."""
+        """Whether there is a finding that has not been cleared."""
         return self._standing is not None
 
     @property
@@ -359,14 +359,14 @@ _NUMBER = (1 << _SHIFT) - 1
 class Recent:
     """Which of the last steps were counted, with their indexes and numbers.
 
-    Only counted steps are added; the others are known by the index.
+    Only counted steps are added; gaps in the index stand for the others.
     """
 
     __slots__ = ("_kept", "_window")
 
     def __init__(self, window: int) -> None:
         self._window = window
-        # Index and number in one int, since there may be thousands of attempts.
+        # Index and number share one int, since there may be thousands of attempts.
         self._kept: tuple[int, ...] = ()
 
     def add(self, place: int, number: int) -> int:
@@ -393,7 +393,7 @@ class Recent:
 
 
 _FAILURES = 16
-"""Number of failures that are remembered; the oldest are forgotten."""
+"""Number of failures remembered; the oldest are forgotten."""
 BETTER = frozenset({Movement.CHECK_PASSED, Movement.FEWER_FAILURES})
 """Movements after which earlier counts no longer matter."""
 _NONE = frozenset[Movement]()
@@ -405,7 +405,7 @@ _NEW_CONTENT = frozenset({Movement.NEW_CONTENT})
 
 
 class Movements:
-    """Remembers what one attempt has seen, and tells what is new in each event."""
+    """Remembers what one attempt has seen, and detects what is new in each event."""
 
     __slots__ = ("_contents", "_failed_before", "_failures", "_plan_step")
 

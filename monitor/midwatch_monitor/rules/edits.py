@@ -1,4 +1,4 @@
-"""The rules about changing files, observed by content hashes."""
+"""The rules about changes to files, observed by content hashes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,11 +19,11 @@ from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.memory import EditEffect, Memory, remember
 
 MAX_FILES = 16
-"""Number of files followed at a time; the least recently edited one is dropped."""
+"""Number of files tracked at a time; the least recently edited one is dropped."""
 _MAX_STEPS = 12
 _FAILURES = 16
 _MADE = 32
-"""Number of files for which it is remembered who created them."""
+"""Number of files whose creator is remembered."""
 
 
 class _File:
@@ -33,21 +33,21 @@ class _File:
 
     def __init__(self, made: bool) -> None:
         self.made = made
-        """Whether the worker created it: a reproduction, or a script to try something."""
+        """Whether the worker created it, such as a reproduction or a script to try something."""
         self.count = 0
         self.untold = 0
-        """Edits that changed existing content since a check last told anything new."""
+        """Edits that changed existing content since a check last showed anything new."""
         self.checked = False
-        """Whether a check since then told nothing new."""
+        """Whether a check since then showed nothing new."""
         self.steps: tuple[int, ...] = ()
 
 
 class RepeatedEditsDetector(Detector):
-    """Counts the worker's edits of each file that no check confirms.
+    """Counts the worker's edits of each file that no check has confirmed.
 
-    A check that passes, or fails in fewer places, confirms all earlier edits. Some edits count for
-    the notice only: those before a check that failed in another way, as that is news, and those
-    that only add to a file. A worker's own claims count for nothing. In a file that the worker
+    A check that passes, or fails in fewer places, confirms all earlier edits. Two kinds of edits
+    count only towards a notice: those before a check that failed in a new way, which is news, and
+    those that only add to a file. The worker's own claims do not count. In a file that the worker
     created, two edits count as one.
     """
 
@@ -65,9 +65,9 @@ class RepeatedEditsDetector(Detector):
         self._made = Memory(_MADE)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding for each file whose count is at a threshold after this step's edits.
+        """Return a finding for each file whose count reaches a threshold with this step's edits.
 
-        A step's edits come after its check: they are the first of the new count.
+        A step's edits come after its check, so they start the new count.
         """
         answers: list[RuleAnswer] = []
         if seen.act.check is not CheckKind.NONE or seen.moved.kinds:
@@ -101,14 +101,14 @@ class RepeatedEditsDetector(Detector):
     def _about(self, seen: Seen, *, whole: bool) -> list[str]:
         """Return the files that a check covers.
 
-        A program that writes files may be the edit itself, and does not check what it wrote.
+        A program that writes files may itself be the edit, so it does not check what it wrote.
         """
         writes = seen.act.check is CheckKind.RUN and seen.act.changes and not whole
         own = {touch.path for touch in seen.moved.touches} if writes else frozenset[str]()
         return [path for path in self._files if path not in own]
 
     def _tells_new(self, seen: Seen) -> bool | None:
-        """Whether a check told something new; `None` if there was no check."""
+        """Whether a check showed something new; `None` if there was no check."""
         act = seen.act
         if act.check is CheckKind.NONE:
             return None
@@ -118,12 +118,12 @@ class RepeatedEditsDetector(Detector):
         return passed or seen.echo.repeat is Repeat.NONE
 
     def _value(self, file: _File) -> int:
-        """Value compared with the thresholds; edits that may not alarm count up to the notice."""
+        """The value to compare with thresholds; edits that must not alarm count up to a notice."""
         value = max(file.untold, min(file.count, self._settings.notice_after))
         return value // 2 if file.made and self._settings.movement_resets else value
 
     def _makes(self, path: str, act: Act) -> bool:
-        """Whether the worker created a file, according to its first known edit."""
+        """Whether the worker created a file, judging by its first known edit."""
         key = digest(path)
         known = self._made.get(key)
         if known is None:
@@ -149,7 +149,7 @@ class RepeatedEditsDetector(Detector):
             key=_key(path),
             severity=severity,
             value=value,
-            summary=f"{path} changes again and again: {_describe_count(file)}",
+            summary=f"{path} keeps changing: {_describe_count(file)}",
             evidence=file.steps,
         )
         return (*gone, finding)
@@ -164,7 +164,7 @@ class RepeatedEditsDetector(Detector):
 class RevertChurnDetector(GradedDetector):
     """One file repeatedly returns to an earlier content.
 
-    Once is cleaning up; to go back, to try, and to go back again is to get nowhere.
+    Going back once is cleaning up; going back, trying and going back again gets nowhere.
     """
 
     __slots__ = ("_returns", "_window")
@@ -179,7 +179,7 @@ class RevertChurnDetector(GradedDetector):
         self._returns: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while one file went back often enough within the window."""
+        """Return a finding while one file has gone back often enough within the window."""
         touched = [touch.path for touch in seen.moved.touches if touch.back]
         back = dict.fromkeys((*seen.act.reverted, *touched))
         answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
@@ -195,11 +195,12 @@ class RevertChurnDetector(GradedDetector):
         remember(self._returns, path, steps, MAX_FILES)
         if self.rests(len(steps), about=path):
             return ()
-        summary = f"{path} went back to what it was {len(steps)} times in {self._window} steps"
+        times = f"{len(steps)} times in {self._window} steps"
+        summary = f"{path} went back to an earlier version {times}"
         return self.find(len(steps), summary, steps, subject=path)
 
     def _look(self, number: int) -> Sequence[RuleAnswer]:
-        """Clear the standing finding if its last return is out of the window."""
+        """Clear the standing finding if its last return has left the window."""
         path = self.subject
         return () if path is None or self._recent(path, number) else self.clear()
 
@@ -215,7 +216,7 @@ class RevertChurnDetector(GradedDetector):
 def _describe_count(file: _File) -> str:
     if file.untold < file.count:
         return f"{file.count} edits counted"
-    between = "the check tells the same each time" if file.checked else "no check in between"
+    between = "checks show nothing new" if file.checked else "no check in between"
     return f"{file.count} edits counted, {between}"
 
 

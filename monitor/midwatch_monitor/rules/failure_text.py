@@ -13,7 +13,7 @@ _TAIL = 4_000
 _MAX_LINES = 12
 _END = 1_000
 _BEGINNING = 200
-"""Characters in which an editor says why it refused."""
+"""Characters at the beginning in which an editor says why it refused."""
 
 _TELLING = Pattern(
     r"(?m)^(?:Traceback \(most recent call last\):"
@@ -32,7 +32,7 @@ _TELLING = Pattern(
 )
 """Lines of an output that report a failure."""
 _REACHED = Pattern(r"\b\d{1,6} (?:out )?of \d{1,6}\b")
-"""How far a run came before it failed."""
+"""How far a run got before it failed."""
 _COUNTED = Pattern(
     r"(?i)\b\d{1,6} (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
     r"|\b(?:failures|errors|failed)[=:] ?\d{1,6}\b"
@@ -46,7 +46,7 @@ _THERE = r"(?:cd \S+\s*(?:&&|;)\s*)*"
 _SHOWS = re.compile(
     r"(?i)(?:^|[_.])(?:read|view|open|cat|grep|search|find|list|ls|glob|fetch|goto)"
 )
-"""Tools whose output quotes other texts: an error in it need not be theirs."""
+"""Tools whose output quotes other texts: an error in it may not be their own."""
 _LOOKS_FOR = re.compile(
     _THERE + r"(?:\S*/)?(?:grep|egrep|rg|ag|diff|cmp|test|\[|git (?:grep|diff))\b"
 )
@@ -55,9 +55,9 @@ _LOOKS_FOR = re.compile(
 _PRINTS = re.compile(
     _THERE + r"(?:cat|head|tail|less|nl|sed -n|grep|rg|git (?:show|log|diff))\b[^;&|]*$"
 )
-"""Commands that quote like those tools."""
+"""Commands that quote other texts, like those tools."""
 _OWN_WORDS = re.compile(r"\s*(?:\S+: )*(?:cat|head|tail|less|nl|sed|grep|rg|fatal|cd): ")
-"""Start of an output in which such a command reports its own error."""
+"""Start of the output when such a command reports an error of its own."""
 
 _JSON_ERROR = re.compile(r'\s*\{\s*"(?:error|errors)"\s*:\s*(?:"[^"]|\{|\[\s*[^\]\s])')
 """How an HTTP API reports an error."""
@@ -66,7 +66,7 @@ _CHECKS = re.compile(
     r"|ninja|cargo|go|npm|npx|yarn|pnpm|bun|tsc|mypy|pyright|ruff|flake8|eslint|gcc|clang|javac"
     r"|dotnet|terraform|docker|python[\d.]*|node|ruby|perl|php|java)\s"
 )
-"""Commands that build, or run a part of the work."""
+"""Commands that build or run a part of the project."""
 _FILTERED = re.compile(
     r"(?:\|&?\s*(?:tail|head|e?grep|rg|tee|cat|less|sed|awk|sort|uniq|wc|cut|tr)\b[^|;&\n]*"
     r"|\|\|\s*(?:true|echo|:)(?:\s[^|;&\n]*)?)$"
@@ -93,7 +93,7 @@ _PROGRAM = re.compile(_BLOCKED["missing program"])
 
 
 _ANSWER = 300
-"""Characters up to which an output is a reply rather than a requested text."""
+"""Longest output that is a reply rather than a requested text, in characters."""
 _SAYS_ERROR = PatternSet(
     (
         r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
@@ -122,7 +122,7 @@ _WALL = PatternSet(
         r"|not a robot|unusual traffic|(?:log|sign) ?in to (?:continue|proceed|see|view))\b",
     )
 )
-"""Shown instead of a page that may not be seen."""
+"""Shown in place of a page that the worker may not see."""
 _UNDER_WAY = PatternSet(
     (
         r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
@@ -152,17 +152,17 @@ _FINDS_NOTHING = PatternSet(
         r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",
     )
 )
-"""Replies of a search without results, and of a page that shows nothing."""
+"""Replies of a search without results or of an empty page."""
 
 
 _NO_OUTPUT = "did not produce any output"
 """How a known program's shell says that a command printed nothing."""
 _SILENT = 80
-"""Characters up to which an output may say only that."""
+"""Longest output that may say only that, in characters."""
 
 
 def has_failed(step: Step) -> bool | None:
-    """Whether the act failed; `None` if unknown. The exit code counts before words."""
+    """Whether the act failed; `None` if unknown. The exit code takes precedence over words."""
     if step.exit_code not in (0, None) or step.ok is False:
         # For example, `gh pr checks` exits with 8 while checks are pending.
         return None if is_under_way(step) and not failure_lines(step.output) else True
@@ -176,7 +176,7 @@ def has_failed(step: Step) -> bool | None:
 
 
 def _hides_exit_code(line: str) -> bool:
-    """Whether the exit code of a check is lost because its output is piped through a filter."""
+    """Whether the exit code of a check is lost because a filter follows it."""
     filtered = _FILTERED.search(line)
     if filtered is None or "pipefail" in line:
         return False
@@ -185,7 +185,7 @@ def _hides_exit_code(line: str) -> bool:
 
 
 def _says_error(step: Step) -> bool:
-    """Whether a tool other than a shell replies with an error although its call returned."""
+    """Whether a tool other than a shell replies with an error although the call returned."""
     output = step.output
     if not output or len(output) > _ANSWER or step.edits or step.path:
         return False
@@ -211,7 +211,7 @@ def tells_state(step: Step) -> bool:
 
 
 def finds_nothing(step: Step) -> bool:
-    """Whether a search, or a look at a page, had nothing to show."""
+    """Whether a search or a page had nothing to show."""
     if len(step.output) > _ANSWER:
         return False
     output = step.output.strip()
@@ -245,16 +245,16 @@ def failure_lines(output: str) -> list[str]:
     return [*_telling(output[-_TAIL:])]
 
 
-@lru_cache(maxsize=1)  # it is asked twice of most outputs that fail
+@lru_cache(maxsize=1)  # called twice for most outputs that fail
 def _telling(tail: str) -> Sequence[str]:
     return _TELLING.findall(tail)
 
 
 def signature(step: Step) -> int:
-    """Return a digest of what failed according to the output; 0 if it does not tell.
+    """Return a digest of what failed according to the output; 0 if the output does not say.
 
-    Line numbers, times and the like are ignored; "3 failed" and "2 failed" are two failures. If
-    only the exit code or a short reply says that it failed, the end of the output is used.
+    Line numbers, times and the like are ignored; "3 failed" and "2 failed" are different failures.
+    If only the exit code or a short reply shows the failure, the end of the output is used.
     """
     output = step.output
     lines = failure_lines(output)

@@ -1,4 +1,4 @@
-"""The rule about many weak signs that add up: repeated, failed and stale steps."""
+"""The rule that adds up many weak signs: repeated, failed and stale steps."""
 
 import re
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ _MAX_STEPS = 12
 _TALK = 3
 """Consecutive turns without an act after which a further turn subtracts no points."""
 _RECEIPT = 12
-"""Characters up to which an answer only confirms that something was received or done."""
+"""Longest answer that only confirms that something was received or done, in characters."""
 _ANSWER = 300
-"""Characters up to which an output is a reply rather than a requested text."""
+"""Longest output that is a reply rather than a requested text, in characters."""
 _PAGE = 40
-"""Characters from which on an answer is a page rather than a receipt."""
+"""Shortest answer that is a page rather than a receipt, in characters."""
 _OFTEN = 3
-"""Number of equal results after which another is a repetition despite changes."""
+"""Number of equal results after which one more is a repetition despite changes."""
 _POLLS = 4
 """The same for looks at other agents' work."""
 _SHOWS = re.compile(
@@ -52,16 +52,14 @@ _ASKS_SERVER = re.compile(r"\b(?:curl|wget)\s")
 """Commands that query a server."""
 _NUMBER = re.compile(r"\d+")
 _MISSED = 6
-"""Number of searches without results since the last change after which each further one counts
-more.
-"""
+"""After this many searches without results since the last change, each further one counts more."""
 _WORDS = Facet.MESSAGE | Facet.SPEECH
 _RECORDS = re.compile(r"\bgit (?:-\S+ )*(?:commit|push)\b")
-"""Commands that save work; one is expected after each change."""
+"""Commands that save work, expected after each change."""
 
 
 class Misses:
-    """Counts searches without results since files were changed.
+    """Counts searches without results since files last changed.
 
     Searches that differ only in numbers count once.
     """
@@ -81,7 +79,7 @@ class Misses:
         return self.many(changes)
 
     def many(self, changes: int) -> bool:
-        """Whether there were many since the last change."""
+        """Whether there have been many since the last change."""
         return self._count > _MISSED and self._changes == changes
 
 
@@ -89,8 +87,8 @@ class FruitlessStepsDetector(GradedDetector):
     """Adds points for each step that yields nothing, and subtracts points for other steps.
 
     A sequential test (CUSUM): the points say how much more often such a step occurs in runs that
-    exhaust their budget than in healthy ones, and never fall below zero. So a bad stretch counts,
-    and so does a long run of little progress, but not an occasional failure.
+    exhaust their budget than in healthy ones; the sum never falls below zero. So a bad stretch
+    counts, and so does a long run of little progress, but not an occasional failure.
     """
 
     __slots__ = (
@@ -118,20 +116,20 @@ class FruitlessStepsDetector(GradedDetector):
         self._use = settings
         self._heard = RecentWords()
         self._place = -1
-        """Index among the steps of work of the last words."""
+        """Index among the steps of work where words last came."""
         self._said = 0
-        """Number of consecutive turns of words since."""
+        """Number of further turns of words in a row."""
         self._idle = -1
         """Index of the last step that yielded or found nothing."""
         self._changes = -1
-        """Number of file-changing steps when a step last failed."""
+        """Number of file-changing steps up to the last failure."""
         self._asked = False
         """Whether the last words were a question."""
         self._misses = Misses()
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while there are enough points; an improvement starts the count anew."""
+        """Return a finding while there are enough points; an improvement restarts the count."""
         act = seen.act
         if not isinstance(event, Step) or not (act.work or act.facets & _WORDS):
             return ()
@@ -148,8 +146,8 @@ class FruitlessStepsDetector(GradedDetector):
         self._points = min(points, self._use.critical_after or points)
         if self.rests(self._points):
             return ()
-        counts = f"{self._repeated} told nothing new, {self._failed} failed"
-        summary = f"little comes of the last {act.number - self._first + 1} steps: {counts}"
+        counts = f"{self._repeated} showed nothing new, {self._failed} failed"
+        summary = f"the last {act.number - self._first + 1} steps achieved little: {counts}"
         return self.find(self._points, summary, self._steps)
 
     def _worth(self, step: Step, seen: Seen) -> int:
@@ -175,7 +173,7 @@ class FruitlessStepsDetector(GradedDetector):
         return self._worth_look(step, seen)
 
     def _worth_look(self, step: Step, seen: Seen) -> int:
-        """Return the points of a step that neither failed nor repeats another, except a search."""
+        """Return the points of a step that did not fail and, unless a search, repeats no other."""
         use, repeat, act = self._use, seen.echo.repeat, seen.act
         nothing = act.facets & Facet.NOTHING
         if nothing and self._misses.add(step, seen.changes):
@@ -193,7 +191,7 @@ class FruitlessStepsDetector(GradedDetector):
         """Return the points to subtract for a step that may have yielded something."""
         act = seen.act
         if act.waits:
-            return 0  # what others do is not done yet
+            return 0  # the others are not done yet
         if self._misses.many(seen.changes) and searches(step):
             return 0
         if act.again and not act.changes and act.check is CheckKind.NONE:
@@ -208,7 +206,7 @@ class FruitlessStepsDetector(GradedDetector):
         stale, goes_on = self._heard.stale(step), self._goes_on(seen)
         asked, self._asked = self._asked, is_question(step)
         if not goes_on and plans(step):
-            return 0  # a plan that is kept up to date while one works
+            return 0  # a plan that is kept up to date during the work
         if repeat in FULL:
             return self._told_nothing(step, use.repeated)
         declined = declines(step)
@@ -232,8 +230,8 @@ class FruitlessStepsDetector(GradedDetector):
         return goes_on
 
     def _fails(self, step: Step, seen: Seen) -> int:
-        """Return the points of a failure: one that moved after a change is progress, a known one a
-        half repeat.
+        """Return the points of a failure: a new one after a change is progress, a known one is half
+        a repeat.
         """
         first = self._changes < 0
         changed, self._changes = seen.changes != self._changes, seen.changes
@@ -273,7 +271,7 @@ def _may_succeed_later(step: Step) -> bool:
 
 
 def _shows_page(step: Step) -> bool:
-    """Whether a step shows a page; the same page under another name is no news."""
+    """Whether a step shows a page; the same page under another name is not news."""
     return len(step.output) >= _PAGE and _SHOWS.search(step.tool) is not None
 
 

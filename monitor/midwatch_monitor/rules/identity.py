@@ -1,7 +1,7 @@
 """When two acts are the same act, and two results the same result.
 
-Differences between two runs of the same thing are removed from texts first. This is narrow on
-purpose: a number of failures or of items shows progress, and is kept.
+Parts of a text that vary between two runs of the same thing are removed first. This is narrow on
+purpose: a number of failures or items shows progress and is kept.
 """
 
 import json
@@ -29,14 +29,14 @@ _AGO = "(?:[mhdw]|days?|weeks?) ago"
 class _Mask(NamedTuple):
     """A pattern that is removed from texts.
 
-    Patterns begin with the characters they can begin with: otherwise `re` tries them at every
-    position of a text, which takes two to ten times as long.
+    Each pattern starts by naming the characters it can begin with. Without that, `re` tries the
+    whole pattern at every position of a text, which takes two to ten times as long.
     """
 
     instead: str
     pattern: re.Pattern[str]
     rough: str
-    """An RE2 pattern that matches wherever the pattern does, and seldom elsewhere."""
+    """An RE2 pattern that matches wherever the pattern does, and rarely elsewhere."""
 
 
 _HEX = (
@@ -77,7 +77,7 @@ _MASKS = (
     _Mask("<time>", re.compile(r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"), r"1[5-9]\d{8}"),
     _Mask(
         "<duration>",
-        # Remaining time shows progress, and is kept.
+        # Remaining time shows progress and is kept.
         re.compile(
             r"\d(?<=\b\d)(?<!emaining \d)(?<!emaining: \d)(?<!left: \d)"
             r"(?<!ETA \d)(?<!ETA: \d)(?<!eta \d)(?<!eta: \d)"
@@ -185,17 +185,17 @@ _LINES = (
         ),
         r"(?i:line )\d|[(\[]\d+,\d+[)\]]|\.[a-z]{1,4}:\d",
     ),
-    # In Java the line number follows the method.
+    # In Java, the line number follows the method.
     _Mask(r"\1:<line>", re.compile(r"(\.[A-Za-z_]\w*):\d+\b"), r"\.[A-Za-z_]\w*:\d+\b"),
 )
 
 
 _ANY = re.compile(r"\d|tmp|/var/folders/")
-"""Found in each text that has anything to mask."""
+"""Matches in every text that has anything to mask."""
 
 
 class _Masks:
-    """Masks a text after a single search for everything that may be in it."""
+    """Masks a text after a single search for all patterns at once."""
 
     def __init__(self, masks: Sequence[_Mask]) -> None:
         self._masks = masks
@@ -220,9 +220,7 @@ def mask(text: str) -> str:
 
 
 def mask_lines(text: str) -> str:
-    """Return a text also without line numbers: an edit above a failure moves it, but changes
-    nothing.
-    """
+    """Return a masked text without line numbers: an edit above a failure only moves it."""
     return _WITH_LINES.sub(text)
 
 
@@ -238,13 +236,13 @@ The last one is from older journals.
 """
 
 _GOES_BACK = re.compile(r"(?i)(?:^|_)(?:go|navigate|history|browser)_?back$")
-"""Tools by which a browser goes back a page."""
+"""Tools that take a browser back a page."""
 _KEYS = re.compile(r"(?i)(?:^|_)(?:computer|keys?|press|hotkey)(?:_|$)")
 """Tools that press keys."""
 _BACK_KEYS = re.compile(r'(?i)"(?:alt|cmd|meta)\+(?:arrow)?left"')
-"""Keys by which a browser goes back a page."""
+"""Keys that take a browser back a page."""
 _KEYS_IN = 80
-"""Characters of arguments in which they are searched."""
+"""Characters of the arguments that are searched for them."""
 
 HELD_BACK = "[midwatch] refused: "
 """Start of the result of a call that was refused and never ran."""
@@ -257,20 +255,20 @@ _AWAITS = re.compile(
     r"|(?:^|[_.])(?:e?mail|mailbox|inbox|messages?)[_.](?:check|poll|refresh|new|unread)$"
     r"|(?:^|[_.])(?:check|poll|refresh)_(?:e?mails?|mailbox|inbox|messages?|repl(?:y|ies))$"
 )
-"""Tools that wait for somebody's message, or look whether one has come."""
+"""Tools that wait for somebody's message, or check for new ones."""
 _NO_COMMAND = re.compile(r'\s*|\{\s*"(?:command|cmd)"\s*:\s*"\s*"[^{}]*\}')
 """An empty command only asks a running one for more output."""
 _ONLY_SLEEP = re.compile(r"\s*sleep\s+[\d.]+[smhd]?\s*;?\s*")
 _AFTER_SLEEP = re.compile(r"^sleep\s+[\d.]+[smhd]?\s*(?:&&|;)\s*")
-"""A longer wait before the same act makes it no different act."""
+"""A wait before an act does not make it a different act, however long."""
 _KEEPS = re.compile(r"(?i)(?:^|[_.])(?:push|commit|publish)(?:_|$)")
-"""Tools that store work, and answer with its name."""
+"""Tools that store work and answer with its name."""
 _HANDLES = re.compile(
     r"(?i)(?:^|[_.])(?:add|create|insert|post|submit|send|order|register|import|upload"
     r"|move|label|tag|archive|mark|delete|remove|close|override|replace|set|update|put|book"
     r"|reserve|cancel|dm|mail|notify|(?:re)?assign)(?:_|$)"
 )
-"""Tools that handle one of many items, and answer with a receipt, perhaps with its number."""
+"""Tools that handle one of many items and answer with a receipt, perhaps with its number."""
 _SAYS_DONE = re.compile(
     r"(?i)\W*(?:\w+ ){0,3}(?:saved|created|updated|posted|submitted|added|booked|uploaded|sent)\b"
 )
@@ -294,7 +292,7 @@ _TELLING_KEYS = frozenset(
         "intent",
     }
 )
-"""Arguments that only give a reason, beside others: they vary and have no effect."""
+"""Arguments that only give a reason for the call: they vary and have no effect."""
 SHELLS = frozenset(
     {"bash", "shell", "run_command", "execute_bash", "terminal", "sh", "exec", "run_shell_command"}
 )
@@ -307,9 +305,9 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 _BLANK = " \t\n\r"
 """What may follow a JSON value."""
 _UNWRITTEN = blake2b(digest_size=8)
-"""Copied for each digest: creating a new one takes half as long again, for its options."""
+"""Copied for each digest: creating a new one takes half as long again because of its options."""
 LOOKED_AT = 20_000
-"""Characters of an output that are compared: the head and the tail of a longer one."""
+"""Characters of an output that are compared: of a longer one, its head and tail."""
 SHORT = 512
 """Outputs up to this length are masked at once, which is faster than checking whether they must be.
 """
@@ -321,7 +319,7 @@ def was_refused(step: Step) -> bool:
 
 
 def only_waits(step: Step) -> bool:
-    """Whether an act only waits, or asks for what another does."""
+    """Whether an act only waits, or asks what another one is doing."""
     tool = _tool(step.tool)
     if tool.only_waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
@@ -329,7 +327,7 @@ def only_waits(step: Step) -> bool:
 
 
 def handles_one_item(tool: str) -> bool:
-    """Whether a tool handles one of many items, and answers only with a receipt."""
+    """Whether a tool handles one of many items and answers only with a receipt."""
     return _tool(tool).handles_one_item
 
 
@@ -404,8 +402,8 @@ def _may_command(args: str) -> bool:
 def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
     """Return a digest of the act: the tool with its arguments, without comments and white space.
 
-    `line` is the step's command, `arguments` its arguments if they were parsed before. Text written
-    to a file counts as it is.
+    `line` is the step's command, `arguments` its arguments if already parsed. Text written to a
+    file is not normalised.
     """
     args = step.args
     known = _arguments(args) if arguments is None and args.startswith("{") else arguments
@@ -421,7 +419,7 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
 def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
     """Return the arguments that have an effect and are not in the command, as sorted JSON.
 
-    Most are plain words, and written here, as setting up an encoder for each object is slow.
+    Most are plain words and are encoded here, because an encoder is slow to set up for each object.
     """
     written: list[str] = []
     for key in sorted(raw):
@@ -431,7 +429,7 @@ def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
         value = raw[key]
         if isinstance(value, str):
             value = quoted(value if step.edits else _clean(key, value))
-        elif type(value) is not int:  # those are written as they are, but not what is bool
+        elif type(value) is not int:  # an int needs no encoding, but a bool does
             value = _SORTED.encode(value)
         written.append(f"{quoted(key)}: {value}")
     return f"{{{', '.join(written)}}}"
@@ -445,8 +443,9 @@ def _clean(key: str, value: str) -> str:
 def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
     """Return the output in the form that is compared.
 
-    The precise form is masked. The other is cheap, and equal to it if there is nothing to mask. Of
-    an act that measures times, or whose answer names stored work, the whole output counts.
+    The precise form is masked. The other form is cheap, and the same if there is nothing to mask.
+    `whole` is for acts that measure times or that answer with the name of stored work: nothing is
+    masked.
     """
     output = looked_at(step.output).strip()
     if whole:
@@ -455,9 +454,9 @@ def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
 
 
 def result(step: Step, said: str) -> int:
-    """Return a digest of the result by its `answer`; 0 if the output says nothing.
+    """Return a digest of the result, given its `answer`; 0 if the output says nothing.
 
-    Something created or sent again is the same, whatever number the receipt has.
+    Numbers in a receipt are ignored: creating or sending something again gives the same result.
     """
     if len(said) <= _RECEIPT and (handles_one_item(step.tool) or _SAYS_DONE.match(said)):
         said = _NUMBERED.sub("", said)
@@ -475,8 +474,8 @@ def looked_at(text: str) -> str:
 def digest(text: str) -> int:
     """Return a text as a 64-bit number that is the same in every process.
 
-    Python's own `hash` differs at each start: what a full memory forgets, and so the alerts, would
-    differ between the live run, its replay and its rebuilding.
+    Python's own `hash` differs in each process. What a full memory forgets, and so the alerts,
+    would then differ between the live run, its replay and a rebuild.
     """
     written = _UNWRITTEN.copy()
     written.update(text.encode(errors="surrogatepass"))
@@ -484,9 +483,9 @@ def digest(text: str) -> int:
 
 
 def _arguments(args: str) -> Arguments:
-    """Return the object in a text that begins like one; empty if it is none."""
+    """Return the object in a text that begins like one; empty if it is not one."""
     try:
         raw, end = _DECODER.raw_decode(args)
-    except (ValueError, RecursionError):  # what a worker calls a tool with may be anything
+    except (ValueError, RecursionError):  # a worker may call a tool with anything
         return {}
     return {} if args[end:].strip(_BLANK) else raw

@@ -19,9 +19,9 @@ _HALF = frozenset({Repeat.VERIFIED, Repeat.LOOKED})
 
 
 class RedundantStepsDetector(GradedDetector):
-    """How many of the last steps of work could not tell anything new.
+    """How many of the last steps of work could not show anything new.
 
-    A step that repeats a result counts one; a repeated success after a change counts half. This
+    A step that repeats a result counts as one, a repeated success after a change as half. This
     covers long cycles, and going over the same files again with other steps in between.
     """
 
@@ -38,9 +38,7 @@ class RedundantStepsDetector(GradedDetector):
         self._half = Recent(settings.window)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while enough of the window repeats; an improvement starts the count
-        anew.
-        """
+        """Return a finding while enough of the window repeats; improvement restarts the count."""
         if seen.act.better:
             self._forget()
             return self.clear()
@@ -105,8 +103,8 @@ class RepeatedCallDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While a finding stands, any other call ends it. After a restart the next call is the
-        first.
+        """While a finding stands, any other call ends it. After a restart, counting begins with the
+        next call.
         """
         return self.stands or not self._count
 
@@ -118,8 +116,8 @@ class RepeatedCallDetector(GradedDetector):
 class CycleDetector(GradedDetector):
     """A sequence of steps is repeated with the same results.
 
-    Each step of a cycle repeats one at the same distance, so a single number covers cycles of any
-    period. One other step may interrupt each round.
+    Each step of a cycle repeats an earlier one at the same distance, so a single number covers
+    cycles of any period. One other step may interrupt each round.
     """
 
     __slots__ = ("_longest", "_period", "_place", "_run", "_since_miss")
@@ -132,7 +130,7 @@ class CycleDetector(GradedDetector):
         super().__init__(settings)
         self._longest = settings.max_period
         self._place = 0
-        """Index among the steps of work of the last one that fitted."""
+        """Index among the steps of work of the last one that fitted the cycle."""
         self._forget()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
@@ -144,7 +142,7 @@ class CycleDetector(GradedDetector):
         value = 1 + self._run // self._period
         if self.rests(value):
             return ()
-        summary = f"the same {self._period} steps came {value} times with the same results"
+        summary = f"the same {self._period} steps ran {value} times with the same results"
         first = max(1, seen.act.number - self._run - self._period + 1)
         return self.find(value, summary, (first, seen.act.number))
 
@@ -171,7 +169,7 @@ class CycleDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """While a finding stands, steps that do not fit end it."""
+        """While a finding stands, steps that do not fit the cycle end it."""
         return self.stands
 
     def _forget(self) -> None:

@@ -19,7 +19,7 @@ class Memory:
     """Remembers a number for each of the newest keys, in a fixed amount of memory.
 
     Keys are 64-bit digests, of which 32 bits are kept; numbers have 32 bits. A key has four
-    possible slots, and the oldest of the four is replaced, so a key may be forgotten early, never
+    possible slots and replaces the oldest of the four, so a key may be forgotten early but never
     late.
     """
 
@@ -55,7 +55,7 @@ class Memory:
 
 
 def remember(memory: dict[K, V], key: K, value: V, limit: int) -> K | None:
-    """Put a key at the young end of a dict; return the oldest key if it was dropped."""
+    """Make a key the newest of a dict; return the oldest key if it was dropped."""
     memory.pop(key, None)
     memory[key] = value
     if len(memory) <= limit:
@@ -69,19 +69,19 @@ _SEPARATORS_TO_BLANKS = bytes(
     each if each > 127 or chr(each).isalnum() or chr(each) in "_@/.-" else ord(" ")
     for each in range(256)
 )
-"""For `translate`: everything that is no part of a word, a number or a path becomes a blank."""
+"""For `translate`: everything that is not part of a word, a number or a path becomes a blank."""
 _ROOM = 256
-"""Number of words and lines that are remembered."""
+"""Number of words and lines remembered."""
 _LONG = 3000
-"""Characters up to which an answer can be stale; a longer one always counts as new."""
+"""Longest answer that can be stale, in characters; a longer one always counts as new."""
 _FEW = 3
-"""Distinct words or lines that a stale answer has at least: "ok" and "done" follow anything."""
+"""Fewest distinct words or lines in a stale answer: "ok" and "done" can follow anything."""
 
 
 class RecentSums:
     """Remembers the newest of many 32-bit checksums.
 
-    For one checksum it is slower than a `Memory`, for thirty faster; and it forgets none early.
+    It is slower than a `Memory` for one checksum but faster for thirty, and forgets none early.
     """
 
     __slots__ = ("_known", "_room")
@@ -103,12 +103,12 @@ class RecentSums:
 
 
 class Vocabulary:
-    """Remembers the words of short answers, and the lines of long ones."""
+    """Remembers the words of short answers and the lines of long ones."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        # Checksums, which are the same in every process.
+        # Checksums, because they are the same in every process.
         self._known = RecentSums(_ROOM)
 
     def learn(self, answer: str, *, anew: bool) -> bool:
@@ -157,7 +157,7 @@ class EditMark(NamedTuple):
 
 
 def marks(edits: Sequence[Edit], taken: str = "", given: str = "") -> tuple[EditMark, ...]:
-    """Return edits as marks; for a single edit without a digest, with the texts it exchanges."""
+    """Return edits as marks; `taken` and `given` are the texts that a single edit exchanges."""
     return tuple(_mark(edit, taken.strip(), given.strip()) for edit in edits)
 
 
@@ -184,11 +184,11 @@ class EditEffect(NamedTuple):
     back: bool = False
     """The file has an earlier content again."""
     new: bool = False
-    """The file has a content it never had; false if the edit does not tell."""
+    """The file has a content it never had before; false if the edit does not show it."""
 
 
 class Contents:
-    """Remembers the present and the earlier contents of each file."""
+    """Remembers the current and earlier contents of each file."""
 
     __slots__ = ("_known", "_now")
 

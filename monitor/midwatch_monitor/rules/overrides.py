@@ -44,7 +44,7 @@ def _merge(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSetting
 class ToolDetector(Detector):
     """A detector that uses the thresholds of each step's tool.
 
-    It counts with the widest thresholds of them all, and regrades its findings by those of the
+    It counts with the lowest of all the thresholds, then regrades each finding by those of the
     tool. Raises pydantic's ValidationError for a wrong key.
     """
 
@@ -61,7 +61,7 @@ class ToolDetector(Detector):
         self.windowed = self._detector.windowed
 
     def _widest(self) -> RuleSettings:
-        """Return settings wide enough to find whatever any of the tools' thresholds ask for."""
+        """Return settings with the lowest thresholds of all tools, so that no finding is missed."""
         every = (self._settings, *self._by_tool.values())
         graded = [each for each in every if isinstance(each, Graded)]
         if not graded:
@@ -77,7 +77,7 @@ class ToolDetector(Detector):
         return self._detector.awake
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return the detector's answers, regraded; none for a tool for which it is off."""
+        """Return the detector's answers, regraded; none if the rule is off for the tool."""
         if isinstance(event, Change):
             return self._detector.observe(event, seen)
         settings = self._by_tool.get(event.tool, self._settings)

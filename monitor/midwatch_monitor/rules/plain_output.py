@@ -1,8 +1,8 @@
-"""Removes the wrappers that agents' programs put around an output.
+"""Removes the wrappers that agent programs put around an output.
 
-The same answer may come as plain text, as the content list of the Model Context Protocol, as an
-object with the exit code beside it, or with a trailer that names the folder. Without this, rules
-that compare outputs, or read their beginning, would miss what is inside.
+The same answer may come as plain text, as a content list of the Model Context Protocol, as an
+object that also has the exit code, or with a trailer that names the folder. Rules that compare
+outputs or read their beginning need the text inside.
 """
 
 import json
@@ -14,11 +14,11 @@ from typing import cast
 from midwatch_monitor.records import Step, StepKind
 
 _JSON = {"{": "}", "[": "]"}
-"""First characters of an output that may be JSON, and the last ones they require."""
+"""The first character of an output that may be JSON, and the last one it then must have."""
 _NESTED = 3
 """Number of nested wrappers that are removed."""
 _LONGEST = 20_000
-"""Longest output that is parsed as JSON; a longer one is compared as it is."""
+"""Longest output that is parsed as JSON, in characters; a longer one is left alone."""
 _INSIDE = ("output", "data", "result", "content", "stdout")
 """Keys under which a wrapper object holds the output."""
 _BESIDE = frozenset(
@@ -36,7 +36,7 @@ _BESIDE = frozenset(
 )
 """Other keys that a wrapper object may have."""
 _FAILED = frozenset({"error", "failed", "failure"})
-"""Values of its `status` for a failed call."""
+"""Values of its `status` that mean the call failed."""
 _LED = re.compile(
     r"(?:Command executed\.\s*(?:Output:)?\s*"
     r"|Command: [^\n]*\n(?:Directory: [^\n]*\n)?(?:Output|Stdout): ?"
@@ -50,9 +50,9 @@ _TRAILED = re.compile(
 )
 """Text that may follow an output."""
 _TRAILS = ("]", ")", *"0123456789")
-"""Possible last characters of such a trailer."""
+"""Characters such a trailer can end with."""
 _TRAIL = 400
-"""Characters at the end of an output in which it is searched."""
+"""Characters at the end of an output that are searched for it."""
 
 
 def unwrap(step: Step) -> Step:

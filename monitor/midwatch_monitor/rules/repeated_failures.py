@@ -1,4 +1,4 @@
-"""The rules about failing acts."""
+"""The rules about failed acts."""
 
 import re
 from collections.abc import Sequence
@@ -28,25 +28,25 @@ _TOLD = 2_000
 """Characters at the end of an output that are compared as a whole."""
 _CHANGED = digest("changed")
 _PAGE = 20
-"""Characters from which on a tool's answer counts as a report of a state."""
+"""Shortest answer of a tool that counts as a report of a state, in characters."""
 _LINE = 120
-"""Characters shown of an answer."""
+"""Characters of an answer that are shown."""
 _LISTS = re.compile(
     r"(?:cd \S+\s*(?:&&|;)\s*)*(?:git|ls|pwd|find|tree|wc|date|echo|cat|head|tail|sed|nl)\b"
 )
-"""Commands that show files, whose output most changes leave as it is."""
+"""Commands that show files; most changes do not affect their output."""
 _ALL_WELL = re.compile(
     r"(?i)\b(?:no (?:\w+ )?(?:issues?|errors?|problems?|warnings?|changes)|pass(?:ed|es)?"
     r"|0 (?:errors|problems|warnings|failures|failed)|ok|clean|finished|done|up[- ]to[- ]date"
     r"|success\w*|succeeded|valid|compiled|built|applied|updated|written|saved|replaced)\b"
 )
-"""Words in a one-line answer that only says that all is well, or that something was done."""
+"""Words of a one-line answer that only says that all is well or that something was done."""
 _STALE = 20
-"""Steps after which an obstacle that was not met again is forgotten."""
+"""Steps after which an obstacle is forgotten if it is not met again."""
 
 
 class ErrorStreakDetector(GradedDetector):
-    """How many of the last steps of work failed, in whatever way."""
+    """How many of the last steps of work failed, in any way."""
 
     __slots__ = ("_recent", "_window")
     rule = "error_streak"
@@ -60,7 +60,7 @@ class ErrorStreakDetector(GradedDetector):
         self._recent = Recent(settings.window)
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while enough of the window failed."""
+        """Return a finding while enough steps in the window failed."""
         recent, act = self._recent, seen.act
         count = recent.add(seen.place, act.number) if act.error else recent.count(seen.place)
         if self.rests(count):
@@ -78,14 +78,14 @@ class ErrorStreakDetector(GradedDetector):
 
 
 class _Outlived(NamedTuple):
-    """What one failure has outlived, small enough for one number of the memory."""
+    """What one failure has outlived; fits into one number of the memory."""
 
     changes: int = 0
     """Number of changes."""
     idle: int = 0
     """Number of those that changed the same file as before and left the output the same."""
     stamp: int = 0
-    """Number of file-changing steps when it last occurred."""
+    """Number of file-changing steps up to its last occurrence."""
 
     @classmethod
     def read(cls, number: int) -> "_Outlived":
@@ -99,11 +99,11 @@ class _Outlived(NamedTuple):
 class SameFailureDetector(GradedDetector):
     """The same failure occurs again after changes.
 
-    A failure is identified by what its output says of it, so one failing test less is another
-    failure. While the changes go to different files, or other parts of the output move, the worker
-    learns something: such a change counts fully for the notice, and half for higher severities. An
-    answer that does not fail, but is identical after each change of one file, counts in the same
-    way. Passing checks do not: that nothing broke is news.
+    A failure is identified by what its output says about it, so one failing test less is a
+    different failure. While the changes go to different files, or other parts of the output differ,
+    the worker learns something: such a change counts fully for the notice and half for higher
+    severities. An answer that is not a failure but is identical after each change of one file
+    counts in the same way. Passing checks do not: it is news that nothing broke.
     """
 
     __slots__ = ("_action", "_answer", "_edited", "_known", "_steps", "_told")
@@ -135,7 +135,7 @@ class SameFailureDetector(GradedDetector):
         return answers
 
     def _is_answer(self, step: Step, seen: Seen) -> bool:
-        """Whether a step gives an answer that may repeat one, and ends no failure."""
+        """Whether a step gives an answer that may repeat an earlier one and ends no failure."""
         act = seen.act
         if act.changes:
             return act.shell and act.failed is False and not act.reverted and _says_more(step)
@@ -148,7 +148,7 @@ class SameFailureDetector(GradedDetector):
     def _take_answer(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
         """Count what a repeated answer has outlived."""
         answer, stamp = _answer(seen.act), seen.changes & _STAMP
-        new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it came before
+        new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it is not the first
         known = self._note_outlived(answer, stamp, new=new)
         other = answer != self._answer
         if self.rests(known.idle, about="" if other else None):
@@ -162,9 +162,7 @@ class SameFailureDetector(GradedDetector):
     def _note_outlived(
         self, key: int, stamp: int, *, new: _Outlived, output: str = ""
     ) -> _Outlived:
-        """Return what a failure or answer has outlived now that it occurred again, with this
-        output.
-        """
+        """Return what a failure or answer has outlived, now that it occurred with this output."""
         number = self._known.get(key)
         known = new if number is None else _Outlived.read(number)
         if known.stamp != stamp:
@@ -193,7 +191,7 @@ class SameFailureDetector(GradedDetector):
         return told == before and edited in ("", self._edited)
 
     def _changes_nothing(self, action: int, value: int) -> bool:
-        """Whether a failure changes nothing: another command's new one does not end the old one."""
+        """Whether a failure changes nothing: a new one of another command does not end the old."""
         other = action != self._action
         leaves = self.rests(value, about="" if other else None)
         if not leaves or not self.stands:
@@ -202,7 +200,7 @@ class SameFailureDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """A standing answer is ended by any other answer, even one that repeats nothing."""
+        """Any other answer ends a standing one, even an answer that repeats nothing."""
         return self._answer != 0
 
     def _forget(self) -> None:
@@ -220,7 +218,7 @@ class SameFailureDetector(GradedDetector):
 
 
 def _queries_work(step: Step, act: Act) -> bool:
-    """Whether an act that changed nothing queries the work itself, other than by tests."""
+    """Whether an act that changed nothing examines the work itself, other than by tests."""
     if act.waits or act.check is CheckKind.TESTS:
         return False
     if act.check is CheckKind.RUN:
@@ -250,7 +248,7 @@ def _last_line(output: str) -> str:
 
 
 class BlockedEnvironmentDetector(GradedDetector):
-    """Something in the environment is in the way: a program, a permission, the network."""
+    """Something in the environment blocks the work: a program, a permission, the network."""
 
     __slots__ = ("_met",)
     rule = "blocked_environment"
@@ -263,7 +261,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         self._met: dict[str, tuple[int, ...]] = {}
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while the same obstacle was met often enough recently."""
+        """Return a finding while the same obstacle has been met often enough recently."""
         number, blocked = seen.act.number, seen.act.blocked
         if not blocked:
             subject = self.subject
@@ -273,7 +271,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         remember(self._met, blocked, steps, _SUBJECTS)
         if self.rests(len(steps), about=blocked):
             return ()
-        summary = f"{blocked}: in the way {len(steps)} times"
+        summary = f"{blocked}: blocked {len(steps)} steps"
         return self.find(len(steps), summary, steps, subject=blocked)
 
     @property
@@ -287,6 +285,6 @@ class BlockedEnvironmentDetector(GradedDetector):
         return steps if steps and number - steps[-1] < _STALE else ()
 
     def restart(self) -> None:
-        """Forget what was met; if it still matters, it will be met again."""
+        """Forget all obstacles; one that still matters will be met again."""
         super().restart()
         self._met.clear()

@@ -1,4 +1,4 @@
-"""The rules about what a worker reports, fails to report, or claims against the evidence."""
+"""The rules about a worker's reports, missing reports, and claims that the evidence contradicts."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class CheckpointDetector(Detector, Generic[S]):
         self._kept: tuple[tuple[int, int], ...] = ()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding or a clear once the window is full. A pivot ends a window and is in
+        """Return a finding or a clear once the window is full. A pivot ends a window and belongs to
         none.
         """
         if isinstance(event, Change) or event.checkpoint is None:
@@ -82,11 +82,11 @@ class CheckpointDetector(Detector, Generic[S]):
 
     @abstractmethod
     def _read(self, checkpoint: Checkpoint) -> int:
-        """Return the number that is judged."""
+        """Return the number to judge."""
 
     @abstractmethod
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        """Return value and summary of a finding in these numbers; `None` if there is none."""
+        """Return the value and summary of the finding in these numbers; `None` if there is none."""
 
     def restart(self) -> None:
         self._kept = ()
@@ -101,12 +101,12 @@ def _make_finding(
 
 @lru_cache(maxsize=64)
 def _clear_answer(rule: str) -> Sequence[RuleAnswer]:
-    """Return a shared clear: nearly every checkpoint is answered with it."""
+    """Return a shared clear, which answers nearly every checkpoint."""
     return (Clear(key=AlertKey(rule=rule)),)
 
 
 class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
-    """The worker asks for help, until a later checkpoint no longer does."""
+    """The worker asks for help, and no later checkpoint has withdrawn it."""
 
     __slots__ = ()
     rule = "explicit_escalation"
@@ -122,7 +122,7 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
 
 
 class ConfidenceDetector(CheckpointDetector[S]):
-    """Judges the stated confidence, unless the model's confidence proved to be meaningless."""
+    """Judges the stated confidence, unless the model's confidence has proved meaningless."""
 
     __slots__ = ("_counts",)
     hears = Facet.CHECKPOINT | Facet.CHANGE
@@ -138,7 +138,7 @@ class ConfidenceDetector(CheckpointDetector[S]):
 
     def _change(self, change: Change) -> Sequence[RuleAnswer]:
         counted = self._counts
-        if change.model is not None:  # nothing is said of another model yet
+        if change.model is not None:  # nothing is known about another model yet
             self._counts = True
         if change.confidence_counts is not None:
             self._counts = change.confidence_counts
@@ -189,8 +189,8 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
 class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
     """The stated confidence fell over a full window by at least the threshold, and does not rise.
 
-    If the last checkpoint is more confident than the one before it, the fall is over: of 80, 28 and
-    60 the last two say that the worker found its way again.
+    If the last checkpoint is more confident than the one before it, the fall is over: after 80 and
+    28, a 60 says that the worker has found its way again.
     """
 
     __slots__ = ()
@@ -209,7 +209,7 @@ class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
 
 
 class StalledProgressDetector(CheckpointDetector[StalledProgress]):
-    """The stated progress gained too little over a full window. At 100 nothing is left to gain."""
+    """The stated progress rose too little over a full window. At 100, nothing is left to gain."""
 
     __slots__ = ()
     rule = "stalled_progress"
@@ -232,7 +232,7 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
 _TALK = 13
 """Turns of several speakers that weigh as much as five in a row by one."""
 _REFLECT = "reflect"
-"""The tool with which a worker reports."""
+"""The tool that workers report with."""
 
 
 class MissedCheckpointDetector(GradedDetector):
@@ -253,14 +253,12 @@ class MissedCheckpointDetector(GradedDetector):
         self._since = 0
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while too many intervals have passed, and a clear when it no longer
-        holds.
-        """
+        """Return a finding while too many intervals have passed, then a clear."""
         if isinstance(event, Change):
             return self._change(event)
         if event.checkpoint is not None:
             self._offered = True
-        if event.checkpoint is not None or event.tool == _REFLECT:  # a refused report is one, too
+        if event.checkpoint is not None or event.tool == _REFLECT:  # a refused report counts
             self._halves, self._request, self._since = 0, event.request, event.number
             return self.clear()
         request = event.request
@@ -285,7 +283,7 @@ class MissedCheckpointDetector(GradedDetector):
         return () if self._offered and self._interval else self.clear()
 
     def _count(self, step: int, request: int, *, new: bool) -> Sequence[RuleAnswer]:
-        """Count one for each request with any number of steps, or a half for a step of unknown
+        """Count one for each request, however many steps it has; a half for a step without a known
         request.
 
         The rest of the request that contained the checkpoint is not counted.
@@ -302,9 +300,9 @@ class MissedCheckpointDetector(GradedDetector):
 class MonologueDetector(GradedDetector):
     """Turn after turn without any act.
 
-    Turns by others need answers, and turns that the harness could not read were meant as acts: both
-    are no monologue. A talk of several speakers is one only if it goes on for much longer; answers
-    to questions do not count, nor do customers, who follow instructions between their turns.
+    Neither turns that answer others nor turns that the harness could not read, which were meant as
+    acts, are a monologue. A conversation of several speakers is one only if it is much longer;
+    answers to questions do not count, nor do customers, who follow instructions between turns.
     """
 
     __slots__ = ("_answers", "_asked", "_count", "_first", "_speaker", "_thoughts", "_turns")
@@ -322,14 +320,12 @@ class MonologueDetector(GradedDetector):
         """Turns among them directly after a question, and those of customers."""
         self._asked = False
         self._thoughts = 0
-        """Calls among them that only note thoughts or plans, which count as half a turn each."""
+        """Calls among them that only note thoughts or plans; each counts as half a turn."""
         self._first = 0
         self._speaker = ""
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding while there are only words; any other call ends it, and so does an
-        answer.
-        """
+        """Return a finding while there are only words; any other call or an answer ends it."""
         if not isinstance(event, Step):
             return () if event.lifecycle is None else self._end()
         thinks = seen.act.work and to_oneself(event.tool) and not event.edits
@@ -379,7 +375,7 @@ class UnsupportedClaimDetector(Detector):
         self._standing = False
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
-        """Return a finding for a claim against the last test run; a passing run clears it."""
+        """Return a finding for a claim that the last test run contradicts, until a run passes."""
         act = seen.act
         failed_at = self._failed_at
         if act.check is not CheckKind.NONE:

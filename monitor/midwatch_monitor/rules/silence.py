@@ -1,4 +1,4 @@
-"""The rule about time: nothing is heard of an attempt, or nothing moves."""
+"""The rule about time: nothing is heard from an attempt, or nothing moves."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -22,17 +22,17 @@ SILENT = AlertKey(rule="silence")
 UNMOVED = AlertKey(rule="silence", subject="no movement")
 
 _WORDS = {
-    Activity.MODEL: "the model was asked",
-    Activity.COMMAND: "a command runs",
-    Activity.RATE_LIMITED: "the provider lets it wait",
-    Activity.IDLE: "nothing is known to run",
+    Activity.MODEL: "waiting for the model",
+    Activity.COMMAND: "a command is running",
+    Activity.RATE_LIMITED: "rate-limited by the provider",
+    Activity.IDLE: "nothing is known to be running",
 }
 
 
 class SilenceDetector:
-    """How long nothing was heard, depending on the activity, and how long nothing moved.
+    """Measures how long nothing was heard, with limits by activity, and how long nothing moved.
 
-    It is asked with the time, since no event reports silence. A parked attempt is never silent, and
+    It is given the time, since no event reports silence. A parked attempt is never silent, and
     events without a time are not judged.
     """
 
@@ -60,7 +60,7 @@ class SilenceDetector:
             anew = anew or begins(event)
         if event.at is None:
             return
-        # Another pause by the provider is no sign of work.
+        # Another pause by the provider is not a sign of work.
         if not (limited and isinstance(event, Change) and event.activity is Activity.RATE_LIMITED):
             self._heard_at = event.at
         if moved.kinds or anew:
@@ -75,14 +75,14 @@ class SilenceDetector:
 
     @property
     def due(self) -> datetime | None:
-        """Return when the next threshold is reached if nothing is heard until then."""
+        """When the next threshold is reached if nothing is heard until then."""
         if self._waits:
             return None
         ends = [end for key in (SILENT, UNMOVED) if (end := self.since(key))]
         return min(ends, default=None)
 
     def since(self, key: AlertKey) -> datetime | None:
-        """Return when a subject begins to hold if nothing changes; `None` for never."""
+        """Return when a subject starts to hold if nothing changes; `None` for never."""
         silent = key == SILENT
         began = self._heard_at if silent else self._moved_at
         limit = self._limit() if silent else self._settings.unmoved
@@ -99,7 +99,7 @@ class SilenceDetector:
         return self._heard_at
 
     def look(self, now: datetime) -> Sequence[RuleAnswer]:
-        """Return what holds now of both subjects."""
+        """Return the answers about both subjects now."""
         return (self._silent(now), self._check_checkpoint(now))
 
     def _silent(self, now: datetime) -> RuleAnswer:
@@ -107,14 +107,14 @@ class SilenceDetector:
         if self._waits or not _reached(self._limit(), seconds):
             return Clear(key=SILENT)
         doing = _WORDS.get(self._activity or Activity.IDLE, "")
-        summary = f"nothing was heard for {_minutes(seconds)}; {doing}"
+        summary = f"nothing heard for {_minutes(seconds)}; {doing}"
         return self._make_finding(SILENT, self._settings.severity, seconds, summary)
 
     def _check_checkpoint(self, now: datetime) -> RuleAnswer:
         seconds = _seconds_since(self._moved_at, now)
         if self._waits or not _reached(self._settings.unmoved, seconds):
             return Clear(key=UNMOVED)
-        summary = f"nothing moved for {_minutes(seconds)}, though it is at work"
+        summary = f"nothing moved for {_minutes(seconds)} although it is working"
         return self._make_finding(UNMOVED, Severity.NOTICE, seconds, summary)
 
     def _limit(self) -> Length:
@@ -138,7 +138,7 @@ class SilenceDetector:
 
 
 def begins(event: Event) -> bool:
-    """Whether an attempt begins or resumes here, with nobody at work before."""
+    """Whether an attempt starts or resumes here, with nobody working on it before."""
     return isinstance(event, Change) and event.lifecycle is Lifecycle.WORKING
 
 

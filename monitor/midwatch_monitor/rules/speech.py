@@ -1,4 +1,4 @@
-"""What is said to people and other agents: whether it is new, and who says it."""
+"""Words to people and other agents: whether they are new, and who says them."""
 
 import re
 from collections.abc import Sequence, Set
@@ -13,11 +13,11 @@ _WORDS = re.compile(r"[a-z]{2,}|\d+")
 _MOST = 64
 """Largest number of distinct words of a turn that are considered."""
 _ROOM = 80
-"""Number of words remembered: those of the last six short turns, or of the last long one."""
+"""Number of words remembered: about six short turns, or one long one."""
 _LONGEST = 400
 """Characters of arguments and of an answer that are considered."""
 _VOTE = 3
-"""Distinct words that a stale turn has at least; one or two are a vote or a nod."""
+"""Fewest distinct words in a stale turn; one or two words are a vote or a nod."""
 _POLITE = 4
 """A turn is a courtesy if at least one word in this many is a polite one."""
 _STALE = 3
@@ -28,16 +28,16 @@ _TALKS = re.compile(
 )
 _REQUEST = re.compile(r'"(?:instruction|task|prompt|request|question)s?"\s*:')
 _NAMED_IN = 80
-"""Characters of arguments in which such a name is searched."""
+"""Characters of the arguments that are searched for such a name."""
 _QUESTION = 12
-"""Distinct words from which on a question alone tells whether it is new."""
+"""Distinct words that a question needs to be judged by itself, without its answer."""
 _TO_PEOPLE = re.compile(
     r"(?i)(?:^|[_.])(?:respond|reply|say|tell|think|thought|reason|scratchpad"
     r"|ask_(?:user|human|customer))"
 )
-"""Those tools whose answer is no report of work."""
+"""Those tools whose answer is not a report of work."""
 _REPORTED = 200
-"""Characters of an answer in which another agent says that it did not succeed."""
+"""Characters of another agent's answer that are searched for a failure or a repetition."""
 _DECLINES = PatternSet(
     (
         r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
@@ -66,7 +66,7 @@ _PUTS_OFF = PatternSet(
         r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
     )
 )
-"""Words that refuse, ask for permission, wait, announce, pass on or claim, instead of an act."""
+"""Words in place of an act: to refuse, ask for permission, wait, announce, pass on or claim."""
 _SAID_BEFORE = PatternSet(
     (
         r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
@@ -82,7 +82,7 @@ _SAID_BEFORE = PatternSet(
         r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
     )
 )
-"""Words by which speakers say that they repeat themselves."""
+"""Words with which speakers say that they are repeating themselves."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")
 _SEARCHED_IN = 80
 """Characters of a command that are searched."""
@@ -121,7 +121,7 @@ _SPEAKER = re.compile(
 
 @lru_cache(maxsize=512)
 def talks(tool: str) -> bool:
-    """Whether a tool's name says that it is for words: to a person, an agent, or oneself."""
+    """Whether a tool's name says that it is for words to a person, an agent or oneself."""
     return _TALKS.search(tool) is not None
 
 
@@ -133,7 +133,7 @@ def to_oneself(tool: str) -> bool:
 
 @lru_cache(maxsize=512)
 def to_people(tool: str) -> bool:
-    """Whether a tool's name says that it is for words to a person, or to oneself."""
+    """Whether a tool's name says that it is for words to a person or to oneself."""
     return _TO_PEOPLE.search(tool) is not None
 
 
@@ -143,7 +143,7 @@ def _notes_plans(tool: str) -> bool:
 
 
 def plans(step: Step) -> bool:
-    """Whether a step notes a plan, by the name of its tool or of its only file."""
+    """Whether a step notes a plan, judging by the name of its tool or of its only file."""
     if step.edits:
         return len(step.edits) == 1 and _PLAN_FILE.search(step.edits[0].path) is not None
     return _notes_plans(step.tool)
@@ -156,7 +156,7 @@ def puts_off(step: Step) -> bool:
 
 
 def said_before(step: Step) -> bool:
-    """Whether a turn, or the answer to one, says that it repeats what was said."""
+    """Whether a turn, or the answer to one, says that it repeats something."""
     said = step.text if step.kind is StepKind.MESSAGE else step.output
     return _SAID_BEFORE.anywhere(said[:_REPORTED])
 
@@ -172,7 +172,7 @@ def is_receipt(step: Step) -> bool:
 
 
 def hands_over(step: Step) -> bool:
-    """Whether a call passes the work on, by its tool's name, with nothing but a receipt."""
+    """Whether a call passes the work on, judging by its tool's name, and returns only a receipt."""
     return _HANDS_OVER.search(step.tool) is not None and len(step.output) <= _RECEIPT
 
 
@@ -182,7 +182,7 @@ def is_question(step: Step) -> bool:
 
 
 def asks(step: Step) -> bool:
-    """Whether a call gives another agent a task, by the name of its argument."""
+    """Whether a call gives another agent a task, judging by the name of its argument."""
     return step.args.startswith("{") and _REQUEST.search(step.args, 0, _NAMED_IN) is not None
 
 
@@ -194,14 +194,14 @@ def speaks(step: Step) -> bool:
 
 
 def declines(step: Step) -> bool:
-    """Whether another agent says that it did not do what it was asked."""
+    """Whether another agent says that it did not do what it was asked to do."""
     if not (talks(step.tool) or asks(step)) or to_people(step.tool):
         return False
     return _DECLINES.anywhere(step.output[:_REPORTED])
 
 
 def searches(step: Step) -> bool:
-    """Whether a step is a search, by its tool or its command."""
+    """Whether a step is a search, judging by its tool or command."""
     return _SEARCHES.search(f"{step.tool} {step.args[:_SEARCHED_IN]}") is not None
 
 
@@ -245,7 +245,7 @@ class RecentWords:
         short = len(step.output) <= _RECEIPT
         both = frozenset(said).intersection(answered) if short else _NO_WORDS
         if len(said) >= _QUESTION and (asks(step) or to_people(step.tool)):
-            return self._adds_nothing(said, both)  # what is found may be new each time
+            return self._adds_nothing(said, both)  # the answer may be new each time
         # A question about part 4 is new, even if the number 4 was in earlier answers.
         asked = [f"#{word}" if word.isdigit() else word for word in said]
         return self._adds_nothing(list(dict.fromkeys((*asked, *answered)))[:_MOST], both)
@@ -255,7 +255,7 @@ class RecentWords:
     ) -> bool:
         """Whether hardly any of the words is new, or most are courtesies.
 
-        A new word that was both asked about and answered is one of many items.
+        A new word in both question and answer means that they are about one of many items.
         """
         sums = {crc32(word.encode()): word for word in words}
         new = self._known.learn({*sums})

@@ -93,7 +93,7 @@ async def test_both_attempts_are_told_and_the_supervisor_is_asked(
                 KEY.rule,
                 subject=KEY.subject,
                 value=1,
-                summary=f"task {other} at work changed a.py too",
+                summary=f"task {other}, still in progress, also changed a.py",
                 evidence=(number,),
                 step=number,
                 since_at=at,
@@ -116,8 +116,8 @@ async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_
     assert [
         (e.record.severity, e.record.summary) for e in entries if isinstance(e.record, Alert)
     ] == [
-        (Severity.NOTICE, "task two at work means to change a.py too"),
-        (Severity.NOTICE, "task one at work means to change a.py too"),
+        (Severity.NOTICE, "task two, still in progress, also plans to change a.py"),
+        (Severity.NOTICE, "task one, still in progress, also plans to change a.py"),
     ]
     assert len(entries) == 2
 

@@ -68,7 +68,7 @@ def test_both_are_told_of_the_file_that_both_change_at_the_step_that_they_are_at
         subject="a.py",
         severity=Severity.WARNING,
         value=1,
-        summary="trace two at work changed a.py too",
+        summary="trace two, still in progress, also changed a.py",
         evidence=(2,),
     )
     assert conflicts(lines) == [("one", 2, "a.py"), ("two", 2, "a.py")]
@@ -81,11 +81,11 @@ def test_what_a_trace_means_to_change_is_told_before_it_does(tmp_path: Path) -> 
     write(tmp_path / "two.jsonl", edit(1, 1, "y.py"), plan, edit(2, 3, "y.py"))
     alerts = [each for each in together(tmp_path) if isinstance(each, AlertLine)]
     assert [(Path(each.trace).stem, each.severity, each.summary) for each in alerts] == [
-        ("one", Severity.NOTICE, "trace two at work means to change a.py too"),
+        ("one", Severity.NOTICE, "trace two, still in progress, also plans to change a.py"),
         (
             "two",
             Severity.NOTICE,
-            "trace one at work changed a.py, which this one means to change",
+            "trace one, still in progress, changed a.py, which this attempt plans to change",
         ),
     ]
 

@@ -48,7 +48,7 @@ def test_an_alert_has_a_line_when_it_fires_and_another_when_it_rises(tmp_path: P
         subject="a.py",
         severity=Severity.NOTICE,
         value=2,
-        summary="a.py changes again and again: 2 edits counted, no check in between",
+        summary="a.py keeps changing: 2 edits counted, no check in between",
         evidence=(1, 2),
     )
     assert isinstance(second, AlertLine)

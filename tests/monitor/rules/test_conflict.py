@@ -20,7 +20,7 @@ def finding(step: int, others: int = 1, who: str = "another attempt") -> Finding
         key=KEY,
         severity=Severity.WARNING,
         value=others,
-        summary=f"{who} at work changed a.py too",
+        summary=f"{who}, still in progress, also changed a.py",
         evidence=(step,),
     )
 
@@ -87,8 +87,8 @@ def test_two_that_mean_to_change_one_file_are_told_of_each_other() -> None:
     detector = named("task fix", "task port")
     assert detector.plan(1, ["a.py"]) == []
     assert detector.plan(2, ["b.py", "./a.py"]) == [
-        (1, planned("task port at work means to change a.py too")),
-        (2, planned("task fix at work means to change a.py too")),
+        (1, planned("task port, still in progress, also plans to change a.py")),
+        (2, planned("task fix, still in progress, also plans to change a.py")),
     ]
     assert detector.plan(2, ["a.py", "b.py"]) == []
 
@@ -97,8 +97,13 @@ def test_who_means_to_change_what_another_changed_is_told_so() -> None:
     detector = named("task fix", "task port")
     detector.observe(1, edit(3, "a.py"))
     assert detector.plan(2, ["a.py"]) == [
-        (1, planned("task port at work means to change a.py too", 3)),
-        (2, planned("task fix at work changed a.py, which this one means to change")),
+        (1, planned("task port, still in progress, also plans to change a.py", 3)),
+        (
+            2,
+            planned(
+                "task fix, still in progress, changed a.py, which this attempt plans to change"
+            ),
+        ),
     ]
     assert detector.observe(2, edit(4, "a.py")) == [
         (1, finding(3, who="task port")),
@@ -149,10 +154,10 @@ def test_up_to_three_others_are_named() -> None:
     told = [detector.observe(attempt, edit(1, "a.py")) for attempt in range(1, 6)]
     said = [dict(each)[1] for each in told[1:]]
     assert [each.summary for each in said if isinstance(each, Finding)] == [
-        "b at work changed a.py too",
-        "b and c at work changed a.py too",
-        "b and c and d at work changed a.py too",
-        "4 other attempts at work changed a.py too",
+        "b, still in progress, also changed a.py",
+        "b and c, still in progress, also changed a.py",
+        "b and c and d, still in progress, also changed a.py",
+        "4 other attempts, still in progress, also changed a.py",
     ]
 
 

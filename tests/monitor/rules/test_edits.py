@@ -113,9 +113,7 @@ def test_edits_whose_check_fails_the_same_way_each_time_warn() -> None:
         found += [each for each in run.edit(write(f"d{number}")) if isinstance(each, Finding)]
         run.check(failure=7)
     assert found[-1].severity is Severity.WARNING
-    assert found[-1].summary == (
-        "a.py changes again and again: 16 edits counted, the check tells the same each time"
-    )
+    assert found[-1].summary == ("a.py keeps changing: 16 edits counted, checks show nothing new")
 
 
 def test_edits_that_a_check_confirms_each_time_are_never_found() -> None:
@@ -181,7 +179,7 @@ def test_a_finding_names_the_file_and_its_steps() -> None:
             key=KEY,
             severity=Severity.CRITICAL,
             value=2,
-            summary="a.py changes again and again: 2 edits counted, no check in between",
+            summary="a.py keeps changing: 2 edits counted, no check in between",
             evidence=(1, 2),
         )
     ]
@@ -341,7 +339,7 @@ def test_a_finding_names_the_file_and_the_steps_that_went_back() -> None:
             key=CHURN,
             severity=Severity.NOTICE,
             value=3,
-            summary="a.py went back to what it was 3 times in 30 steps",
+            summary="a.py went back to an earlier version 3 times in 30 steps",
             evidence=(3, 5, 6),
         )
     ]

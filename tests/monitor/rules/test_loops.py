@@ -131,7 +131,7 @@ def test_a_cycle_warns_in_its_third_round_and_says_where() -> None:
             key=AlertKey(rule="cycle"),
             severity=Severity.WARNING,
             value=3,
-            summary="the same 2 steps came 3 times with the same results",
+            summary="the same 2 steps ran 3 times with the same results",
             evidence=(2, 7),
         ),
     )

@@ -217,7 +217,7 @@ def test_an_obstacle_met_three_times_is_noticed_and_four_times_warns() -> None:
             key=AlertKey(rule="blocked_environment", subject="missing program javac"),
             severity=Severity.WARNING,
             value=4,
-            summary="missing program javac: in the way 4 times",
+            summary="missing program javac: blocked 4 steps",
             evidence=(1, 2, 3, 4),
         ),
     )

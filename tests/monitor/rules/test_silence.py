@@ -73,7 +73,7 @@ def test_silence_is_told_with_its_length_and_what_was_going_on() -> None:
         key=SILENT,
         severity=Severity.WARNING,
         value=720,
-        summary="nothing was heard for 12 min; the model was asked",
+        summary="nothing heard for 12 min; waiting for the model",
         evidence=(4,),
     )
 
@@ -121,7 +121,7 @@ def test_who_is_heard_but_never_moves_is_noticed() -> None:
         key=UNMOVED,
         severity=Severity.NOTICE,
         value=7200,
-        summary="nothing moved for 120 min, though it is at work",
+        summary="nothing moved for 120 min although it is working",
         evidence=(4,),
     )
 

@@ -212,6 +212,6 @@ def test_what_only_time_shows_is_shown_by_the_times_of_a_trace(
     trace = str(write(tmp_path / "a.jsonl", lines))
     assert main(["replay", trace]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        f"{trace}: step 1: warning silence: nothing was heard for 31 min; "
-        "nothing is known to run (steps 1)"
+        f"{trace}: step 1: warning silence: nothing heard for 31 min; "
+        "nothing is known to be running (steps 1)"
     )
