@@ -1,1 +1,1 @@
-"""Recorded runs judged by the rules, timelines in YAML, and tuning of thresholds."""
+"""Replays recorded runs through the rules, checks timelines in YAML, and tunes thresholds."""

@@ -1,4 +1,4 @@
-"""Applies today's rules to recorded runs, one by one or in the order of their times."""
+"""Applies the current rules to recorded runs, one by one or together in order of time."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from midwatch_monitor.traces import AUTO, Damage, find_traces, open_trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
-    """An alert that fires, or whose severity rises."""
+    """An alert that starts firing or rises in severity."""
 
     type: Literal["alert"] = "alert"
     trace: str
@@ -42,7 +42,7 @@ class TraceLine:
     trace: str
     steps: int
     alerts: int
-    """How many times an alert fired; a rising severity is no further alert."""
+    """How many times an alert fired; a rise in severity does not count."""
     first_alarm_step: int | None
     """The first step with an alert of severity warning or critical."""
 
@@ -59,7 +59,7 @@ class DamageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultLine:
-    """A rule that failed on a trace, and was off for the rest of it."""
+    """A rule that failed on a trace and was off for the rest of it."""
 
     type: Literal["fault"] = "fault"
     trace: str
@@ -71,13 +71,13 @@ ReplayLine = AlertLine | TraceLine | DamageLine | FaultLine
 
 
 Changes = Callable[[Moment, Mapping[AlertKey, Alert]], tuple[Alert, ...]]
-"""Changes of alerts that no single event of a run decides."""
+"""Returns changes of alerts that no single event of a run decides."""
 
 
 def replay(
     path: Path, settings: Settings, *, format: str = AUTO, worker: str = ""
 ) -> Iterator[ReplayLine]:
-    """Yield what the rules say of a trace, or of every known trace below a folder, as it is read.
+    """Yield what the rules say about a trace, or every known trace below a folder, while reading.
 
     Raises TraceError at once for a named file in no known format, and pydantic's ValidationError if
     the worker's settings are wrong.
@@ -88,7 +88,7 @@ def replay(
 
 
 class Replay:
-    """The rules applied to one trace, and the count of their alerts."""
+    """Applies the rules to one trace and counts their alerts."""
 
     def __init__(self, settings: Settings, *, worker: str = "") -> None:
         self._judge = Judge(settings.rules, worker=worker)
@@ -102,8 +102,8 @@ class Replay:
         self._first_alarm: int | None = None
 
     def observe(self, event: Event) -> tuple[tuple[Alert, ...], tuple[Fault, ...]]:
-        """Return the alerts that fire or rise at this event, and the rules that failed."""
-        # Before it begins or resumes, an attempt is not at work: that time is not judged.
+        """Return the alerts that fire or rise with this event, and the rules that failed."""
+        # Time before an attempt begins or resumes is not judged: nothing was working then.
         late = () if begins(event) else self._look(event.at)
         if isinstance(event, Change) and event.lifecycle is not None and event.lifecycle.over:
             return self._loud(late), ()
@@ -121,12 +121,12 @@ class Replay:
         return self._loud(self._look(at))
 
     def take(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
-        """Return the alerts that fire or rise by what is observed outside this run."""
+        """Return the alerts that fire or rise because of observations outside this run."""
         return self._loud(self._apart(at, changes))
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts that fire now."""
+        """The alerts that are firing now."""
         apart = (alert for alert in self._timely.values() if alert.firing)
         return (*self._judge.firing, *apart)
 
@@ -139,7 +139,7 @@ class Replay:
         )
 
     def _look(self, at: datetime | None) -> tuple[Alert, ...]:
-        """Return what the passing of time shows, as the monitor would have seen it."""
+        """Return the changes that only time shows, as the monitor would have seen them."""
         return () if at is None else self._apart(at, self._vigil.look)
 
     def _apart(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
@@ -206,21 +206,21 @@ _START = datetime.min.replace(tzinfo=UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 
 Dated = tuple[datetime, int, Event | Damage | None]
-"""A time, a trace's index, and its line; `None` is the trace's end."""
+"""A time, a trace's index, and its event; `None` is the trace's end."""
 
 
 def replay_together(
     paths: Sequence[Path], settings: Settings, *, format: str = AUTO, worker: str = ""
 ) -> Iterator[ReplayLine]:
-    """Yield what the rules say of traces of one project, in the order of their times.
+    """Yield what the rules say about traces of one project, in order of time.
 
-    A line without a time keeps its place after the one before, and a trace without any times ends
+    A line without a time stays directly after the previous one, and a trace without any times ends
     last, since it may have overlapped all the others. Raises TraceError for a named file in no
     known format, and for more traces than may be open.
     """
     found = [each for path in paths for each in _traces(path, format)]
     if len(found) > MAX_TRACES:
-        raise TraceError(f"{len(found)} traces at a time are too many: at most {MAX_TRACES}")
+        raise TraceError(f"too many traces at once: {len(found)}, at most {MAX_TRACES}")
     with ExitStack() as stack:
         events = [stack.enter_context(closing(open_trace(path, format))) for path in found]
         runs = [Replay(settings, worker=worker) for _ in found]
@@ -252,7 +252,7 @@ def _merge_runs(
         concurrent.join(number, _PROJECT, f"trace {Path(name).stem}")
 
     def conflicts(number: int, at: datetime | None) -> Iterator[AlertLine]:
-        """Yield what the others do to one of the attempts."""
+        """Yield the alerts about one attempt's conflicts with the others."""
         found = runs[number].take(at, lambda now, alerts: concurrent.look(number, alerts, now))
         yield from alert_lines(names[number], found)
 

@@ -1,4 +1,4 @@
-"""Timelines: what the rules should say of a short run, written down as YAML.
+"""Timelines: short runs written in YAML, with what the rules should say about them.
 
     about: Confidence under 30 % alarms, at 30 % it does not.
     rules: {low_confidence: {below: 30, hold: 0}}
@@ -6,14 +6,14 @@
       - {kind: checkpoint, progress_percent: 10, confidence: 30}
       - {kind: checkpoint, progress_percent: 20, confidence: 29, firing: [low_confidence warning]}
 
-`rules` is as in the configuration file, and what is absent keeps its default; `only: true` turns
-off the rules that it does not name, and agreement. Each entry is a line of the trace format.
-Steps without a number are numbered on. `firing` lists what fires after the entry, as
-`rule severity` or `rule severity subject`; without it nothing does. An entry of a time alone,
+`rules` is as in the configuration file, with defaults for what is absent; `only: true` turns off
+agreement and the rules that it does not name. Each entry is a line of the trace format. Steps
+without a number continue the numbering. `firing` lists what fires after the entry, as
+`rule severity` or `rule severity subject`; without it, nothing does. An entry with only a time,
 `{at: "2026-01-01T00:30:00Z", firing: [silence warning]}`, says that nothing happened until then.
 
-A longer run says only whether a warning or a critical alert fires at all: `alarm: never`, or
-`alarm: 12` for one that fires at step 12 at the latest. Entries that come again are written once:
+A longer run only says whether a warning or a critical alert fires at all: `alarm: never`, or
+`alarm: 12` for one that fires by step 12. Repeated entries are written once:
 
     alarm: 8
     timeline:
@@ -22,8 +22,8 @@ A longer run says only whether a warning or a critical alert fires at all: `alar
           - {kind: tool, tool: edit_file, path: a.py, edit: true, content_digest: "a{n}"}
           - {kind: tool, tool: run_tests, exit_code: 1, output: "1 failed in 0.{n}s"}
 
-In their texts `{n}` is the round, from 1, and `{left}` is how many rounds are to come. `repeat`
-may also stand in a single entry.
+In their texts, `{n}` is the round, from 1, and `{left}` the number of rounds left. A single entry
+can have `repeat`, too.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ BUILT_IN = Rules()
 
 
 class TimelineEntry(Section):
-    """One event of a timeline, with what fires after it; or several, and how often they come."""
+    """One event of a timeline and what fires after it, or several and how often they repeat."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -66,27 +66,27 @@ class TimelineEntry(Section):
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
         if self.of and (self.model_extra or self.firing):
-            raise ValueError("repeated entries belong under `of`, beside `repeat` only")
+            raise ValueError("an entry with `of` can have no other key than `repeat`")
         return self
 
 
 class Timeline(Section):
-    """A run and what the rules should say of it."""
+    """A run and what the rules should say about it."""
 
     about: str
-    """What it shows, in a sentence."""
+    """What it shows, in one sentence."""
     rules: dict[str, Any] = Field(default_factory=dict[str, Any])
     only: bool = False
     """Whether rules that are not named are off."""
     worker: str = ""
     alarm: Literal["never"] | Annotated[int, Field(ge=1)] | None = None
-    """The last step by which an alarm must fire, in place of what fires after each entry."""
+    """The step by which an alarm must fire; replaces what fires after each entry."""
     timeline: tuple[TimelineEntry, ...] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """An entry, counted from 1 with every round, after which the rules say something else."""
+    """An entry after which the rules say something else; counted from 1, each round counts."""
 
     entry: int
     expected: tuple[str, ...]
@@ -95,13 +95,13 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Moment:
-    """What fires after an entry, and what should."""
+    """What fires after an entry, and what should fire."""
 
     entry: int
     step: int
     expected: tuple[str, ...]
     told: tuple[Alert, ...]
-    """What fired or rose with the entry; it may be over again."""
+    """What fired or rose with the entry; it may have ended already."""
     firing: tuple[Alert, ...]
 
     @property
@@ -114,7 +114,7 @@ class _Moment:
 
 
 def read_timeline(path: Path, rules: Rules = BUILT_IN) -> Timeline:
-    """A timeline from its file. Raises ConfigError with everything that is wrong in it."""
+    """Read a timeline from a file. Raises ConfigError with everything that is wrong in it."""
     document = read_document(path)
     wrong = document.problems or sorted(
         (*_of_whole(document), *_of_rules(document, rules), *_of_entries(document)),
@@ -135,7 +135,7 @@ def _of_whole(document: Document) -> list[ConfigError]:
 
 def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
     named = document.data.get("rules", {})
-    if isinstance(named, dict):  # already reported
+    if isinstance(named, dict):  # else already reported
         try:
             _rules(cast("dict[str, Any]", named), rules, only=document.data.get("only") is True)
         except ValidationError as found:
@@ -144,9 +144,7 @@ def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
 
 
 def _of_entries(document: Document) -> Iterator[ConfigError]:
-    """Yield errors of lines that are not of the trace format; an entry is written by hand, so that
-    a key that the format does not have is one.
-    """
+    """Yield the errors of lines not in the trace format. Unknown keys count: they may be typos."""
     whole = _scope(Timeline, document)
     for path, line in _lines(document.data.get("timeline"), ("timeline",)):
         model = line_model(STATE if _clock(line) else line.get("kind"))
@@ -162,7 +160,7 @@ def _of_entries(document: Document) -> Iterator[ConfigError]:
 
 
 def _lines(entries: object, at: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
-    """Yield the lines of a trace as in the first round, with their places."""
+    """Yield the trace lines as in the first round, with their positions."""
     listed = cast("list[object]", entries) if isinstance(entries, list) else []
     for number, written in enumerate(listed):
         with suppress(ValidationError):  # already reported
@@ -179,9 +177,9 @@ def _scope(model: type[BaseModel], document: Document, *prefix: str) -> Scope:
 
 
 def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
-    """Where the rules say something else than a timeline does. Raises ConfigError for a bad one.
+    """Return where the rules disagree with a timeline. Raises ConfigError for an invalid one.
 
-    `rules` are in force where the timeline names no others.
+    `rules` apply where the timeline does not name any.
     """
     timeline = read_timeline(path, rules)
     try:
@@ -195,7 +193,8 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
 
 
 def _rules(named: dict[str, Any], rules: Rules, *, only: bool) -> Rules:
-    """The rules in force of which a timeline names some, or those alone. Raises ValidationError."""
+    """Return the rules changed as a timeline says, or only those it names. Raises ValidationError.
+    """
     if only:
         off = {name: {"enabled": False} for name in rule_settings(rules)}
         return Rules.model_validate({"agreement": False, **off, **named})
@@ -228,7 +227,7 @@ def _clock(line: dict[str, object]) -> bool:
 
 
 def _unroll(entry: TimelineEntry) -> Iterator[TimelineEntry]:
-    """Every round of an entry, with the numbers of the innermost round in its texts."""
+    """Yield every round of an entry, with the numbers of the innermost round in its texts."""
     inner = [one for each in entry.of for one in _unroll(each)] if entry.of else [entry]
     if "repeat" not in entry.model_fields_set:
         yield from inner

@@ -1,4 +1,4 @@
-"""What shell commands write, read from their text alone: nothing is run or looked up."""
+"""What shell commands write, determined from their text alone: nothing is run or looked up."""
 
 from midwatch_monitor.shell.normal import command_line, normal
 from midwatch_monitor.shell.syntax import without_documents

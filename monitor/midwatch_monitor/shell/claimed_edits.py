@@ -1,4 +1,4 @@
-"""The edits that a call claims by its name and arguments, and how tools refuse."""
+"""The edits that a call claims in its name and arguments, and how tools refuse them."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def digest(content: str) -> str:
 
 
 CallArguments = Mapping[str, object] | str
-"""The arguments of a call: an object, or a text that is not one."""
+"""The arguments of a call: an object, or any other text."""
 
 _LONGEST = 80
 """Characters of a name that are considered."""
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PART = frozenset(
     {"append", "edit", "editor", "insert", "modify", "multiedit", "patch", "replace", "update"}
 )
-"""Words in names of tools that change only a part of a file."""
+"""Words in the names of tools that change only part of a file."""
 _DELETING = frozenset({"delete", "remove"})
 _CHANGING = _PART | _DELETING | {"create", "overwrite", "save", "write"}
 _LOOKING = frozenset(
@@ -37,7 +37,7 @@ _BESIDE = frozenset(
     {"anthropic", "apply", "based", "block", "code", "diff", "file", "in", "line", "lines"}
     | {"multi", "notebook", "search", "str", "string", "text", "to", "tool", "undo"}
 )
-"""Words that may occur besides these in a file tool's name; `create_issue` has another."""
+"""Other words that a file tool's name may contain; `create_issue` contains yet another."""
 
 _PATH_KEYS = (
     *("path", "file_path", "filename", "file", "target_file", "notebook_path"),
@@ -54,7 +54,7 @@ _WRITING = re.compile(r"(?<![>&\d-])>(?![>&=])")
 
 
 def claims_edit(tool: str, args: CallArguments) -> bool:
-    """Whether a call says that it changes a file, by its tool or by an editor's command."""
+    """Whether a call says that it changes a file, judging by its tool or an editor's command."""
     return changing(tool) and not _only_looks(tool, args)
 
 
@@ -77,8 +77,8 @@ def changes_unnamed(tool: str, args: str) -> bool:
 def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit, ...]:
     """Return the edits of an editing call: of the file it names, or of its patch.
 
-    `path` is a file that the source names beside the arguments. Only a complete new content has a
-    digest; a partial change counts as one, whatever it did.
+    `path` is a file that the source names outside the arguments. Only a complete new content has a
+    digest; a partial change counts as a change, whatever it did.
     """
     if path := path or named_path(args):
         content = whole_content(tool, args)
@@ -109,10 +109,10 @@ def whole_content(tool: str, args: CallArguments) -> str | None:
 
 
 def adds(tool: str, args: str, line: str) -> bool:
-    """Whether an edit only adds to the file, as far as the call tells.
+    """Whether an edit only adds to the file, as far as the call shows.
 
     `line` is the shell command, if it is one. Replacing a single line by its number counts, because
-    some tools know no other way to insert.
+    some tools have no other way to insert.
     """
     if line:
         return _APPENDING.match(line) is not None
@@ -144,7 +144,7 @@ def creates(tool: str, args: str, line: str) -> bool:
 
 
 def changing(tool: str) -> bool:
-    """Whether a tool's name says that it changes files; an editor may also only view them."""
+    """Whether a tool's name says that it changes files; an editor may also just view them."""
     return _changes(tool[:_LONGEST])
 
 
@@ -163,7 +163,7 @@ def looks(tool: str, args: CallArguments) -> bool:
 
 
 def _read(args: str) -> CallArguments:
-    """Return the object in a text, or the text itself."""
+    """Return the object that a text contains, or the text itself."""
     if not args.startswith("{"):
         return args
     try:
@@ -188,7 +188,7 @@ def _deletes(tool: str, args: CallArguments) -> bool:
 
 
 def _command(args: Mapping[str, object]) -> str:
-    """Return an editor's command; of a longer text, its first word."""
+    """Return an editor's command, or the first word of a longer text."""
     command = args.get("command")
     return _first_word(command) if isinstance(command, str) else ""
 
@@ -202,14 +202,14 @@ def _appends(args: Mapping[str, object]) -> bool:
 
 
 def _patches(args: CallArguments) -> list[str]:
-    """Yield the texts of a call that may be patches."""
+    """Return the texts of a call that may be patches."""
     if isinstance(args, str):
         return [args]
     return [text for key in _PATCH_KEYS if isinstance(text := args.get(key), str)]
 
 
 def _text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
-    """Return the first of some arguments that is a text."""
+    """Return the first of these arguments that is a text."""
     return next((text for key in keys if isinstance(text := args.get(key), str)), None)
 
 
@@ -251,7 +251,7 @@ _DONE = re.compile(
     rf"(?i)\s*(?:successfully |text )?{_MADE}"
     rf"|\s*(?:the )?(?:file |text )?(?:at |in )?\S+ (?:ha(?:s|ve) been|was|were) (?:\w+ )?{_MADE}"
 )
-"""Start of an output that reports success; it may quote what was written."""
+"""Start of an output that reports success; the rest may quote what was written."""
 
 
 def refused(output: str) -> bool:

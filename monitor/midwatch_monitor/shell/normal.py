@@ -1,4 +1,4 @@
-"""When two commands are the same command."""
+"""The normal form of a command: equivalent commands have the same one."""
 
 import re
 import shlex
@@ -30,7 +30,7 @@ _MAX_WRAPPINGS = 6
 
 
 def unwrap(words: list[str]) -> list[str]:
-    """Return the words of the command that is finally run."""
+    """Return the words of the command that is run in the end."""
     for _ in range(_MAX_WRAPPINGS):
         name = words[0].rpartition("/")[2] if words else ""
         if name in _RUNNERS and words[1:2] == ["run"]:
@@ -68,13 +68,13 @@ _PYTHON_CODE = re.compile(
 )
 """Matches comments on lines of their own, or else strings, which contain no comments."""
 _OPEN_ENDED = frozenset({"\n", "&&", "||", ";", "|", "|&", "(", "&"})
-"""After one of these, a newline means nothing."""
+"""After one of these, a newline has no meaning."""
 _DROPPED = frozenset({"\n", ";", "&&"})
 """Insignificant at the end."""
 _GIVEN_TEXT = re.compile(r"-\w*c")
 """The option with which a shell takes its command as text."""
 _MAX_DEPTH = 3
-"""Depth of nested shells in here-documents that is followed."""
+"""How deep nested shells in here-documents are followed."""
 
 
 _SHORT = 500
@@ -92,8 +92,8 @@ _PLAIN = re.compile(rf"{_PLAIN_WORD}(?: (?:(?:&&|\|\|?|;) )?{_PLAIN_WORD})*+")
 def normal(command: str) -> str:
     """Return a command without comments and with insignificant white space unified.
 
-    Equal for equivalent commands. Quoted text is unchanged. In bodies of here-documents only blanks
-    at line ends are removed, and comments in those that are run.
+    Equal for equivalent commands. Quoted text is unchanged. In bodies of here-documents, blanks at
+    line ends are removed, and comments too if an interpreter runs the body.
     """
     if _PLAIN.fullmatch(command):
         return command
@@ -101,7 +101,7 @@ def normal(command: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Return the command of a program and its arguments; of `bash -lc TEXT` the text."""
+    """Return a program and its arguments as one command; for `bash -lc TEXT`, the text."""
     match words:
         case [shell, option, text] if _GIVEN_TEXT.fullmatch(option) and _SHELL.fullmatch(
             shell.rpartition("/")[2]
@@ -159,7 +159,7 @@ def _body(text: str, runner: str, depth: int) -> str:
 
 
 def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
-    """Yield for each here-document its interpreter, empty if none runs it, and its delimiter."""
+    """Yield each here-document's interpreter (empty if none runs it) and delimiter."""
     pipeline: list[list[str]] = [[]]
     marks: list[str] = []
     redirect = ""
@@ -181,7 +181,7 @@ def _documents(read: Sequence[Token]) -> Iterator[tuple[str, str]]:
 
 
 def _runner(words: list[str]) -> str:
-    """Return the interpreter, if these words make one run its input."""
+    """Return the interpreter if these words make it run its input."""
     words = unwrap(words)
     name = words[0].rpartition("/")[2] if words else ""
     reads = all(word.startswith("-") and word != "-c" for word in words[1:])

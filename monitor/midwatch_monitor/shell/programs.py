@@ -1,4 +1,4 @@
-"""The files that a program writes, by its name and its arguments alone."""
+"""The files that a program writes, judging only by its name and arguments."""
 
 import posixpath
 import re
@@ -12,8 +12,8 @@ from midwatch_monitor.shell.target import EVERYTHING, WriteTarget, into
 def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> list[str]:
     """Return the arguments that are not options.
 
-    `valued` holds the letters of short options with a value, `named` the names of long ones,
-    separated by blanks.
+    `valued` holds the letters of the short options that take a value; `named`, separated by blanks,
+    the names of the long ones.
     """
     left: list[str] = []
     rest = iter(arguments)
@@ -31,7 +31,7 @@ def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> l
 
 
 def option_value(arguments: Sequence[str], *options: str) -> str:
-    """Return the value of the first of these options that is given; empty if none is."""
+    """Return the value of the first argument that is one of these options; empty if none is."""
     for at, argument in enumerate(arguments):
         for option in options:
             if argument == option:
@@ -69,7 +69,7 @@ def _sed(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _sed_letters(letters: str) -> tuple[bool, str]:
-    """Return whether a cluster of sed options has `-i`, and the letter with an argument."""
+    """Return whether a cluster of sed options has `-i`, and the letter that takes an argument."""
     for at, letter in enumerate(letters):
         if letter == "i":
             return True, ""
@@ -95,7 +95,7 @@ def _perl(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
-    """Return whether a cluster of perl options has `-i`, has `-e`, takes the next argument."""
+    """Return whether a cluster of perl options has `-i`, has `-e`, and takes the next argument."""
     at = 0
     while at < len(letters):
         if letters[at] == "0":
@@ -146,7 +146,7 @@ def _last(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _vim(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    """Only if it is told to write; otherwise it is opened for reading."""
+    """Yield the files only if vim is told to write; otherwise they are opened for reading."""
     orders = [a[1:] for a in arguments if a.startswith("+")]
     orders += [b for a, b in pairwise(arguments) if a in {"-c", "--cmd"}]
     if any(order.lstrip(":").startswith(("w", "x", "up")) for order in orders):
@@ -185,11 +185,11 @@ WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
     "dd": _dd,
     "truncate": _truncate,
 }
-"""For each program, a function that returns what it writes, whatever it reads."""
+"""For each program, a function that returns what it writes, regardless of its input."""
 
 
 _FILE = re.compile(r"(?!v?\d+(?:\.\d+)*$)(?:.*/)?\.?[^/]*\.[^/]*")
-"""Marks a file where the name could also be a branch or a tag."""
+"""A name that is a file where it could also be a branch or a tag."""
 
 
 def git_targets(arguments: Sequence[str]) -> Iterator[WriteTarget]:

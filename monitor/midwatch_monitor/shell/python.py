@@ -1,4 +1,4 @@
-"""The files that a Python program writes, read from its text; it is never run."""
+"""The files that a Python program writes, determined from its text; it is never run."""
 
 import ast
 import posixpath
@@ -10,7 +10,7 @@ from midwatch_monitor.shell.syntax import UNKNOWN
 from midwatch_monitor.shell.target import MAX_TARGETS, WriteTarget, into
 
 MAX_TEXT = 200_000
-"""In characters; a longer program is not read."""
+"""Longest program that is read, in characters."""
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KEPT = frozenset("\\'\"\nabfnrtvxuUN")
@@ -25,7 +25,7 @@ _SAME = frozenset(
         *("resolve", "absolute", "expanduser", "as_posix", "strip"),
     ]
 )
-"""Calls whose result names the same file as their argument."""
+"""Calls that return the same file as their argument."""
 _MODE = re.compile(r"[rwaxbtU+]{1,4}")
 
 
@@ -44,18 +44,18 @@ def program(text: str) -> tuple[tuple[WriteTarget, ...], tuple[str, ...]]:
         reader = _Reader(arguments.arguments, known=arguments.values)
         reader.visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return (), ()  # the interpreter would refuse it as well
+        return (), ()  # the interpreter would refuse it, too
     targets = tuple(dict.fromkeys(reader.targets))[:MAX_TARGETS]
     return targets, tuple(reader.commands[:MAX_TARGETS])
 
 
 def _unescape(found: re.Match[str]) -> str:
-    # Unknown escapes cause a warning; no path contains one.
+    # An unknown escape would cause a warning; no path contains one.
     return found[0] if found[1] in _KEPT else found[1]
 
 
 class _Reader(ast.NodeVisitor):
-    """Goes through a program once from top to bottom, tracking possible values of names."""
+    """Walks a program once from top to bottom and tracks the possible values of names."""
 
     def __init__(
         self, arguments: dict[str, list[str]], known: dict[str, list[str]] | None = None
@@ -182,7 +182,7 @@ class _Reader(ast.NodeVisitor):
         return self._texts(node)
 
     def _texts(self, node: ast.expr) -> list[str]:
-        """Return the strings that an expression may have as value; empty if unknown."""
+        """Return the possible string values of an expression; empty if unknown."""
         if isinstance(node, ast.Constant):
             return [node.value] if isinstance(node.value, str) else []
         if isinstance(node, ast.Name):

@@ -1,4 +1,4 @@
-"""The commands of a shell text: tokens, words, redirections, pipes.
+"""Parses shell text into commands: tokens, words, redirections, pipes.
 
 Runs in linear time and never raises.
 """
@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 UNKNOWN = "\0"
-"""Stands for what is known only when the command runs. No shell word can contain it."""
+"""Stands for text that is known only when the command runs. No shell word can contain it."""
 
 _TOKEN = re.compile(
     r"""(?:[ \t\r]++|\#[^\n]*+|\\\n)*+
@@ -23,8 +23,8 @@ _TOKEN = re.compile(
       |(?P<odd>(?=.)))""",
     re.VERBOSE | re.DOTALL,
 )
-"""A token with the text before it. A word that contains a substitution, or an unclosed quote, is
-`odd`: its end is found only by reading its parts.
+"""A token and the text before it. A word with a substitution or an unclosed quote is `odd`: its end
+is found only by reading its parts.
 """
 _PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
 _IN_DOUBLE = re.compile(r'[^"\\$`]+')
@@ -44,7 +44,7 @@ class PartKind(Enum):
     """The kind of a piece of a word."""
 
     BARE = auto()
-    """Unquoted text, in which braces and blanks have a meaning."""
+    """Unquoted text, in which braces and blanks have meaning."""
     QUOTED = auto()
     VARIABLE = auto()
     """The name of a variable that is split at blanks."""
@@ -72,7 +72,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """One token, with its text as in the command."""
+    """One token, with its text exactly as in the command."""
 
     kind: TokenKind
     raw: str
@@ -85,7 +85,7 @@ class Token(NamedTuple):
     @property
     def text(self) -> str:
         """The text of a word, without quotes."""
-        simple = _SIMPLE_WORD.fullmatch(self.raw)  # most marks of here-documents are
+        simple = _SIMPLE_WORD.fullmatch(self.raw)  # like most delimiters of here-documents
         return simple[2] if simple else "".join(part.text for part in self.parts)
 
     @property
@@ -140,7 +140,7 @@ def _read_bodies(text: str, at: int, marks: list[tuple[str, bool]], read: list[T
 
 
 def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, int]:
-    """Return start and end of the line that is the delimiter; twice the end if there is none."""
+    """Return start and end of the delimiter's line; both the text's end if there is none."""
     place = text.find(mark, at)
     while place >= 0:
         start = text.rfind("\n", at, place) + 1 or at
@@ -155,7 +155,7 @@ def _closing_line(text: str, at: int, mark: str, *, tabs: bool) -> tuple[int, in
 
 
 def without_documents(text: str) -> str:
-    """Return the command without here-documents that no shell runs: they are text, not commands."""
+    """Return the command without the here-documents that no shell runs: those are mere text."""
     kept: list[str] = []
     at = 0
     while found := _DOCUMENT.search(text, at):
@@ -295,7 +295,7 @@ class _Word:
 
 
 def find_closing(text: str, at: int) -> int:
-    """Return where the parenthesis opened before `at` is closed; the end of the text if never."""
+    """Return where the parenthesis opened before `at` closes; by default, the end of the text."""
     open_: list[str] = ["("]
     while open_:
         pattern = _IN_QUOTES if open_[-1] == '"' else _NESTED

@@ -1,4 +1,4 @@
-"""Files that programs write, as they name them: targets, the data that flows into them, patches."""
+"""Files that programs write, as they name them; the data that flows into them; patches."""
 
 import posixpath
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from midwatch_monitor.shell.syntax import UNKNOWN
 
 MAX_TARGETS = 16
-"""Number of files kept of one script, and of one program in a command."""
+"""Number of files kept for one script, and for one program in a command."""
 
 EVERYTHING = ""
 """The path of a target that stands for all files."""
@@ -29,9 +29,9 @@ class WriteTarget:
 
 
 def into(source: str, place: str) -> str:
-    """Return where a copy of `source` to `place` ends up: inside it, if it looks like a folder.
+    """Return the path of a copy of `source` to `place`: inside it if it looks like a folder.
 
-    A place without a dot in its name counts as a folder if the source has one.
+    A place without a dot in its name counts as a folder if the source's name has one.
     """
     name = posixpath.basename(source.rstrip("/"))
     last = posixpath.basename(place)
@@ -44,7 +44,7 @@ def place_path(path: str, *, directory: str, root: str) -> str:
     """Return the path as an edit names it: relative to `root` if below it, else absolute if
     possible.
 
-    Empty for anything that is no file of the work: a device, or a name known only when it runs.
+    Empty for anything but a file of the work: a device, or a name known only at run time.
     """
     if not path or {UNKNOWN, "$", "\n"} & set(path):
         return ""

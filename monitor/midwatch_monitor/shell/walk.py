@@ -1,4 +1,4 @@
-"""What a command line writes, followed in the order in which a shell runs it."""
+"""What a command line writes, following it in the order in which a shell runs it."""
 
 import posixpath
 import re
@@ -46,7 +46,7 @@ _DRY = frozenset({"--check", "--stat", "--numstat", "--summary", "--cached", "--
 
 
 class ProgramCalls:
-    """Calls the programs of one command line; `nested` follows a text with its arguments."""
+    """Simulates the programs of one command line; `nested` follows a text with its arguments."""
 
     def __init__(self, written: WrittenFiles, nested: Callable[[str, Sequence[str]], None]) -> None:
         self._written = written
@@ -72,7 +72,7 @@ class ProgramCalls:
         }
 
     def call(self, words: Sequence[str], stdin: Stream) -> Stream:
-        """Call a program; return its output."""
+        """Note what a program writes; return its output."""
         if not words:
             return EMPTY
         name, arguments = posixpath.basename(words[0]), words[1:]
@@ -219,7 +219,7 @@ class _Scope:
 
 
 class Walk:
-    """Follows command lines; what they write is in its trail."""
+    """Follows command lines and notes what they write in `written`."""
 
     def __init__(self, written: WrittenFiles, *, depth: int = 0) -> None:
         self._written = written
@@ -261,7 +261,7 @@ class Walk:
             at += 1
 
     def _values(self, command: Command) -> list[str]:
-        """Return the variable of a `for` and its values; empty for another loop."""
+        """Return the variable of a `for` and its values; empty for other loops."""
         words = _drop_leading(self._expand(command))
         if len(words) < 4 or words[0] != "for" or words[2] != "in":
             return []
@@ -373,7 +373,7 @@ def _drop_leading(words: list[str]) -> list[str]:
 
 
 class Shell:
-    """Follows the commands of one run: what they write, also through scripts written before."""
+    """Tracks what the commands of one run write, directly or through scripts written earlier."""
 
     def __init__(self) -> None:
         self._scripts = Scripts()
@@ -382,8 +382,8 @@ class Shell:
     def edits(self, command: str, *, cwd: str = "") -> tuple[Edit, ...]:
         """Return the files that a command writes, one edit each, in the order of the first write.
 
-        `cwd` is the folder it starts in; the first one ever given is the root to which paths are
-        relative. A file that holds the output of a running program is no edit.
+        `cwd` is the folder it starts in; paths are relative to the first `cwd` ever given. A file
+        that holds the output of a program run is not an edit.
         """
         self._settle(cwd)
         written = WrittenFiles(directory=cwd, root=self._root, scripts=self._scripts)
@@ -396,9 +396,7 @@ class Shell:
         return tuple(_edit(path, target) for path, target in last.items())
 
     def note(self, path: str, content: str) -> None:
-        """Note that a file was written otherwise than by a command: it may be a script to be run
-        later.
-        """
+        """Note a file that was not written by a command: it may be a script that is run later."""
         path = place_path(path, directory=self._root, root=self._root)
         self._scripts.put(path, script_of(path, content))
 
@@ -421,7 +419,7 @@ def reverts(command: str) -> tuple[str, ...]:
 
 
 def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
-    """Return the last write of a file, with the whole content if the command contains it."""
+    """Return the last write to a file, with the whole content if the command contains it."""
     if not target.appended:
         return target
     start = before.text if before and not before.deleted else None

@@ -1,4 +1,4 @@
-"""What the commands of a run have written: files, and what scripts among them would write."""
+"""The files that the commands of a run have written, and what scripts among them would write."""
 
 import posixpath
 import re
@@ -18,14 +18,14 @@ from midwatch_monitor.shell.target import (
 MAX_SCRIPTS = 32
 """Number of known scripts; the least recently written one is dropped."""
 MAX_COMMANDS_TEXT = 16_000
-"""Characters of a shell script; a longer one is not kept."""
+"""Longest shell script that is kept, in characters."""
 
 _ARGUMENT = re.compile(r"\$(\d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenScript:
-    """What a file would write if it were run or, for a patch, applied."""
+    """What a file would write if it were run or, if a patch, applied."""
 
     targets: tuple[WriteTarget, ...] = ()
     commands: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class WrittenScript:
     patch: bool = False
 
     def targets_for(self, arguments: Sequence[str]) -> list[WriteTarget]:
-        """Return its targets if it is called with these arguments."""
+        """Return its targets when called with these arguments."""
 
         def fill(found: re.Match[str]) -> str:
             at = int(found[1]) - 1
@@ -49,11 +49,11 @@ class Scripts:
         self._known: dict[str, WrittenScript] = {}
 
     def get(self, path: str) -> WrittenScript | None:
-        """Return what is known of the file at a path."""
+        """Return what is known about the file at a path."""
         return self._known.get(path)
 
     def put(self, path: str, script: WrittenScript | None) -> None:
-        """Set the script at a path; `None` if the file is not a script any more."""
+        """Set the script at a path; `None` if the file is no longer a script."""
         self._known.pop(path, None)
         if script is None:
             return
@@ -62,7 +62,7 @@ class Scripts:
         self._known[path] = script
 
     def rename(self, name: Callable[[str], str]) -> None:
-        """Rename every script by a function of its path; one without a new path is forgotten."""
+        """Rename every script by a function of its path; forget those without a new path."""
         known = {name(path): script for path, script in self._known.items()}
         self._known = {path: script for path, script in known.items() if path}
 
@@ -79,7 +79,7 @@ class Scripts:
 
 
 def script_of(path: str, text: str) -> WrittenScript | None:
-    """Return what a file with this text would write; `None` if nothing, or if it is no script."""
+    """Return what a file with this text would write; `None` if nothing or if it is not a script."""
     first = text[:200].partition("\n")[0]
     shebang = first.startswith("#!")
     extension = posixpath.splitext(path)[1]
@@ -105,13 +105,11 @@ _MAX_WRITTEN = 256
 _MAX_COMMANDS = 4000
 """Number of simple commands that are followed, including those in loops and scripts."""
 _MAX_VALUE = 4096
-"""Characters of a variable's value or a folder; a longer one counts as unknown."""
+"""Longest value of a variable, or folder, in characters; a longer one counts as unknown."""
 
 
 class WrittenFiles:
-    """The state of one command line as it is followed. Paths in `written` include the current
-    folder.
-    """
+    """The state of one command line on the way. Paths in `written` include the current folder."""
 
     def __init__(self, *, directory: str, root: str, scripts: Scripts) -> None:
         self.written: list[WriteTarget] = []
@@ -138,7 +136,7 @@ class WrittenFiles:
         self.variables[name] = value if len(value) <= _MAX_VALUE else UNKNOWN
 
     def place_path(self, path: str) -> str:
-        """Return the path as an edit would name it; empty if it is no file of the work."""
+        """Return the path as an edit would name it; empty if it is not a file of the work."""
         return place_path(path, directory=self.directory, root=self._root)
 
     def add_all(self, targets: Iterable[WriteTarget]) -> None:
@@ -166,7 +164,7 @@ class WrittenFiles:
                 self.scripts.put(path, script)
 
     def copy(self, source: str, place: str) -> None:
-        """Note a copied file: what is known of the original holds for the copy."""
+        """Note a copied file: what is known about the original holds for the copy."""
         known = posixpath.join(self.directory, source)
         last = next((each for each in reversed(self.written) if each.path == known), None)
         script = self.scripts.get(self.place_path(source))

@@ -1,4 +1,4 @@
-"""Recorded runs of all known formats, as the events that rules are fed."""
+"""Recorded runs of all known formats, as events for the rules."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class Format:
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Iterator[Event | Damage]]
     session: Callable[[Path], SessionReader] | None = None
-    """Makes a reader for a session that is still written, if it can be followed."""
+    """Returns a reader for a session that is still being written, if the format can be followed."""
     tail: Callable[[Path], SessionTail] = Tail
-    """Makes the object that follows such a session."""
+    """Returns the object that follows such a session."""
     head: Callable[[Path], Iterator[JsonNode]] = first_lines
     """Returns the first lines of such a session."""
 
@@ -79,7 +79,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(_KNOWN)
 
 
 def recognise(path: Path, format: str = AUTO) -> str | None:
-    """Return the name of a file's format, or `None`; with `format`, only that one is tried.
+    """Return the name of a file's format, or `None`; with a `format`, try only that one.
 
     Raises OSError if it is unreadable.
     """
@@ -90,7 +90,7 @@ def recognise(path: Path, format: str = AUTO) -> str | None:
 def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None, None]:
     """Return the events of a trace, read lazily. Closing the generator closes the file.
 
-    Raises TraceError at once for a file that cannot be read, or that is not in the format.
+    Raises TraceError at once for a file that cannot be read or is not in the format.
     """
     if format not in (AUTO, *FORMATS):
         raise TraceError(f"no trace format is called {format!r}; known: {', '.join(FORMATS)}")
@@ -105,7 +105,7 @@ def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None
 
 
 def _stream(path: Path, format: Format) -> Generator[Event | Damage, None, None]:
-    """Yield the format's events; a file that fails while it is read raises TraceError too."""
+    """Yield the format's events; raises TraceError if reading fails on the way."""
     try:
         yield from format.read(path)
     except OSError as error:

@@ -3,7 +3,7 @@
 One step for each tool call, and for each answer without one; an answer may be spread over several
 lines. Sub-agents are left out: their work is the result of the call that started them. A file whose
 first message is a sub-agent's (`isSidechain`) is that sub-agent's own session. Text typed by
-people, `isMeta` lines, summaries, snapshots and synthetic answers (API errors) are no steps.
+people, `isMeta` lines, summaries, snapshots and synthetic answers (API errors) are not steps.
 """
 
 import re
@@ -64,7 +64,7 @@ class ClaudeCodeSession(SessionReader):
         return sidechain == self._sidechain and not line["isMeta"]
 
     def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
-        """Take in results of calls, or a person's message."""
+        """Take in the results of calls, or a person's message."""
         at, content = line["timestamp"].time, line["message"]["content"]
         for block in content:
             if block["type"].text == "tool_result":
@@ -108,7 +108,7 @@ class ClaudeCodeSession(SessionReader):
 
 
 def _ends(message: JsonNode) -> bool:
-    """Whether the model is done. Its thoughts are on a line of their own, before its text."""
+    """Whether the model is done. Its thoughts are on a separate line before its text."""
     content = message["content"]
     thinks = content and all(block["type"].text in _THINKING for block in content)
     return message["stop_reason"].text == "end_turn" and (bool(content.text) or not thinks)
@@ -117,7 +117,7 @@ def _ends(message: JsonNode) -> bool:
 def _exit_code(line: JsonNode, output: str, *, failed: bool) -> int | None:
     """Return a command's exit code; `None` if it was refused, stopped, or runs in the background.
 
-    Also `None` if it succeeded and only a text is stored: some agents' hooks report no more.
+    Also `None` if it succeeded and only text is stored: some agents' hooks report nothing else.
     """
     if not failed:
         kept = line["toolUseResult"]
@@ -131,6 +131,6 @@ def _speaks(line: JsonNode) -> bool:
 
 
 def _output(line: JsonNode, block: JsonNode) -> str:
-    """Return the result as the model saw it; else as it was stored beside."""
+    """Return the result as the model saw it, else as it was stored next to that."""
     content, kept = block["content"], line["toolUseResult"]
     return content.said or "\n".join(filter(None, [kept["stdout"].text, kept["stderr"].text]))

@@ -3,7 +3,7 @@
 One step for each tool call, and for each answer without one. A call ends with the first line that
 has its result: what Codex observed (`item_completed`), or what the model was told. Token counts
 follow an answer and go to the next complete step. People's own commands, thoughts and settings are
-no steps.
+not steps.
 """
 
 import re
@@ -42,7 +42,7 @@ class CodexSession(SessionReader):
         super().__init__()
         self._total = 0
         self._tokens = 0
-        """Tokens that no step has yet."""
+        """Tokens not yet assigned to a step."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
         payload, at = line["payload"], line["timestamp"].time
@@ -61,7 +61,7 @@ class CodexSession(SessionReader):
                 return
 
     def finish(self) -> Iterator[Event]:
-        """Yield what still waits, with the tokens that no step has yet."""
+        """Yield the open steps, with the tokens not yet assigned to a step."""
         yield from self._end_answer()
         yield from map(self._add_tokens, self._calls.rest())
 
@@ -72,7 +72,7 @@ class CodexSession(SessionReader):
         self._enter(meta["cwd"].text)
 
     def _respond(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
-        """Take in what the model said and called, and the results it was told."""
+        """Take in the model's words and calls, and the results it was told."""
         key = item["call_id"].text
         match item["type"].text:
             case "message" if item["role"].text == "assistant":
@@ -89,7 +89,7 @@ class CodexSession(SessionReader):
                 return
 
     def _happen(self, event: JsonNode, at: datetime | None) -> Iterator[Event]:
-        """Take in what Codex reports of itself."""
+        """Take in what Codex reports about itself."""
         match event["type"].text:
             case "task_started" | "turn_started":
                 yield from self._to_model(at)
@@ -156,7 +156,7 @@ class CodexSession(SessionReader):
         return replace(step, args=given.canonical)
 
     def _read_unrequested_call(self, item: JsonNode, at: datetime | None) -> Step:
-        """Open a call that no line shows to be made by the model."""
+        """Open a call that no line attributes to the model."""
         step = Step(number=0, kind=StepKind.TOOL, at=at, call=item["id"].text)
         match item["type"].text:
             case "CommandExecution":
@@ -182,7 +182,7 @@ class CodexSession(SessionReader):
 
 
 def _command(given: JsonNode) -> str:
-    """Return the command's text; for a shell that runs a script, the script."""
+    """Return the command's text, or the script if it is a shell that runs one."""
     words = [word.text for word in given["command"]]
     return given["cmd"].text or given["command"].text or command_line(words)
 
@@ -215,6 +215,6 @@ def _as_told(step: Step, output: JsonNode, at: datetime | None) -> Step:
     if code is not None:
         ok = code == 0
     elif step.tool in _SHELLS or step.tool == _PATCH:
-        ok = None if _RUNNING in head else False  # refused, or it could not be started
+        ok = None if _RUNNING in head else False  # it was refused or could not be started
     code = code if step.tool in _SHELLS else None
     return finish_call(step, at=at, ok=ok, exit_code=code, output=text)

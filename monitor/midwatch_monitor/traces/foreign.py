@@ -28,7 +28,7 @@ class JsonNode:
         return key in self.members
 
     def __iter__(self) -> Iterator["JsonNode"]:
-        """Yield the elements of an array; none for anything else."""
+        """Yield the elements of an array; nothing for anything else."""
         # `isinstance` alone leaves the element type unknown.
         value = self.value
         return map(JsonNode, cast("list[object]", value) if isinstance(value, list) else ())
@@ -60,7 +60,7 @@ class JsonNode:
 
     @property
     def said(self) -> str:
-        """The text, also of a list of parts with texts."""
+        """The text, or the joined texts of a list of parts."""
         return self.text or "\n".join(filter(None, (part["text"].text for part in self)))
 
     @property
@@ -92,9 +92,9 @@ class JsonNode:
 
     @property
     def time(self) -> datetime | None:
-        """The time: ISO 8601 (without a zone: UTC), or seconds since 1970.
+        """The time: ISO 8601 (UTC if it has no zone), or seconds since 1970.
 
-        `None` if it is no time, or an implausible one.
+        `None` if it is not a time, or not a plausible one.
         """
         try:
             if isinstance(self.value, str):
@@ -147,8 +147,7 @@ _DRIVE = re.compile(r"[A-Za-z]:/")
 
 
 def within(path: str, root: str, cwd: str = "") -> str:
-    """Return a path relative to the root if it is below it, else unchanged; `.` and `..` are
-    resolved.
+    """Return a path relative to the root if it is below it, else unchanged; resolve `.` and `..`.
 
     A relative path starts from `cwd`, or from the root if `cwd` is unknown. Backslashes become
     slashes.
@@ -171,7 +170,7 @@ NOTHING_RAN = (126, 127)
 
 
 class Workplace:
-    """The folder of a run, and what its shell and its editor change there."""
+    """The folder of a run, and what its shell and editor change there."""
 
     def __init__(self, root: str = "") -> None:
         self._shell = Shell()
@@ -179,14 +178,14 @@ class Workplace:
         self.enter(root)
 
     def enter(self, folder: str) -> None:
-        """Go to a folder, if one is given. Paths are relative to the first."""
+        """Go to a folder, if one is given. Paths are relative to the first one."""
         if not self.root:
             self.root = folder
             self._shell.edits("", cwd=folder)
         self.cwd = folder or self.cwd
 
     def path(self, named: str) -> str:
-        """Return a file's path as it is reported."""
+        """Return a file's path as it is to be reported."""
         return within(named, self.root, self.cwd)
 
     def run(self, command: str) -> tuple[Edit, ...]:
@@ -194,7 +193,7 @@ class Workplace:
         return self._shell.edits(command, cwd=self.cwd)
 
     def write(self, named: str, content: str | None = None) -> tuple[Edit, ...]:
-        """Return the edit of a file, with its complete content afterwards, if known."""
+        """Return the edit of a file, with its complete new content if known."""
         path = self.path(named)
         if content is None:
             return (Edit(path=path),)
@@ -208,7 +207,7 @@ _MAX_CLOSED = 1024
 
 
 class CallNumbers:
-    """Numbers the steps of a run in the order of completion, in bounded memory."""
+    """Numbers the steps of a run in order of completion, in bounded memory."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -221,13 +220,13 @@ class CallNumbers:
         return replace(step, number=self._count)
 
     def knows(self, key: str) -> bool:
-        """Whether the call was seen before: resumed sessions repeat earlier calls."""
+        """Whether the call is known already: resumed sessions repeat earlier calls."""
         return bool(key) and (key in self._open or key in self._closed)
 
     def open(self, key: str, step: Step) -> Iterator[Step]:
         """Open a call. Yields the step of a call that has been open for too long.
 
-        Calls without a key are open one at a time, under the empty key.
+        Calls without a key share the empty key, so only one of them is open at a time.
         """
         if key in self._open:
             yield self._without_result(key)
@@ -236,7 +235,7 @@ class CallNumbers:
             yield self._without_result(next(iter(self._open)))
 
     def close(self, key: str) -> Step | None:
-        """Return the open call of a result, if there is one; it is not numbered yet."""
+        """Return the open call that a result belongs to, not yet numbered, if there is one."""
         step = self._open.pop(key, None)
         if step is not None:
             self._closed[key] = None
@@ -250,5 +249,5 @@ class CallNumbers:
             yield self._without_result(next(iter(self._open)))
 
     def _without_result(self, key: str) -> Step:
-        """Return the call without its result: its edits are unknown."""
+        """Return the call without a result, so its edits are unknown."""
         return self.number(replace(self._open.pop(key), edits=()))

@@ -2,8 +2,8 @@
 
 One step for each tool call, and for each answer without one. A message is written again under its
 id when more of it is known; the last version counts. Calls are written once they have ended, so an
-answer still at work looks like one without a call: it ends its turn until the call appears. Patches
-(`$set`, `$rewindTo`) are no steps: what was undone later was done nevertheless.
+answer whose calls still run looks like one without a call: it ends its turn until a call appears.
+Patches (`$set`, `$rewindTo`) are not steps: something undone later was still done.
 """
 
 import re
@@ -43,7 +43,7 @@ _ENDED = frozenset({"success", "error", "cancelled"})
 _EXIT_CODE = re.compile(r"^Exit Code: (\d+)\s+(?:Signal|Background|Process|</|\Z)", re.MULTILINE)
 _MESSAGES = "messages"
 _MAX_ROOT = 4096
-"""Characters of a folder's path that are read."""
+"""Longest path of a folder that is read, in characters."""
 
 
 def recognise(path: Path) -> bool:
@@ -55,7 +55,7 @@ def recognise(path: Path) -> bool:
 
 
 def _is_document(path: Path) -> bool:
-    """Whether it is one document with all messages, as older versions store sessions."""
+    """Whether it is one document with all messages, the way older versions store sessions."""
     return first_keys(path, _MESSAGES) is not None and bool(text_at(path, "projectHash"))
 
 
@@ -75,7 +75,7 @@ def head(path: Path) -> Iterator[JsonNode]:
 
 
 def tail(path: Path) -> SessionTail:
-    """Return a follower of a session that is still written."""
+    """Return a follower of a session that is still being written."""
     if _is_document(path):
         return DocumentTail(path, _MESSAGES, _head_of(path))
     return Tail(path)
@@ -87,9 +87,7 @@ def _head_of(path: Path) -> JsonNode:
 
 
 def project_folder(path: Path) -> str:
-    """Return a session's folder from the `.project_root` beside its folder `chats`; empty if
-    unknown.
-    """
+    """Return a session's folder from the `.project_root` beside `chats`; empty if unknown."""
     for folder in path.absolute().parents[1:3]:
         try:
             with (folder / ".project_root").open(encoding="utf-8") as file:
@@ -100,7 +98,7 @@ def project_folder(path: Path) -> str:
 
 
 class GeminiSession(SessionReader):
-    """Reads one session. `folder` is where it works, which its lines do not tell."""
+    """Reads one session. `folder` is where it works, which its lines do not say."""
 
     def take(self, line: JsonNode) -> Iterator[Event]:
         match line["type"].text:
@@ -148,7 +146,7 @@ class GeminiSession(SessionReader):
 
 
 def response_text(parts: JsonNode) -> str:
-    """Return what the model is told of a call, from the parts of a message."""
+    """Return what the model is told about a call, from the parts of a message."""
     responses = (part["functionResponse"]["response"] for part in parts)
     return "\n".join(
         filter(None, (each["output"].said or each["error"].said for each in responses))
@@ -161,8 +159,8 @@ def _with_result(step: Step, call: JsonNode, at: datetime | None) -> Step:
     found = _EXIT_CODE.search(told) if shell else None
     code = int(found[1]) if found else None
     if shell and not failed and not call["args"]["is_background"]:
-        code = code or 0  # it is told only where it is another
+        code = code or 0  # only other exit codes are reported
     ok = not failed and code in (None, 0)
-    # The text for the model names the command's process, which differs each time.
+    # The text for the model contains the process id, which differs each time.
     output = (shell and shown) or told or shown
     return finish_call(step, at=at, ok=ok, exit_code=code, output=output)

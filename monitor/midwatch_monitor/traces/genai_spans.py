@@ -1,7 +1,7 @@
-"""OpenTelemetry spans as sent by programs, and the sessions they describe.
+"""OpenTelemetry spans as programs send them, and the sessions they describe.
 
-One step for each span of a tool, and for each model span without a call. Names follow the current
-and earlier conventions for generative AI, and OpenInference.
+One step for each tool span, and for each model span without a call. Names follow the current and
+earlier conventions for generative AI, and OpenInference.
 """
 
 import re
@@ -54,10 +54,10 @@ _MESSAGE_PIECE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.([^.
 
 
 def spans_in(body: bytes, *, json: bool) -> list[JsonNode]:
-    """Return the spans of a request in the order of their ends, with their attributes as one
+    """Return the spans of a request in the order in which they end, each with its attributes as one
     object.
 
-    Raises TraceError if it is no OTLP request.
+    Raises TraceError if it is not an OTLP request.
     """
     spans = [
         (span, _attributes(resource.resource.attributes)["service.name"].text)
@@ -80,17 +80,17 @@ def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
             return ParseDict(request, ExportTraceServiceRequest(), ignore_unknown_fields=True)
         return ExportTraceServiceRequest.FromString(body)
     except (DecodeError, ParseError, ValueError, RecursionError) as error:
-        raise TraceError(f"not spans in OTLP: {error}") from error
+        raise TraceError(f"not OTLP spans: {error}") from error
 
 
 def _json_request(body: bytes) -> dict[str, Any]:
-    """Return a request in JSON. Raise ValueError for what would be parsed as an empty one."""
+    """Return a JSON request. Raises ValueError for one that would be parsed as empty."""
     request = loads(body)
     if not isinstance(request, dict):
-        raise ValueError("a request is a JSON object")
+        raise ValueError("a request must be a JSON object")
     found = cast("dict[str, Any]", request)
     if found and not {"resourceSpans", "resource_spans"} & found.keys():
-        raise ValueError("a request has `resourceSpans`")
+        raise ValueError("a request must have `resourceSpans`")
     return found
 
 
@@ -112,7 +112,7 @@ def _span(span: "Span", service: str) -> JsonNode:
 
 
 def _id(raw: bytes, size: int) -> str:
-    """Return an id in hexadecimal. In JSON it is that already, but was decoded as base64."""
+    """Return an id in hexadecimal. JSON has it in that form, but it was decoded as base64."""
     text = raw.hex() if len(raw) == size else b64encode(raw).decode().lower()
     return text if re.fullmatch(rf"[0-9a-f]{{{2 * size}}}", text) else ""
 
@@ -134,7 +134,7 @@ def _plain(value: "AnyValue") -> object:
 
 
 def span_kind(span: JsonNode) -> SpanKind | None:
-    """Return the kind of a span; `None` if it is no act of an agent."""
+    """Return the kind of a span; `None` if it is not an act of an agent."""
     has = span["attributes"]
     said = has["gen_ai.operation.name"].text or has["openinference.span.kind"].text.upper()
     return _KINDS.get(said) if said else SpanKind.TOOL if _first(has, _TOOL_NAMES) else None
@@ -152,7 +152,7 @@ class SpanSession(SessionReader):
 
     def take(self, line: JsonNode) -> Iterator[Event]:
         key, at = _key(line), line["end"].time
-        if self._calls.knows(key):  # a program that got no answer sends it again
+        if self._calls.knows(key):  # a program resends spans if it got no answer
             return
         list(self._calls.open(key, _SEEN))
         self._calls.close(key)
@@ -169,7 +169,7 @@ class SpanSession(SessionReader):
             yield from self._model(key, line)
 
     def finish(self) -> Iterator[Event]:
-        """Yield an answer whose calls have not come."""
+        """Yield the last answer if no call of it has come."""
         if self._answer is not None and not self._answer.called:
             yield self._calls.number(self._answer.step)
         self._answer = None
@@ -191,7 +191,7 @@ class SpanSession(SessionReader):
         )
         parts = {part["type"].text for each in answers for part in each["parts"]}
         reasons = {each.text for each in has["gen_ai.response.finish_reasons"]}
-        # One that tells neither what it said nor why it ended may have called what follows.
+        # An answer that says neither what it said nor why it ended may have made the next calls.
         silent = not (step.text or parts or reasons or span["failed"])
         if silent or _CALLED & (parts | reasons):
             self._answer = ModelAnswer(key=key, step=step)
@@ -202,7 +202,7 @@ class SpanSession(SessionReader):
         has, at, key = span["attributes"], span["end"].time, _key(span)
         given = _first(has, _ARGUMENTS).decoded
         if given.value is None:
-            # Calls without known arguments must not count as equal.
+            # Calls whose arguments are unknown must not count as equal.
             given = JsonNode(f"not recorded (span {span['span'].text})")
         call = f"span {key}" if key else ""
         name = _first(has, _TOOL_NAMES).text or "unknown"
@@ -210,14 +210,14 @@ class SpanSession(SessionReader):
         if self._answer is not None:
             step = self._answer.call(step)
         result = _first(has, _RESULTS)
-        if (wrapped := result.decoded)["type"].text == "tool":  # LangChain, with the call's id
+        if (wrapped := result.decoded)["type"].text == "tool":  # LangChain adds the call's id
             result = wrapped["data"]["content"]
         output = result.canonical if result.value is not None else span["problem"].text
         return finish_call(step, at=at, ok=not span["failed"], exit_code=None, output=output)
 
 
 def _key(span: JsonNode) -> str:
-    """Return what distinguishes a span from all others; empty without ids."""
+    """Return a key that distinguishes a span from all others; empty without ids."""
     trace, id = span["trace"].text, span["span"].text
     return f"{trace} {id}" if trace and id else ""
 
@@ -227,7 +227,7 @@ def _first(has: JsonNode, names: tuple[str, ...]) -> JsonNode:
 
 
 def _messages(has: JsonNode, side: str) -> list[JsonNode]:
-    """Return the messages that a model was given, or answered."""
+    """Return the messages that a model was given, or those that it answered."""
     if said := list(has[f"gen_ai.{side}.messages"].decoded):
         return said
     roles, parts = dict[str, object](), defaultdict[str, list[Mapping[str, object]]](list)

@@ -1,4 +1,4 @@
-"""JSON read as a stream: a file with one object a line, or a document with one long array."""
+"""Reads JSON as a stream: a file with one object a line, or a document with one long array."""
 
 import json
 from collections.abc import Generator, Iterator, Sequence
@@ -20,13 +20,13 @@ class Damage:
     """Line of the file, or index of the entry in a JSON document, from 1."""
     problem: str
     breaks_off: bool = False
-    """Whether nothing behind it can be read: the rest may not be written yet."""
+    """Whether nothing after it can be read: the rest may not have been written yet."""
 
 
 HEAD = 1024 * 1024
 """Bytes of whole lines that are read to recognise a file."""
 MAX_LINE = 32 * 1024 * 1024
-"""Bytes of the longest line that is read; a longer one is damage, and is not kept in memory."""
+"""Bytes of the longest line that is read; a longer one is damage and not kept in memory."""
 
 
 def lines(path: Path) -> Iterator[TraceItem | Damage]:
@@ -48,7 +48,7 @@ def first_lines(path: Path) -> Iterator[JsonNode]:
 
 
 def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines with their numbers; of an overlong one, only the start."""
+    """Yield the non-blank lines with their numbers; for an overlong one, only the start."""
     number = 0
     with path.open("rb") as file:
         while line := file.readline(MAX_LINE + 1):
@@ -61,7 +61,7 @@ def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def item_of(line: bytes, number: int) -> TraceItem | Damage:
-    """Return the object on a line, or the damage."""
+    """Return the object on a line, or damage."""
     read = object_of(line)
     if isinstance(read, str):
         return Damage(line=number, problem=read)
@@ -84,10 +84,10 @@ def object_of(line: bytes) -> JsonNode | str:
 ARRAY_HEAD = 1024 * 1024
 """Bytes that are read to recognise a document."""
 MAX_DEPTH = 256
-"""Nesting depth of arrays and objects; a deeper document is damaged."""
+"""Deepest nesting of arrays and objects that is read; a deeper document is damaged."""
 MAX_ITEM = 32 * 1024 * 1024
-"""Bytes of the longest entry, and of the longest text beside entries, that is read; twice as much
-memory is needed. A document with a longer one breaks off there.
+"""Bytes of the longest entry that is read, and of the longest text outside entries. Reading takes
+twice as much memory. A document with a longer one breaks off there.
 """
 _BOM = b"\xef\xbb\xbf"
 _OPENING = frozenset({"start_map", "start_array"})
@@ -98,11 +98,10 @@ _Parsed = tuple[Sequence[str], str, object]
 
 
 def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
-    """Yield the objects of a document's array (`""`: the document is the array), as they stand
-    there.
+    """Yield the objects of a document's array in order; with `""`, the document is the array.
 
-    Anything else in the array is damage. A document that breaks off yields what came before, and
-    one damage at the end.
+    Anything else in the array is damage. A document that breaks off yields everything up to there,
+    then one damage.
     """
     number = 0
     with _open(path) as file:
@@ -128,10 +127,9 @@ def first_items(path: Path, array: str) -> Iterator[JsonNode]:
 
 
 def first_keys(path: Path, array: str) -> frozenset[str] | None:
-    """Return the keys of the first object in a document's array, as far as the head of the file
-    shows.
+    """Return the keys of the first object in a document's array, as far as the file's head shows.
 
-    `None` without such an array; empty if the array is empty or contains no object.
+    `None` if there is no such array; empty if it is empty or contains no object.
     """
     keys, reading = set[str](), False
     place = _place(array)
@@ -163,7 +161,7 @@ def text_at(path: Path, *keys: str) -> str:
 
 
 def _entries(file: IO[bytes], array: str) -> Iterator[object]:
-    """Yield the values of an array, each built when it is complete."""
+    """Yield the values of an array, each as soon as it is complete."""
     place, reading = _place(array), False
     builder, metered = _builder(), _Metered(file)
     for at, event, value in _events(metered):
@@ -180,7 +178,7 @@ def _entries(file: IO[bytes], array: str) -> Iterator[object]:
 
 
 class _Metered:
-    """A file that breaks off if too much of it is read at a time."""
+    """A file that fails if too much of it is read at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -206,8 +204,8 @@ def _builder() -> Any:
 def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
     """Yield the parser's events. The location is the same list every time, valid during the event.
 
-    The parser's own locations are not used: their cost for each event grows with the depth. Raises
-    TraceError if the document cannot be read on.
+    The parser's own locations are not used: their cost per event grows with the depth. Raises
+    TraceError if the rest of the document cannot be read.
     """
     import ijson  # pyright: ignore[reportMissingTypeStubs]
 
@@ -222,7 +220,7 @@ def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
             if event in _OPENING:
                 at.append("")
             if len(at) > MAX_DEPTH:
-                raise TraceError(f"more than {MAX_DEPTH} arrays and objects in each other")
+                raise TraceError(f"arrays and objects are nested more than {MAX_DEPTH} deep")
     except (ijson.JSONError, UnicodeDecodeError) as error:
         raise TraceError(_first_line(error)) from error
 
@@ -232,7 +230,7 @@ def _place(array: str) -> list[str]:
 
 
 def _head(path: Path) -> BytesIO:
-    """Return the beginning of a file that may be JSON; empty for any other."""
+    """Return the beginning of a file that may be JSON; empty for any other file."""
     with _open(path) as file:
         head = file.read(ARRAY_HEAD)
     return BytesIO(head if head.lstrip().startswith((b"{", b"[")) else b"")
@@ -248,6 +246,6 @@ def _open(path: Path) -> Generator[IO[bytes], None, None]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the parser's message, without the excerpt of the document."""
+    """Return the parser's message without the excerpt from the document."""
     text = str(error.args[0] if error.args else error)
     return text.removeprefix("b'").partition("\n")[0].partition("\\n")[0]

@@ -1,7 +1,7 @@
 """Runs of mini-swe-agent (`.traj.json`, versions 1 and 2): one step for each assistant message.
 
-The command of a message is in one fenced block (1.x), or in `extra.actions` (2.x). A message that
-the agent refused, for several blocks or none, is a `message` step with the refusal as output.
+The command of a message is in one fenced block (1.x) or in `extra.actions` (2.x). A message with
+several blocks or none, which the agent refuses, is a `message` step with the refusal as output.
 """
 
 import re
@@ -23,13 +23,13 @@ _FORMAT_ERROR = "FormatError"
 
 
 def recognise(path: Path) -> bool:
-    """Whether it is a document with `messages` that have a role."""
+    """Whether it is a document with `messages` that have roles."""
     keys = first_keys(path, "messages")
     return keys is not None and "role" in keys
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """Yield the steps of a run in order, lazily."""
+    """Yield the steps of a run lazily, in order."""
     run = _Run(text_at(path, "info", "config", "environment", "cwd"))
     for item in items(path, "messages"):
         if isinstance(item, Damage):
@@ -42,7 +42,7 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """An assistant message that waits for its results."""
+    """An assistant message waiting for its results."""
 
     message: JsonNode
     results: list[JsonNode] = field(default_factory=lambda: list[JsonNode]())
@@ -58,7 +58,7 @@ class _Run:
         self._turn: _Turn | None = None
 
     def take(self, message: JsonNode) -> Step | None:
-        """Yield the step that this message completes, if any."""
+        """Return the step that this message completes, if any."""
         if message["role"].text == "assistant":
             done = self.finish()
             self._turn = _Turn(message=message)
@@ -68,7 +68,7 @@ class _Run:
         return None
 
     def finish(self) -> Step | None:
-        """Yield the step of the message that still waits, if any."""
+        """Return the step of the message that is still waiting, if any."""
         turn, self._turn = self._turn, None
         if turn is None:
             return None
@@ -80,9 +80,9 @@ class _Run:
 
 
 def _answers(message: JsonNode, results: Sequence[JsonNode]) -> bool:
-    """Whether a message is a result, and not something said later.
+    """Whether a message is a result rather than something said later.
 
-    Version 2 leaves out an answer that it refuses: the refusal belongs to no step here.
+    Version 2 leaves out an answer that it refuses, so the refusal belongs to no step here.
     """
     if not results:
         return True
@@ -133,9 +133,7 @@ def _commands(message: JsonNode, content: str) -> tuple[str, ...]:
 
 
 def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
-    """Return what ran although it does not look like a command: agents may use other kinds of
-    blocks.
-    """
+    """Return what ran without looking like a command: agents may use other kinds of blocks."""
     if all(_read_result(result)[0] is None for result in turn.results):
         return ()
     block = _ANY_BLOCK.search(content)
@@ -143,7 +141,7 @@ def _run_anyway(turn: _Turn, content: str) -> tuple[str, ...]:
 
 
 def _outcome(results: Sequence[JsonNode]) -> tuple[int | None, bool | None]:
-    """Return exit code and success; of several results, those of the first failed one."""
+    """Return exit code and success; for several results, those of the first failed one."""
     read = [_read_result(result) for result in results]
     failed = next((each for each in read if each[1] is False), None)
     if failed is not None:
@@ -159,7 +157,7 @@ def _read_result(result: JsonNode) -> tuple[int | None, bool | None]:
         return code, code == 0
     if _TIMED_OUT.match(content):
         return None, False
-    # The end of a run is no failure of its last command, unless the agent itself crashed.
+    # The end of a run does not mean that its last command failed, unless the agent itself crashed.
     if result["role"].text == "exit":
         return None, True if extra["exit_status"].text == "Submitted" else None
     return None, None

@@ -1,4 +1,4 @@
-"""Midwatch's own trace format: one JSON object a line, read as a stream, and written."""
+"""Reads (as a stream) and writes Midwatch's own trace format: one JSON object a line."""
 
 import json
 import shlex
@@ -50,7 +50,7 @@ from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode
 from midwatch_monitor.traces.json_stream import Damage, lines, object_of
 
 STATE = "state"
-"""The kind of a line without a number: a change of the attempt's circumstances."""
+"""The kind of a line without a number: a change in the attempt's circumstances."""
 _FIRST_LINE = 16 * 1024 * 1024
 
 _SHELLS = frozenset(
@@ -70,7 +70,7 @@ _SHELLS = frozenset(
 
 
 def _aware(value: datetime) -> datetime:
-    """Take times without a zone as UTC: domain values are always aware."""
+    """Treat times without a zone as UTC: domain values are always aware."""
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not plausible(aware):
         raise PydanticCustomError("time", "Input should be a time of the years 1970 to 8999")
@@ -78,12 +78,12 @@ def _aware(value: datetime) -> datetime:
 
 
 def _hyphens(value: object) -> object:
-    """Replace underscores, for names that are spelt with hyphens here."""
+    """Replace underscores, for names that are spelled with hyphens here."""
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
 AnyText = InstanceOf[str]
-"""Any text: pydantic's own `str` refuses unpaired surrogates, which a command may print."""
+"""Any text: pydantic's own `str` rejects unpaired surrogates, which a command may print."""
 Time = Annotated[datetime, AfterValidator(_aware)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Natural = Annotated[int, Field(ge=0)]
@@ -91,7 +91,7 @@ Ordinal = Annotated[int, Field(ge=1)]
 
 
 class _Line(BaseModel):
-    """One line; unknown keys belong to others and are ignored."""
+    """One line; unknown keys are not ours and are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -118,7 +118,7 @@ class _StepLine(_Line):
     edit: bool | None = None
     """Whether the call claims to change the file that it names."""
     edits: tuple[_EditLine, ...] | None = None
-    """Observed edits; an empty list says that nothing changed."""
+    """Observed edits; an empty list means that nothing changed."""
     content_digest: AnyText = ""
     ok: bool | None = None
     exit_code: int | None = None
@@ -128,7 +128,7 @@ class _StepLine(_Line):
     speaker: AnyText = Field(
         "", validation_alias=AliasChoices("speaker", "sender", "name", "agent", "from", "role")
     )
-    """Whose turn of a conversation it is, if the text does not begin with the name."""
+    """Who speaks in this turn of a conversation, if the text does not begin with the name."""
     tokens: Natural = 0
     cost_usd: Annotated[float, Field(ge=0)] = 0.0
     call: AnyText = ""
@@ -165,7 +165,7 @@ class _StateLine(_Line):
 
 
 def line_model(kind: object) -> type[BaseModel]:
-    """Return what the lines of a kind hold."""
+    """Return the model of the lines of a kind."""
     match kind:
         case "state":
             return _StateLine
@@ -176,7 +176,7 @@ def line_model(kind: object) -> type[BaseModel]:
 
 
 def line_keys(model: type[BaseModel]) -> frozenset[str]:
-    """Return the keys of the lines of a model, with their other names."""
+    """Return the keys that a model's lines may have, including aliases."""
     aliases = (field.validation_alias for field in model.model_fields.values())
     others = (each.choices for each in aliases if isinstance(each, AliasChoices))
     return frozenset({"kind", *model.model_fields, *(str(key) for each in others for key in each)})
@@ -204,12 +204,12 @@ def read(path: Path) -> Iterator[Event | Damage]:
 
 
 class LineReader:
-    """Reads the lines of one trace in order: omitted values follow from earlier lines.
+    """Reads the lines of one trace in order; omitted values follow from earlier lines.
 
     A checkpoint that names no plan step is about the current one. Without `edits`, a shell command
-    changes what it says, directly or by a script written before, and a call of an editing tool
-    changes the file that it names, unless it was refused. Arguments that are the text of an object
-    are read as that object; with `edits` they stay text, so that exported runs are read back
+    changes the files it says, directly or through a script written earlier, and a call to an
+    editing tool changes the file it names, unless it was refused. Arguments given as the text of an
+    object are read as that object; with `edits` they stay text, so that exported runs are read back
     unchanged.
     """
 
@@ -218,7 +218,7 @@ class LineReader:
         self._shell = Shell()
 
     def read(self, raw: Mapping[str, object]) -> Event | str:
-        """Return the next line as an event, or what is wrong with it."""
+        """Return the next line as an event, or a description of what is wrong with it."""
         known = {key: value for key, value in raw.items() if value is not None}
         try:
             return self._event(known)
@@ -243,7 +243,7 @@ class LineReader:
                 return _step(line, self._edits(line), None)
 
     def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
-        """Return the line's observed edits if it has them, else claimed or inferred ones."""
+        """Return the line's observed edits if it has any, else claimed or inferred ones."""
         if line.edits is not None:
             return tuple(Edit(**edit.model_dump()) for edit in line.edits)
         if line.edit is False or line.kind is not StepKind.TOOL:
@@ -254,7 +254,7 @@ class LineReader:
         return () if failed or refused(line.output) else self._claimed_edits(line)
 
     def _claimed_edits(self, line: _StepLine) -> tuple[Edit, ...]:
-        """Return the edits that a call claims by `edit`, by a digest, or by its tool's name."""
+        """Return the edits that a call claims with `edit`, a digest or its tool's name."""
         tool, args = line.tool, _arguments(line.args)
         said = line.edit or bool(line.content_digest and not looks(tool, args))
         if not said and not claims_edit(tool, args):
@@ -268,7 +268,7 @@ class LineReader:
         return edits
 
     def _inferred_edits(self, line: _StepLine, command: str) -> tuple[Edit, ...]:
-        """Return what a command writes. A failed one may have written before it failed."""
+        """Return what a command writes; one that fails may have written something before."""
         refused = line.ok is False and line.exit_code is None
         if refused or line.exit_code in NOTHING_RAN:
             return ()
@@ -285,7 +285,7 @@ def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | Non
 
 
 def _spoken(speaker: str, text: str) -> str:
-    """Return a turn's text, beginning with its speaker."""
+    """Return a turn's text, beginning with the speaker."""
     begins = text.lstrip("[<*@ ").startswith(speaker)
     return text if begins or not text else f"[{speaker}] {text}"
 
@@ -310,7 +310,7 @@ def _command(line: _StepLine) -> str:
 
 
 def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a line whose arguments, if they are the text of an object, are that object."""
+    """Return the line with its arguments decoded if they are the text of an object."""
     args = known.get("args")
     if not isinstance(args, str) or not args.lstrip().startswith("{"):
         return known
@@ -324,7 +324,7 @@ def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _arguments(args: object) -> CallArguments:
-    """Return the arguments as an object; as a text if they are none."""
+    """Return the arguments as an object, or as text if they are not one."""
     if isinstance(args, dict):
         return cast("dict[str, object]", args)
     return args if isinstance(args, str) else ""
@@ -347,16 +347,16 @@ _RESOURCES = frozenset(each.name for each in fields(Budget))
 
 
 def canonical(value: object) -> str:
-    """Return arguments as JSON that is equal for equal arguments, as written live."""
+    """Return arguments as JSON that is equal for equal arguments, as in live steps."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def write_event(event: Event) -> str:
-    """Return an event as one line of a trace, without the line end.
+    """Return an event as one line of a trace, without the newline.
 
     Default values are left out, except the edits of a tool step: without them, a reader may infer
     some. Unprintable characters are escaped: some readers take them for line ends, unpaired
-    surrogates are not UTF-8, and terminals obey them.
+    surrogates are not UTF-8, and terminals interpret them.
     """
     said = _change_fields(event) if isinstance(event, Change) else _step_fields(event)
     line = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=_time)
@@ -381,7 +381,7 @@ def _step_fields(step: Step) -> dict[str, object]:
 
 def _change_fields(change: Change) -> dict[str, object]:
     said: dict[str, object] = {"kind": STATE} | _fields_set(change)
-    for name in ("outage", "acts"):  # which no rule looks at
+    for name in ("outage", "acts"):  # no rule uses them
         said.pop(name, None)
     if change.budget is not None:
         said["budget"] = _budget_fields(change.budget)
@@ -398,7 +398,7 @@ def _fields_set(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
 
 
 def _args(args: str) -> object:
-    """Return arguments as the object in their text; as text if that would change them."""
+    """Return arguments as the object in their text, or as text if that would change them."""
     if not args.startswith("{"):
         return args
     try:
@@ -413,7 +413,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _budget_fields(budget: Budget) -> dict[str, object]:
-    """Return used amount and limit of each resource that has either."""
+    """Return the used amount and the limit of each resource that has either."""
     meters: dict[str, Meter] = {field.name: getattr(budget, field.name) for field in fields(budget)}
     return {
         name: [_number(each.used) or 0, _number(each.limit)]
@@ -423,7 +423,7 @@ def _budget_fields(budget: Budget) -> dict[str, object]:
 
 
 def _number(value: float | None) -> float | None:
-    """Return whole numbers as integers: most meters count things. JSON has no NaN."""
+    """Return whole numbers as integers, since most meters count things. JSON has no NaN."""
     if value is None or not isfinite(value):
         return None
     return int(value) if value % 1 == 0 else value
@@ -432,4 +432,4 @@ def _number(value: float | None) -> float | None:
 def _time(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    raise TypeError(f"{type(value).__name__} has no place in a trace")
+    raise TypeError(f"a trace cannot contain a value of type {type(value).__name__}")

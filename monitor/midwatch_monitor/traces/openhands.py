@@ -1,8 +1,8 @@
-"""Conversations of OpenHands: events of the 0.x server, and of the SDK (1.x).
+"""Conversations of OpenHands: events of the 0.x server and of the SDK (1.x).
 
 A file is one JSON array of events, a document that contains one (as `trajectory`, `history`,
 `events` or `items`), or one event a line. One step for each action of the agent, and for each
-message without one. People's messages, recalls and changes of state are no steps. A 1.x
+message without one. People's messages, recalls and changes of state are not steps. A 1.x
 conversation stored as a folder of `event-*.json` files is not read: join them into one file, one
 event a line.
 """
@@ -39,11 +39,11 @@ class AgentAction:
     step: Step
     """As reported: with the given path, and the tokens of the whole answer."""
     key: str
-    """The key by which its result refers to it."""
+    """The key with which its result refers to it."""
     response: str = ""
-    """The model's answer that it came with; empty if unknown."""
+    """Id of the model's answer that it came with; empty if unknown."""
     spent_usd: float = 0.0
-    """Cost of the whole run until then."""
+    """Cost of the whole run up to this action."""
     effect: ActionEffect = _nothing
     waits: bool = True
     """Whether a result will follow."""
@@ -54,7 +54,7 @@ class ActionResult:
     """The result of an action."""
 
     keys: tuple[str, ...]
-    """Keys of the action, the best first."""
+    """Keys of the action, best first."""
     at: datetime | None = None
     ok: bool | None = None
     exit_code: int | None = None
@@ -62,7 +62,7 @@ class ActionResult:
     content: str | None = None
     """Complete content of the changed file."""
     cwd: str = ""
-    """The shell's folder afterwards."""
+    """The shell's folder after the action."""
 
 
 _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
@@ -70,7 +70,7 @@ _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
 
 
 def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
-    """Return what a call of the shell or an editor changes if it succeeds."""
+    """Return what a call to the shell or an editor changes if it succeeds."""
     word = given["command"].text
     if command:
         return _nothing if given["is_input"] else lambda place, _: place.run(word)
@@ -99,7 +99,7 @@ _SDK_ASIDE = frozenset({"kind", "security_risk", "summary"})
 
 
 def _is_sdk_event(node: JsonNode) -> bool:
-    """Whether it is an event of this kind: its class is named `…Event`, with few exceptions."""
+    """Whether it is an event of the SDK: its class is named `…Event`, with few exceptions."""
     kind = node["kind"].text
     return kind in _OTHERS or (kind.endswith("Event") and kind != "Event")
 
@@ -123,7 +123,7 @@ def _read_sdk(event: JsonNode) -> AgentAction | ActionResult | None:
 
 def _sdk_act(event: JsonNode) -> AgentAction:
     action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
-    # An invalid action is known only as the model wrote it.
+    # An invalid action exists only as the model wrote it.
     given = action if action.is_object else event["tool_call"]["arguments"].decoded
     is_command = tool in _SHELLS
     return AgentAction(
@@ -192,11 +192,11 @@ _SERVER_ASIDE = frozenset(
         "wait_for_response",
     )
 )
-"""Arguments added by the server, or giving a reason: they do not distinguish an act."""
+"""Arguments that the server adds or that give a reason: they do not distinguish an act."""
 
 
 def _is_server_event(node: JsonNode) -> bool:
-    """Whether it is an event of this kind. SWE-agent's entries have both keys, but no source."""
+    """Whether it is an event of the server. SWE-agent's entries have both keys, but no source."""
     named = bool(node["action"].text) != bool(node["observation"].text)
     return named and ("source" in node or "cause" in node or "args" in node or "extras" in node)
 
@@ -244,7 +244,7 @@ def _server_args(name: str, args: JsonNode) -> str:
 def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     if name == "write":
         return _writing(args["content"].text)
-    # In versions without commands, an `edit` was a draft of a part of the file.
+    # In versions without commands, an `edit` was a draft of part of the file.
     if name == "edit" and not args["command"].text:
         return _writing()
     return _effect(args, command=name == "run", editor=name == "edit")
@@ -276,9 +276,9 @@ def _server_key(id: JsonNode) -> str:
 
 _ARRAYS = ("", "trajectory", "history", "events", "items")
 _LOOKED_AT = 200
-"""Number of events searched for the folder of the work before the first one is read."""
+"""Number of events searched for the working folder before the first one is read."""
 _RECOGNISED_BY = 20
-"""Number of events of which one must be known."""
+"""One of this many first events must be known."""
 
 
 def recognise(path: Path) -> bool:
@@ -289,7 +289,7 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """Yield the steps of a conversation in the order of completion, lazily."""
+    """Yield the steps of a conversation lazily, in order of completion."""
     array = _array(path)
     run = _Run(_root(path, array))
     for item in _events(path, array):
@@ -322,7 +322,7 @@ class _Run:
                 return
 
     def finish(self) -> Iterator[Step]:
-        """Yield what still waits at the end."""
+        """Yield the steps still open at the end."""
         return self._calls.rest()
 
     def _act(self, act: AgentAction) -> Iterator[Step]:
@@ -377,7 +377,7 @@ def _is_event(node: JsonNode) -> bool:
 
 
 def _root(path: Path, array: str | None) -> str:
-    """Return the folder of the first command: later paths are relative to it."""
+    """Return the folder of the first command; later paths are relative to it."""
     for item in islice(_events(path, array), _LOOKED_AT):
         if isinstance(item, TraceItem):
             for observed in (item.node["observation"], item.node["extras"]):

@@ -1,7 +1,7 @@
 """Sessions of qwen-code (`.jsonl`).
 
 One step for each tool call, and for each answer without one, which ends the turn. Text typed by
-people, notices and the program's own records (`system`) are no steps.
+people, notices and the program's own records (`system`) are not steps.
 """
 
 import re
@@ -93,7 +93,7 @@ def _with_result(step: Step, part: JsonNode, told: JsonNode, line: JsonNode) -> 
         code = shown["exitCode"].whole
         if found and not shown.is_object:
             code = int(found[1])
-        # The text for the model names the command's process, which differs each time.
+        # The text for the model contains the process id, which differs each time.
         output = shown["output"].text or shown.text or output
     ok = not failed and code in (None, 0)
     return finish_call(step, at=line["timestamp"].time, ok=ok, exit_code=code, output=output)

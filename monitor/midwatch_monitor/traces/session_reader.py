@@ -1,4 +1,4 @@
-"""Sessions that programs store line by line: where they are, and how they are read as they grow."""
+"""Sessions that programs store line by line: where they are, and how to read them as they grow."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 @dataclass(slots=True, kw_only=True)
 class Heading:
-    """What a session says about itself; empty until a line tells it."""
+    """What a session says about itself; empty until a line says it."""
 
     id: str = ""
     folder: str = ""
@@ -30,7 +30,7 @@ class Heading:
     """A person's first request, without text that the program added."""
 
     def add(self, *, id: str = "", folder: str = "", prompt: str = "") -> None:
-        """Add what was not known yet."""
+        """Add what is not known yet."""
         self.id = self.id or id
         self.folder = self.folder or folder
         self.prompt = self.prompt or prompt
@@ -51,15 +51,15 @@ class SessionReader(ABC):
 
     @abstractmethod
     def take(self, line: JsonNode) -> Iterator[Event]:
-        """Yield the events that this line completes. Exhaust it before the next line."""
+        """Yield the events that this line completes. Exhaust the iterator before the next line."""
 
     def finish(self) -> Iterator[Event]:
-        """Yield what still waits, if no further line comes."""
+        """Yield the remaining events, if no more lines come."""
         yield from self._message()
         yield from self._calls.rest()
 
     def knows(self, call: str) -> bool:
-        """Whether a call with that id was read."""
+        """Whether a call with this id has been read."""
         return self._calls.knows(call)
 
     def _enter(self, folder: str) -> None:
@@ -69,9 +69,7 @@ class SessionReader(ABC):
     def _answer_for(
         self, key: str, at: datetime | None, *, tokens: int = 0, cost_usd: float = 0.0
     ) -> Generator[Event, None, ModelAnswer]:
-        """Return the answer with that key, begun if it is not the current one; the previous one is
-        over.
-        """
+        """Return the answer with this key; if it is not the current one, end that and begin it."""
         if self._current is None or not key or key != self._current.key:
             yield from self._message()
             yield from self._to_model(at)
@@ -101,7 +99,7 @@ class SessionReader(ABC):
         given: JsonNode,
         at: datetime | None,
     ) -> Iterator[Step]:
-        """Open a call of the answer (with its `id` and `name`), if it is new."""
+        """Open a call of the answer (it has an `id` and a `name`), if it is new."""
         key = call["id"].text
         if not self._calls.knows(key):
             step = tools.call(self._place, call["name"].text, given, at=at, call=key)
@@ -109,33 +107,33 @@ class SessionReader(ABC):
         answer.called = True
 
     def _message(self) -> Iterator[Step]:
-        """Return the text said without a call, once nothing can be added to it."""
+        """Yield the answer as a step if it made no call, once nothing can be added to it."""
         message = self._current.message() if self._current else None
         if message is not None:
             yield self._calls.number(message)
 
     def _to_person(self, at: datetime | None) -> Iterator[Change]:
-        """Note that the model has ended its turn."""
+        """Note that the model ended its turn."""
         if self._attended and not self._waits:
             self._waits = True
             yield Change(at=at, lifecycle=Lifecycle.INPUT_REQUIRED)
 
     def _to_model(self, at: datetime | None) -> Iterator[Change]:
-        """Note that the model goes on."""
+        """Note that the model continues."""
         if self._waits:
             self._waits = False
             yield Change(at=at, lifecycle=Lifecycle.WORKING)
 
 
 def read_session(path: Path, reader: SessionReader) -> Iterator[Event | Damage]:
-    """Yield the events of a file in the order of completion, lazily."""
+    """Yield the events of a file lazily, in order of completion."""
     yield from read_items(lines(path), reader)
 
 
 def read_items(
     said: Iterable[TraceItem | Damage], reader: SessionReader
 ) -> Iterator[Event | Damage]:
-    """Yield the events of a file's items, in the order of completion."""
+    """Yield the events of a file's items, in order of completion."""
     for item in said:
         if isinstance(item, Damage):
             yield item
@@ -152,7 +150,7 @@ _WRAPPED = re.compile(
 
 
 def typed_text(text: str) -> str:
-    """Return what a person wrote, without blocks added by programs (`<system-reminder>…`)."""
+    """Return what a person typed, without blocks added by programs (`<system-reminder>…`)."""
     return _WRAPPED.sub("", text).strip()
 
 
@@ -163,14 +161,14 @@ class SessionFiles:
     agent: str
     """The program's name, which is also its files' format."""
     folder: str
-    """The folder in the person's home."""
+    """The folder in the user's home."""
     variable: str = ""
     """The environment variable that names another folder."""
     patterns: tuple[str, ...]
     """Patterns of the files below the folder."""
 
     def folder_of(self, environ: Mapping[str, str], home: Path) -> Path:
-        """Return the program's folder of this person."""
+        """Return the program's folder for this user."""
         named = environ.get(self.variable, "") if self.variable else ""
         return Path(named) if named else home / self.folder
 
@@ -202,21 +200,21 @@ KEPT: Mapping[str, SessionFiles] = MappingProxyType({each.agent: each for each i
 def find_sessions(
     kept: SessionFiles, environ: Mapping[str, str], home: Path, *, since: datetime
 ) -> list[Path]:
-    """Return a program's files last written at that time or later; see `find_written`."""
+    """Return a program's files last written at or after that time; see `find_written`."""
     return find_written(kept.folder_of(environ, home), kept.patterns, since=since)
 
 
 def find_written(folder: Path, patterns: Iterable[str], *, since: datetime) -> list[Path]:
-    """Return the files below a folder last written at that time or later, sorted.
+    """Return the files below a folder last written at or after that time, sorted.
 
-    Links that lead out of the folder and unreadable files are skipped.
+    Links out of the folder and unreadable files are skipped.
     """
     found = {path for pattern in patterns for path in _files(folder, pattern)}
     return sorted(path for path in found if _is_recent(path, folder, since))
 
 
 def parent_of(path: Path) -> Path | None:
-    """Return the session whose sub-agent has this file, by its location; it need not exist."""
+    """Return the session whose sub-agent has this file, by its location; it may not exist."""
     folder = path.parent
     if folder.name != "subagents" or not path.name.startswith("agent-"):
         return None
@@ -224,7 +222,7 @@ def parent_of(path: Path) -> Path | None:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files that can be listed: a folder that fails ends the listing."""
+    """Yield the files that can be listed; a folder that fails ends the listing."""
     try:
         yield from folder.glob(pattern)
     except OSError:
@@ -235,7 +233,7 @@ def _is_recent(path: Path, folder: Path, since: datetime) -> bool:
     try:
         inside = path.resolve().is_relative_to(folder.resolve())
         return inside and path.is_file() and path.stat().st_mtime >= since.timestamp()
-    except (OSError, RuntimeError):  # unreadable, gone, or a link that leads to itself
+    except (OSError, RuntimeError):  # unreadable, gone, or a link to itself
         return False
 
 
@@ -261,9 +259,9 @@ _CHUNK = 1024 * 1024
 class Tail:
     """Follows one file of JSON lines from its beginning.
 
-    A line counts once its end is written. A replaced file (another one under its name) is first
-    read to its end; one that became shorter is read from its start. A line of more than 32 MiB is
-    damage, and is not kept in memory.
+    A line counts once its end is written. If another file takes the name, the old one is first read
+    to its end; a file that got shorter is read again from its start. A line of more than 32 MiB is
+    damage and not kept in memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -275,7 +273,7 @@ class Tail:
         self._line = 0
 
     def read(self, most: int = 4 * _CHUNK) -> list[TraceItem | Damage]:
-        """Return what is new: at most that many bytes of it; empty while there is no such file.
+        """Return what is new, at most that many bytes of it; empty while there is no such file.
 
         Raises OSError for an unreadable file.
         """
@@ -304,7 +302,7 @@ class Tail:
         return self._next_chunk() if self._replaced(self._file) and self._open() else b""
 
     def _open(self) -> bool:
-        """Open the file that has the name now; return whether there is one."""
+        """Open the file that now has the name; return whether there is one."""
         try:
             # Opening a named pipe would block.
             file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -350,7 +348,7 @@ _ENTRIES = 500
 
 
 class DocumentTail:
-    """Follows one document with an array of entries, which is rewritten with each of them.
+    """Follows one document with an array of entries, which is rewritten for each new entry.
 
     An entry is identified by its `id`, else by its index, and the last one is read again as it
     grows. A document that breaks off is damaged only if it still does at the next look: its end may
@@ -363,13 +361,13 @@ class DocumentTail:
         self._known = set[str]()
         self._last = ""
         self._stamp: tuple[int, ...] = ()
-        """The file's stamp when it was read."""
+        """The file's stamp when it was last read."""
         self._reading: Iterator[TraceItem | Damage] = iter([TraceItem(number=0, node=head)])
         self._told = set[Damage]()
         self._broken: Damage | None = None
-        """Where the document broke off when it was read."""
+        """Where the document broke off when it was last read."""
         self._at_end = False
-        """Whether the last call returned nothing, so that a look has ended."""
+        """Whether the last call returned nothing, which ends a look."""
 
     def read(self) -> list[TraceItem | Damage]:
         """Return what is new, or a part of it; empty once all is read.
@@ -400,7 +398,7 @@ class DocumentTail:
         return stat.S_ISREG(now.st_mode) and self._stamp != before
 
     def _fresh(self) -> Iterator[TraceItem | Damage]:
-        """Return the unread entries, and the one that was the last."""
+        """Yield the unread entries, and the one that was last before."""
         self._broken = None
         for item in items(self._path, self._array):
             if isinstance(item, Damage):
@@ -413,7 +411,7 @@ class DocumentTail:
                 yield item
 
     def _new_damage(self, damage: Damage) -> Iterator[Damage]:
-        """Yield damage that was not found before, or remember where the document breaks off."""
+        """Yield damage that is new, or remember where the document breaks off."""
         if damage in self._told:
             return
         if damage.breaks_off:

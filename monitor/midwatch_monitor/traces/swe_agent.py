@@ -38,15 +38,15 @@ _WORD = re.compile(r"\s*(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
 
 
 def recognise(path: Path) -> bool:
-    """Whether it is a document with a `trajectory` of actions. A run without steps is one."""
+    """Whether it is a document with a `trajectory` of actions, possibly empty."""
     keys = first_keys(path, "trajectory")
-    if keys is None or "source" in keys:  # OpenHands, too, has trajectories of actions
+    if keys is None or "source" in keys:  # OpenHands also has trajectories of actions
         return False
     return not keys or "action" in keys
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
-    """Yield the steps of a run in order, lazily."""
+    """Yield the steps of a run lazily, in order."""
     run = _Run()
     for item in items(path, "trajectory"):
         yield item if isinstance(item, Damage) else run.step(item.number, item.node)
@@ -109,7 +109,7 @@ class _Run:
 
 
 def _turn(number: int, entry: JsonNode) -> Step:
-    """Return what every entry has; without an action it is a message, its output a refusal."""
+    """Return the common part of every entry: a message, whose output is a refusal."""
     return Step(
         number=number,
         kind=StepKind.MESSAGE,

@@ -1,4 +1,4 @@
-"""A model's answers and their tool calls, from which session readers make steps."""
+"""A model's answers and their tool calls, which session readers turn into steps."""
 
 from collections.abc import Set
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class ModelAnswer:
 
     key: str
     step: Step
-    """A message with what no call has taken."""
+    """A message with the text and cost that no call has taken yet."""
     called: bool = False
 
     def say(self, text: str) -> None:
@@ -26,7 +26,7 @@ class ModelAnswer:
         self.step = replace(self.step, text=said)
 
     def call(self, step: Step) -> Step:
-        """Return the call with the answer's text and cost, if it is the first."""
+        """Return the call, with the answer's text and cost if it is the first one."""
         self.called = True
         own = self._take_step()
         return replace(
@@ -34,7 +34,7 @@ class ModelAnswer:
         )
 
     def message(self) -> Step | None:
-        """Return the text since the last call, once."""
+        """Return the answer's text, once, if it made no call."""
         return self._take_step() if self.step.text and not self.called else None
 
     def _take_step(self) -> Step:
@@ -44,7 +44,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """A program's own tools that change files, as far as their arguments show it."""
+    """A program's own tools that change files, as far as their arguments show."""
 
     shell: str
     writing: Set[str]
@@ -81,9 +81,7 @@ class Tools:
 def finish_call(
     step: Step, *, at: datetime | None, ok: bool | None, exit_code: int | None, output: str
 ) -> Step:
-    """Return a call with its result. A failed call changed nothing, unless it was a command that
-    ran.
-    """
+    """Return a call with its result. A failed call changed nothing, unless a command ran."""
     kept = ok is not False or exit_code not in (None, *NOTHING_RAN)
     return replace(
         step,

@@ -175,5 +175,5 @@ def test_a_named_file_in_no_known_format_is_refused(pair: Path) -> None:
 
 def test_more_traces_than_may_be_open_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "one.jsonl", edit(1, 0))
-    with pytest.raises(TraceError, match="501 traces at a time are too many: at most 500"):
+    with pytest.raises(TraceError, match="too many traces at once: 501, at most 500"):
         together(*[path] * (MAX_TRACES + 1))

@@ -295,9 +295,9 @@ def test_which_exit_status_is_out_of_budget_is_told(
 @pytest.mark.parametrize(
     ("head", "row", "problem"),
     [
-        ("path,result", "a,resolved", "there is no column outcome"),
-        ("file,result", "a,resolved", "there is no column path and no column outcome"),
-        ("path,outcome", "a,solved", "index.csv:2: outcome is 'solved'; it is one of resolved, un"),
+        ("path,result", "a,resolved", "missing column: outcome"),
+        ("file,result", "a,resolved", "missing column: path, outcome"),
+        ("path,outcome", "a,solved", "index.csv:2: outcome is 'solved', not one of resolved, un"),
         ("path,outcome", "a", "index.csv:2: outcome is ''"),
         ("path,outcome", ",resolved", "index.csv:2: the path is empty"),
         ("path,outcome", "a,resolved\n./a,resolved", "a is listed twice"),
@@ -346,7 +346,7 @@ def test_a_trace_is_known_by_the_last_two_parts_without_the_ending(
 
 def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
     labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
-    with pytest.raises(UsageError, match=r"may be any of x/y/a\.traj, z/y/a\.traj"):
+    with pytest.raises(UsageError, match=r"matches several labels: x/y/a\.traj, z/y/a\.traj"):
         label_of(Path("/elsewhere/y/a.traj"), labels, [])
 
 

@@ -364,7 +364,7 @@ UNSURE = Comparison(source=None, resolved=SAME, found=difference(10, 13, -0.02, 
         (
             [trial(whole=replace(MORE_FOUND, resolved=difference(1, 3, -0.02, 0.1)))],
             "too many false alarms: 6.0 % of the resolved runs are alarmed on tasks that they were "
-            "not chosen on, and 3 % may be",
+            "not chosen on, but only 3 % may be",
         ),
         (
             [trial(whole=replace(MORE_FOUND, found=difference(0, 0, 0, 0)))],
@@ -386,7 +386,7 @@ def test_what_is_not_better_beyond_noise_or_is_worse_somewhere_is_refused_with_t
 def test_a_proposal_that_may_find_by_chance_is_doubted(interval: Interval | None) -> None:
     unsure = replace(trial(), figures=replace(FIGURES, lift_interval=interval))
     told = list(verdict_lines(study(MORE, trials=[unsure])))
-    assert told[-1] == "But there they are not shown to find more than chance does."
+    assert told[-1] == "But they are not shown to find more there than by chance."
 
 
 def test_figures_are_told_with_their_intervals() -> None:

@@ -252,8 +252,8 @@ async def test_whatever_is_sent_the_next_request_is_taken(
 @pytest.mark.parametrize(
     ("sent", "type", "reason"),
     [
-        (b"[]", JSON, '{"message": "not spans in OTLP: a request is a JSON object"}'),
-        (b"\x0a\x05abc", PROTOBUF, "not spans in OTLP: Error parsing message with type "),
+        (b"[]", JSON, '{"message": "not OTLP spans: a request must be a JSON object"}'),
+        (b"\x0a\x05abc", PROTOBUF, "not OTLP spans: Error parsing message with type "),
         (b"{}", "text/plain", "the content type must be one of application/json, application/x-p"),
     ],
 )

@@ -1,1 +1,1 @@
-"""What each threshold would have cost and found in recorded runs, and thresholds chosen by that."""
+"""Chooses thresholds by what each would have cost and found in recorded runs."""

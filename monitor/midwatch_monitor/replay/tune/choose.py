@@ -1,4 +1,4 @@
-"""Chooses each rule's threshold by its costs and findings over some runs. Pure."""
+"""Chooses each rule's threshold by what it costs and finds over some runs. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from midwatch_monitor.replay.tune.runs import (
 )
 
 RULE_PART = 0.5
-"""Share of all allowed false alarms that one rule may use, so that several rules find a place."""
+"""Share of all allowed false alarms that one rule may use, which leaves room for several rules."""
 
 
 class RuleVerdict(StrEnum):
@@ -22,7 +22,7 @@ class RuleVerdict(StrEnum):
 
     CHOSEN = "chosen"
     TOO_FEW = "kept: too little data"
-    """It alarmed too few runs to judge."""
+    """It alarmed too few runs to be judged."""
     NO_COST = "kept: not shown to find more than the others, but it adds no false alarm"
     BY_CHANCE = "no alarm: with its share of the false alarms, it is not shown to find anything"
     TOO_DEAR = "no alarm: what it adds costs too many false alarms"
@@ -30,7 +30,7 @@ class RuleVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The level from which on a rule is to be an alarm; `None` for never."""
+    """The level at which a rule is to alarm; `None` for never."""
 
     rule: str
     level: int | None
@@ -40,12 +40,12 @@ class Choice:
 def choose(
     meter: AlarmMeter, present: Mapping[str, int | None], *, allowed: float
 ) -> tuple[Choice, ...]:
-    """Choose a level for each rule, so that at most the allowed share of resolved runs is alarmed.
+    """Choose a level for each rule so that at most the allowed share of resolved runs is alarmed.
 
-    First each rule by itself gets the lowest level within its share that finds more than chance.
-    Then, repeatedly, the rule that adds most to what is found so far is accepted. Rules that cannot
-    be judged stay as they are, and their alarms count from the start, as do those of agreeing
-    notices. All other rules also stay as they are if that adds no false alarm.
+    First, each rule by itself gets the lowest level within its share that finds more than chance.
+    Then the rule that adds most to what is found so far is accepted, repeatedly. Rules that cannot
+    be judged are unchanged, and their alarms count from the start, as do those of agreeing notices.
+    The remaining rules are also unchanged if that adds no false alarm.
     """
     alone = {rule: _alone(meter, rule, now, allowed) for rule, now in present.items()}
     alarms: Alarms = [run.measured.agreed for run in meter.runs]
@@ -77,7 +77,7 @@ def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Cho
 
 
 def _count_alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
-    """Count the runs alarmed by a rule as it is or, if it is no alarm, at its lowest level.
+    """Count the runs alarmed by a rule as configured or, if it never alarms, at its lowest level.
 
     Runs without a lift do not count.
     """
@@ -116,7 +116,7 @@ class _Greedy:
         return earlier(self._alarms, alarms_at(self._meter.runs, rule, level))
 
     def _best(self) -> str | None:
-        """Return the candidate that adds most; of equal ones, the cheapest."""
+        """Return the candidate that adds most; among equals, the cheapest."""
         ranks: list[tuple[int, int, str]] = []
         now = self._meter.count_found(self._alarms)
         for rule, choice in self._left.items():

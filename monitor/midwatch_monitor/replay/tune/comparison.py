@@ -1,7 +1,7 @@
 """Whether some alarms are better than others over the same runs, beyond noise. Pure.
 
 Every difference has the 95 % interval of a paired bootstrap by task: tasks are drawn with all their
-runs, and each run's change counts. Runs of one task are alike, so they are not drawn separately.
+runs, and each run's change counts. Runs of one task are alike, so they are never drawn separately.
 """
 
 from collections import defaultdict
@@ -27,9 +27,9 @@ class Difference:
     before: Share
     after: Share
     tasks: int
-    """Number of tasks on which it changes."""
+    """Number of tasks in which it changes."""
     interval: Interval | None
-    """Interval of the rate after minus the rate before; `None` for fewer than two tasks."""
+    """Interval of the rate after minus the rate before; `None` with fewer than two tasks."""
 
     @property
     def rises(self) -> bool:
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The changes in one source, or in all together."""
+    """The changes in one source, or in all of them together."""
 
     source: str | None
     """`None` for all together."""
@@ -55,12 +55,12 @@ class Comparison:
 
     @property
     def worse(self) -> bool:
-        """Whether more is alarmed by mistake, or less is found, beyond noise."""
+        """Whether more alarms are false or less is found, beyond noise."""
         return self.resolved.rises or self.found.falls
 
     @property
     def better(self) -> bool:
-        """Whether more is found or less alarmed by mistake, beyond noise, and nothing is worse."""
+        """Whether more is found or fewer alarms are false, beyond noise, and nothing is worse."""
         gains = ((self.found, self.found.rises), (self.resolved, self.resolved.falls))
         sure = any(gained and change.tasks >= MIN_ALARMED for change, gained in gains)
         return sure and not self.worse
@@ -103,7 +103,7 @@ def _difference(tasks: Sequence[Sequence[tuple[bool, bool]]], seed: int) -> Diff
 
 
 def _interval(sums: Sequence[tuple[int, int]], random: Random) -> Interval | None:
-    """Return the interval of the rate's change, by resampling tasks."""
+    """Return the interval of the rate's change from resampled tasks."""
     if len(sums) < 2:
         return None
     if not any(change for change, _ in sums):

@@ -10,7 +10,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.traces import AUTO, find_traces, open_trace
 
 SPENT = ("exit_cost",)
-"""The exit statuses that mean out of budget by default: SWE-agent's."""
+"""The exit statuses that mean "out of budget" by default: SWE-agent's."""
 
 _NEEDED = ("path", "outcome")
 _OPTIONAL = ("task", "source", "exit_status")
@@ -49,14 +49,14 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
     """Read a CSV with the columns `path` and `outcome`, and optionally `task`, `source` and
     `exit_status`; other columns are ignored.
 
-    Raises UsageError with file and line for what cannot be read.
+    Raises UsageError with the file and line that cannot be read.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream)
             missing = [name for name in _NEEDED if name not in (rows.fieldnames or ())]
             if missing:
-                raise UsageError(f"{file}: there is no column {' and no column '.join(missing)}")
+                raise UsageError(f"{file}: missing column: {', '.join(missing)}")
             absent = tuple(name for name in _OPTIONAL if name not in (rows.fieldnames or ()))
             read = [_label(row, f"{file}:{rows.line_num}", spent) for row in rows]
     except OSError as error:
@@ -67,10 +67,10 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
 
 
 def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None:
-    """Return the label of a trace: by its path from the file's folder or one of the roots, or by
-    the last two parts of its path without the ending. `None` if it has none.
+    """Return the label of a trace, or `None`. Its path is looked up relative to the file's folder
+    or a root; failing that, the last two parts of the path without the ending.
 
-    Raises UsageError if its name fits several labels.
+    Raises UsageError if its name matches several labels.
     """
     below = (trace.relative_to(root) for root in roots if trace.is_relative_to(root))
     for path in (trace, *(labels.file.parent / each for each in below)):
@@ -79,7 +79,7 @@ def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None
     named = labels.by_name.get(_name(trace), ())
     if len(named) > 1:
         paths = ", ".join(label.path for label in named)
-        raise UsageError(f"{labels.file}: {trace} may be any of {paths}")
+        raise UsageError(f"{labels.file}: {trace} matches several labels: {paths}")
     return named[0] if named else None
 
 
@@ -89,7 +89,7 @@ def _label(row: Mapping[str, str | None], place: str, spent: Collection[str]) ->
     if not path:
         raise UsageError(f"{place}: the path is empty")
     if outcome not in _OUTCOMES:
-        raise UsageError(f"{place}: outcome is {outcome!r}; it is one of {', '.join(_OUTCOMES)}")
+        raise UsageError(f"{place}: outcome is {outcome!r}, not one of {', '.join(_OUTCOMES)}")
     return Label(
         path=path,
         task=cells["task"] or _name(Path(path)),
@@ -122,7 +122,7 @@ class Recordings:
     """The result of a search for traces."""
 
     traces: Mapping[Path, Label]
-    """Traces with a known end."""
+    """The labelled traces."""
     format: str = AUTO
     unlabelled: int
     """Number of traces without a label, which are left out."""
@@ -134,8 +134,7 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
     """Return the traces of the paths with their labels; a folder means every known one below it.
 
     Raises TraceError for a named file in no known format, and UsageError if a path does not exist,
-    if no trace has a usable label, or if two traces would have the same label: one run must not
-    count twice.
+    if no trace has a usable label, or if two traces have the same label: no run may count twice.
     """
     roots = [path for path in paths if path.is_dir()]
     found: dict[Label, Path] = {}
@@ -146,7 +145,7 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
             unlabelled += 1
         elif label in found:
             twice = f"{found[label]} and {trace}"
-            raise UsageError(f"{labels.file}: {twice} would both be {label.path}")
+            raise UsageError(f"{labels.file}: {twice} both match {label.path}")
         else:
             found[label] = trace
     _check(labels, found, unlabelled)
@@ -171,9 +170,9 @@ def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
 
 def _check(labels: Labels, found: dict[Label, Path], unlabelled: int) -> None:
     if not found:
-        looked = f"{unlabelled} traces were found" if unlabelled else "no trace was found"
-        raise UsageError(f"{labels.file}: none of its runs was found: {looked}")
+        looked = f"{unlabelled} traces found" if unlabelled else "no trace found"
+        raise UsageError(f"{labels.file}: none of its runs was found ({looked})")
     if not any(label.resolved for label in found):
-        raise UsageError(f"{labels.file}: no run is resolved, so no alarm could be a false one")
+        raise UsageError(f"{labels.file}: no run is resolved, so no alarm could be false")
     if all(label.resolved is not False and not label.spent for label in found):
-        raise UsageError(f"{labels.file}: no run failed, so there is nothing to be found")
+        raise UsageError(f"{labels.file}: no run failed, so there is nothing to find")

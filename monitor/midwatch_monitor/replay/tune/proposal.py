@@ -1,4 +1,4 @@
-"""The proposal of a study, or why there is none, as text and as a configuration file. Pure."""
+"""A study's proposal, or why there is none, as text and as a configuration file. Pure."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,21 @@ from midwatch_monitor.replay.tune.study import HeldOutCheck, ThresholdRow, Thres
 from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules
 
 NO_SOURCE = "(no source)"
-"""Name of the runs without a source beside others with one."""
+"""Name for the runs without a source when others have one."""
 
 
 def changes(study: ThresholdStudy) -> dict[str, dict[str, int | str]]:
-    """Return the keys of each rule that the chosen thresholds change, without unchanged rules."""
+    """Return the keys that the chosen thresholds change, by rule; unchanged rules are left out."""
     rules = tunable_rules(study.before)
     found = {each.rule: changed_keys(rules[each.rule], each.level) for each in study.choices}
     return {rule: keys for rule, keys in found.items() if keys}
 
 
 def refusals(study: ThresholdStudy) -> tuple[str, ...]:
-    """Return why the chosen thresholds are not proposed; empty if they are, or change nothing.
+    """Return why the chosen thresholds are not proposed; empty if they are or change nothing.
 
-    They must be better beyond noise on tasks they were not chosen on, and must not be worse beyond
-    noise in any source, however they were chosen.
+    Beyond noise, they must be better on tasks they were not chosen on, and must not be worse in any
+    source, however they were chosen.
     """
     if not changes(study):
         return ()
@@ -36,7 +36,7 @@ def refusals(study: ThresholdStudy) -> tuple[str, ...]:
     after, allowed = whole.resolved.after.rate, study.aim.allowed
     if after > allowed and after > whole.resolved.before.rate:
         alarmed = f"{100 * after:.1f} % of the resolved runs are alarmed {held_out.check}"
-        reasons.append(f"too many false alarms: {alarmed}, and {100 * allowed:g} % may be")
+        reasons.append(f"too many false alarms: {alarmed}, but only {100 * allowed:g} % may be")
     if not whole.found.after.hits:
         reasons.append(f"nothing is found {held_out.check}")
     if not (whole.better or whole.worse):
@@ -46,7 +46,7 @@ def refusals(study: ThresholdStudy) -> tuple[str, ...]:
 
 
 def _worse(study: ThresholdStudy) -> dict[str, str]:
-    """Return for each source how the thresholds are worse, in the first check in which they are."""
+    """Return for each source how the thresholds are worse, in the first check that shows it."""
     reasons: dict[str, str] = {}
     for check in (HeldOutCheck.OTHER_TASKS, HeldOutCheck.OTHER_SOURCES, HeldOutCheck.CHOSEN_ON):
         if trial := study.trials.get(check):
@@ -65,12 +65,12 @@ def is_proposed(study: ThresholdStudy) -> bool:
 def proposal_text(study: ThresholdStudy) -> str:
     """Return the proposal as a configuration file that contains only the changes.
 
-    It is used after the file in force, whose other values stay.
+    It is passed after the file in force, whose other values still apply.
     """
     allowed = f"{100 * study.aim.allowed:g} % of the resolved ones may be alarmed"
     lines = [
         f"Proposed by `midwatch tune` from {study.runs} recorded runs; {allowed}.",
-        "It holds only what changes: give it after the configuration in force.",
+        "It contains only the changes: pass it after the configuration in force.",
         *score_lines(study),
         *verdict_lines(study),
     ]
@@ -91,11 +91,11 @@ def verdict_lines(study: ThresholdStudy) -> Iterator[str]:
         yield f"{told}."
         lift = held_out.figures.lift_interval
         if lift is None or lift.low <= 0:
-            yield "But there they are not shown to find more than chance does."
+            yield "But they are not shown to find more there than by chance."
 
 
 def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
-    """Return in a line what alarms cost and found."""
+    """Return in one line what alarms cost and found."""
     parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
     when = " in time" if target is AlarmTarget.SPENT else ""
     parts.append(f"{_of(figures.found)} {target}{when}")
@@ -132,7 +132,7 @@ def score_lines(study: ThresholdStudy) -> Iterator[str]:
 
 
 def difference_text(difference: Difference) -> str:
-    """Return a share before and after, and the 95 % interval of the difference in percentage
+    """Return a share before and after, with the 95 % interval of the difference in percentage
     points.
     """
     before, after = (100 * share.rate for share in (difference.before, difference.after))
@@ -195,7 +195,7 @@ def _why(key: str, keys: dict[str, int | str], reason: str) -> str:
 
 
 def _row(study: ThresholdStudy, choice: Choice) -> ThresholdRow | None:
-    """Return the chosen threshold's row; for a rule that is no alarm any more, its present one."""
+    """Return the chosen threshold's row; for a rule that no longer alarms, its present one."""
     for row in study.rows:
         if row.rule == choice.rule and (row.present if choice.level is None else row.chosen):
             return row

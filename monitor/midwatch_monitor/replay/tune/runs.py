@@ -1,4 +1,4 @@
-"""A recorded run for tuning: how it ended, and what the rules found in it."""
+"""Recorded runs for tuning: how they ended, and what the rules found in them."""
 
 from array import array
 from bisect import bisect_left
@@ -37,7 +37,7 @@ class MeasuredRun:
     rises: Mapping[str, Rises]
     """For each rule with findings."""
     agreed: int | None
-    """The first step at which notices alone would make an alarm by agreeing."""
+    """The first step at which agreeing notices alone would make an alarm."""
     present: int | None
     """The first step with an alarm under the configured rules."""
 
@@ -45,7 +45,7 @@ class MeasuredRun:
 def measure(events: Iterable[Event], rules: Rules, *, remind_every: int) -> MeasuredRun:
     """Feed a run to the rules, with constant work for each event.
 
-    Levels are measured without hold, cooldown and agreement; alarms with them.
+    Levels are measured without hold, cooldown and agreement, alarms with them.
     """
     watch = _Judges((rules, silent_rules(rules)), remind_every, probe=eager_rules(rules))
     for event in events:
@@ -122,11 +122,11 @@ def _alarming(said: Judgement) -> bool:
 
 
 Alarms = Sequence[int | None]
-"""The step of the first alarm of each run, in the runs' order."""
+"""The step of each run's first alarm, in the order of the runs."""
 
 
 class AlarmTarget(StrEnum):
-    """What alarms are supposed to find."""
+    """What alarms should find."""
 
     SPENT = "out of budget"
     """Runs that ran out of budget, early enough to save something."""
@@ -135,7 +135,7 @@ class AlarmTarget(StrEnum):
 
 
 IN_TIME = 0.8
-"""A run that ran out of budget counts as found if it was alarmed in this share of its steps."""
+"""A run out of budget counts as found if it was alarmed within this share of its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class RecordedRun:
     measured: MeasuredRun
 
     def reaches(self, target: AlarmTarget) -> bool | None:
-        """Whether the run is one to be found; `None` if unknown."""
+        """Whether alarms should find the run; `None` if unknown."""
         if target is AlarmTarget.SPENT:
             return self.label.spent
         return None if self.label.resolved is None else not self.label.resolved
@@ -177,13 +177,13 @@ def earlier(one: Alarms, other: Alarms) -> Alarms:
 
 
 MIN_ALARMED = 5
-"""Fewer alarms are not judged: resampling a few would look certain."""
+"""Fewer alarms are not judged: resampling only a few would look certain."""
 RESAMPLES = 500
-"""Bootstrap resamples of the tasks: a dozen then lie beyond each end of a 95 % interval."""
+"""Bootstrap resamples of the tasks: about a dozen lie beyond each end of a 95 % interval."""
 
 
 def middle(resampled: Sequence[float]) -> Interval:
-    """Return the interval that contains 95 % of some figures."""
+    """Return the interval that contains the middle 95 % of some figures."""
     ordered, edge = sorted(resampled), len(resampled) // 40
     return Interval(low=ordered[edge], high=ordered[-1 - edge])
 
@@ -197,11 +197,11 @@ class _Sample:
 
 
 class RunsByLength:
-    """The runs of each source ordered by length.
+    """The runs of each source, ordered by length.
 
-    The *lift* of an alarm is whether its run reached the target, minus the share among runs of the
-    same source that were still going at that step: long runs fail more often, which needs no rule
-    to know. Sources without any run that reaches the target are left out.
+    The *lift* of an alarm is whether its run is a target (1 or 0), minus the share of targets among
+    the runs of the same source that were still going at that step: it takes no rule to know that
+    long runs fail more often. Sources without any target run are left out.
     """
 
     def __init__(self, runs: Sequence[RecordedRun], target: AlarmTarget) -> None:
@@ -243,7 +243,7 @@ class RunsByLength:
         return self._mean(self._places(alarms), self._whole)
 
     def interval(self, alarms: Alarms) -> Interval | None:
-        """Return the lift's interval by resampling; `None` for fewer than `MIN_ALARMED` alarms."""
+        """Return the lift's interval by resampling; `None` with fewer than `MIN_ALARMED` alarms."""
         places = self._places(alarms)
         if len(places) < MIN_ALARMED:
             return None
@@ -252,7 +252,7 @@ class RunsByLength:
         return middle(known) if known else None
 
     def _places(self, alarms: Alarms) -> list[tuple[int, int]]:
-        """Yield each alarmed run with its rank among the runs of its source at that step."""
+        """Return each alarmed run with its rank among the runs of its source at that step."""
         places: list[tuple[int, int]] = []
         for at, step in enumerate(alarms):
             if step is not None and at in self._known:
@@ -288,11 +288,11 @@ class AlarmFigures:
     resolved: Share
     """Resolved runs alarmed: false alarms, as a user sees them."""
     found: Share
-    """Target runs alarmed; those out of budget only if in time."""
+    """Target runs alarmed; for runs out of budget, only if in time."""
     unresolved: Share
     """Unresolved runs alarmed, at any step."""
     lift: float | None
-    """How much likelier the target is than among runs of equal length; `None` without alarms."""
+    """How much more likely the target is than among runs of equal length; `None` without alarms."""
     lift_interval: Interval | None
     lift_unresolved: float | None
     delay: float | None

@@ -1,5 +1,5 @@
-"""Studies thresholds on recorded runs: which to choose, and whether they hold on other tasks and
-sources.
+"""Studies thresholds on recorded runs: which ones to choose, and whether they hold on other tasks
+and sources.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ MIN_TARGETS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """The requirements for thresholds, and how carefully they are judged."""
+    """What thresholds must achieve, and how carefully that is judged."""
 
     allowed: float
     """Share of resolved runs that may be alarmed, from 0 to 1."""
@@ -57,7 +57,7 @@ class ThresholdRow:
     rule: str
     key: str
     threshold: int | None
-    """`None` for a rule without one, which is an alarm or not."""
+    """`None` for a rule without one, which either alarms or does not."""
     present: bool
     chosen: bool
     figures: AlarmFigures
@@ -67,16 +67,16 @@ class HeldOutCheck(StrEnum):
     """The runs on which chosen thresholds are checked."""
 
     CHOSEN_ON = "on the runs that they were chosen on"
-    """Biased in their favour, but what is worse here is worse."""
+    """Biased in their favour, but thresholds that are worse here really are worse."""
     OTHER_TASKS = "on tasks that they were not chosen on"
-    """Each run judged by thresholds chosen without its task."""
+    """Each run is judged by thresholds chosen without its task."""
     OTHER_SOURCES = "on a source that they were not chosen on"
-    """Each run judged by thresholds chosen without its source."""
+    """Each run is judged by thresholds chosen without its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdTrial:
-    """Results of the chosen thresholds beside the present ones, each truly replayed."""
+    """Results of the chosen thresholds compared with the present ones, from real replays."""
 
     check: HeldOutCheck
     figures: AlarmFigures
@@ -97,21 +97,21 @@ class ThresholdStudy:
     before: Rules
     present: AlarmFigures
     agreement: AlarmFigures
-    """Figures of agreeing notices, without any rule's own alarm."""
+    """Figures of agreeing notices, without any rule's own alarms."""
     trials: Mapping[HeldOutCheck, ThresholdTrial]
-    """The checks with enough tasks and sources."""
+    """The checks that there are enough tasks and sources for."""
     untried: tuple[str, ...]
     """Sources for which the others have too few target runs to choose thresholds."""
 
 
 def target_of(labels: Sequence[Label]) -> AlarmTarget:
-    """Return what thresholds are chosen to find: runs out of budget, if there are enough."""
+    """Return what thresholds should find: runs out of budget, if there are enough of them."""
     spent = sum(label.spent for label in labels)
     return AlarmTarget.SPENT if spent >= MIN_TARGETS else AlarmTarget.UNRESOLVED
 
 
 def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
-    """Study what each threshold cost and found over recorded runs, and which ones to choose.
+    """Study what each threshold costs and finds over recorded runs, and which ones to choose.
 
     Every trace is read twice, as a stream. Raises TraceError for one that cannot be read.
     """
@@ -151,7 +151,7 @@ def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chooser:
-    """Chooses thresholds on some of the runs, to judge them on the others."""
+    """Chooses thresholds on some of the runs in order to judge them on the others."""
 
     runs: Sequence[RecordedRun]
     rules: Rules
@@ -188,7 +188,7 @@ class _Chooser:
         return checks, tuple(sorted(sources.keys() - tried.keys()))
 
     def _without(self, parts: Collection[Sequence[int]]) -> Sequence[Rules | None]:
-        """Return for each run the rules chosen on all other parts; none for a run of no part."""
+        """Return for each run the rules chosen on all other parts; `None` for a run in no part."""
         rules: list[Rules | None] = [None] * len(self.runs)
         for part in parts:
             left_out = set(part)
@@ -201,7 +201,7 @@ class _Chooser:
 
 
 def fold_of(task: str, folds: int) -> int:
-    """Return the fold of a task, from 0, by its name alone: it is the same in every study."""
+    """Return the fold of a task, from 0; it depends only on the name, so every study agrees."""
     digest = sha256(task.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8]) % folds
 

@@ -1,9 +1,9 @@
-"""The threshold from which on a rule is an alarm, and how it is changed. Pure.
+"""The threshold at which a rule becomes an alarm, and how to change it. Pure.
 
 A threshold is compared with a *level* that a rule measured: a higher level is a worse sign, and a
-rule set to a level alarms at this one and all above. For a rule that counts, the level is the
-count. If smaller values are worse, the level is the threshold that just fires, negated. Windows,
-weights and slack stay as they are, as do thresholds for single workers or tools.
+rule set to a level alarms at that level and above. For a rule that counts, the level is the count.
+If smaller values are worse, the level is the threshold that just fires, negated. Windows, weights
+and slack are not changed, nor are thresholds for single workers or tools.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ from midwatch_monitor.rules import DETECTORS, rule_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A key of a rule, with the value at which the rule finds most."""
+    """A key of a rule, with the value at which the rule finds the most."""
 
     key: str
     eager: int
     falling: bool = False
-    """Whether the rule fires below the threshold instead of from it on."""
+    """Whether the rule fires below the threshold instead of at or above it."""
 
     def level(self, measured: float) -> int:
         """Return the highest level that a measured value reaches."""
@@ -56,7 +56,7 @@ SEVERITY = Threshold(key="severity", eager=1)
 
 
 def threshold_of(settings: RuleSettings) -> Threshold:
-    """Return the threshold to tune; for a rule that counts, the lowest one that is an alarm."""
+    """Return the threshold to tune; for a rule that counts, the lowest one that alarms."""
     if isinstance(settings, Graded):
         alone = settings.critical_after and not settings.warn_after
         return Threshold(key="critical_after" if alone else "warn_after", eager=1)
@@ -64,7 +64,7 @@ def threshold_of(settings: RuleSettings) -> Threshold:
 
 
 def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
-    """Return the rules that are tuned: those that are enabled and look at steps."""
+    """Return the rules to tune: those that are enabled and look at steps."""
     return {
         name: settings
         for name, settings in rule_settings(rules).items()
@@ -73,7 +73,7 @@ def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
 
 
 def level_in_force(settings: RuleSettings) -> int | None:
-    """Return the level from which on a rule is an alarm as configured; `None` if it never is."""
+    """Return the level at which a rule alarms as configured; `None` if it never does."""
     if isinstance(settings, Graded):
         return min((each for each in _alarms(settings).values() if each), default=None)
     threshold = threshold_of(settings)
@@ -86,10 +86,10 @@ def level_in_force(settings: RuleSettings) -> int | None:
 
 
 def changed_keys(settings: RuleSettings, level: int | None) -> dict[str, int | str]:
-    """Return the changed keys that make a rule an alarm from a level on, or never.
+    """Return the changed keys that make a rule alarm at a level and above, or never.
 
     For a rule that counts, the higher threshold keeps its distance from the lower one, and a notice
-    that would come no earlier than the warning is disabled.
+    that would come no earlier than the alarm is disabled.
     """
     if isinstance(settings, Graded):
         return _with_threshold(settings, level)
@@ -135,7 +135,7 @@ def eager_rules(rules: Rules) -> Rules:
 def silent_rules(rules: Rules) -> Rules:
     """Return the rules without alarms, except those from agreeing notices.
 
-    Alarms by the own thresholds of single tools also stay, as tuning does not change them.
+    Alarms from the thresholds of single tools also remain, because tuning does not change them.
     """
     return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
 

@@ -280,13 +280,13 @@ def test_wrong_usage_is_told_before_anything_is_printed(
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        (["path,result", "runs/0.jsonl,resolved"], "index.csv: there is no column outcome"),
+        (["path,result", "runs/0.jsonl,resolved"], "index.csv: missing column: outcome"),
         (
             ["path,outcome", "old/a.jsonl,resolved"],
-            "was found: 50 traces were found",
+            "was found (50 traces found)",
         ),
         (["path,outcome", "runs/0.jsonl,unresolved"], "no run is resolved, so no alarm could be"),
-        (["path,outcome", "runs/0.jsonl,resolved"], "no run failed, so there is nothing to be"),
+        (["path,outcome", "runs/0.jsonl,resolved"], "no run failed, so there is nothing to"),
     ],
 )
 def test_outcomes_that_tell_nothing_are_refused(
@@ -304,4 +304,4 @@ def test_one_run_is_not_counted_twice(runs: Path, capsys: Capture) -> None:
     write_run(copy / "0.jsonl", repeats=2)
     assert main(["tune", "runs", "runs/0.jsonl", "--outcomes", "index.csv", "--json"]) == 0
     assert main(["tune", "runs", "copy", "--outcomes", "index.csv"]) == 2
-    assert "would both be runs/0.jsonl" in capsys.readouterr().err
+    assert "both match runs/0.jsonl" in capsys.readouterr().err
