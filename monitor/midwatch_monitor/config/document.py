@@ -24,7 +24,7 @@ Keys = tuple[str | int, ...]
 
 MAX_CHARACTERS = 500_000
 """Size limit of one file: some thousand tasks, which take about two seconds to read."""
-_TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters: share it out over several files"
+_TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters: split it into several files"
 _TAG = "tag:yaml.org,2002:"
 _MAX_NODES = 100_000
 """Limits aliases of aliases, which can make a small file enormous."""
@@ -164,7 +164,7 @@ class _Reading:
             here = (*path, name)
             if name in values:
                 first = self._document.lines[here]
-                self._refuse(key, here, f"stands here twice, first in line {first}")
+                self._refuse(key, here, f"is here twice, first in line {first}")
                 continue
             self._document.lines[here] = key.start_mark.line + 1
             values[name] = self._value(value, here)

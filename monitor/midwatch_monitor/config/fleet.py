@@ -1,4 +1,4 @@
-"""Settings for several machines: the broker, the nodes, and time limits between them."""
+"""Settings for several machines: the broker, the nodes, and their time limits."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -9,7 +9,7 @@ from midwatch_monitor.config.section import Name, Refusal, Seconds, Section
 from midwatch_monitor.records import LOST_AFTER_SECONDS
 
 MISSED_BEATS = 3
-"""Beats that a node must be able to miss before it is lost, as a single one may be late."""
+"""Heartbeats that a node must be able to miss before it is lost: a single one may be late."""
 
 
 class BrokerSettings(Section):
@@ -34,9 +34,9 @@ class BrokerSettings(Section):
     max_wait_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 30.0
     """The longest pause between two tries to connect."""
     max_payload_bytes: Annotated[int, Field(ge=1024, le=16_777_216)] = 65_536
-    """Longer messages are counted and not read; our own are split."""
+    """Longer messages are counted but not read; our own are split."""
     max_waiting: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """Number of hints that wait to be sent; beyond that the oldest is dropped."""
+    """How many hints may wait to be sent; beyond that the oldest is dropped."""
 
 
 class FleetSettings(Section):
@@ -52,12 +52,12 @@ class FleetSettings(Section):
     beat_seconds: Seconds = 1.0
     """How often a node writes a heartbeat to the journal."""
     lost_after_seconds: Seconds = LOST_AFTER_SECONDS
-    """A node not heard for this long is lost, and others take over its attempts. If the broker
-    publishes its last will, two missed beats are enough.
+    """A node not heard from for this long is lost, and others take over its attempts. If the broker
+    publishes its last will, two missed heartbeats are enough.
     """
     lease_seconds: Seconds = 15.0
-    """A monitor that did not renew its leases for this long loses them to another. On PostgreSQL a
-    run has a lease too: without renewal, its process is gone, and `resume` can continue it.
+    """A monitor that has not renewed its leases for this long loses them to another. On PostgreSQL
+    a run has a lease too: without renewal, its process is gone, and `resume` can continue it.
     """
     save_seconds: Annotated[float, Field(ge=0, le=86_400)] = 10.0
     """How often an attempt's files are saved, so that another node can take it over. 0 saves before
@@ -75,7 +75,7 @@ class FleetSettings(Section):
 
     @model_validator(mode="after")
     def _lost_only_after_some_beats(self) -> Self:
-        """Refuse times with which a living node would be lost between two beats."""
+        """Refuse times with which a live node would be lost between two heartbeats."""
         least = MISSED_BEATS * self.beat_seconds
         if self.lost_after_seconds < least:
             raise Refusal(

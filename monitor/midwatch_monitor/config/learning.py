@@ -1,4 +1,4 @@
-"""Settings for what is learned from attempts, and what of it is put into prompts."""
+"""Settings for what is learned from attempts, and how much of it is put into prompts."""
 
 import re
 from collections.abc import Mapping
@@ -36,26 +36,26 @@ class FeedbackSettings(Section):
     kept_after: Duration = Length(seconds=86_400.0, text="24h")
     """How long merged files must be unchanged to count as accepted."""
     watched_for: Duration = Length(seconds=2_592_000.0, text="30d")
-    """How long a merge is waited for, and the work watched after it; 0 never watches."""
+    """How long to wait for a merge, and to watch the work after it; 0 never watches."""
 
 
 class LessonSettings(Section):
     """Lessons from failed attempts and rejections."""
 
     gone: ClassVar[Mapping[str, str]] = {
-        "failure_classes": "its names are taken for `learning.lessons.classes`, its words are not"
+        "failure_classes": "its names become `learning.lessons.classes`; its words are ignored"
     }
 
     enabled: bool = True
     """Whether lessons are written and given to workers."""
     in_prompt: Annotated[int, Field(ge=0, le=5)] = 3
-    """The largest number of lessons given to one attempt."""
+    """The most lessons given to one attempt."""
     adaptive: bool = False
     """Whether that number falls if lessons do not help, and rises to 5 if they do."""
     archive_unused_after: Duration = Length()
     """Lessons not used for this long are archived; 0 means never."""
     control_share: Share = 0.0
-    """Share of the tasks that are given no lessons, to measure what lessons are worth."""
+    """Share of the tasks that are given no lessons, to measure the value of lessons."""
     classes: tuple[str, ...] = FAILURE_CLASSES
     """Names of the classes of failure."""
 
@@ -87,13 +87,13 @@ class GuidelinesSettings(Section):
     version is in force regardless.
     """
     min_runs: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Smallest number of attempts for a look back."""
+    """The fewest attempts for a look back."""
     min_turns: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Smallest number of model answers for an attempt to count."""
+    """The fewest model answers for an attempt to count."""
     max_runs: Annotated[int, Field(ge=1, le=1000)] = 50
-    """Largest number of attempts in one look back, the oldest first."""
+    """The most attempts in one look back, the oldest first."""
     max_words: Annotated[int, Field(ge=50, le=2000)] = 600
-    """Longest document; a longer one is cut at a suitable place."""
+    """The longest document; a longer one is cut at a suitable place."""
     with_lessons: bool = False
     """Whether a look back is also shown the attempts' lessons, as summaries are short."""
     with_operators: bool = False
@@ -113,7 +113,7 @@ class FactSettings(Section):
     """Facts that workers find out about a workspace."""
 
     gone: ClassVar[Mapping[str, str]] = {
-        "alike": "two facts are the same where their texts are, but for case and white space"
+        "alike": "two facts are the same if their texts are, apart from case and white space"
     }
 
     enabled: bool = True
@@ -125,11 +125,11 @@ class FactSettings(Section):
     review_prompt: str = ""
     """Instructions for the review that replace the built-in ones."""
     review_prompts: dict[str, str] = Field(default_factory=dict[str, str])
-    """The same for single projects, by name."""
+    """The same for single projects, by their names."""
     in_prompt: Annotated[int, Field(ge=0, le=100)] = 12
-    """The largest number of facts given to one attempt; others are found by `search_facts`."""
+    """The most facts given to one attempt; others are found by `search_facts`."""
     max_per_attempt: Annotated[int, Field(ge=1, le=1000)] = 30
-    """The largest number of facts that one attempt may record; more are refused."""
+    """The most facts that one attempt may record; more are refused."""
 
 
 class LearningSettings(Section):
@@ -148,4 +148,4 @@ class LearningSettings(Section):
     tries: Annotated[int, Field(ge=1, le=10)] = 3
     """How often a failed step of learning is tried, over all runs."""
     look_back: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """The largest number of unstudied older attempts taken up by one run, the newest first."""
+    """The most older attempts, not studied yet, that one run takes up, the newest first."""

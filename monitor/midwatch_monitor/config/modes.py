@@ -18,9 +18,9 @@ class Sandbox(StrEnum):
     """The sandbox for workers' commands."""
 
     DEFAULT = "default"
-    """Required if nobody watches the start (headless, or a node of a fleet), else auto."""
+    """Required if nobody watches the start (headless, or a node of a fleet), otherwise auto."""
     AUTO = "auto"
-    """bubblewrap if it works, else none; the start says which."""
+    """bubblewrap if it works, otherwise none; the start says which."""
     REQUIRED = "required"
     """Refuse to start without bubblewrap."""
     OFF = "off"

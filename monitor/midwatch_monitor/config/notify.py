@@ -1,4 +1,4 @@
-"""Settings for notifications to people: recipients, ways and times."""
+"""Settings for notifications: recipients, how they are reached, and when."""
 
 import re
 from datetime import time
@@ -38,10 +38,10 @@ class TargetSettings(Section):
     secret_env: str = ""
     """The environment variable with this secret."""
     severity: Severity = Field(default=Severity.WARNING, alias="from")
-    """Alerts of at least this severity are sent. What waits for a person always is."""
+    """Alerts of at least this severity are sent. What waits for a person is always sent."""
     content: bool = False
-    """Whether texts written by workers, and texts about files, are sent, or only the rule, the task
-    and so on.
+    """Whether texts written by workers, and texts about files, are sent, too, or only the rule, the
+    task and so on.
     """
     ends: bool = False
     """Whether the end of a run is reported."""
@@ -62,7 +62,7 @@ class TargetSettings(Section):
         if self.webhook and not self.webhook.startswith(("https://", "http://")):
             raise Refusal("must begin with https:// or http://", at=("webhook",))
         if bool(self.webhook) != bool(self.secret_env):
-            raise Refusal("`webhook` and `secret_env` need each other: it is sent signed")
+            raise Refusal("`webhook` and `secret_env` need each other: the message is signed")
         return self
 
 
@@ -73,7 +73,7 @@ class QuietSettings(Section):
 
     begin: ClockTime = Field(alias="from")
     end: ClockTime = Field(alias="to")
-    """If earlier than the beginning, it is on the next day."""
+    """If it is earlier than the beginning, it is on the next day."""
     least: Severity = Field(default=Severity.CRITICAL, alias="except")
     """Alerts of at least this severity are sent all the same."""
 
@@ -86,17 +86,17 @@ class QuietSettings(Section):
 
 
 class NotifySettings(Section):
-    """Who is notified while nobody watches."""
+    """Who is notified while nobody is watching."""
 
     targets: Annotated[dict[Name, TargetSettings], Field(max_length=20)] = Field(
         default_factory=dict[str, TargetSettings]
     )
     """Recipients by name; nothing is sent without any."""
     quiet: QuietSettings | None = None
-    """What was held back in this time is sent in one message afterwards."""
+    """When nobody is notified; what was held back is sent in one message afterwards."""
     group_seconds: Annotated[float, Field(ge=0, le=3600)] = 2.0
     """Events within this time are sent in one message."""
     repeat_minutes: Annotated[float, Field(ge=0, le=10_080)] = 30.0
-    """What still waits for a person is sent again after this time; 0 for never."""
+    """What is still waiting for a person is sent again after this time; 0 for never."""
     link: str = ""
     """Where to look, instead of `midwatch show ATTEMPT`: `{attempt}` becomes the attempt's id."""

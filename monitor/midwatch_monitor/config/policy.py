@@ -71,7 +71,7 @@ class Unanswered(StrEnum):
 
 
 class PersonSettings(Section):
-    """How long a person is waited for, and what happens then."""
+    """How long to wait for a person, and what happens then."""
 
     timeout_minutes: Annotated[float, Field(ge=0, le=100_000)] = 0.0
     """In minutes; 0 waits without a limit."""
@@ -80,12 +80,12 @@ class PersonSettings(Section):
     question: Unanswered = Unanswered.STOP
     """What happens to an attempt whose question nobody answered in time."""
     hold_after: Annotated[int, Field(ge=0, le=10_000)] = 3
-    """An attempt pauses this many model requests after a proposal that nobody decided; 0 for never.
+    """An attempt pauses this many model requests after a proposal that is undecided; 0 for never.
     """
 
 
 class PolicySettings(Section):
-    """What may be done, in what order, how often. It also binds the supervisor agent."""
+    """What may be done, in what order, and how often. It also binds the supervisor agent."""
 
     ladder: tuple[Decidable, ...] = (
         Action.NUDGE,
@@ -171,4 +171,4 @@ class PolicySettings(Section):
     grant_share: Share = 0.5
     """How much all these grants together may add to each limit of the task, as a share of it."""
     max_parts: Annotated[int, Field(ge=2, le=50)] = 6
-    """Largest number of tasks that a split may make; these are not split again."""
+    """The most tasks that a split may make; these are not split again."""

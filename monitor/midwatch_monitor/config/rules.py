@@ -23,7 +23,7 @@ class RuleSettings(Section):
     """Settings of every rule."""
 
     enabled: bool = True
-    """A disabled rule is not fed at all."""
+    """Whether the rule judges anything: a disabled rule receives nothing."""
     hold: Span = Length()
     """How long the condition must last before the alert fires: steps (2) or time (30s)."""
     cooldown: Span = Length(steps=5, text="5")
@@ -40,7 +40,7 @@ class RuleSettings(Section):
             for key in changes:
                 if key not in self._of_tools():
                     wanted = ", ".join(sorted(self._of_tools()))
-                    raise Refusal(f"tools.{tool}.{key}: for a tool one can set {wanted}")
+                    raise Refusal(f"tools.{tool}.{key}: only {wanted} can be set for a tool")
             type(self).model_validate(changes)
         return self
 
@@ -109,7 +109,7 @@ class LowConfidence(RuleSettings):
     """The stated confidence of one checkpoint is low."""
 
     below: Percent = 30
-    """Fires under this percentage, not at it."""
+    """Fires below this percentage, not at it."""
     severity: Severity = Severity.WARNING
     """The severity of its alert."""
 
@@ -129,7 +129,7 @@ class MultipleBlockers(RuleSettings):
     """One checkpoint names many blockers."""
 
     count: Annotated[int, Field(ge=1, le=100)] = 3
-    """Fires at this many."""
+    """Fires at this many blockers."""
     severity: Severity = Severity.WARNING
     """The severity of its alert."""
 
@@ -198,7 +198,7 @@ class FruitlessSteps(Graded):
     """
     edited: Points = 1
     """Points subtracted by an edit, by a step answered only by a receipt, and by a turn of words;
-    by no turn of words from the fourth in a row on.
+    but not from the fourth such turn in a row on.
     """
     other: Points = 2
     """Points subtracted by any other step."""
@@ -332,9 +332,9 @@ class Silence(RuleSettings):
     model: Duration = Length(seconds=600.0, text="10m")
     """How long a request to the model may take; 0 never fires."""
     command: Duration = Length(seconds=1800.0, text="30m")
-    """How long a command may run, or an attempt be silent without a known activity."""
+    """How long a command may run, or an attempt without a known activity may be silent."""
     rate_limited: Duration = Length(seconds=3600.0, text="1h")
-    """How long a provider may let an attempt wait."""
+    """How long a provider may make an attempt wait."""
     idle: Duration = Length(seconds=600.0, text="10m")
     """How long an attempt may be silent if nothing is known to run."""
     unmoved: Duration = Length(seconds=3600.0, text="1h")
@@ -344,7 +344,7 @@ class Silence(RuleSettings):
 
 
 class WorkspaceConflict(RuleSettings):
-    """Two attempts at work change the same file, or plan to, each in a workspace of its own."""
+    """Two attempts at work change the same file, or plan to, each in its own workspace."""
 
     severity: Severity = Severity.WARNING
     """The severity of its alerts once both changed it; each attempt has one."""

@@ -68,7 +68,7 @@ class PlanSettings(Section):
     max_revisions: Annotated[int, Field(ge=0, le=100)] = 5
     """Revisions by workers in one task, over all its attempts; more are refused."""
     min_requests: Annotated[int, Field(ge=1, le=1000)] = 2
-    """The smallest number of the task's model requests given to a plan step."""
+    """The fewest of the task's model requests that a plan step is given."""
 
 
 class ErrorSettings(Section):
@@ -96,7 +96,7 @@ class CompletionSettings(Section):
     """What is required before a plan step counts as done."""
 
     unproven: Unproven = Unproven.FLAG
-    """What happens to a plan step whose claims have only a part of their evidence."""
+    """What happens to a plan step whose claims have only part of their evidence."""
     run_acceptance: bool = True
     """Whether the plan step's own acceptance commands are run immediately."""
     min_confidence: Percent = 50
@@ -113,13 +113,13 @@ class ProviderSettings(Section):
     breaker_seconds: Seconds = 30.0
     """How long no request is sent to a provider then; afterwards one request tests it."""
     max_outages: Annotated[int, Field(ge=1, le=100_000)] = 240
-    """How often in a row an attempt may find the provider failing before it ends; 1 never waits. An
-    outage lasts longer than a model's `tries`; the attempt waits `breaker_seconds` and tries again.
-    The default is some hours: long before, `silence` alerts the supervisor (`rate_limited`).
+    """How often in a row an attempt may find the provider failing, after all `tries` of its model,
+    before it ends; until then it waits `breaker_seconds` and tries again. 1 never waits. The
+    default is some hours; long before that, `silence` alerts the supervisor (`rate_limited`).
     """
     wait_for_first_answer: bool = False
-    """Wait as long for a provider that has never answered; otherwise `midwatch run` ends, and can
-    be resumed.
+    """Whether to wait that long for a provider that has never answered. If not, `midwatch run`
+    ends, and can be resumed.
     """
 
 
@@ -134,10 +134,10 @@ SecretPattern = Annotated[str, Field(max_length=1000), AfterValidator(_check_pat
 
 
 class SecretsSettings(Section):
-    """Secrets in what workers do and say are masked before anything is judged and recorded."""
+    """Secrets in what workers do and say, masked before anything is judged and recorded."""
 
     patterns: dict[Kind, SecretPattern] = Field(default_factory=lambda: dict(BUILT_IN))
-    """What secrets look like, by kind: a file's patterns are added; empty disables one."""
+    """What secrets look like, by kind. A file's patterns are added; an empty one turns it off."""
 
 
 def _read_path(text: str) -> str:
@@ -145,8 +145,8 @@ def _read_path(text: str) -> str:
     if below.startswith("/") and below.strip("/") and ".." not in below.split("/"):
         return text.rstrip("/")
     raise ValueError(
-        "an absolute path, or one that begins with `~/`; not `/` and not `~`, for then there is "
-        "no sandbox to speak of: name the folders that are needed"
+        "an absolute path, or one that begins with `~/`; not `/` or `~`, which would defeat the "
+        "sandbox: name the folders that are needed"
     )
 
 
@@ -162,7 +162,7 @@ class ReflectSettings(Section):
     steady_confidence: Percent = 70
     """From this confidence on, two checkpoints with progress and without alerts count as steady."""
     steady_doublings: Annotated[int, Field(ge=0, le=8)] = 2
-    """How often the interval may double while steady (2: up to 4 times as long)."""
+    """How often the interval may double while the worker is steady (2: up to 4 times as long)."""
     high_confidence: Percent = 70
     """From this confidence on, the tool's answer is to continue."""
     medium_confidence: Percent = 40
@@ -183,11 +183,11 @@ class MonitorSettings(Section):
     """The monitor's loop."""
 
     tick_seconds: Seconds = 30.0
-    """How often the loop looks without a hint, which is when the passing of time is noticed."""
+    """How often the loop looks without a hint; only then does it notice the passing of time."""
     poll_seconds: Seconds = 0.5
-    """How often the journal is asked for entries of other processes."""
+    """How often the journal is polled for other processes' entries."""
     outcome_after: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Steps after its delivery at which an intervention's outcome is judged."""
+    """How many steps after its delivery an intervention's outcome is judged."""
 
 
 class SupervisorSettings(Section):
@@ -206,7 +206,7 @@ class SupervisorSettings(Section):
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 60
     """Model requests for all decisions about one attempt; afterwards the policy table decides."""
     max_evidence_chars: Annotated[int, Field(ge=1000, le=1_000_000)] = 20_000
-    """Largest amount of evidence shown for one decision."""
+    """The most evidence shown for one decision, in characters."""
 
 
 class RunSettings(Section):
@@ -227,7 +227,7 @@ class RunSettings(Section):
     max_output_chars: Annotated[int, Field(ge=200, le=10_000_000)] = 20_000
     """How much of a step's output the journal keeps (head and tail)."""
     max_watched_files: Count = 20_000
-    """In workspaces with more files, only paths in arguments are watched."""
+    """In workspaces with more files, only the paths in a call's arguments are watched."""
 
 
 class JournalSettings(Section):
@@ -238,14 +238,14 @@ class JournalSettings(Section):
     max_batch: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Commits that the writer may group into one transaction."""
     patience_seconds: Annotated[float, Field(ge=0, le=86_400)] = 120.0
-    """How long a lost database connection is waited for before a write or read fails."""
+    """How long to wait for a lost database connection before a write or read fails."""
 
 
 class ConsoleSettings(Section):
     """The operator's console: its appearance, and how it calls a person."""
 
     theme: str = "midwatch"
-    """The theme at the start."""
+    """The initial theme."""
     bell: bool = True
     """Whether the terminal's bell rings when something begins to need a person."""
     desktop_notify: bool = False

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _PREFIX = "MIDWATCH_"
 ENVIRONMENT = FilePosition(file=Path("environment"))
-"""Stands for the environment wherever the file of a value is named."""
+"""Stands for the environment where the file of a value is expected."""
 
 
 def variables(environ: Mapping[str, str]) -> dict[Keys, ValueOrigin]:

@@ -58,7 +58,7 @@ class ModelSpec(Section):
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 300.0
     """How long one model request may take."""
     tries: Annotated[int, Field(ge=1, le=10)] = 4
-    """How often a request is tried that failed for a temporary reason."""
+    """How often a request that fails for a temporary reason is tried."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +74,7 @@ class WorkerSpec(Section):
     command: tuple[str, ...] = ()
     """Starts an agent that speaks ACP: the program and its arguments."""
     steering: Literal["cancel", "join", "method"] | None = None
-    """How such an agent is sent a message during its turn; by default the way known for that agent.
+    """How a message is sent to such an agent during its turn; the default depends on the agent.
     """
     state: tuple[str, ...] = ()
     """Where such an agent may write besides its workspace; `~` is the home directory."""
@@ -169,9 +169,9 @@ class TaskSpec(Section):
     works on; without any, the task file's folder.
     """
     tags: tuple[Name, ...] = ()
-    """Words by which lessons and facts for it are found, such as `python` or `database`."""
+    """Words that help to find lessons and facts for it, such as `python` or `database`."""
     labels: tuple[Name, ...] = ()
-    """What a fleet's node must offer to be given it, such as `gpu`; `run` ignores it."""
+    """What a node of a fleet must offer to get the task, such as `gpu`; `run` ignores it."""
     plan: tuple[PlanStepSpec, ...] | Literal["auto"] = ()
     """Plan steps, or `auto` for the planner's; none means that the goal is the only one. If the
     task file names a model for the role `planner`, none means `auto`.
@@ -183,18 +183,18 @@ class TaskSpec(Section):
     depends_on: tuple[str, ...] = ()
     """Tasks in the same file that must be completed first."""
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 2
-    """The largest number of attempts; a restart ordered by a person is extra."""
+    """The most attempts; a restart ordered by a person is extra."""
     other_workers: tuple[str, ...] = ()
     """Workers that may take over the task after a restart, in this order."""
     review: bool = False
-    """Whether the role `reviewer` looks at the work, read-only, before it counts as done."""
+    """Whether the model of the role `reviewer` reviews the work, read-only, before it is done."""
 
     @field_validator("workspace")
     @classmethod
     def _without_login(cls, workspace: str | None) -> str | None:
         """Refuse passwords and tokens: a task is stored in the journal and shown on screen."""
         if workspace is not None and _LOGIN.match(workspace):
-            raise Refusal("names who logs in: leave that to git's credential helper")
+            raise Refusal("contains a login: leave that to git's credential helper")
         return workspace
 
     @property
@@ -235,7 +235,7 @@ class TaskFile(Section):
     workers: dict[Name, WorkerSpec] = Field(default_factory=dict[str, WorkerSpec])
     """By the names used in tasks; without any, a coder does all tasks."""
     tasks: Annotated[tuple[TaskSpec, ...], Field(min_length=1)]
-    """In any order: `depends_on` says what waits for what."""
+    """In any order: `depends_on` says which task waits for which."""
 
     @model_validator(mode="before")
     @classmethod

@@ -64,7 +64,7 @@ def test_an_empty_file_is_an_empty_mapping(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: 1\nb: 2\na: 3\n", ":3: a: stands here twice, first in line 1"),
+        ("a: 1\nb: 2\na: 3\n", ":3: a: is here twice, first in line 1"),
         ("- 1\n", ":1: must be a mapping: `key: value`"),
         ("a: 1\nb: [2\n", ":3: is not YAML: while parsing a flow sequence, expected"),
         ("a: 1\n\tb: 2\n", ":2: is not YAML: while scanning"),

@@ -115,7 +115,7 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         (
             "tasks:\n  - id: a b\n    goal: ''\n    acceptance: []\n",
             [
-                ":2: tasks[0].id: may hold letters, digits, `.`, `_` and `-`, at most 80, "
+                ":2: tasks[0].id: may have letters, digits, `.`, `_` and `-`, at most 80, "
                 "a letter or digit first; is 'a b'",
                 ":3: tasks[0].goal: must not be empty",
                 ":4: tasks[0].acceptance: must not be empty",
@@ -130,7 +130,7 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         *(
             (
                 f"tasks:\n  - {{id: a, goal: x, acceptance: [x], workspace: '{url}'}}\n",
-                [":2: tasks[0].workspace: names who logs in: leave that to git's credential "
+                [":2: tasks[0].workspace: contains a login: leave that to git's credential "
                  "helper"],
             )
             for url in ("https://ada:secret@host/shop", "https://secret@host/shop",
@@ -139,7 +139,7 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         (f"workers: {{bob: {{}}, ann: {{}}}}\n{ONE}",
          [":3: tasks[0].worker: must name one of the workers: bob, ann"]),
         (f"models: {{worker: x}}\nmodels: {{worker: y}}\n{ONE}",
-         [":2: models: stands here twice, first in line 1"]),
+         [":2: models: is here twice, first in line 1"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, said: list[str]) -> None:

@@ -24,7 +24,7 @@ WAYS = "must have exactly one of url, url_env, url_file, webhook"
         ),
         (
             'targets: {a: {webhook: "https://d"}}',
-            "notify.targets.a: `webhook` and `secret_env` need each other: it is sent signed",
+            "notify.targets.a: `webhook` and `secret_env` need each other: the message is signed",
         ),
         (
             "targets: {a: {webhook: ftp, secret_env: S}}",

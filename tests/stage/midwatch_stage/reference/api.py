@@ -31,10 +31,10 @@ API: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _ABOUT = """\
 # Python
 
-What programs of yours may import; all else may change without notice. Everything is typed. An agent
-needs `from midwatch_tools import Watch` and no more; the rest is for callbacks, and for programs
+What your programs may import; everything else may change without notice. Everything is typed. An
+agent needs only `from midwatch_tools import Watch`; the rest is for callbacks, and for programs
 that read a journal or judge steps. The README shows
-[how to begin](../README.md#an-agent-of-your-own); the errors are drawn in
+[how to begin](../README.md#an-agent-of-your-own); the tree of errors is in
 [errors.py](../monitor/midwatch_monitor/errors.py).
 
 """

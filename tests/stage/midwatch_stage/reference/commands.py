@@ -40,11 +40,11 @@ def commands_page() -> str:
     parts = [
         "# Commands, with every option\n\n"
         "[commands.md](../commands.md) is the overview. `midwatch COMMAND --help` prints what "
-        "stands here about one.\n\n"
+        "this page says about one.\n\n"
         f"## Options of many commands\n\n{_table(shared)}"
         "## Exit codes\n\n"
         "Those of `midwatch run`, `demo` and `resume`. Every other command ends with 0, with 2 for "
-        "wrong usage or configuration, with 1 for any other failure, unless it says more below.\n\n"
+        "wrong usage or configuration, or with 1 for any other failure, unless said below.\n\n"
     ]
     parts.append(table(("code", "meaning"), [(str(c), m) for c, m in EXIT_CODES.items()]))
     before = ""

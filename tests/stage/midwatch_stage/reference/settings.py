@@ -49,10 +49,10 @@ def configuration_page() -> str:
     parts = [
         "# Configuration\n\n"
         "Every key of `midwatch.yaml`. [configs/midwatch.yaml](../../configs/midwatch.yaml) gives "
-        "the reasons of the defaults; [rules.md](rules.md) has the keys below `rules`, "
-        "[tasks.md](tasks.md) those of task files. A variable sets a key too: "
+        "the reasons for the defaults; [rules.md](rules.md) has the keys below `rules`, "
+        "[tasks.md](tasks.md) those of task files. A variable sets a key, too: "
         "`MIDWATCH_RUN__CONCURRENCY=8` is `run.concurrency`; lists and mappings are JSON there. "
-        "Files given later win over earlier ones, variables over files.\n\n"
+        "Later files override earlier ones, variables override files.\n\n"
     ]
     parts.append(table(HEAD, [_row(Settings, "mode", "")]))
     for path, section in _sections(Settings):
@@ -67,9 +67,9 @@ def rules_page() -> str:
     shared = _table(RuleSettings, "rules.RULE.")
     parts = [
         "# Rules\n\n"
-        "Each looks at one kind of sign; `midwatch rules list` prints them with the thresholds in "
-        "force, [detection.md](../detection.md) says what they find. What two notices of "
-        "different evidence agree on is a warning.\n\n",
+        "Each rule looks for one kind of sign. `midwatch rules list` prints them with the "
+        "thresholds in force; [detection.md](../detection.md) says what they find. Two notices "
+        "that rest on different evidence make a warning.\n\n",
         table(HEAD, [_row(Rules, "agreement", "rules.")]),
         f"Every rule has these keys:\n\n{shared}",
     ]
@@ -90,8 +90,8 @@ def rules_page() -> str:
 def tasks_page() -> str:
     """`docs/reference/tasks.md`."""
     parts = [
-        "# Task files\n\nEvery key of what `midwatch run FILE` and `midwatch submit FILE` read. "
-        "`midwatch config check FILE` says what is wrong in one.\n\n"
+        "# Task files\n\nEvery key of the files that `midwatch run FILE` and `midwatch submit "
+        "FILE` read. `midwatch config check FILE` says what is wrong in one.\n\n"
     ]
     for path, section in (
         ("", TaskFile),

@@ -144,7 +144,7 @@ def test_twenty_thousand_tasks_are_refused_before_they_are_read(
     assert main(["run", "tasks.yaml", "--dry-run"]) == 2
     assert time.process_time() - began < 1
     assert capsys.readouterr().err == (
-        "tasks.yaml: is longer than 500,000 characters: share it out over several files\n"
+        "tasks.yaml: is longer than 500,000 characters: split it into several files\n"
     )
 
 
