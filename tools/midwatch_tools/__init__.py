@@ -1,4 +1,4 @@
-"""What agents are given: the `Watch` capability with its `reflect` and plan tools."""
+"""What agents get: the `Watch` capability with its `reflect` and plan tools."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ __all__ = ["Watch"]
 
 
 def __getattr__(name: str) -> object:
-    # `Watch` imports pydantic-ai, which takes a second and is not needed to read a journal.
+    # `Watch` imports pydantic-ai, which takes a second; reading a journal does not need it.
     if name == "Watch":
         from midwatch_tools.watch import Watch
 

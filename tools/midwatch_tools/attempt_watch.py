@@ -59,15 +59,15 @@ class WatchScope:
     attended: bool = True
     """Whether the work waits when a supervisor asks for a person."""
     foreign: bool = False
-    """Whether the worker is an agent that runs its tools itself; then every change is its work."""
+    """Whether the worker is an agent that runs its own tools; every change then is its work."""
     rest_seconds: float = 0.0
-    """Seconds for which the inbox is not read again: requests may follow in milliseconds."""
+    """Seconds before the inbox is read again: requests may be milliseconds apart."""
 
 
 class AttemptWatch(AbstractCapability[Any]):
     """Watches, records and delivers for an attempt that a runner owns; decides nothing.
 
-    Errors of the watch are raised: the runner decides what happens to the attempt.
+    Errors in the watch are raised: the runner decides what happens to the attempt.
     """
 
     prompt = False
@@ -94,14 +94,14 @@ class AttemptWatch(AbstractCapability[Any]):
 
         Args:
             recorder: Writes the records of the attempt.
-            root: The folder whose files the agent works on; without it, edits are read from the
-                arguments of tools only.
+            root: The folder whose files the agent works on; without it, edits are only read from
+                the arguments of tools.
             settings: Thresholds; by default the built-in ones.
             bus: Where hints are published.
             seconds: A monotonic clock, for the minutes of the budget.
             check: Runs acceptance commands of plan steps in the attempt's workspace.
-            model_for: Finds a model by name, for an intervention that switches to another one.
-            board: What other agents reported, for the worker to read.
+            model_for: Finds a model by name, for interventions that switch to another one.
+            board: What other agents have reported, for the worker to read.
             facts: What is known about the project.
             ignored_by_git: Which files below `root` are nobody's edit; looked up by default.
             draw: Eight random hexadecimal digits, which mark Midwatch's messages to the worker.
@@ -124,17 +124,17 @@ class AttemptWatch(AbstractCapability[Any]):
         self._tools: frozenset[str] = frozenset()
         self._reach = reach or WatchScope()
         self.hold: Hold | None = None
-        """Pauses a worker that would continue by itself while its work waits for a person."""
+        """Pauses a worker that would otherwise continue while its work waits for a person."""
 
     def budget(self) -> Budget | None:
-        """Return what the run has used so far, with grants; `None` before it begins."""
+        """Return the budget used so far by the run, with grants; `None` before it begins."""
         return None if self._acts is None else self._acts.session.allowed_budget()
 
     async def permit(self, tool: str, what: str, withdrawn: "asyncio.Future[bool | None]") -> bool:
         """Return whether a person lets the worker do something; the attempt waits for the answer.
 
-        What was allowed before an interruption is allowed once more without a question. Returns
-        False if nobody can be asked, or if `withdrawn` is done before an answer.
+        What was allowed before an interruption is allowed once more without asking. Returns False
+        if nobody can be asked, or if `withdrawn` is done before there is an answer.
         """
         if self._acts is None or (inbox := self._acts.session.inbox) is None:
             return False
@@ -148,7 +148,7 @@ class AttemptWatch(AbstractCapability[Any]):
         await session.stand_still(f"asks to {asked.what}", asked)
         answer = await _answer(inbox, withdrawn)
         if answer is None:
-            await session.go_on(Activity.COMMAND, why="the worker does not ask any more")
+            await session.go_on(Activity.COMMAND, why="the worker no longer asks")
             return False
         allowed = answer.intervention.permits
         # A refusal is delivered as guidance, in the person's own words.
@@ -179,7 +179,7 @@ class AttemptWatch(AbstractCapability[Any]):
         return protocol(self.settings.reflect, self._code, tools, gated=self._reach.gated)
 
     def get_toolset(self) -> AgentToolset[Any]:
-        """Return Midwatch's tools; a run is offered those that it can use."""
+        """Return Midwatch's tools; a run is offered the ones that it can use."""
         present, known = self._present, self._known_facts
         return WorkerToolset(
             {
@@ -202,11 +202,11 @@ class AttemptWatch(AbstractCapability[Any]):
         return self._acts
 
     def _others(self) -> Board:
-        assert self._board is not None  # else nothing of it is offered
+        assert self._board is not None  # else its tool is not offered
         return self._board
 
     def _known_facts(self) -> Facts:
-        assert self._facts is not None  # there before the first act
+        assert self._facts is not None  # set before the first act
         return self._facts
 
     async def wrap_run(
@@ -236,7 +236,7 @@ class AttemptWatch(AbstractCapability[Any]):
             settings=self.settings,
             code=self._code,
             saved=len(saved),
-            # A conversation that the agent brings along was not part of this attempt.
+            # A conversation that the agent brings along is not part of this attempt.
             requests=sum(isinstance(each, ModelResponse) for each in ctx.messages) if saved else 0,
             seconds=self._seconds,
             site=WorkspaceChecks(self._root, tree, self._check),
@@ -280,7 +280,7 @@ class AttemptWatch(AbstractCapability[Any]):
         return Inbox(recorder.journal, self._bus, recorder.attempt.id, poll_seconds=poll)
 
     async def _useful(self, recorder: Recorder) -> frozenset[str]:
-        """Return the tools that this run can use, except those for a plan."""
+        """Return the tools that this run can use, except the plan tools."""
         facts = self._facts
         kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
         return useful_tools(
@@ -298,7 +298,7 @@ class AttemptWatch(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Deliver what is due, waiting here if paused, and switch the model if that was ordered."""
+        """Deliver what is due, waiting here if paused, and switch the model if ordered."""
         if self._acts is not None:
             session = self._acts.session
             await self._tolerate(self._acts.before_request(ctx))

@@ -34,15 +34,15 @@ from midwatch_tools.tools.facts import Facts
 ONLY_WATCHED = (Action.OBSERVE, Action.ASK_OPERATOR)
 """Actions possible for an agent that receives no messages."""
 _SPOKEN_TO = (*ONLY_WATCHED, Action.NUDGE, Action.REPLAN, Action.PAUSE, Action.RESUME)
-"""Actions possible for an agent in somebody else's program: it can be told things, not restarted.
+"""Actions possible for an agent in somebody else's program: it can get messages but not a restart.
 """
 _MAX_TITLE = 120
-"""In characters; the title is part of every answer of the tools that show the plan."""
+"""Longest title, in characters: it is in every answer of the tools that show the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """An attempt of an agent that Midwatch did not start, while it runs."""
+    """A running attempt of an agent that Midwatch did not start."""
 
     where: str
     """The journal's path or URL."""
@@ -57,7 +57,7 @@ class Embedded:
 
     @staticmethod
     def around(where: str) -> "Embedded | None":
-        """Return the attempt that the current code runs in, if it is written to that journal."""
+        """Return the attempt that the current code runs in, if that journal records it."""
         found = _CURRENT.get()
         return found if found is not None and found.where == where else None
 
@@ -89,10 +89,10 @@ async def begin_attempt(
     reflects: bool,
     supervised: bool,
 ) -> Embedded:
-    """Begin an attempt at work. Raises JournalError.
+    """Begin an attempt in state `working`. Raises JournalError.
 
-    It has a run of its own, watched by a monitor unless it is `supervised` in this process; a
-    sub-agent gets a task in its parent's run.
+    It has its own run, watched by a monitor unless it is `supervised` in this process; a sub-agent
+    gets a task in its parent's run.
 
     Args:
         journal: The journal at `where`.
@@ -103,7 +103,7 @@ async def begin_attempt(
         root: The folder it works on.
         settings: The settings in force.
         bus: Where hints are published.
-        clock: The clock of all who share the journal.
+        clock: The clock shared by all users of the journal.
         reflects: Whether the agent is offered `reflect`.
         supervised: Whether alerts are answered in this process.
     """

@@ -1,8 +1,8 @@
 """Asks a worker that says it is done to look at its own result once more.
 
-The number of looks is read from the history, so a resumed attempt is not asked again. A worker that
+The number of looks is read from the history, so a resumed attempt is not asked twice. A worker that
 changed nothing after a look is not asked again, nor is one whose budget is nearly used up: it must
-still be able to look, to fix and to end.
+still be able to look, fix and end.
 """
 
 import re
@@ -19,15 +19,15 @@ from midwatch_monitor.records import Budget
 from midwatch_tools.tools.reflect import NAMES
 
 NOTHING = "NOTHING TO FIX"
-"""What a worker says if it is content with its result."""
+"""What a worker says if it is satisfied with its result."""
 _CONTENT = re.compile(f"{NOTHING}|NOTHING TO MEND", re.IGNORECASE)
-"""`MEND` is the word in the question of attempts that an older version began."""
+"""`MEND` is the word in the question to attempts that an older version began."""
 _ASKED = "Before this counts as done"
 _MARK = re.compile(rf"\[midwatch(?: [0-9a-f]{{8}})?\] {_ASKED}")
 _MOST_USED = 0.85
-"""Share of the tightest limit from which nobody is asked to do more."""
+"""Used share of the tightest limit from which a worker is not asked to do more."""
 _LEAST_REQUESTS = 3
-"""Requests needed to look, to fix, and to say so."""
+"""Requests needed to look, fix and say so."""
 
 
 def ask_before_end(
@@ -48,7 +48,7 @@ def ask_before_end(
 def refine_question(
     messages: Sequence[ModelMessage], settings: CompletionSettings, budget: Budget | None, code: str
 ) -> str:
-    """Return the question for a worker that says it is done; empty if none is asked. Pure."""
+    """Return the question to a worker that says it is done; empty if none is asked. Pure."""
     asked = [index for index, message in enumerate(messages) if _is_asked(message)]
     if len(asked) >= settings.refine or (budget is not None and _nearly_gone(budget)):
         return ""
@@ -78,9 +78,7 @@ def _nearly_gone(budget: Budget) -> bool:
 
 
 def _mended(since: Sequence[ModelMessage]) -> bool:
-    """Whether a worker did something after it was asked, and did not say that nothing is to be
-    fixed.
-    """
+    """Whether a worker did something after it was asked, and did not say it had nothing to fix."""
     said = [message for message in since if isinstance(message, ModelResponse)]
     if any(_CONTENT.search(message.text or "") for message in said):
         return False

@@ -1,10 +1,10 @@
 """Every git command that Midwatch runs.
 
-For git, a worker's files are data, never configuration and never a program. Git runs in an
-environment without secrets and without the user's own configuration, and everything that a
-repository's configuration could run (hooks, filters, merge drivers, text conversion, a file system
-monitor) is off. Git is told where a worktree's git directory is: a `.git` in the worktree itself is
-ignored. See docs/security.md.
+For git, a worker's files are data, never configuration or a program. Git runs in an environment
+without secrets and without the user's own configuration, and everything that a repository's
+configuration could run (hooks, filters, merge drivers, text conversion, a file system monitor) is
+off. Git is told where a worktree's git directory is: a `.git` in the worktree itself is ignored.
+See docs/security.md.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from pathlib import Path
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 
 EMAIL = "midwatch@localhost"
-"""Author of Midwatch's own commits; marks them as not made by a person."""
+"""Author of Midwatch's own commits, which shows that no person made them."""
 _SETTINGS = (
     *("user.name=Midwatch", f"user.email={EMAIL}"),
     *(f"core.hooksPath={os.devnull}", "core.fsmonitor=false", "core.alternateRefsCommand=true"),
     *("commit.gpgSign=false", "tag.gpgSign=false"),
     *("merge.verifySignatures=false", "log.showSignature=false"),
     *("submodule.recurse=false", "protocol.ext.allow=never"),
-    # Git holds every line of a smaller file in memory, and a worker can write files of any size.
+    # Git keeps every line of a smaller file in memory, and a worker can write files of any size.
     "core.bigFileThreshold=8m",
     *("gc.auto=0", "maintenance.auto=false"),
 )
@@ -48,11 +48,11 @@ _WITHOUT_FILES = frozenset(
     }
 )
 """Commands that neither read nor write the files of a worktree. All others may: even `write-tree`
-filters those that changed just before the index was written.
+runs filters on files that changed just before the index was written.
 """
 _READING = frozenset({"diff", "ls-files", "reflog", "rev-list", "rev-parse", "show", "status"})
 """Commands that leave nothing half done. They are killed with their caller, because a named pipe
-made by a worker could block them for ever.
+made by a worker could block them forever.
 """
 _DRIVERS = r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver)$"
 _ASK_DRIVERS = ("config", "--null", "--name-only", "--get-regexp", _DRIVERS)
@@ -68,24 +68,24 @@ _SILENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE":
 _OWN = re.compile(r"(core\.excludesfile|safe\.directory)\n(.*)", re.DOTALL)
 """Settings taken from the user's own configuration: names of files and folders, nothing to run."""
 _LOCAL_SECONDS = 600.0
-"""Time limit for git on this machine: a worker's named pipe could block it for ever."""
+"""Time limit for git on this machine: a worker's named pipe could block it forever."""
 _THREAD_SECONDS = 10.0
 """Time limit for git when a thread waits for it."""
 _LAST_SECONDS = 5.0
 """How long to wait for a killed process."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]+@")
-"""Credentials in a URL that git repeats."""
+"""Credentials in a URL that git echoes."""
 _MAX_POINTER = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A folder of files with its git directory, which is out of a worker's reach."""
+    """A folder of files and its git directory, which a worker cannot reach."""
 
     folder: Path
     git_dir: Path
     branch: str = ""
-    """The branch the folder was made with; empty for a folder without a `.git` of its own."""
+    """The branch the folder was created with; empty for a folder without its own `.git`."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     """More environment variables for git."""
 
@@ -102,19 +102,19 @@ class Worktree:
             )
 
     def require_branch(self) -> None:
-        """Raise WorkspaceError if another branch is checked out than the one that was made."""
+        """Raise WorkspaceError if its own branch is not checked out."""
         head = _pointer(self.git_dir / "HEAD", "ref: refs/heads/")
         if head != self.branch:
             raise WorkspaceError(
                 f"{self.folder} is no longer the workspace that was made: "
-                f"its branch {self.branch} is not checked out any more"
+                f"its branch {self.branch} is not checked out"
             )
 
 
 def worktree_of(repository: Path, folder: Path, branch: str) -> Worktree | None:
     """Return the worktree in `folder` according to its repository; `None` if there is none.
 
-    The folder itself is not asked. Raises WorkspaceError if the folder disagrees.
+    The folder itself is not trusted. Raises WorkspaceError if it disagrees.
     """
     wanted = folder.resolve() / ".git"
     git_dir = repository / ".git" if (repository / ".git").is_dir() else repository
@@ -129,8 +129,8 @@ def worktree_of(repository: Path, folder: Path, branch: str) -> Worktree | None:
 
 
 def named_repository(folder: Path) -> Path | None:
-    """Return the repository named by the `.git` of a worktree; as trustworthy as whoever could
-    write it.
+    """Return the repository named by the `.git` of a worktree; no more trustworthy than whoever can
+    write that file.
     """
     named = _pointer(folder / ".git", "gitdir: ")
     return _common_dir(Path(named)) if Path(named).is_absolute() else None
@@ -141,7 +141,7 @@ def _common_dir(git_dir: Path) -> Path:
 
 
 def _pointer(file: Path, start: str) -> str:
-    """Return the one line of a small file without its start; empty for anything else."""
+    """Return the only line of a small file without its start; empty for anything else."""
     with suppress(OSError, UnicodeDecodeError):
         if file.is_file() and not file.is_symlink() and file.stat().st_size < _MAX_POINTER:
             line = file.read_text("utf-8").removesuffix("\n")
@@ -152,7 +152,7 @@ def _pointer(file: Path, start: str) -> str:
 async def git(at: Path | Worktree, *command: str) -> str:
     """Run git and return its output. A plain folder must be one that no worker has written to.
 
-    Raises WorkspaceError with git's message, also if a worktree is not the one that was made.
+    Raises WorkspaceError with git's message, or if a worktree is not the one that was created.
     """
     process: Process | None = None
     try:
@@ -175,7 +175,7 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
     """Run a git command that may be interrupted, and return its output.
 
     Git and all processes it started are killed after `seconds`, or when the caller is canceled.
-    With `network` it may use the user's own configuration to log in to another machine, but never
+    With `network`, git may use the user's own configuration to log in to another machine, but never
     asks for a password. Raises WorkspaceError with git's message, or TimeoutError.
     """
     try:
@@ -190,7 +190,7 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
 
 
 def run_git(at: Path | Worktree, *command: str, stdin: str = "") -> str:
-    """Run git from a thread, or without an event loop. Raises WorkspaceError as `git` does."""
+    """Run git from a thread or without an event loop. Raises WorkspaceError like `git`."""
     call = _call(at)
     try:
         drivers = ""
@@ -219,7 +219,7 @@ def _output(call: "_Call", words: Sequence[str], stdin: str) -> tuple[int, str, 
 async def _start_git(
     at: Path | Worktree, command: Sequence[str], *, network: bool = False
 ) -> Process:
-    # Without a thread: all of them may be waiting for a lock that the caller holds.
+    # No thread is used: all of them may be waiting for a lock that the caller holds.
     call, drivers = _call(at, network=network), ""
     if command[0] not in _WITHOUT_FILES:
         asking = await _begin(call, _ASK_DRIVERS)
@@ -230,8 +230,8 @@ async def _start_git(
 
 
 async def _begin(call: "_Call", words: Sequence[str]) -> Process:
-    """Start git; if the caller is canceled meanwhile, kill its whole process group, as asyncio
-    would not.
+    """Start git; if the caller is canceled meanwhile, kill its whole process group, which asyncio
+    would not do.
     """
     starting = asyncio.ensure_future(_spawn(call, words))
     try:
@@ -245,13 +245,13 @@ async def _spawn(call: "_Call", words: Sequence[str]) -> Process:
     return await asyncio.create_subprocess_exec(
         *call.argv,
         *words,
-        # In a folder that hangs, such as a dead mount, this process would hang, not only git.
+        # In a folder that hangs, such as a dead mount, this process would hang, too.
         cwd="/",
         env=call.environ,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # no terminal to ask at, and one group to end
+        start_new_session=True,  # no terminal for prompts, and one process group to kill
     )
 
 
@@ -278,9 +278,9 @@ def _call(at: Path | Worktree, *, network: bool = False) -> _Call:
 
 
 def _whole(command: Sequence[str], drivers: str) -> list[str]:
-    """Return a command with its flags, and with all configured drivers disabled.
+    """Return a command with its flags and with all configured drivers disabled.
 
-    A worker's `.gitattributes` can name any of them, and they would run on its files.
+    A worker's `.gitattributes` can name any of them, and then they would run on its files.
     """
     neutral = [_neutral(name) for name in drivers.split("\0") if name]
     return [*_options(neutral), command[0], *_FLAGS.get(command[0], ()), *command[1:]]
@@ -339,7 +339,7 @@ def _require_success(
 
 @asynccontextmanager
 async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
-    """Kill a process that leads a group, with its group, if the block is left before its end."""
+    """Kill a process group by its leader if an exception leaves the block."""
     try:
         yield
     except BaseException:
@@ -348,9 +348,9 @@ async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
 
 
 async def _end(process: Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # the last of them ended just now
+    with suppress(ProcessLookupError, PermissionError):  # the last process has just ended
         os.killpg(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):  # what waits for a device cannot be killed
+    with suppress(TimeoutError):  # a process that waits for a device cannot be killed
         async with asyncio.timeout(_LAST_SECONDS):
             await process.wait()
 
@@ -365,8 +365,7 @@ async def filtered_files(
 ) -> list[str]:
     """Return the files that a filter of the owner's configuration rewrites in one of these ways.
 
-    The attributes are those of the folder's files; with `staged`, those of the index. No filter is
-    run.
+    Attributes come from the folder's files or, with `staged`, from the index. No filter is run.
     """
     filters = await _configured_filters(at, ways) if names else frozenset[str]()
     found: list[str] = []
@@ -380,11 +379,11 @@ async def filtered_files(
 
 
 async def _configured_filters(at: Path | Worktree, ways: str) -> frozenset[str]:
-    """Return the names of filters; those of the user's own configuration count as well."""
+    """Return the names of filters, including those of the user's own configuration."""
     asked = ("config", "--null", "--get-regexp", rf"^filter\..*\.({ways})$")
     try:
         said = await ask_git(at, *asked, seconds=_LOCAL_SECONDS, network=True)
-    except WorkspaceError:  # exit code 1: there is none
+    except WorkspaceError:  # exit code 1: there are none
         return frozenset()
     pairs = (each.split("\n", 1) for each in said.split("\0") if each)
     return frozenset(
@@ -395,12 +394,12 @@ async def _configured_filters(at: Path | Worktree, ways: str) -> frozenset[str]:
 
 
 def chunk(names: Sequence[str]) -> list[Sequence[str]]:
-    """As many at a time as stand in one command."""
+    """Split names into as many as fit into one command."""
     return [names[start : start + 100] for start in range(0, len(names), 100)]
 
 
 def holds_submodule(worktree: Worktree, name: str) -> bool:
-    """Whether a folder of a worktree is a submodule that its repository holds."""
+    """Whether a folder of a worktree is a submodule stored in the worktree's repository."""
     folder = (worktree.folder / name).resolve()
     named = _pointer(folder / ".git", "gitdir: ")
     place = (folder / named).resolve()

@@ -28,16 +28,16 @@ from midwatch_monitor.state.intervention import Interventions
 from midwatch_tools.plan_change import plan_change, share_requests, with_remaining
 
 Numbered = tuple[int, Intervention]
-"""An intervention's journal id, and the intervention."""
+"""An intervention's journal id and the intervention."""
 
 WAITS = frozenset({Action.ASK_OPERATOR, Action.PAUSE})
-"""Actions at which an attempt waits until a person speaks."""
+"""Actions that make an attempt wait until a person answers."""
 
 
 class Inbox:
-    """Interventions that were issued for an attempt and not yet delivered.
+    """Interventions issued for an attempt and not yet delivered.
 
-    It reads the journal, so interventions of another process arrive without a bus; the bus only
+    It reads the journal, so interventions from another process arrive without a bus; the bus only
     makes them arrive sooner.
     """
 
@@ -62,18 +62,18 @@ class Inbox:
 
     @property
     def answered(self) -> bool:
-        """Whether something that ends the wait had been issued at the last read."""
+        """Whether something that ends the wait had been issued by the last read."""
         return self.interventions.ends_waiting
 
     @property
     def held(self) -> tuple[Numbered, ...]:
-        """The interventions that waited for approval at the last read."""
+        """The interventions that were waiting for approval at the last read."""
         return tuple((each.id, each.intervention) for each in self.interventions.held)
 
     async def wait(self) -> tuple[Numbered, ...]:
         """Wait until a person's message or decision ends the wait, and return all that is due then.
 
-        Messages from before the pause do not end it.
+        Messages issued before the pause do not end it.
         """
         async with self._bus.subscribe(self._attempt) as hints:
             while True:
@@ -96,15 +96,15 @@ def arrival_records(
     step: int,
     least: int,
 ) -> tuple[Record, ...]:
-    """Return the records for interventions that have been delivered, in their order.
+    """Return the records for delivered interventions, in their order.
 
     Args:
         interventions: Those that are now in the history.
         plan: The current plan.
         budget: The budget used so far.
-        model: The name of the other model that answers now; empty for the worker's own.
+        model: The name of the model that now answers in place of the worker's own; empty if none.
         step: The attempt's last step.
-        least: The smallest number of requests that a plan step is given.
+        least: The smallest number of requests that a plan step gets.
     """
     records: list[Record] = []
     for id, each in interventions:
@@ -141,7 +141,7 @@ def _share(plan: Plan) -> int | None:
 
 def expiry_stamp(id: int, step: int) -> Delivery:
     """Return the stamp on an intervention that came too late."""
-    why = "what it answers was over before it arrived"
+    why = "the alerts that it answers were over before it arrived"
     return Delivery(intervention=id, state=DeliveryState.EXPIRED, step=step, comment=why)
 
 
@@ -181,8 +181,8 @@ async def timely(
 ) -> tuple[Numbered, ...]:
     """Return what is due, without guidance whose alerts are already over.
 
-    Such guidance would be wrong by now, and might undo a repair. Interventions in `told` are kept.
-    Raises JournalError.
+    Such guidance is out of date and might undo a repair. Interventions in `told` are kept. Raises
+    JournalError.
     """
     if not any(may_be_late(each) and id not in told for id, each in due):
         return tuple(due)

@@ -1,4 +1,4 @@
-"""The texts that Midwatch sends to a worker: the protocol, answers of `reflect`, reminders."""
+"""The texts that Midwatch sends to a worker: the protocol, answers of `reflect`, and reminders."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -54,7 +54,7 @@ _MARK = re.compile(r"^\[midwatch (?:[0-9a-f]{8} )?#(\d+)")
 def protocol(settings: ReflectSettings, code: str, tools: Collection[str], *, gated: bool) -> str:
     """Return the instructions that a watch adds to the agent's own, for the tools it is offered.
 
-    Midwatch's messages carry `code`, which the authors of texts that the agent reads cannot know.
+    Midwatch's messages carry `code`, which authors of texts that the agent reads cannot know.
     """
     parts = (
         PROTOCOL.format(every=settings.remind_every or 5, code=code),
@@ -66,7 +66,7 @@ def protocol(settings: ReflectSettings, code: str, tools: Collection[str], *, ga
 
 
 def code_in(messages: Iterable[ModelMessage]) -> str | None:
-    """Return the code that an attempt was told before it was interrupted, from its messages."""
+    """Return the code that an attempt was told before an interruption, from its messages."""
     told = (each.instructions or "" for each in messages if isinstance(each, ModelRequest))
     return next((found[1] for each in told if (found := _CODE.search(each))), None)
 
@@ -109,7 +109,7 @@ def _band(confidence: int, settings: ReflectSettings) -> str:
 
 
 def reminder(code: str, requests: int, budget: str = "") -> str:
-    """Return the reminder to reflect. It has no number, as it belongs to no intervention."""
+    """Return the reminder to reflect. It has no number because it belongs to no intervention."""
     text = (
         f"[midwatch {code}] {requests} requests without a checkpoint: call `reflect` now, together "
         "with your next work call."
@@ -126,7 +126,7 @@ def is_reminder(text: str) -> bool:
 
 
 def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
-    """Return the messages without reminders to reflect, and without messages that held nothing
+    """Return the messages without reminders to reflect, dropping messages that contain nothing
     else.
     """
     kept: list[ModelMessage] = []
@@ -151,7 +151,7 @@ def _reminds(part: ModelRequestPart) -> bool:
 def intervention_text(code: str, id: int, intervention: Intervention, *, plans: bool = True) -> str:
     """Return an intervention as the worker reads it; its number later proves that it arrived.
 
-    `plans` if the worker has the plan tools.
+    `plans` is true if the worker has the plan tools.
     """
     text = f"[midwatch {code} #{id} from your {intervention.by}] {intervention.message}".rstrip()
     match intervention.action:
@@ -174,7 +174,7 @@ def intervention_text(code: str, id: int, intervention: Intervention, *, plans: 
 
 
 def permission_text(code: str, what: str) -> str:
-    """Return what a worker reads that was interrupted before it could use a permission.
+    """Return the text for a worker that was interrupted before it could use a permission.
 
     It has no number: the permission is delivered when the worker asks again.
     """
@@ -200,7 +200,7 @@ def grant_words(grant: Grant) -> str:
 
 
 def exhausted_limits(budget: Budget) -> str:
-    """Return which limits are reached, in words; empty while something is left of each."""
+    """Return in words which limits are reached; empty if none is."""
     gone = [
         f"{_number(meter.used)} of {_number(meter.limit)} "
         f"{'US dollars' if name == 'dollars' else name}"
@@ -213,16 +213,16 @@ def exhausted_limits(budget: Budget) -> str:
 def budget_line(budget: Budget, plan: Plan, within: int | None, *, made: int, slack: float) -> str:
     """Return the budget in one line for the worker: used, left, and whether it lasts at this rate.
 
-    Only limited resources are in it; empty if there are none.
+    It contains only limited resources and is empty if there are none.
 
     Args:
         budget: As the rules see it.
         plan: The current plan.
         within: The last reported progress of the current plan step, in percent.
         made: Model requests made for the current plan step.
-        slack: How many points the work may lag behind what is used.
+        slack: By how many points the work may lag behind what is used.
     """
-    # Not 0 % but unknown: nothing was reported, and no plan step is closed.
+    # Unknown rather than 0 %: nothing was reported, and no plan step is closed.
     silent = within is None and plan.current <= 1
     done = None if silent else done_percent(plan.current, len(plan.steps), within)
     ahead = outlook(budget, done, slack=slack)
@@ -240,7 +240,7 @@ def budget_line(budget: Budget, plan: Plan, within: int | None, *, made: int, sl
 
 
 def _number(value: float) -> str:
-    """Two decimals or, below one, two digits; no exponent, as the worker calculates with it."""
+    """Format with two decimals or, below one, two digits; no exponent: the worker calculates."""
     if 0.0001 <= value < 1:
         return f"{value:.2g}"
     return f"{value:,.2f}".rstrip("0").rstrip(".")
@@ -263,7 +263,7 @@ def intervention_id(text: str) -> int | None:
 
 
 def outline(plan: Plan) -> str:
-    """Return the plan as lines: what is done, what is next, and how it is checked."""
+    """Return the plan in lines: what is done, what is next, and how it is checked."""
     signs = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
     lines: list[str] = []
     for number, step in enumerate(plan.steps, start=1):
@@ -287,7 +287,7 @@ def _asked_of(step: PlanStep) -> str:
 def steady(
     checkpoints: Sequence[Checkpoint], *, firing: bool, min_gain: int, settings: ReflectSettings
 ) -> bool:
-    """Whether the last two checkpoints made progress, are confident, and no alert fires."""
+    """Whether the last two checkpoints show progress, the last is confident, and no alert fires."""
     if firing or len(checkpoints) < 2:
         return False
     before, last = checkpoints[-2:]
@@ -298,7 +298,7 @@ def steady(
 
 
 def next_interval(interval: int, *, is_steady: bool, settings: ReflectSettings) -> int:
-    """Return the interval after a checkpoint: doubled while steady, up to a limit; else the first
+    """Return the interval after a checkpoint: doubled while steady, up to a limit; else the initial
     one.
     """
     if settings.remind_every == 0 or not is_steady:

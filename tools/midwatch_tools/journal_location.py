@@ -23,7 +23,7 @@ def journal_location(option: str | None, environ: Mapping[str, str], folder: Pat
 def main_worktree(folder: Path) -> Path:
     """Return the main worktree of the repository around `folder`; outside git, the folder itself.
 
-    A linked worktree would otherwise get a journal of its own, which would vanish with it.
+    Otherwise a linked worktree would get its own journal, which would vanish with it.
     """
     wanted = ("--path-format=absolute", "--git-common-dir", "--show-toplevel")
     try:

@@ -26,7 +26,7 @@ class Switch:
         if name == self.name:
             return None
         if self._model_for is None:
-            return Fault(part="switch_model", error=f"no model {name!r} is at hand here")
+            return Fault(part="switch_model", error=f"model {name!r} is not available here")
         try:
             self.model = self._model_for(name)
         except MidwatchError as error:
@@ -36,7 +36,7 @@ class Switch:
 
 
 async def model_before(recorder: Recorder) -> str:
-    """Return the other model that an interrupted attempt had switched to; empty if none."""
+    """Return the model that an interrupted attempt had switched to; empty if none."""
     name = ""
     async for entry in recorder.journal.all_entries(attempt=recorder.attempt.id, kinds=(Change,)):
         if isinstance(entry.record, Change) and entry.record.model is not None:

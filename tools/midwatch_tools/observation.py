@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from midwatch_monitor.shell.claimed_edits import changing, digest, named_path, refused
 
 FOREIGN = "agent_tool"
-"""The one tool that stands for all tools of an agent of another maker; its arguments are `tool` and
+"""The single tool that stands for all tools of a third-party agent; its arguments are `tool` and
 `args`.
 """
 
@@ -29,7 +29,7 @@ _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 
 END_UNKNOWN = "It was interrupted, and how it ended is unknown."
-"""The failure of a call that may have succeeded, or not even have begun."""
+"""The failure of a call that may have succeeded, or may never have started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Reading:
 def read_result(
     tool: str, result: object, *, failed: bool, max_chars: int, masked: Callable[[str], str] = str
 ) -> Reading:
-    """Read a tool's return value: exit code before words, output cut to head and tail.
+    """Read a tool's return value: the exit code overrides words, and long output loses its middle.
 
     It is `masked` first: half a secret at the cut, or its digest, would still give it away.
     """
@@ -70,7 +70,7 @@ def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
 
 
 def act_words(call: ToolCallPart) -> str:
-    """Return a tool call in a few words: the command, the file, or only the tool."""
+    """Return a tool call in a few words: the tool and its command or file, or only the tool."""
     try:
         call = as_called(call)
         args = call.args_as_dict()
@@ -81,7 +81,7 @@ def act_words(call: ToolCallPart) -> str:
 
 
 def cut(text: str, max_chars: int) -> str:
-    """Return the text, or its head and tail with a note of what was left out."""
+    """Return the text, or its head and tail around a note of what was left out."""
     if len(text) <= max_chars:
         return text
     half = max_chars // 2
@@ -99,10 +99,10 @@ def canonical(args: Mapping[str, object]) -> str:
 
 
 def to_json(value: object) -> str:
-    """Return JSON with sorted keys; values that JSON does not know become text."""
+    """Return JSON with sorted keys; values that JSON cannot express become text."""
     try:
         return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys of several types, or a value in itself
+    except (TypeError, ValueError, RecursionError):  # keys of mixed types, or a cycle
         return str(value)
 
 

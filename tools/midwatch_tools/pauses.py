@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A model waits before it asks its provider again, or for the provider's first answer."""
+    """A model waits before a retry, or for the provider's first answer."""
 
     url: str
     reason: str
@@ -27,8 +27,7 @@ class Pause:
     seconds: float
     """Seconds until the next try."""
     asked: float | None = None
-    """Seconds that the current request has taken, if one is under way; then the work is not paused.
-    """
+    """Seconds that the current request has taken, if there is one; then the work is not paused."""
 
 
 TellPause = Callable[[Pause | None], Awaitable[None]]
@@ -38,12 +37,12 @@ _listener: ContextVar[TellPause | None] = ContextVar("midwatch_pauses", default=
 
 
 def listen(tell: TellPause) -> None:
-    """Call `tell` with the pauses of models, and with their end, from now on in this run."""
+    """From now on, call `tell` with the pauses of models in this run, and with their end."""
     _listener.set(tell)
 
 
 async def tell_pause(pause: Pause | None) -> None:
-    """Report a pause, or with `None` its end, to the listener, if there is one."""
+    """Report a pause (`None` for its end) to the listener, if there is one."""
     if (tell := _listener.get()) is not None:
         await tell(pause)
 
@@ -51,10 +50,10 @@ async def tell_pause(pause: Pause | None) -> None:
 def pause_records(
     known: Outage | None, pause: Pause | None, at: datetime, budget: Budget | None = None
 ) -> tuple[Record, ...]:
-    """Return the records for a pause or its end; empty for an answer without a pause before.
+    """Return the records for a pause or its end; empty for an answer without a previous pause.
 
     `known` is the attempt's outage so far; each of its reasons is analysed once. `budget` is what
-    was used by then.
+    has been used so far.
     """
     if pause is None:
         return () if known is None else (Change(outage=replace(known, next_try=None, over=True)),)
@@ -69,7 +68,7 @@ def pause_records(
         return (Change(outage=outage),)
     waits = Change(
         activity=Activity.RATE_LIMITED,
-        doing=f"asks again in {pause.seconds:.0f} s",
+        doing=f"retries in {pause.seconds:.0f} s",
         budget=budget,
         outage=outage,
     )

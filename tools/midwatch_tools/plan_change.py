@@ -1,6 +1,6 @@
-"""Changes of a plan, and how requests are shared among its plan steps.
+"""Changes to a plan, and how requests are shared among its plan steps.
 
-Finished and skipped plan steps stay; open ones may be replaced.
+Finished and skipped plan steps are kept; open ones may be replaced.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,16 +26,16 @@ from midwatch_monitor.records import (
 from midwatch_tools.data_blocks import fold_lines
 
 WANTING: tuple[type[Record], ...] = (Step, Intervention, Delivery)
-"""The records that tell whether new plan steps are wanted."""
+"""The records that show whether new plan steps are wanted."""
 
 
 def with_remaining(plan: Plan, titles: Sequence[str], *, ordered: bool = False) -> Plan:
     """Return the plan with its open plan steps replaced, as one more revision.
 
-    A plan step with an unchanged title keeps its files, checks and requests. A worker cannot drop a
-    check by its own revision: checks of the current plan step go to the first one that remains,
-    those of others to the last one, and files that nobody expects any more become a flag. A plan
-    `ordered` by a supervisor or an operator says itself what is to be checked.
+    A plan step with an unchanged title keeps its files, checks and requests. A worker's revision
+    cannot drop a check: checks of the current plan step move to the first remaining one, those of
+    other plan steps to the last one, and files that are no longer expected become a flag. A plan
+    `ordered` by a supervisor or an operator decides itself what is checked.
     """
     kept = [step for step in plan.steps if step.state is not PlanStepState.OPEN]
     known = [step for step in plan.steps if step.state is PlanStepState.OPEN]
@@ -64,7 +64,7 @@ def _with_checks_of(step: PlanStep, dropped: PlanStep) -> PlanStep:
 
 
 def with_current_done(plan: Plan, flag: str = "") -> Plan:
-    """Return the plan with its first open plan step finished, and flagged if `flag` is given."""
+    """Return the plan with its current plan step finished, and flagged if `flag` is given."""
     steps = list(plan.steps)
     current = plan.current - 1
     if current < len(steps):
@@ -75,7 +75,7 @@ def with_current_done(plan: Plan, flag: str = "") -> Plan:
 
 
 def plan_change(plan: Plan) -> Change:
-    """Return what the rules must know of a plan."""
+    """Return what the rules must know about a plan."""
     return Change(
         plan_step=plan.current,
         plan_steps=len(plan.steps),
@@ -85,7 +85,7 @@ def plan_change(plan: Plan) -> Change:
 
 
 def is_written(plan: Plan) -> bool:
-    """Whether somebody made a plan; otherwise it is only the goal of the task."""
+    """Whether somebody wrote a plan; otherwise, it is just the goal of the task."""
     asks = any(step.files or step.acceptance for step in plan.steps)
     return asks or plan.revision > 0 or len(plan.steps) > 1
 
@@ -95,13 +95,13 @@ class StepsWanted(Enum):
 
     NOTHING = 0
     PIVOT = 1
-    """The worker said itself that the approach is wrong."""
+    """The worker itself said that its approach is wrong."""
     ORDERED = 2
     """A replan without plan steps asked the worker for them."""
 
 
 def steps_wanted(entries: Iterable[Entry]) -> StepsWanted:
-    """Return whether the worker is to write new plan steps, and has not done so yet.
+    """Return whether the worker is to write new plan steps and has not done so yet.
 
     The entries are those of one attempt, of the kinds in `WANTING`.
     """
@@ -136,8 +136,8 @@ async def revisions_made(recorder: Recorder) -> int:
 def revisions(entries: Iterable[Entry]) -> int:
     """Count the revisions of plans in these entries, except those ordered by the supervisor.
 
-    A revision that a worker proposed and the supervisor approved is the worker's. An attempt's
-    first plan is no revision.
+    A revision that a worker proposed and the supervisor approved counts as the worker's. An
+    attempt's first plan is not a revision.
     """
     made = 0
     known: dict[int | None, int] = {}
@@ -156,16 +156,16 @@ def revisions(entries: Iterable[Entry]) -> int:
 
 
 UNSTATED = 70
-"""In percent; the confidence of a plan step for which none was stated."""
+"""Confidence of a plan step that has none stated, in percent."""
 
 
 def shares(confidences: Sequence[int | None], requests: int, least: int) -> tuple[int, ...]:
     """Return the number of requests for each plan step, more for a less certain one.
 
-    A plan step weighs `1 + (100 - confidence) / 25`: from 1 for certainty to 5 for none, so that 40
-    % weighs nearly twice what 80 % does, and no plan step starves. Each gets `least` first, as far
-    as there is enough for all, and the rest is shared by weight. The sum is `requests`, or 0 for an
-    empty plan.
+    A plan step weighs `1 + (100 - confidence) / 25`: from 1 for certainty to 5 for none, so that
+    40 % weighs nearly twice as much as 80 %, and no plan step starves. Each first gets `least` if
+    there is enough for all; the rest is shared by weight. The sum is `requests`, or 0 for an empty
+    plan.
     """
     if not confidences:
         return ()
@@ -174,7 +174,7 @@ def shares(confidences: Sequence[int | None], requests: int, least: int) -> tupl
     weights = [_weight(UNSTATED if each is None else each) for each in confidences]
     exact = [rest * weight / sum(weights) for weight in weights]
     given = [int(each) for each in exact]
-    # The remainder goes to the steps that lost most by rounding, the earlier one first.
+    # The remainder goes to the plan steps that lost most by rounding, earlier ones first.
     order = sorted(range(len(exact)), key=lambda at: given[at] - exact[at])
     for at in order[: rest - sum(given)]:
         given[at] += 1
@@ -188,7 +188,7 @@ def _weight(confidence: int) -> float:
 def share_requests(plan: Plan, requests: Meter, *, least: int) -> Plan:
     """Return the plan with the remaining requests shared among its open plan steps.
 
-    A single open plan step has all of them, and no share; without a limit nothing is shared.
+    A single open plan step has all of them and no share; without a limit, nothing is shared.
     """
     at = [n for n, step in enumerate(plan.steps) if step.state is PlanStepState.OPEN]
     if requests.limit is None or len(at) < 2:

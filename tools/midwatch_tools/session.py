@@ -1,4 +1,4 @@
-"""Watches one run of an agent: records what it did, and delivers what is due.
+"""Watches one run of an agent: records what it does, and delivers what is due.
 
 The capability `Watch` forwards pydantic-ai's hooks to it.
 """
@@ -71,14 +71,14 @@ from midwatch_tools.workspace_checks import WorkspaceChecks
 log = logging.getLogger(__name__)
 
 MAX_DOING = 200
-"""In characters; the text of the current activity is only shown."""
+"""Longest text of the current activity, in characters: it is only displayed."""
 
 
 Hold = Callable[[], Awaitable[None]]
 
 
 UNCOUNTED = "midwatch_uncounted"
-"""Key in the metadata of a response that no model gave."""
+"""Metadata key of a response that did not come from a model."""
 
 
 class Session:
@@ -107,11 +107,11 @@ class Session:
     ) -> None:
         """Watch the run of the recorder's attempt.
 
-        Without an `inbox`, nothing is said to the worker. What is needed to resume the attempt is
-        kept only if it is `resumable`. Unless it is `attended`, nobody can answer when a supervisor
-        asks for a person, or decide about proposals, so the work continues. After the inbox was
-        read, it is not read again for `rest_seconds`. `hold` pauses a worker that would continue by
-        itself while its work waits for a person.
+        Without an `inbox`, the worker gets no messages. What is needed to resume the attempt is
+        only kept if it is `resumable`. Unless it is `attended`, nobody can answer when a supervisor
+        asks for a person, or decide about proposals, so the work continues. After a read, the inbox
+        is not read again for `rest_seconds`. `hold` pauses a worker that would otherwise continue
+        while its work waits for a person.
         """
         self.recorder = recorder
         self.resumable = resumable
@@ -121,17 +121,17 @@ class Session:
         self._rests_until = -math.inf
         self.settings = settings
         self.code = code
-        """Marks the messages of Midwatch, so that no other text passes for one."""
+        """Marks Midwatch's messages, so that no other text can pass for one."""
         self.site = site
         self.switch = switch
         self.masked = recorder.journal.masker.text
-        """Masks secrets in text that is cut before it is recorded."""
+        """Masks secrets in text that is cut before it is stored."""
         self.inbox = inbox
         """Interventions for the worker, and answers to its requests."""
         self.requests = requests
-        """Answered model requests of this attempt, including those before a crash."""
+        """Number of answered model requests of this attempt, including those before a crash."""
         self._saved = saved
-        self._seen = saved  # of the run's own list: see `after_node`
+        self._seen = saved  # an index into the run's own list: see `after_node`
         self._seconds = seconds
         self._mark = seconds()
         self._stopped: float | None = None
@@ -140,9 +140,9 @@ class Session:
         self._running = 0
         self._priced: tuple[ModelResponse, float] | None = None
         self._proposed: dict[int, int] = {}
-        """The request count at which each proposal was first seen, by proposal id."""
+        """The number of requests when each proposal was first seen, by proposal id."""
         self._let_by: set[int] = set()
-        """Proposals that a person left undecided when the attempt was told to continue."""
+        """Proposals that were still undecided when a person let the attempt continue."""
         self.forgets = saved > 0
         """Whether reminders in the history are removed before the next request."""
 
@@ -183,20 +183,20 @@ class Session:
     def _tell_permissions(
         self, ctx: RunContext[Any], inbox: Inbox, due: Sequence[Numbered]
     ) -> None:
-        # A worker that was not interrupted hears of them as the answers to its questions.
+        # A worker that was not interrupted gets them as the answers to its questions.
         for _, each in due:
             asked = inbox.interventions.permissions.get(each.petition or 0)
             if each.permits and asked is not None:
                 ctx.enqueue(permission_text(self.code, asked.what), priority="asap")
 
     async def _turn_to(self, model: str) -> None:
-        """Switch to another model from this request on; the current one may be what fails."""
+        """Switch to another model from this request on; the current one may be the problem."""
         fault = self.switch.turn_to(model)
         if fault is not None:
             await self.recorder.record(fault)
 
     def _undecided_proposals(self, inbox: Inbox) -> list[Numbered]:
-        """Return the proposals that waited for a decision for as many requests as the policy
+        """Return the proposals that have waited for a decision for as many requests as the policy
         allows.
         """
         after = self.settings.policy.person.hold_after if self._attended else 0
@@ -205,7 +205,7 @@ class Session:
         return [each for each in held if self.requests - since[each[0]] >= after]
 
     def _waits(self, due: Sequence[Numbered]) -> list[Numbered]:
-        """Return the interventions that the attempt waits at."""
+        """Return the interventions that make the attempt wait."""
         return [
             (id, each)
             for id, each in due
@@ -213,7 +213,7 @@ class Session:
         ]
 
     async def _call_person(self, due: Sequence[Numbered]) -> None:
-        """Log questions to a person that nobody waits for."""
+        """Log the questions to a person for which the work does not wait."""
         for id, each in due:
             if each.action is Action.ASK_OPERATOR and not self._attended:
                 log.warning("%s needs a person: %s", self.recorder.attempt.worker, each.message)
@@ -221,12 +221,12 @@ class Session:
                 self._drop_due({id})
 
     async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
-        """Wait for a person; that time costs nothing, and no rule counts it."""
+        """Wait for a person; the time costs nothing, and no rule counts it."""
         undecided = self._undecided_proposals(inbox)
         if self._hold is not None:
             await self._hold()
         if self.recorder.lifecycle is not Lifecycle.INPUT_REQUIRED or waits:
-            why = waits[-1][1].message if waits else "what was proposed waits for approval"
+            why = waits[-1][1].message if waits else "a proposal is waiting for approval"
             await self.stand_still(why, *(stamp(id, self.recorder.last_step) for id, _ in waits))
         due = await inbox.wait()
         self._let_by |= {id for id, _ in undecided}
@@ -234,7 +234,7 @@ class Session:
         return due
 
     async def stand_still(self, why: str, *records: Record) -> None:
-        """Store that the attempt waits for a person, after the records that led to it."""
+        """Store that the attempt is waiting for a person, after the records that led to this."""
         waiting = Lifecycle.INPUT_REQUIRED
         await self.recorder.record(
             *records,
@@ -265,9 +265,9 @@ class Session:
         messages[:] = kept
 
     async def note_pause(self, pause: Pause | None) -> None:
-        """Record that the provider makes the attempt wait, or, with `None`, that it answered.
+        """Record that the provider makes the attempt wait or, with `None`, that it has answered.
 
-        The minutes of the budget stand still until it answers: an outage of hours is not work.
+        The budget's minutes stand still until it answers: an outage of hours is not work.
         """
         recorder, budget = self.recorder, self.budget()
         if pause is not None and pause.asked is None:
@@ -283,16 +283,16 @@ class Session:
     # -- after a model request -------------------------------------------------------------
 
     async def after_node(self, node: object, messages: Sequence[ModelMessage]) -> None:
-        """Append the messages that a node of the run added to the history."""
+        """Append the messages that a node of the run has added to the history."""
         if isinstance(node, UserPromptNode):
-            # pydantic-ai has normalised the messages that were brought along: consecutive requests,
-            # such as a message to the worker causes, are now one.
+            # pydantic-ai has normalised the messages that were brought along: it merges consecutive
+            # requests, which a message to the worker causes.
             self._seen = len(repair_messages(messages, repair_last_response=False))
         else:
             await self._after_request(messages)
 
     async def _after_request(self, messages: Sequence[ModelMessage]) -> None:
-        """Append new messages, with their cost and with stamps for the interventions among them."""
+        """Append new messages, with their cost and stamps for the interventions among them."""
         fresh = list(messages[self._seen :])
         if not fresh:
             return
@@ -317,7 +317,7 @@ class Session:
             await self._append(fresh, records)
             return
         self._seen += len(fresh)
-        if here:  # at once: what the journal holds for undelivered is told again
+        if here:  # at once: what the journal has as undelivered is delivered again
             await self.recorder.record(*records)
         else:
             await self.record(*records)
@@ -325,7 +325,7 @@ class Session:
     async def record(self, *records: Record, results: Sequence[Result] = ()) -> None:
         """Store records: before the work continues if nothing may be lost, otherwise soon.
 
-        Records that make an alert fire are stored at once, so that it is told at once.
+        Records that make an alert fire are stored at once, so that it is announced at once.
         """
         if self.resumable or self.prompt:
             await self.recorder.record(*records, results=results)
@@ -333,7 +333,7 @@ class Session:
             await self.recorder.record()
 
     async def bring_along(self, messages: Sequence[ModelMessage]) -> None:
-        """Store a conversation from before this attempt; nothing in it counts or costs here."""
+        """Store a conversation from before this attempt; none of it counts or costs here."""
         if self.resumable:
             await self._append(messages[self._seen :], ())
         else:
@@ -349,7 +349,7 @@ class Session:
         self._seen += len(fresh)
 
     def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
-        """Return the interventions whose text is in these messages, and take them off the list."""
+        """Return the interventions whose text is in these messages, and drop them from the list."""
         here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
         self._drop_due({id for id, _ in here})
         return here
@@ -377,7 +377,7 @@ class Session:
         return self._priced[1]
 
     def act_ended(self) -> tuple[Change, ...]:
-        """Note that a tool call of the turn is over; after the last one the model goes on."""
+        """Note that a tool call of the turn is over; after the last one, the model continues."""
         self._running -= 1
         return () if self._running > 0 else (Change(activity=Activity.MODEL),)
 
@@ -394,7 +394,7 @@ class Session:
     # -- time and cadence ------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """Return what is used so far; waiting for a person is not work."""
+        """Return the budget used so far; waiting for a person does not count."""
         waiting = self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
         now = self._seconds() if self._stopped is None else self._stopped
         minutes = 0.0 if waiting else (now - self._mark) / 60
@@ -405,16 +405,16 @@ class Session:
         return raise_limits(self.budget(), grants(self._due))
 
     def share_requests(self, plan: Plan) -> Plan:
-        """Return the plan with the remaining requests shared anew among its open plan steps."""
+        """Return the plan with the remaining requests newly shared among its open plan steps."""
         least = self.settings.plan.min_requests
         return share_requests(plan, self.recorder.budget.requests, least=least)
 
     def budget_line(self, plan: Plan | None = None, within: int | None = None) -> str:
-        """Return what the worker is told of its budget: the numbers that the rules see.
+        """Return what the worker is told about its budget: the numbers that the rules see.
 
         Args:
             plan: The plan as it is about to be, if it changes.
-            within: The progress of the plan step in percent, if it is being reported.
+            within: The progress of the plan step in percent, if it is now being reported.
         """
         anew = plan is not None and plan.current != self.recorder.plan.current
         if within is None and not anew and self.recorder.checkpoints:
@@ -456,8 +456,8 @@ class Session:
 
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:
-    """Return the response that a call belongs to, if it is its first call: the text of the response
-    is recorded with that one.
+    """Return the response that a call belongs to if it is the first call, with which the text of
+    the response is recorded.
     """
     response = last_response(messages)
     first = next(iter(response.tool_calls), None) if response is not None else None
@@ -466,8 +466,8 @@ def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResp
 
 
 def cost(response: ModelResponse) -> float:
-    """Return the cost of a response in US dollars: as it states itself, or by published prices; 0
-    for a model without one.
+    """Return the cost of a response in US dollars: the one it states, or by published prices; 0 for
+    a model without a price.
     """
     said = (response.provider_details or {}).get("cost_usd")
     if isinstance(said, int | float):

@@ -1,4 +1,4 @@
-"""Observes tool calls from outside, and records each before the model sees its result."""
+"""Observes tool calls from outside, and records each one before the model sees its result."""
 
 import asyncio
 import logging
@@ -60,7 +60,7 @@ _JSON = TypeAdapter[JsonValue](JsonValue)
 def kept_result(
     call: str, *, returned: object = None, error: Exception | None = None
 ) -> tuple[Result, ...]:
-    """Return the result of a call as the journal keeps it; empty if it cannot be replayed."""
+    """Return the result of a call as the journal keeps it; empty if it cannot be given again."""
     if not call:
         return ()
     try:
@@ -87,10 +87,10 @@ class KeptResults:
         return call in self._bodies
 
     def give(self, call: str) -> JsonValue:
-        """Return or raise what the call returned or raised the first time."""
+        """Return or raise whatever the call returned or raised the first time."""
         try:
             kept = _Kept.model_validate_json(self._bodies[call])
-        except ValidationError:  # which says what stands there
+        except ValidationError:  # its message would quote the content
             raise JournalCorruptError(f"the stored result of call {call!r} is not valid") from None
         if kept.how == "retry":
             raise ModelRetry(str(kept.value))
@@ -104,10 +104,10 @@ log = logging.getLogger(__name__)
 ToolHandler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 UNWATCHED = "The work is not watched at the moment; go on with it."
-"""Answer of Midwatch's own tools while the journal cannot be written."""
+"""The answer of Midwatch's own tools while the journal cannot be used."""
 
 _NOT_RUN = (ApprovalRequired, CallDeferred, SkipToolExecution)
-"""These postpone a call or replace its result; the call is recorded once it runs."""
+"""These postpone a call or replace its result; the call is recorded when it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,21 +139,21 @@ class ToolCallWatch:
         self._tree = tree
         self._tolerate = tolerate
         self._running = 0
-        """Calls that are not recorded yet."""
+        """Number of calls that are not recorded yet."""
         self._writing = 0
-        """Calls whose tools are still running."""
+        """Number of calls whose tools are still running."""
         self._starting = asyncio.Lock()
         self._stash: dict[str, tuple[Record, ...]] = {}
-        # A change while no process watched was most likely made by the interrupted call.
+        # A change made while no process was watching is most likely from the interrupted call.
         self._trust_next = resumed
         self._foreign = foreign
 
     def stash(self, ctx: RunContext[Any], *records: Record) -> None:
-        """Keep records of one of Midwatch's own tools, to be committed with the tool's result."""
+        """Keep records from one of Midwatch's own tools, to be committed with the tool's result."""
         self._stash[ctx.tool_call_id or ""] = records
 
     def report(self, ctx: RunContext[Any], output: str, *records: Record, ok: bool = True) -> None:
-        """Keep records likewise, preceded by the tool call itself as a step."""
+        """Keep records in the same way, preceded by the tool call itself as a step."""
         tool = ctx.tool_name or ""
         step = Step(number=0, kind=StepKind.TOOL, tool=tool, ok=ok, output=output)
         self.stash(ctx, step, *records)
@@ -165,7 +165,7 @@ class ToolCallWatch:
         await self.session.before_request(ctx)
 
     async def around(self, act: CallUnderWay, handler: ToolHandler) -> Any:
-        """Run a tool call once, and record it with its edits before the model sees the result."""
+        """Run a tool call once and record it with its edits before the model sees the result."""
         if (key := self._key(act.call)) in self._remembered:
             return self._remembered.give(key)
         verdict = await self._verdict(act)
@@ -173,7 +173,7 @@ class ToolCallWatch:
             return await self._turn_away(act, HELD_BACK + verdict.refusal)
         if verdict.wait:
             await self._wait(act.call, verdict.wait)
-        async with self._starting:  # no call of this turn may write before the look is over
+        async with self._starting:  # no call of this turn may write until the look is over
             foreign = await self._foreign_edits(act.args)
             self._running += 1
         try:
@@ -192,7 +192,7 @@ class ToolCallWatch:
             return ALLOWED
 
     async def _turn_away(self, act: CallUnderWay, reason: str) -> str:
-        """Answer a call that is not run, without using up one of the tool's retries."""
+        """Answer a call that does not run, without using up one of the tool's retries."""
         step = replace(self._step(act), ok=False, output=reason)
         kept = kept_result(self._key(act.call), returned=reason)
         if not self._knows(act.call):
@@ -201,7 +201,7 @@ class ToolCallWatch:
 
     async def _wait(self, call: ToolCallPart, seconds: float) -> None:
         """Wait before a transient failure is tried again."""
-        doing = f"waits {seconds:g} s before it tries again"
+        doing = f"waits {seconds:g} s before it retries"
         record = self.session.record
         await self._tolerate(record(Change(activity=Activity.WAITING, doing=doing)))
         await asyncio.sleep(seconds)
@@ -229,8 +229,8 @@ class ToolCallWatch:
             self._writing -= 1
 
     def _key(self, call: ToolCallPart) -> str:
-        """Return the key of a call's result; with the request, as some providers reuse ids in later
-        turns.
+        """Return the key of a call's result. It includes the request, because some providers reuse
+        ids in later turns.
         """
         return f"{self.session.requests}:{call.tool_call_id}" if call.tool_call_id else ""
 
@@ -256,7 +256,7 @@ class ToolCallWatch:
         if self._tree is None:
             return ()
         await self._tree.expect(named_path(args))
-        if self._running or self._foreign:  # an agent has begun its call before we hear of it
+        if self._running or self._foreign:  # a foreign agent's call has begun before we hear of it
             return ()
         if self._trust_next:
             self._trust_next = False
@@ -265,7 +265,7 @@ class ToolCallWatch:
 
     async def _own_edits(self, tree: Tree, args: Mapping[str, object]) -> tuple[Edit, ...]:
         """Return the edits of a call; while others run, only of the file its arguments name."""
-        # A call that is only being recorded has already looked, and will not look again.
+        # A call that is only being recorded has already looked and will not look again.
         return await tree.changes(Writer.WORKER, named_path(args), only_named=self._writing > 0)
 
     async def _record(

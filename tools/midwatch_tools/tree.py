@@ -20,27 +20,27 @@ IGNORED = frozenset(
         ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".hypothesis",
     }
 )  # fmt: skip
-"""Folders that tools fill by themselves; changes in them are nobody's edit."""
+"""Folders that tools fill; changes in them are nobody's edit."""
 
 _HASHED_BYTES = 4_000_000
-"""Larger files are hashed by this many first bytes and their size."""
+"""A larger file is hashed by its size and this many bytes at its beginning."""
 
 Ignored = Callable[[Collection[str]], set[str]]
 """Returns which of these paths, relative to a folder, git ignores."""
 
 _RACY_NS = 50_000_000
-"""A file changed this shortly before a look may change again within one tick of its clock."""
+"""A file changed this shortly before a look may change again within the same clock tick."""
 
 _FEW = 500
-"""Up to this many files are looked at without a thread, which would take longer than the look."""
+"""Up to this many files are checked without a thread, which would take longer than the check."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     stamp: tuple[int, int, int] | None
-    """Modification time, size and inode: while they stay the same, the content is not read again.
+    """Modification time, size and inode: while these are the same, the content is not read again.
 
-    `None` for a file that changed too recently to trust them.
+    `None` for a file that changed too recently for them to be trusted.
     """
     digest: str
 
@@ -48,8 +48,8 @@ class _Seen:
 class Tree:
     """The files in one folder as of the last look.
 
-    A look costs one `stat` per file, and a hash for each changed file. A folder with more than
-    `max_files` files is not walked: then only named paths are looked at.
+    A look costs one `stat` for each file and a hash for each changed file. A folder with more than
+    `max_files` files is not walked: only named paths are looked at.
     """
 
     def __init__(self, root: Path, *, max_files: int, ignored_by_git: Ignored) -> None:
@@ -70,8 +70,8 @@ class Tree:
     async def expect(self, named: str) -> None:
         """Take a path's content as known before an act that names it.
 
-        Needed if the folder is too large to be walked: a file that is read would look newly
-        created.
+        Otherwise, in a folder that is too large to be walked, a file that is only read would seem
+        to be newly created.
         """
         if self._named_only:
             async with self._looking:
@@ -83,8 +83,8 @@ class Tree:
         """Return the edits since the last look, all by `writer`; ignored files are left out.
 
         `named` is a path that the last act named: it is looked at even if the folder is too large.
-        With `only_named` nothing else is looked at: while another act runs, its files may be half
-        written.
+        With `only_named`, nothing else is looked at: another act may be running, and its files may
+        be half written.
         """
         async with self._looking:
             only = only_named or self._named_only
@@ -139,7 +139,7 @@ class Tree:
             if path.is_file() and path.is_relative_to(root):
                 yield path.relative_to(root).as_posix(), path.stat()
         except (OSError, ValueError, RuntimeError):
-            return  # a model may name what no file can be called, or a link to itself
+            return  # a model may give a name no file can have, or a link to itself
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -170,7 +170,7 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as items:
             return list(items)
-    except OSError:  # it vanished, or is not ours to read: nothing of it was edited by us
+    except OSError:  # it vanished, or we may not read it: either way, not our edit
         return []
 
 
@@ -182,7 +182,7 @@ def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def digest_of(path: Path) -> str:
-    """Return the content hash of a file as used in edits; empty if there is no such file."""
+    """Return the content hash of a file, as in edits; empty if there is no such file."""
     try:
         stat = path.lstat()
     except (OSError, ValueError):
@@ -213,7 +213,7 @@ def ignored_in(worktree: Worktree | None) -> Ignored:
             return set()
         try:
             said = run_git(worktree, "check-ignore", "--stdin", "-z", stdin="\0".join(paths))
-        except WorkspaceError:  # git's way to say that it ignores none of them
+        except WorkspaceError:  # git's way of saying that it ignores none of them
             return set()
         return set(said.split("\0")) - {""}
 
@@ -223,8 +223,8 @@ def ignored_in(worktree: Worktree | None) -> Ignored:
 def ignored_below(root: Path) -> Ignored:
     """Return a function that asks git about a folder of an agent that Midwatch did not start.
 
-    Git sees only the repository's index and its `.gitignore` files: the agent may have written the
-    rest.
+    Git only sees the repository's index and its `.gitignore` files, because the agent may have
+    written the rest.
     """
 
     def ask(paths: Collection[str]) -> set[str]:

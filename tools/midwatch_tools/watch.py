@@ -53,7 +53,7 @@ _LEVELS = {
 }
 
 _REST_SECONDS = 0.25
-"""Seconds between two looks for guidance: at most four a second."""
+"""Seconds between two looks for guidance, so at most four a second."""
 
 OnAlert = Callable[[Alert], object]
 OnWaiting = Callable[[str], object]
@@ -64,22 +64,22 @@ T = TypeVar("T")
 
 def _require_known(argument: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
-        raise UsageError(f"Watch({argument}={given!r}): it is one of {', '.join(known)}")
+        raise UsageError(f"Watch({argument}={given!r}): expected one of {', '.join(known)}")
 
 
 def _require_name(name: str) -> None:
     if not any(map(str.isalpha, name)):
-        raise UsageError(f"Watch(name={name!r}): a name has a letter at least")
+        raise UsageError(f"Watch(name={name!r}): a name needs at least one letter")
     if len(name) > LONGEST_NAME:
         raise UsageError(f"Watch(name=…): a name has at most {LONGEST_NAME} characters")
 
 
 class Watch(AttemptWatch):
-    """Watches an agent of yours: each of its runs becomes an attempt in the journal.
+    """Watches your agent: each of its runs becomes an attempt in the journal.
 
     `Agent(model, capabilities=[Watch()])` is all it needs. If the journal cannot be used, the agent
-    works on unwatched, and a log line says so. A sub-agent with a `Watch` of its own, run by a tool
-    of this one, becomes a task of the same run.
+    continues unwatched, and a log line says so. A sub-agent with its own `Watch`, run by a tool of
+    this agent, becomes a task of the same run.
     """
 
     finished = "the agent finished"
@@ -105,23 +105,23 @@ class Watch(AttemptWatch):
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
-        Raises UsageError for an unknown mode or tools, a name without a letter or of more than 80
-        characters, and a root that is not a folder.
+        Raises UsageError for an unknown mode or set of tools, a name without a letter or with more
+        than 80 characters, or a root that is not a folder.
 
         Args:
-            name: What the task is called in the journal.
-            root: The folder whose files the agent works on; without it, edits are read from the
-                arguments of tools only.
+            name: The task's name in the journal.
+            root: The folder whose files the agent works on; without it, edits are only read from
+                the arguments of tools.
             journal: Path or URL; by default found as everywhere in Midwatch.
             settings: Thresholds; by default the built-in ones.
-            mode: `observe` only looks: no tools, no instructions, and nothing is said to the agent.
-            tools: `reflect` offers that tool alone.
+            mode: `observe` only watches: no tools, no instructions, no messages to the agent.
+            tools: `reflect` offers only that tool.
             gates: Whether calls may be refused until a failure is analysed.
-            supervisor: Who answers alerts, in this process: `policy`, or a model as pydantic-ai
-                takes it. By default a running `midwatch monitor`, if there is one.
-            on_alert: Called with each alert when it fires or becomes worse. It may be asynchronous:
+            supervisor: Who answers alerts in this process: `policy`, or a model in any form that
+                pydantic-ai takes. By default a running `midwatch monitor`, if there is one.
+            on_alert: Called with each alert when it fires or gets worse. It may be asynchronous:
                 the agent keeps working, and its run ends once the callback is done.
-            on_waiting: Called likewise, with the reason, when a run begins to wait for a person.
+            on_waiting: Called likewise, with the reason, when a run starts waiting for a person.
             bus: Where hints are published.
             clock: The current time; with PostgreSQL, the database's time counts.
             seconds: A monotonic clock, for the minutes of the budget.
@@ -153,7 +153,7 @@ class Watch(AttemptWatch):
         self.name = name
         self._journal = None if journal is None else str(journal)
         self._clock = clock
-        # Checked now, so that a wrong name or a missing key does not surface during the night.
+        # Checked now, so that a wrong name or a missing key does not surface in the night.
         named = supervisor is not None and supervisor != "policy"
         self._supervisor = infer_model(supervisor) if named and supervisor else supervisor
         self._on_alert = on_alert
@@ -166,7 +166,7 @@ class Watch(AttemptWatch):
         return fresh
 
     def prepare(self, messages: Sequence[ModelMessage]) -> None:
-        """Choose the instructions and tools of a run, independent of the journal.
+        """Choose the instructions and tools of a run, independently of the journal.
 
         A continued conversation keeps its code, so that the provider's cache stays valid.
         """
@@ -184,7 +184,7 @@ class Watch(AttemptWatch):
         return self._tools | {"search_facts"} if facts else self._tools
 
     def get_instructions(self) -> str:
-        """Return the short protocol as a constant text: pydantic-ai treats dynamic instructions
+        """Return the short protocol as constant text: pydantic-ai treats dynamic instructions
         differently.
         """
         if not self._tools:
@@ -194,7 +194,7 @@ class Watch(AttemptWatch):
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Open what the watch needs, run the agent, and close it whatever happens."""
+        """Open what the watch needs, run the agent, and close everything whatever happens."""
         async with AsyncExitStack() as stack:
             recorder = await self._own_attempt(stack, ctx)
             if recorder is None:
@@ -212,7 +212,7 @@ class Watch(AttemptWatch):
             stack.enter_context(parent_of_run(embedded))
             try:
                 await self._begin(ctx, recorder)
-            except asyncio.CancelledError:  # to look at a large workspace takes its time
+            except asyncio.CancelledError:  # looking at a large workspace takes time
                 await self._tolerate(_record_end(recorder, *_CANCELED))
                 raise
             if self._supervisor is not None and embedded.parent is None:
@@ -251,7 +251,7 @@ class Watch(AttemptWatch):
             supervised=self._supervisor is not None,
         )
         if parent is None:
-            # Other processes see by this whether this one is alive.
+            # This shows other processes whether this one is alive.
             run, seconds = embedded.run.id, self.settings.fleet.lease_seconds
             stack.push_async_callback(forget_lock, journal, run)
             await stack.enter_async_context(hold_run(journal, run, lease_seconds=seconds))
@@ -285,7 +285,7 @@ class Watch(AttemptWatch):
             return
         try:
             answer = call(about)
-        except Exception:  # a callback that fails stops neither the watch nor the work
+        except Exception:  # a failing callback stops neither the watch nor the work
             log.exception("%s failed", name)
             return
         if isawaitable(answer):
@@ -299,7 +299,7 @@ class Watch(AttemptWatch):
     async def _until_the_end(
         self, recorder: Recorder, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        """Run the agent, and store how it ended; its own errors are raised as they are."""
+        """Run the agent and store how it ended; its own errors are raised unchanged."""
         lifecycle, ending, reason = _CANCELED
         try:
             result = await handler()
@@ -354,7 +354,7 @@ def _log_failure(name: str, call: asyncio.Future[Any]) -> None:
 async def _record_end(
     recorder: Recorder, lifecycle: Lifecycle, ending: Ending, reason: str
 ) -> None:
-    """Store the end of an attempt and of its task, which has no other attempt."""
+    """Store the end of an attempt and of its task, which has no other attempts."""
     await recorder.end(
         AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ending),
         TaskTransition(lifecycle=lifecycle, reason=reason),

@@ -1,4 +1,4 @@
-"""The workspace of one attempt, in which claims about it can be checked."""
+"""Checks a worker's claims in the workspace of its attempt."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -30,13 +30,13 @@ class WorkspaceChecks:
         return self._check is not None
 
     async def look(self, paths: Sequence[str]) -> tuple[FilePresence, ...]:
-        """Return whether files, or files that match a pattern, exist and are not empty."""
+        """Return whether files, given as paths or patterns, exist and are not empty."""
         if self._root is None:
             return tuple(FilePresence(path=path, known=False) for path in paths)
         return await asyncio.to_thread(_present, self._root, paths)
 
     async def run(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
-        """Run acceptance commands, if that is possible here. Files they write are nobody's edit."""
+        """Run acceptance commands, if possible here. Files they write are nobody's edit."""
         if self._check is None or not commands:
             return ()
         results = await self._check(commands)
@@ -62,7 +62,7 @@ def _fault(root: Path, path: str) -> str:
             return "it is not a file" if any(each.exists() for each in inside) else "it is missing"
         return "" if any(each.stat().st_size for each in files) else "it is empty"
     except (OSError, ValueError, RuntimeError, NotImplementedError):
-        return "no file can be called that"  # a model may name a link to itself, or a null byte
+        return "no file can be called that"  # a model may name a link to itself or use a null byte
 
 
 def _candidates(root: Path, path: str) -> Iterator[Path]:

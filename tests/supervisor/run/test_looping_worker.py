@@ -23,7 +23,7 @@ from midwatch_stage.repository import new_repository
 
 CHECK = "sh check.sh"
 FAILS = "echo 'FAIL: test_width (test_app.T.test_width)'; echo 'AssertionError: 3 != 4'; exit 1\n"
-STANDS = "what was proposed waits for approval"
+STANDS = "a proposal is waiting for approval"
 
 
 def script_for(role: Role, key: str) -> Script:

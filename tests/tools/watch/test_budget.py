@@ -205,7 +205,7 @@ async def test_a_request_that_is_made_again_writes_its_own_analysis(
     assert analysis.what.endswith("HTTP 429 from o")
     assert analysis.remedy.endswith("after 2.0 s")
     (waits,) = [
-        each for each in await records_of(journal, Change) if each.doing.startswith("asks again")
+        each for each in await records_of(journal, Change) if each.doing.startswith("retries in")
     ]
     assert waits.activity is Activity.RATE_LIMITED
 

@@ -40,7 +40,7 @@ PAUSE = intervention(Action.PAUSE, Actor.OPERATOR, message="Wait for me.")
 ASKED = intervention(Action.ASK_OPERATOR, message=PAUSE.message)
 WORD = intervention(by=Actor.OPERATOR, message="Go on.")
 HELD = intervention(message="Stop.", needs_approval=True)
-STANDS = transition(Lifecycle.INPUT_REQUIRED, reason="what was proposed waits for approval")
+STANDS = transition(Lifecycle.INPUT_REQUIRED, reason="a proposal is waiting for approval")
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 

@@ -98,10 +98,10 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"mode": "observ"}, r"Watch\(mode='observ'\): it is one of steer, observe"),
-        ({"tools": "reflct"}, r"Watch\(tools='reflct'\): it is one of all, reflect"),
-        ({"name": " "}, r"Watch\(name=' '\): a name has a letter at least"),
-        ({"name": "..."}, "a name has a letter at least"),
+        ({"mode": "observ"}, r"Watch\(mode='observ'\): expected one of steer, observe"),
+        ({"tools": "reflct"}, r"Watch\(tools='reflct'\): expected one of all, reflect"),
+        ({"name": " "}, r"Watch\(name=' '\): a name needs at least one letter"),
+        ({"name": "..."}, "a name needs at least one letter"),
         ({"name": "x" * 81}, "a name has at most 80 characters"),
         ({"root": Path("/nowhere")}, "/nowhere is not a folder"),
         ({"root": "/nowhere"}, "/nowhere is not a folder"),

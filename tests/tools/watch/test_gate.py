@@ -90,8 +90,8 @@ async def test_a_transient_failure_is_waited_for(journal: Journal, perform: Perf
     await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
     doing = [c.doing for c in await records_of(journal, Change) if c.activity is Activity.WAITING]
     assert doing == [
-        "waits 0.001 s before it tries again",
-        "waits 0.002 s before it tries again",
+        "waits 0.001 s before it retries",
+        "waits 0.002 s before it retries",
     ]
 
 
@@ -230,7 +230,7 @@ async def test_a_gate_that_cannot_follow_is_left_open(
     assert (await entrance.ask(work, ())).refusal
     await recorder.record(work)
     assert await entrance.ask(work, ()) == ALLOWED
-    assert "it refuses nothing any more" in caplog.text
+    assert "it no longer refuses anything" in caplog.text
 
 
 async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(

@@ -1,4 +1,4 @@
-"""Recognises the same call again, and the same failure of different commands. Pure."""
+"""Recognises repeats of a call, and the same failure of different commands. Pure."""
 
 import re
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from midwatch_monitor.shell.claimed_edits import claims_edit, looks
 from midwatch_tools.observation import cut_line
 
 _KINDS = 64
-"""Number of kinds of failure that are remembered; the oldest are forgotten."""
+"""Number of kinds of failure remembered; the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class FailureCounts:
         }
 
     def find_unanswered(self, outcome: int, request: int, most: int) -> FailureKind | None:
-        """Return the failure if it occurred `most` times before the request, also since the last
-        analysis.
+        """Return the failure if it occurred at least `most` times before the request, and at least
+        once since the last analysis.
         """
         kind = self._kinds.get(outcome)
         if kind is None or kind.before(request) < most or kind.before(request) <= kind.answered:
@@ -73,19 +73,19 @@ _LOOKS = re.compile(
     r"\s*(?:(?:cat|cd|echo|file|find|grep|head|less|ls|nl|pwd|rg|stat|tail|tree|wc|which|type)\b"
     r"|git (?:-\S+ )*(?:status|diff|log|show|blame|grep)\b|$)"
 )
-"""Commands that change nothing unless they are redirected into a file."""
+"""Commands that change nothing unless their output is redirected to a file."""
 _WORDS = 100
 """Characters of a command that are quoted to the worker."""
 
 
 def action(step: Step) -> int:
-    """Return the identity of an act as the rules compare it; for an edit, with its exact text."""
+    """Return the identity of an act as rules compare it; for an edit, including its exact text."""
     precise = (Edit(path=step.path),) if claims_edit(step.tool, step.args) else ()
     return identify(replace(step, edits=precise), command(step))
 
 
 def call_words(step: Step) -> str:
-    """Return the call in words the worker recognises: the command, or the tool with its file."""
+    """Return the call in words the worker recognises: the command, or the tool and its file."""
     line = " ".join(command(step).split()) or f"{step.tool} {step.path}".strip()
     return f"`{cut_line(line, _WORDS)}`"
 

@@ -1,5 +1,5 @@
-"""Decides whether a call may run: why something failed, and whether the plan holds, must be said
-first.
+"""Decides whether a call may run: the worker must first say why something failed, and whether the
+plan holds.
 
 Pure: the gate is fed the records of its attempt in journal order, and answers from them.
 """
@@ -48,9 +48,9 @@ KINDS: tuple[type[Record], ...] = (Step, Change, Analysis, PlanCheck, Interventi
 """The kinds of records that the gate is fed."""
 
 _REMEMBERED = 256
-"""Number of failing acts that are remembered; the oldest are forgotten."""
+"""Number of failing acts remembered; the oldest are forgotten."""
 _SILENT = "[exit code"
-"""Start of the last line of an output that says nothing about the failure."""
+"""Start of a last line that says nothing about the failure."""
 
 _ASK = (
     "Call `report_error`: what happened, whether the cause is transient, permanent or unknown, the "
@@ -74,7 +74,7 @@ class LastFailure:
 
     number: int
     act: str
-    """The act in words that the worker knows: step numbers are never shown to it."""
+    """The act in words the worker knows; it never sees step numbers."""
     blocked: str
     """What blocked it in the environment; empty if nothing did."""
     words: str
@@ -83,12 +83,12 @@ class LastFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failing:
-    """An act that failed the last time it was done."""
+    """An act that failed the last time."""
 
     words: str
     """The act, with the most informative line of its last output."""
     tick: int
-    """When it last failed, counted in records."""
+    """When it last failed, as a count of records."""
     began: int
     """The model request of its first failure."""
     request: int
@@ -97,13 +97,13 @@ class _Failing:
     equal: int = 1
     """Consecutive failures of the same kind."""
     cause: Cause | None = None
-    """The cause by the last analysis in a request after the first failure."""
+    """The cause according to the last analysis in a request after the first failure."""
     analysed: int = 0
     """The request of that analysis."""
     tries: int = 0
     """Failures since that analysis."""
     spent: bool = False
-    """Whether the extra try for an unknown cause was used."""
+    """Whether the extra try for an unknown cause has been used."""
 
 
 ALLOWED = Permission()
@@ -114,7 +114,7 @@ class Gate:
 
     Calls of one turn run at the same time, so order is compared by model request: it does not
     matter which call ends first. A call that failed in the current turn is never refused: the
-    worker cannot know of it yet.
+    worker cannot know about the failure yet.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Gate:
         sees_files: bool = True,
         analysed: bool = False,
     ) -> None:
-        """Begin with an attempt of which nothing is known yet; `attempt` is its number.
+        """Begin with an attempt about which nothing is known yet; `attempt` is its number.
 
         If file changes cannot be seen, any successful call that does more than read counts as a
         possible edit. `analysed` is true if the previous attempt did not fail.
@@ -177,7 +177,7 @@ class Gate:
                 pass
 
     def _heard_of(self, intervention: int) -> None:
-        """Note a person's delivered message: they may have fixed what the worker cannot."""
+        """Note a person's delivered message: they may have fixed something the worker cannot."""
         if intervention in self._operators:
             self._moved = max(self._moved, self._delivered.get(intervention, 0))
 
@@ -282,8 +282,8 @@ class Gate:
         )
 
     def _may_go_on(self, said: Statements) -> Permission | None:
-        """Refuse work on a new plan step until `check_plan` is called, after `complete_step` in its
-        turn.
+        """Refuse work on a new plan step, even in the turn of `complete_step`, until `check_plan`
+        is called.
         """
         number = self._unchecked
         if not self._plan.require_check or number is None or said.checked:
@@ -374,8 +374,8 @@ def _ask_for_analysis(why: str) -> Permission:
 
 
 def backoff(number: int, errors: ErrorSettings) -> float:
-    """Return the seconds before a try, counted from 1: doubling, up to the longest wait."""
-    doublings = min(number - 1, 64)  # more of them make no float
+    """Return the seconds to wait before a try, counted from 1: doubling, up to the longest wait."""
+    doublings = min(number - 1, 64)  # more would overflow a float
     return min(errors.backoff_seconds * 2**doublings, errors.max_backoff_seconds)
 
 
@@ -385,7 +385,7 @@ log = logging.getLogger(__name__)
 class AttemptGate:
     """The gate of one attempt, fed from the journal, so that it is the same after a crash.
 
-    A gate that fails stays open: it is there to help the work, and must never stop it.
+    A gate that fails stays open: it exists to help the work and must never stop it.
     """
 
     def __init__(
@@ -405,7 +405,7 @@ class AttemptGate:
         """Number of deliveries whose interventions have been read."""
 
     async def rebuild(self) -> None:
-        """Take in what the journal holds, and then what was heard meanwhile."""
+        """Take in what the journal contains, then what was heard meanwhile."""
         while page := await self._journal.entries(self._after, attempt=self._attempt, kinds=KINDS):
             self._take(page)
             self._after = page[-1].id
@@ -427,7 +427,7 @@ class AttemptGate:
                 self._delivered += isinstance(entry.record, Delivery)
         except Exception:
             log.exception(
-                "the gate of attempt %s failed; it refuses nothing any more", self._attempt
+                "the gate of attempt %s failed; it no longer refuses anything", self._attempt
             )
             self.is_open = True
 
@@ -437,7 +437,7 @@ class AttemptGate:
             return ALLOWED
         if self._looked_up < self._delivered:
             await self._look_up()
-        # Masked as a recorded step is, since it is compared with those.
+        # Masked like recorded steps, with which it is compared.
         step = self._journal.masker.record(step)
         turn = last_response(messages)
         return self.gate.may(step, statements_in(turn.tool_calls if turn else ()))
@@ -448,7 +448,7 @@ class AttemptGate:
         entries = await self._journal.entries(
             self._foreign, attempt=self._attempt, kinds=(Intervention,)
         )
-        # Set only now: concurrent calls must not be judged without what was read.
+        # Not set earlier: concurrent calls must not be judged without these entries.
         self._looked_up = max(self._looked_up, delivered)
         new = [entry for entry in entries if entry.id > self._foreign]
         self._foreign = max((entry.id for entry in new), default=self._foreign)
@@ -458,7 +458,7 @@ class AttemptGate:
 async def gate_of(
     recorder: Recorder, settings: Settings, *, sees_files: bool, gated: bool = True
 ) -> AttemptGate:
-    """Return the gate of the recorder's attempt as it stands; open if nothing is to be refused."""
+    """Return the current gate of the recorder's attempt; open if nothing is to be refused."""
     gate = Gate(
         settings.errors,
         settings.plan,
@@ -476,7 +476,7 @@ async def gate_of(
 
 
 async def _follows_completion(recorder: Recorder) -> bool:
-    """Whether the previous attempt was completed, so that a person had the task begun again."""
+    """Whether the previous attempt was completed: a person had the task started again."""
     journal, attempt = recorder.journal, recorder.attempt
     others = await journal.attempts(attempt.task) if attempt.number > 1 else []
     before = [each.id for each in others if each.number == attempt.number - 1]

@@ -1,8 +1,8 @@
-"""What the tools take: checked here, and plain in the schema that a model is sent.
+"""Types of the tools' arguments: checked here, but plain in the schema that a model is sent.
 
-A schema costs tokens with every request, and servers of local models turn it into a grammar, which
-fails over references, nested objects and long limits. So it holds names and types only; what is
-wrong with a value the model is told when it sends one.
+A schema costs tokens in every request, and servers of local models turn it into a grammar, which
+fails on references, nested objects and long limits. So it contains only names and types; the model
+learns what is wrong with a value when it sends one.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _one_of(kind: type[StrEnum]) -> WithJsonSchema:
 
 
 def _or(default: object) -> Callable[[object], object]:
-    """Takes `null` for a parameter that was left out: many models send that."""
+    """Return a validator that treats `null` as left out: many models send that."""
     return lambda value: default if value is None else value
 
 
@@ -52,7 +52,7 @@ TextArgument = Annotated[
 ]
 Note = Annotated[str, StringConstraints(max_length=4000), BeforeValidator(_or("")), _TEXT]
 Strings = Annotated[tuple[str, ...], Field(max_length=100), _NONE_IS_EMPTY, _TEXTS]
-"""Texts of any kind; none where they are left out."""
+"""Texts of any kind; empty if left out."""
 Texts = Annotated[tuple[TextArgument, ...], Field(min_length=1, max_length=30), _TEXTS]
 SomeTexts = Annotated[tuple[TextArgument, ...], Field(max_length=30), _NONE_IS_EMPTY, _TEXTS]
 
@@ -67,7 +67,7 @@ Value = Annotated[
     BeforeValidator(_or("")),
     _TEXT,
 ]
-"""Data as JSON text. Models send it as JSON as well, and that is taken."""
+"""Data as JSON text. Models also send it as JSON, which is accepted."""
 
 CourseArgument = Annotated[CheckpointDecision, _one_of(CheckpointDecision)]
 Category = Annotated[Cause, _one_of(Cause)]
@@ -77,7 +77,7 @@ _BECAUSE = " because "
 
 
 def _claim(said: object) -> object:
-    """A claim from `unproven: it works there because nobody could look`, or from its parts."""
+    """Parse a claim such as `unproven: it works there because nobody could look`, if it is text."""
     if not isinstance(said, str):
         return said
     state, _, what = said.partition(":")
@@ -106,10 +106,10 @@ Claims = Annotated[
 
 
 class FlatSchema(GenerateToolJsonSchema):
-    """Leaves out what a model does not need: defaults, and that there are no other parameters."""
+    """Leaves out what a model does not need: defaults, and the ban on other parameters."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """The schema of the value alone."""
+        """Return the schema of the value without its default."""
         return self.generate_inner(schema["schema"])
 
     def generate(self, schema: CoreSchema, mode: JsonSchemaMode = "validation") -> dict[str, Any]:

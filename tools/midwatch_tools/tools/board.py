@@ -1,7 +1,7 @@
 """What others on the same files or task are doing: how far, how sure, on which files.
 
-None of their words: these would be read at once, and nobody has looked at them. What a worker wants
-others to read, it says with `record_fact`.
+Their words are left out: other workers would read them before anybody has reviewed them. A worker
+uses `record_fact` for what others should read.
 """
 
 import re
@@ -27,16 +27,16 @@ from midwatch_monitor.records import (
 from midwatch_tools.data_blocks import EVIDENCE, DataBlocks, plain
 
 LONGEST = 2_000
-"""Characters of a whole board."""
+"""Longest board, in characters."""
 _ATTEMPTS = 12
-"""Attempts that are looked at, the newest ones."""
+"""Number of newest attempts that are read."""
 _ANALYSES = 3
-"""Analyses that are told of one attempt, the newest ones."""
+"""Number of newest analyses that are shown of one attempt."""
 _LINE = 240
-"""Characters of a line of one report."""
+"""Longest heading of one attempt's reports, in characters."""
 _FILES = 6
 _PATH = re.compile(r"\S{1,80}")
-"""Names of files are words of workers too: no sentence is shown as one."""
+"""File names are workers' words, too: a sentence must not pass as one."""
 
 _TOLD: tuple[type[Record], ...] = (Step, Plan, Analysis, Completion, AttemptTransition)
 _HEADING = "## What other agents on this work report"
@@ -44,19 +44,19 @@ _HEADING = "## What other agents on this work report"
 
 @dataclass(slots=True, kw_only=True)
 class AttemptReports:
-    """What one attempt has to tell others."""
+    """What one attempt has reported to others."""
 
     name: str
-    """Of its task, with the number of the attempt."""
+    """The task's name and the number of the attempt."""
     newest: int = 0
     """The journal id of its last report."""
     state: str = ""
     checkpoint: Checkpoint | None = None
     analyses: list[Analysis] = field(default_factory=list[Analysis])
     flags: int = 0
-    """Plan steps that it finished and was not sure of."""
+    """Number of plan steps that it finished without being sure of them."""
     files: set[str] = field(default_factory=set[str])
-    """Those that it changed, and those that its plan expects."""
+    """The files that it changed or that its plan expects."""
 
     def take(self, entry: Entry) -> None:
         record = entry.record
@@ -83,7 +83,7 @@ class AttemptReports:
 
     @property
     def lines(self) -> list[str]:
-        """What it reported, a line each; nothing where it reported nothing."""
+        """Its reports, one a line; empty if it reported nothing."""
         found: list[str] = []
         if self.checkpoint is not None:
             found.append(_checkpoint(self.checkpoint))
@@ -94,7 +94,7 @@ class AttemptReports:
 
 
 class Board:
-    """Reads what others report, for one attempt: of its task before, of its project in its run."""
+    """Reads, for one attempt, the reports of others on its task or, in its run, on its project."""
 
     def __init__(self, *, journal: Journal, task: Task, attempt: Attempt) -> None:
         self._journal = journal
@@ -102,15 +102,15 @@ class Board:
         self._attempt = attempt
 
     async def others(self) -> bool:
-        """Whether anybody else may report: on the same project, or on the task before."""
+        """Whether anybody else may report: on the same project, or earlier on the same task."""
         return bool(await self._attempts()) or len(await self._tasks()) > 1
 
     async def section(self, blocks: DataBlocks) -> str:
-        """The whole board as a part of a prompt; empty where nobody reported anything."""
+        """Return the whole board as part of a prompt; empty if nobody reported anything."""
         return await self._section(await self._attempts(), blocks)
 
     async def beside(self, blocks: DataBlocks) -> str:
-        """The board without the earlier attempts at the same task: their heir is told otherwise."""
+        """Return the board without the task's own attempts: the prompt has those elsewhere."""
         attempts = await self._attempts()
         others = [each for each in attempts if each[0].task != self._task.id]
         return await self._section(others, blocks)
@@ -131,7 +131,7 @@ class Board:
         return sorted(found, key=lambda each: each[0].id)[-_ATTEMPTS:]
 
     async def _tasks(self) -> list[Task]:
-        """This task, and those of its project in its run."""
+        """Return this task and the others of its project in its run."""
         project, own = project_of(self._task), self._task.id
         tasks = await self._journal.tasks(self._task.run)
         return [t for t in tasks if t.id == own or (project and project_of(t) == project)]
@@ -144,7 +144,7 @@ class Board:
 
 
 def render_board(others: Iterable[AttemptReports], files: set[str], blocks: DataBlocks) -> str:
-    """The reports of others, those on the same files first, then the newest; bounded."""
+    """Return the reports of others, those on the same files first, then the newest; bounded."""
     telling = [each for each in others if each.lines]
     telling.sort(key=lambda each: (bool(each.files & files), each.newest), reverse=True)
     kept: list[str] = []

@@ -1,4 +1,4 @@
-"""The tool `check_plan`: a look at the rest of the plan, between two plan steps."""
+"""The tool `check_plan`: a look at the rest of the plan between two plan steps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -70,7 +70,7 @@ class CheckPlan(WorkerTool):
 
 
 async def _ask_once(acts: ToolCallWatch, proposed: tuple[str, ...]) -> None:
-    """Refuse a second check, unless it is the way to propose another plan."""
+    """Refuse a second check of a plan step, unless it is the way to propose another plan."""
     recorder = acts.session.recorder
     entries = await acts.session.all_of((PlanCheck, Intervention))
     if not answered(entries, recorder.plan.current):
@@ -91,7 +91,7 @@ def _is_pending(record: Record) -> bool:
 
 
 def answered(entries: Sequence[Entry], plan_step: int) -> bool:
-    """Whether a plan step was checked, and what was proposed with it was not refused."""
+    """Whether a plan step was checked without its proposal being refused."""
     last: Entry | None = None
     for entry in entries:
         record = entry.record
@@ -103,7 +103,7 @@ def answered(entries: Sequence[Entry], plan_step: int) -> bool:
 
 
 def rule_on_check(check: PlanCheck, *, made: int, settings: PlanSettings) -> PlanCheck:
-    """The check with what the policy says to its proposal; `made` revisions were made before."""
+    """Return the check with the policy's ruling on its proposal, after `made` earlier revisions."""
     if not check.proposed:
         return check
     if made >= settings.max_revisions:
@@ -115,7 +115,7 @@ def rule_on_check(check: PlanCheck, *, made: int, settings: PlanSettings) -> Pla
 
 
 def _carried_out(session: Session, check: PlanCheck) -> tuple[Plan, tuple[Record, ...]]:
-    """The plan after the check, and what to record of it."""
+    """Return the plan after the check, and the records for it."""
     plan = session.recorder.plan
     if not check.proposed or check.ruling is not Ruling.GRANTED:
         return plan, ()

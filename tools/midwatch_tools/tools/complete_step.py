@@ -1,4 +1,4 @@
-"""The tool `complete_step`: a plan step is done once evidence says so."""
+"""The tool `complete_step`: a plan step is done once there is evidence."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class CompleteStep(WorkerTool):
 
 
 def answer(completion: Completion, plan: Plan, budget: str) -> str:
-    """What the worker is told of its claim, with the plan as it stands after it."""
+    """Return what the worker is told about its claim, with the resulting plan."""
     if not completion.accepted:
         doubts = "\n".join(f"- {doubt}" for doubt in completion.doubts)
         return (
@@ -88,7 +88,7 @@ def answer(completion: Completion, plan: Plan, budget: str) -> str:
 
 
 async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanStepEvidence:
-    """Look at the files, have the checks run, and gather what was observed."""
+    """Look at the files, run the checks, and gather what was observed."""
     done = plan_step_work(await session.all_of(WORK))
     named = tuple(dict.fromkeys((*said.files, *step.files)))
     runs = session.settings.completion.run_acceptance and session.site.checks
@@ -107,7 +107,7 @@ async def _evidence(session: Session, step: PlanStep, said: StepClaim) -> PlanSt
 
 
 def _settle_presence(file: FilePresence, done: PlanStepWork) -> FilePresence:
-    """Where nobody can look, what the worker was seen to write there is known."""
+    """Return the file's presence; if nobody can look, judged by the worker's observed edits."""
     if file.known or file.path not in done.edited:
         return file
     return FilePresence(path=file.path, fault="it was deleted" if file.path in done.gone else "")

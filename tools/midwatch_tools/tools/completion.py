@@ -1,4 +1,4 @@
-"""Whether there is evidence for what a worker claims of the plan step in hand. Pure."""
+"""Whether there is evidence for what a worker claims about the current plan step. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from midwatch_monitor.rules.identity import NO_WORK, command
 from midwatch_tools.tools.proof import shows_claim
 
 FILE = re.compile(r"[\w./-]*\w\.\w{1,8}\b")
-"""What may be the name of a file."""
+"""Matches what may be a file name."""
 _NOTHING = (
     "nothing was observed that proves it: no file was changed or read, and no command or other "
     "tool succeeded since this plan step began"
@@ -32,12 +32,12 @@ _NOTHING = (
 _UNTOUCHED = "it was neither changed nor read in this plan step"
 _UNSHOWN = "no test or program that shows it was run and passed after the last edit"
 GOAL = "the goal"
-"""What the claim is called that says whether the plan step reached what it was for."""
+"""Name of the claim that says whether the plan step achieved its purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepClaim:
-    """What a worker claims of the plan step that it calls finished."""
+    """What a worker claims about the plan step that it calls finished."""
 
     goal: str
     files: tuple[str, ...] = ()
@@ -49,34 +49,34 @@ class StepClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePresence:
-    """Whether a file, or any of a pattern, is there; `fault` says why it is not."""
+    """Whether a file, or any file that matches a pattern, exists; `fault` says why not."""
 
     path: str
     fault: str = ""
     known: bool = True
-    """Off where nobody can look: then nothing is known of it."""
+    """False if nobody can look, so that nothing is known about the file."""
 
 
 WORK: tuple[type[Record], ...] = (Step, Plan)
-"""The records of which deeds are made."""
+"""The records that show the work."""
 _MASKING = re.compile(r"(?<!&)&(?![&>\d])|[|;\n]")
-"""Where the exit code need not be that of each command: `pytest | tail`, `pytest; date`."""
+"""Matches where an exit code may hide a command's own: `pytest | tail`, `pytest; date`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PlanStepWork:
-    """The worker's deeds within one plan step, in the order in which they are taken in."""
+    """What the worker did within one plan step. Steps must be taken in order."""
 
     edited: set[str] = field(default_factory=set[str])
     """The files that it changed."""
     gone: set[str] = field(default_factory=set[str])
-    """Those of them that are deleted."""
+    """The changed files that are now deleted."""
     seen: set[str] = field(default_factory=set[str])
-    """The files that it named in acts that succeeded."""
+    """The files that it named in successful acts."""
     used: set[str] = field(default_factory=set[str])
     """The tools that succeeded."""
     passed: dict[str, None] = field(default_factory=dict[str, None])
-    """The commands, or tools that test, which succeeded after the last edit, oldest first."""
+    """The commands and test tools that succeeded after the last edit, oldest first."""
 
     def take(self, step: Step) -> None:
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK:
@@ -103,28 +103,28 @@ class PlanStepWork:
 
 
 def _masked(step: Step, line: str) -> bool:
-    """Whether a command that exits well tells of a failure that its exit code may not be of."""
+    """Whether a successful command's output shows a failure that its exit code may hide."""
     return _MASKING.search(line) is not None and bool(failure_lines(step.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStepEvidence:
-    """What is known of the work on a plan step."""
+    """What is known about the work on a plan step."""
 
     files: tuple[FilePresence, ...] = ()
-    """Those that are named and those that the plan step expects."""
+    """The files that the claim names or the plan step expects."""
     planned: frozenset[str] = frozenset()
-    """Those that the plan step expects."""
+    """The files that the plan step expects."""
     deeds: PlanStepWork = field(default_factory=PlanStepWork)
     """What the worker did within the plan step."""
     acceptance: tuple[Acceptance, ...] = ()
     """The plan step's own checks that were run."""
     unrun: tuple[str, ...] = ()
-    """Those that were not."""
+    """Its checks that were not run."""
 
     @property
     def none(self) -> bool:
-        """Whether nothing at all speaks for the work."""
+        """Whether there is no evidence at all of the work."""
         there = any(
             each.known and not each.fault for each in self.files if each.path in self.planned
         )
@@ -133,14 +133,14 @@ class PlanStepEvidence:
         return not (there or proved or done.edited or done.seen or done.used or done.passed)
 
     def touched(self, path: str) -> bool:
-        """Whether a file, or any of a pattern, was changed or read within the plan step."""
+        """Whether a file, or any that matches a pattern, was changed or read in the plan step."""
         return any(_is(path, known) for known in self.deeds.edited | self.deeds.seen)
 
 
 def judge_completion(
     plan_step: int, said: StepClaim, evidence: PlanStepEvidence, settings: CompletionSettings
 ) -> Completion:
-    """What is made of a claim: accepted, accepted with a flag, or refused with the doubts."""
+    """Return the verdict on a claim: accepted, accepted with a flag, or refused with the doubts."""
     behaviour = [
         *_acceptance(evidence),
         *(_behaviour(claim, evidence) for claim in said.functional),
@@ -173,7 +173,7 @@ def judge_completion(
 
 
 def _goal(claims: Sequence[Claim], *, shown: bool) -> Claim:
-    """Whether the plan step reached what it was for, by all that is claimed of it."""
+    """Return whether the plan step achieved its purpose, judging by all claims about it."""
     for state in (ClaimState.FAILED, ClaimState.UNPROVEN):
         if short := [claim.what for claim in claims if claim.state is state]:
             return Claim(what=GOAL, state=state, reason=f"{state}: {', '.join(short)}")
@@ -214,7 +214,7 @@ def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     named = FILE.findall(f"{claim.what} {claim.reason}")
     if any(_same(path, name) for path in known for name in named):
         proved = True
-    else:  # a dotted word without a slash may be no file at all: `Order.total`
+    else:  # a dotted word without a slash may not be a file at all: `Order.total`
         proved = bool(known) and not any("/" in name for name in named)
     return _as_proved(
         claim, "none of the files that it is about was read or changed", proved=proved
@@ -229,18 +229,18 @@ def _behaviour(claim: Claim, evidence: PlanStepEvidence) -> Claim:
 
 
 def _as_proved(claim: Claim, reason: str, *, proved: bool) -> Claim:
-    """A claim that says `passed` keeps that only with evidence; others stay as they are."""
+    """Return the claim, as unproven if it says `passed` without evidence."""
     if claim.state is not ClaimState.PASSED or proved:
         return claim
     return Claim(what=claim.what, state=ClaimState.UNPROVEN, reason=reason)
 
 
 def _is(named: str, known: str) -> bool:
-    """Whether a file that was named, or a pattern, is one that was seen to be worked on."""
+    """Whether a named file or pattern matches a file that was worked on."""
     named, known = named.removeprefix("./"), known.removeprefix("./")
     if fnmatchcase(known, named) or named == known:
         return True
-    # A command may have said the name from within the folder, a tool from the root of all.
+    # A command may name a file relative to its folder, a tool by an absolute path.
     return named.endswith(f"/{known}") or (known[:1] == "/" and known.endswith(f"/{named}"))
 
 
@@ -254,7 +254,7 @@ def _plain(command: str) -> str:
 
 
 def _first_line(check: Acceptance) -> str:
-    """Why a check failed, in one line: what it printed first, with its exit code."""
+    """Return why a check failed in one line: its exit code and the first line it printed."""
     if check.passed:
         return ""
     lines = [line.strip() for line in check.detail.splitlines() if line.strip()]
@@ -278,9 +278,9 @@ def _claim_words(claim: Claim) -> str:
 
 
 def plan_step_work(entries: Iterable[Entry]) -> PlanStepWork:
-    """The deeds on the plan step in hand; the entries are those of one attempt, in order.
+    """Return the work on the current plan step; the entries are those of one attempt, in order.
 
-    They begin anew with another plan step, also where a revision puts it in the same place.
+    It starts afresh with another plan step, even if a revision puts that in the same place.
     """
     found, in_hand = PlanStepWork(), None
     for entry in entries:

@@ -1,4 +1,4 @@
-"""What is known about the project of one attempt: looked up, and told apart from what is new."""
+"""What is known about an attempt's project: looks facts up, and recognises new ones."""
 
 import asyncio
 import json
@@ -41,32 +41,32 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LONGEST = 600
-"""Characters of the text of a fact."""
+"""Longest text of a fact, in characters."""
 LONGEST_VALUE = 2000
-"""Characters of its structured value as JSON."""
+"""Longest structured value of a fact as JSON, in characters."""
 FEWEST_WORDS = 4
-"""Words that a fact without a structured value has at least: fewer say nothing."""
+"""Fewest words of a fact without a structured value: fewer say nothing."""
 SHOWN = 20
-"""Facts that one search answers at most."""
+"""Largest number of facts that one search returns."""
 
 _SECONDS = 5.0
-"""How long a worker waits for a look at the facts."""
+"""How long a worker waits for a lookup of facts."""
 _LINE = 400
 _VALUE = 200
 _ALIKE = 50
-"""Known facts with words in common that a new one is compared with."""
+"""Number of known facts with words in common that a new one is compared with."""
 
 KNOWN = "known already"
-"""Why a fact was replaced by one that says the same."""
+"""The reason for replacing a fact by one that says the same."""
 
 Write = Callable[[Fact], Awaitable[int]]
-"""Puts a fact into the journal; its id."""
+"""Stores a fact in the journal and returns its id."""
 
 
 class Facts:
-    """Reads what is known about a project, for one attempt, and says what a fact adds to it.
+    """Reads what is known about a project, for one attempt, and checks what a new fact adds.
 
-    A task without a project has none, and learns nothing.
+    A task without a project has no facts and learns none.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Facts:
         """Bind it to an attempt.
 
         Args:
-            journal: Where all facts are.
-            task: The task of the attempt, with its project.
-            attempt: Whose worker records facts.
+            journal: Holds all facts.
+            task: The attempt's task, with its project.
+            attempt: The attempt whose worker records facts.
             reviewed: Whether there is a model to review new facts once the attempt is over, if the
-                review is on; else they wait for a person.
+                review is on; otherwise they wait for a person.
         """
         self._journal = journal
         self._learned = Learned(journal)
@@ -97,7 +97,7 @@ class Facts:
         return self._task.project
 
     async def count(self) -> int:
-        """How many facts the attempt's worker has recorded."""
+        """Return how many facts the attempt's worker has recorded."""
         found = 0
         async for entry in self._journal.all_entries(attempt=self._attempt.id, kinds=(Fact,)):
             record = entry.record
@@ -105,9 +105,9 @@ class Facts:
         return found
 
     async def twin(self, fact: Fact) -> KnownFact | None:
-        """A fact that stands and says all that this one does, the oldest; `None` if it is news.
+        """Return the oldest live fact that says all that this one does; `None` if it is new.
 
-        What others found and nobody has looked at yet counts as unknown: it may yet be removed.
+        What others found and nobody has reviewed counts as unknown: it may still be removed.
         """
         own = await self._learned.facts(project=self.project, attempt=self._attempt.id)
         wanted = LearnedQuery(project=self.project, text=fact.text)
@@ -117,10 +117,10 @@ class Facts:
         return min(found, key=lambda each: each.id, default=None)
 
     async def absorb(self, fact: Fact, known: KnownFact, *, write: Write, at: datetime) -> None:
-        """Put a new fact in the journal that adds nothing to a known one: its attempt said it too.
+        """Store a new fact that adds nothing to a known one, because its attempt found it, too.
 
-        The mark needs the id of what is written before it: a crash between the two leaves two facts
-        that say the same, which harms nobody.
+        The mark needs the id of the fact that is written first. A crash between the two leaves two
+        facts that say the same, which does no harm.
         """
         if self._attempt.id in {known.attempt, *known.sources, *known.fact.sources}:
             return
@@ -129,11 +129,11 @@ class Facts:
         draft = Draft(record=mark, at=at, task=self._task.id, attempt=self._attempt.id)
         try:
             await self._journal.commit(Commit(drafts=(draft,)))
-        except JournalError as error:  # somebody was quicker: both stand, and say the same
+        except JournalError as error:  # somebody was faster: both stay and say the same
             log.warning("fact %d stays beside fact %d: %s", new, known.id, type(error).__name__)
 
     async def search(self, query: str, files: Sequence[str]) -> list[KnownFact]:
-        """The facts of the project that workers share, those that fit best first."""
+        """Return the shared facts of the project, best matches first."""
         wanted = LearnedQuery(project=self.project, text=query, files=tuple(files))
         if query.strip() or files:
             found = await self._learned.facts_like(wanted, limit=SHOWN)
@@ -143,7 +143,7 @@ class Facts:
 
 
 async def look_up(work: Awaitable[T], recorder: Recorder) -> T | None:
-    """What a look at the facts finds; `None` where that fails or takes long, which is recorded.
+    """Return what a lookup of facts finds; `None` if it fails or takes too long, which is recorded.
 
     The work does not depend on it.
     """
@@ -159,7 +159,7 @@ async def look_up(work: Awaitable[T], recorder: Recorder) -> T | None:
 def repeats(fact: Fact, known: Fact) -> bool:
     """Whether a fact adds nothing to a known one: its text is equal but for case and white space.
 
-    It is as certain at most, and names no other value and no other files.
+    The fact is also no more certain, and names no other value and no other files.
     """
     return (
         fold_lines(fact.text) == fold_lines(known.text)
@@ -170,7 +170,7 @@ def repeats(fact: Fact, known: Fact) -> bool:
 
 
 def refusal_of(fact: Fact) -> str:
-    """Why a fact is not taken, in words for who wrote it; empty if it is."""
+    """Return why a fact is refused, in words for its author; empty if it is accepted."""
     words = len(fact.text.split())
     if not words or (words < FEWEST_WORDS and not fact.value):
         return (
@@ -193,7 +193,7 @@ def refusal_of(fact: Fact) -> str:
 
 
 def as_json(value: JsonValue) -> str:
-    """A structured value as it is kept: JSON that is given as text stays as it is."""
+    """Return a structured value as JSON text; text that is JSON already is unchanged."""
     if value in ("", None):
         return ""
     if isinstance(value, str):
@@ -206,13 +206,13 @@ def as_json(value: JsonValue) -> str:
 
 
 def facts_block(known: Sequence[KnownFact], blocks: DataBlocks) -> str:
-    """Facts as a block of data for a worker; empty if there are none."""
+    """Return facts as a data block for a worker; empty if there are none."""
     lines = "\n".join(map(line, known))
     return blocks.frame("facts", lines, note=EVIDENCE) if known else ""
 
 
 def line(known: KnownFact) -> str:
-    """A fact on one line, with what one should know before one relies on it."""
+    """Return a fact on one line, with any reasons to doubt it."""
     fact = known.fact
     doubts = [
         *(["inferred"] if fact.certainty is Certainty.INFERRED else []),
@@ -288,7 +288,7 @@ class RecordFact(WorkerTool):
 async def _store_fact(
     ctx: RunContext[Any], acts: ToolCallWatch, facts: Facts, fact: Fact, known: KnownFact | None
 ) -> str:
-    """Store a fact, or that this attempt said a known one too; the answer."""
+    """Store a fact, or that this attempt also found a known one; return the answer."""
     recorder, output = acts.session.recorder, f"{fact.certainty}: {fact.text}"
     if known is None:
         acts.report(ctx, output, fact)

@@ -1,9 +1,9 @@
 """Whether a command that passed shows that something works. Pure.
 
-Only running it shows that: a run of tests, or of a program of the work. What looks, prints, edits,
-installs or keeps versions shows nothing, whatever words it has in common with a claim; nor does a
-program that is only asked for its version, its help, or a list of its tests. Any other command, a
-build perhaps, shows what names it in backquotes.
+Only running it shows that: running tests, or a program of the project. Commands that look, print,
+edit, install or keep versions show nothing, whatever words they share with a claim; nor does a
+program that is only asked for its version, its help or a list of its tests. Any other command, such
+as a build, proves a claim that names it in backquotes.
 """
 
 import re
@@ -30,17 +30,17 @@ tail tar tee test touch tr tree true truncate type uname uniq unset unzip vi vim
 which who whoami xargs yum zip
 """
 _IDLE = frozenset(_LOOKERS.split())
-"""Programs that look, print, edit, fetch, or keep versions."""
+"""Programs that look, print, edit, fetch or keep versions."""
 _PROCURES = frozenset(
     "add ci i init install lock pip remove sync uninstall update upgrade".split()  # noqa: SIM905
 )
-"""First arguments by which a program only fetches others, or drops them."""
+"""First arguments with which a program only fetches or removes other programs."""
 _ASKS = frozenset(
     {"--version", "-version", "--help", "--collect-only", "--co", "--dry-run", "--fixtures"}
     | {"--listTests", "--list-tests", "--list"}
 )
 _ASKS_ALONE = frozenset({"-V", "-h", "version", "help"})
-"""Those that mean it only where they stand alone."""
+"""Those that mean this only as the sole argument."""
 _LEADS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "{"})
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh")
@@ -49,12 +49,12 @@ _TOOLBOX = frozenset(
     {"pip", "venv", "virtualenv", "ensurepip", "compileall", "py_compile", "json.tool", "site"}
     | {"http.server", "platform", "sysconfig"}
 )
-"""Modules of Python that run nothing of the work."""
+"""Python modules that run nothing of the project."""
 _IMPORTS = re.compile(r"(?:^|[;\n:])\s*(?:from|import)\s+(\w+)")
 _LOADS = re.compile(r"\b(?:require|import|use|load)\b")
 _VENDORED = re.compile(r"(?:^|/)(?:\.?venv|env|node_modules)/|^/(?:usr/|opt/)?s?bin/")
 _MAX_DEPTH = 3
-"""Shells within shells that are looked into."""
+"""How deep shells within shells are followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +67,14 @@ class _Part:
 
 
 def is_check(command: str) -> bool:
-    """Whether a command, or a tool by its name, runs tests or a program of the work."""
+    """Whether a command, or a tool judging by its name, runs tests or a program of the project."""
     return any(part.checks for part in _parts(command))
 
 
 def shows_claim(command: str, claim: str) -> bool:
     """Whether a command that passed shows what a claim says.
 
-    A claim that names checks in backquotes is about these. The run may have more arguments.
+    A claim with checks in backquotes is about those; they may be run with more arguments.
     """
     ran = list(_parts(command))
     proving = [part.words for part in ran if part.checks]
@@ -94,13 +94,13 @@ def shows_claim(command: str, claim: str) -> bool:
 
 
 def _within(words: Sequence[str], run: Sequence[str]) -> bool:
-    """Whether these words stand together in a command."""
+    """Whether these words occur next to each other in a command."""
     size = len(words)
     return any(run[at : at + size] == words for at in range(len(run) - size + 1))
 
 
 def _parts(text: str, depth: int = 0) -> Iterator[_Part]:
-    """The simple commands of a line, each without what only runs it."""
+    """Yield the simple commands of a line, each without wrappers that only run it."""
     for item in parse(text):
         if not isinstance(item, Command):
             continue
@@ -121,7 +121,7 @@ def _parts(text: str, depth: int = 0) -> Iterator[_Part]:
 
 
 def _inner(words: Sequence[str]) -> str:
-    """What a shell is given as its text: `bash -lc 'make test'`."""
+    """Return the text that a shell is given, as in `bash -lc 'make test'`; empty if none."""
     if not _SHELL.fullmatch(_name(words)):
         return ""
     at = next((n for n, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), 0)
@@ -129,7 +129,7 @@ def _inner(words: Sequence[str]) -> str:
 
 
 def _idles(words: Sequence[str]) -> bool:
-    """Whether it shows nothing at all, whoever names it."""
+    """Whether a command never shows anything, even if a claim names it."""
     rest = words[1:]
     return (
         _name(words) in _IDLE
@@ -166,7 +166,7 @@ def _python(rest: Sequence[str], body: str) -> bool:
 
 
 def _loads_work(code: str) -> bool:
-    """Whether code in Python loads more than what Python itself brings."""
+    """Whether Python code imports more than the standard library."""
     return any(name not in sys.stdlib_module_names for name in _IMPORTS.findall(code))
 
 
@@ -192,7 +192,7 @@ same so some something still sure t tbd test tests that the there thing this tim
 tries try trying unclear unexpected unknown was went will work worked working works wrong
 """
 _EMPTY = frozenset(_NO_NEWS.split())
-"""Words that say nothing of what failed, nor of why."""
+"""Words that say nothing about what failed or why."""
 
 
 class ErrorReport(BaseModel):
@@ -204,9 +204,9 @@ class ErrorReport(BaseModel):
     change: TextArgument
 
     def lacks(self) -> str:
-        """What is missing in it, in words; empty where it says enough.
+        """Return what is missing, in words; empty if it says enough.
 
-        Of a cause that is unknown, the root cause may be; what passes by itself needs no change.
+        The root cause may be missing if the cause is unknown, and the change if it is transient.
         """
         if _empty(self.what_happened):
             return (
@@ -235,16 +235,16 @@ class PlanReview(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """What the turn of a call says itself, beside the call."""
+    """What else the turn of a call says."""
 
     cause: Cause | None = None
-    """Of an analysis."""
+    """The cause according to an analysis in the turn."""
     checked: bool = False
-    """Whether it holds a plan check."""
+    """Whether the turn contains a plan check."""
 
 
 def statements_in(calls: Sequence[ToolCallPart]) -> Statements:
-    """What the calls of one turn say; a report that would be refused says nothing."""
+    """Return what the calls of one turn say; a report that would be refused says nothing."""
     cause, checked = None, False
     for call in calls:
         try:
@@ -255,7 +255,7 @@ def statements_in(calls: Sequence[ToolCallPart]) -> Statements:
                 PlanReview.model_validate(call.args_as_dict())
                 checked = True
         except (ValidationError, ValueError, AssertionError):
-            continue  # the model is told so by the tool itself
+            continue  # the tool itself tells the model
     return Statements(cause=cause, checked=checked)
 
 

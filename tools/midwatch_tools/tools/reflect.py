@@ -33,7 +33,7 @@ NAMES = (
     *("reflect", "report_error", "check_plan", "complete_step", "set_plan"),
     *("request_budget", "read_board", "record_fact", "search_facts"),
 )
-"""All the tools that `Watch` may give to a worker."""
+"""All tools that `Watch` may give to a worker."""
 
 
 class OwnTools(WorkerTool):
@@ -94,11 +94,11 @@ class OwnTools(WorkerTool):
 
 
 async def _may_revise(acts: ToolCallWatch) -> None:
-    """Refuse a revision that is one too many, or that the supervisor is to approve first."""
+    """Refuse a revision that is one too many, or that the supervisor must approve first."""
     settings, recorder = acts.session.settings.plan, acts.session.recorder
     wanting = steps_wanted(await acts.session.all_of(WANTING))
     if wanting is StepsWanted.ORDERED:
-        return  # who asks for new plan steps gets them
+        return  # ordered plan steps are always allowed
     made = await revisions_made(recorder)
     if made >= settings.max_revisions:
         raise ModelRetry(
@@ -114,6 +114,6 @@ async def _may_revise(acts: ToolCallWatch) -> None:
 
 
 def _is_only_own_calls(ctx: RunContext[Any]) -> bool:
-    """Whether the turn holds nothing but Midwatch's own tools."""
+    """Whether the turn calls only Midwatch's own tools."""
     turn = last_response(ctx.messages)
     return turn is not None and all(call.tool_name in NAMES for call in turn.tool_calls)

@@ -46,7 +46,7 @@ class ReportFailure(WorkerTool):
 
 
 def answer(cause: Cause, failure: LastFailure | None, settings: ErrorSettings) -> str:
-    """What follows from an analysis, as the worker reads it."""
+    """Return what follows from an analysis, as the worker reads it."""
     if cause is Cause.UNKNOWN and settings.unknown is Cause.UNKNOWN:
         return (
             "Recorded. One more try is allowed as it is; after that the cause counts as permanent. "

@@ -34,7 +34,7 @@ class RequestBudget(WorkerTool):
 
 
 def limited(budget: Budget, wanted: Grant) -> bool:
-    """Whether something that is wanted has a limit at all."""
+    """Whether anything that is wanted has a limit."""
     return any(
         more and meter.limit is not None
         for more, meter in (

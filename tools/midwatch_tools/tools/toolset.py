@@ -1,4 +1,4 @@
-"""What the tools of Midwatch have in common: one run that they belong to, and one guard."""
+"""What Midwatch's tools have in common: the run that they belong to, and one guard."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -12,14 +12,14 @@ from midwatch_tools.tool_calls import UNWATCHED, ToolCallWatch
 from midwatch_tools.tools.arguments import FlatSchema
 
 _PATIENCE = 1000
-"""Wrong calls of Midwatch's own tools never end a run: the budget does."""
+"""Wrong calls of Midwatch's own tools never end a run; only the budget does."""
 
 _PARALLEL = frozenset({"reflect", "read_board", "search_facts"})
-"""They change nothing that others in the same turn ask about."""
+"""Tools that change nothing that other calls in the same turn ask about."""
 
 
 class WorkerToolset(FunctionToolset[Any]):
-    """The tools that `Watch` gives to a worker; while nobody watches, that is all that they say."""
+    """The tools that `Watch` gives to a worker; while nothing is watching, they only say that."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class WorkerToolset(FunctionToolset[Any]):
         watched: Callable[[], bool],
         offered: Callable[[], Collection[str]],
     ) -> None:
-        """Hold the `offered` ones of some tools, each made as it is offered first.
+        """Hold the `offered` ones of some tools; each is made when it is first offered.
 
-        What follows in a turn knows of what they did: they are called in order.
+        They are called in order, so later calls in a turn know what earlier ones did.
         """
         super().__init__(id="midwatch", max_retries=_PATIENCE, schema_generator=FlatSchema)
         self._made = tools
@@ -38,9 +38,9 @@ class WorkerToolset(FunctionToolset[Any]):
         self._offered = offered
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """The tools that this run has a use for."""
+        """Return the tools that this run can use."""
         for name in self._offered():
-            if name not in self.tools:  # its schema takes a millisecond or two
+            if name not in self.tools:  # building a schema takes a millisecond or two
                 self.add_function(self._made[name](), sequential=name not in _PARALLEL)
         return await super().get_tools(ctx)
 
@@ -51,27 +51,27 @@ class WorkerToolset(FunctionToolset[Any]):
         ctx: RunContext[Any],
         tool: ToolsetTool[Any],
     ) -> Any:
-        """Call a tool, if there is a run under watch that it can speak of."""
+        """Call a tool, if there is a watched run that it belongs to."""
         if not self._watched():
             return UNWATCHED
         return await super().call_tool(name, tool_args, ctx, tool)
 
 
 PLAN_TOOLS = frozenset({"set_plan", "check_plan", "complete_step"})
-"""For a plan of two steps or more, or one that was written anew."""
+"""Offered if there is a written plan."""
 
 
 def useful_tools(
     *, gated: bool, limited: bool, others: bool, facts: bool, known: bool
 ) -> frozenset[str]:
-    """The tools that an attempt has a use for from its start, beside those for a plan.
+    """Return the tools that an attempt can use from its start, besides those for a plan.
 
     Args:
         gated: Whether calls may be refused until a failure is analysed.
         limited: Whether its budget has a limit that somebody could raise.
         others: Whether anybody else may report on the same files or task.
-        facts: Whether what it finds out is kept.
-        known: Whether anything was found out before.
+        facts: Whether the facts it finds out are kept.
+        known: Whether any facts are known already.
     """
     wanted = {
         "reflect": True,
@@ -85,7 +85,7 @@ def useful_tools(
 
 
 def has_unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> bool:
-    """Whether any of the records that ask for something has no answer yet."""
+    """Whether any record that asks for something is still unanswered."""
     asked: set[int] = set()
     for entry in entries:
         if asks(entry.record):
@@ -99,5 +99,5 @@ class WorkerTool:
     """A tool that is bound to one run, so that two workers never mix."""
 
     def __init__(self, present: Callable[[], ToolCallWatch]) -> None:
-        """Bind it to the run whose calls `present` gives, once that has begun."""
+        """Bind it to the run whose calls `present` returns once the run has begun."""
         self._present = present

@@ -92,7 +92,7 @@ async def test_what_waits_for_approval_is_approved_or_rejected(
 async def test_what_was_waited_for_is_no_reason_once_it_is_answered(
     write: Write, capsys: Capture
 ) -> None:
-    why = "what was proposed waits for approval"
+    why = "a proposal is waiting for approval"
     parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason=why)
     id = await write(HELD, parked) - 1
     shown = await read(capsys, "show", "fix")
