@@ -1,1 +1,1 @@
-"""The workers, built from their specification, and the scripted model that works offline."""
+"""The workers, built from their specifications, and the scripted model that works offline."""

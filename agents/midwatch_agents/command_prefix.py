@@ -32,7 +32,7 @@ class PrefixedWorkspace(WrapperWorkspace):
     ) -> CommandResult:
         words = ["/bin/sh", "-c", command] if isinstance(command, str) and shell else command
         if isinstance(words, str) or (shell and words is command):
-            raise TypeError("a string is for a shell, and a sequence is not")
+            raise TypeError("a shell takes a string, anything else a sequence")
         return await self.wrapped.run([*self._prefix, *words], env=env, timeout=timeout)
 
 

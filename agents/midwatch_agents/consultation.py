@@ -16,7 +16,7 @@ from midwatch_monitor.records import Spending
 from midwatch_tools.session import cost
 
 CORRECTIONS = 2
-"""How often an unusable answer is returned with the reason."""
+"""How often an unusable answer is returned to the model with the reason."""
 
 DepsT = TypeVar("DepsT")
 AnswerT = TypeVar("AnswerT")
@@ -46,8 +46,8 @@ async def consult(
 ) -> Consulted[AnswerT]:
     """Ask a model; raises WorkerError with the reason if there is no usable answer in time.
 
-    `check` rejects an unusable answer by ModelRetry; it and the `tools` are given `deps`. Retries
-    after temporary failures are the model's own.
+    `check` rejects an unusable answer by raising ModelRetry; it and the `tools` get `deps`. The
+    model itself retries after temporary failures.
     """
     agent = Agent[DepsT, AnswerT](
         name=name or role.value,
@@ -65,7 +65,7 @@ async def consult(
             result = await agent.run(
                 prompt, model=model, deps=deps, usage_limits=UsageLimits(request_limit=requests)
             )
-    except Exception as error:  # whatever a provider's client raises: the work goes on without it
+    except Exception as error:  # a provider's client may raise anything; the work does without
         fault = f"no answer within {seconds:g} s" if deadline.expired() else model_fault(error)
         raise WorkerError(f"the {role} {model.model_name} failed: {fault}") from error
     spending = spending_of(role, model, result.new_messages())

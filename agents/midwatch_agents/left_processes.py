@@ -1,4 +1,4 @@
-"""Finds processes that an attempt left behind, by a mark and by descent, and ends them."""
+"""Finds processes that an attempt left behind, by mark and descent, and ends them."""
 
 import asyncio
 import os
@@ -12,12 +12,12 @@ from midwatch_agents.sandbox import MARK
 
 _PROC = Path("/proc")
 _LAST_SECONDS = 5.0
-"""How long killed processes are waited for."""
+"""How long to wait for killed processes."""
 _LOOK_SECONDS = 0.005
 
 
 def process_mark(place: str, incarnation: int) -> str:
-    """Return the mark of processes that one incarnation of an attempt starts in a place."""
+    """Return the mark of the processes that one incarnation of an attempt starts in a place."""
     return f"{place}#{incarnation}"
 
 
@@ -30,18 +30,18 @@ async def end_leftovers(mark: str) -> int:
 
 
 async def end_all_leftovers(place: str) -> int:
-    """End processes that any incarnation started in a place; for use before one begins there."""
+    """End processes that any incarnation started in a place; for use before a new one begins."""
     return await _end(lambda borne: borne.rpartition("#")[0] == place)
 
 
 async def end_leftovers_below(folder: Path) -> int:
-    """End processes that attempts started anywhere below a folder in which nobody works now."""
+    """End processes that attempts started anywhere below a folder where nothing works now."""
     return await _end(lambda borne: folder in Path(borne.rpartition("#")[0]).parents)
 
 
 async def _end(ours: Callable[[str], bool]) -> int:
     found: set[int] = set()
-    # Stopped first, so that none can fork or leave its parent while the others are searched.
+    # Stopped first, so that none can fork or leave its parent during the search for the others.
     while fresh := await asyncio.to_thread(_families, ours) - found:
         _signal(fresh, signal.SIGSTOP)
         found |= fresh
@@ -52,7 +52,7 @@ async def _end(ours: Callable[[str], bool]) -> int:
 
 def _signal(processes: Iterable[int], sign: signal.Signals) -> None:
     for process in processes:
-        with suppress(OSError):  # it ended by itself, or belongs to somebody else
+        with suppress(OSError):  # it has ended, or belongs to somebody else
             os.kill(process, sign)
 
 
@@ -90,16 +90,16 @@ def _marks(process: int) -> list[str]:
 
 
 def _wait_for_end(processes: Iterable[int]) -> None:
-    last = time.monotonic() + _LAST_SECONDS  # what waits for a device ends when that answers
+    last = time.monotonic() + _LAST_SECONDS  # a process waiting for a device cannot end before
     while any(_state(each)[0] not in "ZX" for each in processes) and time.monotonic() < last:
         time.sleep(_LOOK_SECONDS)
 
 
 def _state(process: int) -> tuple[str, str]:
-    """Return the letter of a process's state, and its parent."""
+    """Return the letter of a process's state, and its parent's id."""
     try:
         stat = (_PROC / str(process) / "stat").read_text(errors="replace")
     except OSError:  # gone
         return "X", "0"
-    state, parent, *_ = stat.rpartition(")")[2].split()  # a name may hold spaces and brackets
+    state, parent, *_ = stat.rpartition(")")[2].split()  # a name may contain spaces and brackets
     return state, parent

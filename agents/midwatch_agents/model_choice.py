@@ -1,4 +1,4 @@
-"""Chooses a model when none is named: by the API keys in the environment, else from Ollama."""
+"""Chooses a model if none is named: by the API keys in the environment, else from Ollama."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ OLLAMA = "ollama:"
 _SECONDS = 1.0
 """Time limit for each answer of Ollama."""
 _ASKED = 20
-"""How many of Ollama's models are asked whether they call tools, the latest first."""
+"""How many of Ollama's models are asked whether they call tools, latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Provider:
     """The package needed to ask the provider."""
     extra: str
     model: str
-    """The default model: one for code, of middle size and price."""
+    """The default model: for code, of medium size and price."""
 
 
 PROVIDERS = (
@@ -45,7 +45,7 @@ PROVIDERS = (
         extra="google",
         model="google:gemini-3.5-flash",
     ),
-    # Not in that list; the name is from OpenRouter's page about pydantic-ai.
+    # Not in that list; the name comes from OpenRouter's page about pydantic-ai.
     Provider(
         keys=("OPENROUTER_API_KEY",),
         package="openai",
@@ -74,9 +74,9 @@ class ModelChoice:
 
 
 def choose_model(environ: Mapping[str, str]) -> ModelChoice:
-    """Return the model to ask. Asks Ollama if no key is set; at most a second for each answer.
+    """Return the model to ask. If no key is set, asks Ollama, at most a second for each answer.
 
-    Raises UsageError, which says what to set, and MissingExtraError if only a package is missing.
+    Raises UsageError, which says what to set, or MissingExtraError if only a package is missing.
     """
     named = [(key, provider) for provider in PROVIDERS for key in provider.keys if environ.get(key)]
     for key, provider in named:
@@ -90,7 +90,7 @@ def choose_model(environ: Mapping[str, str]) -> ModelChoice:
         key, provider = named[0]
         raise MissingExtraError(f"{key} is set, but asking {provider.model}", provider.extra)
     keys = ", ".join(provider.keys[0] for provider in PROVIDERS)
-    state = "does not run" if models is None else "has no model that calls tools"
+    state = "is not running" if models is None else "has no model that calls tools"
     raise UsageError(
         f"no model is available: set one of {keys}, or name one with --model "
         f"(Ollama at {address} {state})"
@@ -98,8 +98,8 @@ def choose_model(environ: Mapping[str, str]) -> ModelChoice:
 
 
 def ollama_address(environ: Mapping[str, str]) -> str:
-    """Return Ollama's address: OLLAMA_BASE_URL, as pydantic-ai reads it, or as its own client finds
-    it.
+    """Return Ollama's address: OLLAMA_BASE_URL as pydantic-ai reads it, else the one that Ollama's
+    own client uses.
     """
     if base := environ.get("OLLAMA_BASE_URL"):
         return base.rstrip("/").removesuffix("/v1")
@@ -125,12 +125,12 @@ def installed(package: str) -> bool:
     """Whether a package can be found, without running any of it; also for a subpackage."""
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # what it is a part of is not there
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
 def _ollama_models(address: str) -> Iterator[str] | None:
-    """Return the models that can call tools, the latest first; `None` if nobody answers."""
+    """Return the models that can call tools, latest first; `None` if nothing answers."""
     listed = _ask(address, "GET", "/api/tags")
     if listed is None:
         return None
@@ -139,7 +139,7 @@ def _ollama_models(address: str) -> Iterator[str] | None:
 
 
 def _calls_tools(address: str, model: str) -> bool:
-    """Whether a model calls tools; an Ollama too old to say is trusted, except for embeddings."""
+    """Whether a model calls tools; assumed, except of embeddings, if Ollama is too old to say."""
     said = (_ask(address, "POST", "/api/show", {"model": model}) or {}).get("capabilities")
     return "embed" not in model if said is None else "tools" in said
 
@@ -147,11 +147,11 @@ def _calls_tools(address: str, model: str) -> bool:
 def _ask(
     address: str, method: str, path: str, body: Mapping[str, object] | None = None
 ) -> dict[str, Any] | None:
-    """Return Ollama's answer; `None` if nobody answers, or something else than Ollama."""
+    """Return Ollama's answer; `None` if nothing or something other than Ollama answers."""
     parts = urlsplit(address)
     if parts.scheme != "http":
         return None
-    # Without a proxy: the address is this machine, or was given explicitly.
+    # Without a proxy: the address is this machine's or was given explicitly.
     connection = HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_SECONDS)
     try:
         connection.request(method, path, body=None if body is None else json.dumps(body))

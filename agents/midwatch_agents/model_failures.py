@@ -25,16 +25,16 @@ from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import ProviderRefusedError
 
 FIRST_TRIES = 3
-"""Consecutive first requests that a server may fail with its own error before it is a refusal."""
+"""After a server has failed this many first requests with its own error, that is a refusal."""
 
 _BUSY = frozenset({408, 409, 425, 429, 502, 503, 504, 529})
 _NO_ADDRESS = frozenset({404, 405})
 _UNCONNECTED = frozenset({"ConnectError", "ConnectTimeout", "UnsupportedProtocol"})
-"""Errors of HTTP clients before anything was sent, by name: there are several such libraries."""
+"""Errors that HTTP clients raise before anything is sent, by name: there are several libraries."""
 _EMPTY = frozenset({"", "Connection error."})
 """Messages that say nothing; their causes say more."""
 _LONGEST = 300
-"""Characters kept of the provider's message."""
+"""Number of characters of the provider's message that are kept."""
 _LONGEST_FAULT = 600
 
 
@@ -42,11 +42,11 @@ class Failure(StrEnum):
     BUSY = "busy"
     """Overload, a rate limit, no answer in time: waiting helps."""
     BROKEN = "broken"
-    """The server failed, cut the answer off or returned no JSON: may be temporary or permanent."""
+    """The server failed, cut off the answer or returned no JSON: may be temporary or permanent."""
     UNREACHABLE = "unreachable"
-    """No connection: unknown host, nobody listening, or TLS failed."""
+    """No connection: unknown host, nothing listening, or TLS failed."""
     REFUSED = "refused"
-    """No key, a wrong one, or one without permission."""
+    """No key, a wrong key, or one without permission."""
     UNPAID = "unpaid"
     """The quota is used up."""
     NOT_FOUND = "not found"
@@ -92,8 +92,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def model_fault(error: Exception) -> str:
-    """Return in one line why there is no usable answer, for a caller that goes on without it."""
-    if isinstance(error, ProviderRefusedError):  # what it advises is for a run that ends with it
+    """Return in one line why there is no usable answer, for a caller that continues without it."""
+    if isinstance(error, ProviderRefusedError):  # its advice is for a run that it ends
         return f"{error.reason} ({error.url})"
     if isinstance(error, UnexpectedModelBehavior) and error.__cause__ is not None:
         return f"no usable answer: {_objection(error.__cause__)}"[:_LONGEST_FAULT]
@@ -105,15 +105,15 @@ def _objection(cause: BaseException) -> str:
     if isinstance(cause, ValidationError):
         return error_line(cause.errors(include_url=False))
     content = cause.tool_retry.content if isinstance(cause, ToolRetryError) else str(cause)
-    if isinstance(content, list):  # of a retry, only ever the details of a ValidationError
+    if isinstance(content, list):  # in a retry, always the details of a ValidationError
         return error_line(cast("list[ErrorDetails]", content))
     return " ".join(str(content).split())
 
 
 def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefusedError:
-    """Return the error that ends a run whose first request failed like this, with a remedy.
+    """Return the error that ends a run whose first request failed in this way, with a remedy.
 
-    `who` asked: "the worker's model gpt-4o". Without a `url`, the request's own is named.
+    `who` asked, such as "the worker's model gpt-4o". Without a `url`, the request's own is named.
     """
     url, reason = url or url_of(error) or "its provider", reason_of(error)
     happened, remedy = _REFUSALS[failure_of(error) or Failure.BROKEN]
@@ -125,7 +125,7 @@ def refusal(error: BaseException, *, who: str, url: str = "") -> ProviderRefused
     )
 
 
-_REPAIRED = "then go on with `{resume}`"
+_REPAIRED = "then continue with `{resume}`"
 _CORRECTED = "and run it again"
 _REFUSALS = {
     Failure.UNREACHABLE: (
@@ -134,14 +134,14 @@ _REFUSALS = {
         "`--wait-for-provider` waits for it",
     ),
     Failure.REFUSED: ("refuses the key", f"Set the right one, {_REPAIRED}"),
-    Failure.UNPAID: ("has no quota left", f"See to that, {_REPAIRED}"),
+    Failure.UNPAID: ("has no quota left", f"Get more, {_REPAIRED}"),
     Failure.NOT_FOUND: (
         "knows no such model or address",
         f"Correct the model's `name` or `base_url` {_CORRECTED}",
     ),
     Failure.BROKEN: (
         f"failed the first {FIRST_TRIES} requests",
-        f"Look at the server's log, {_REPAIRED}. `--wait-for-provider` keeps trying",
+        f"Check the server's log, {_REPAIRED}. `--wait-for-provider` keeps trying",
     ),
 }
 
@@ -174,7 +174,7 @@ def _unconnected(error: BaseException) -> bool:
 def _system_words(error: BaseException) -> str:
     """Return the system's message for its own errors, without numbers and addresses."""
     if isinstance(error, ssl.SSLWantReadError):
-        return "no agreement on TLS in time"
+        return "no TLS handshake in time"
     if isinstance(error, ssl.SSLError | socket.gaierror):
         return str(error.strerror or error)
     if isinstance(error, OSError) and error.errno:
@@ -183,7 +183,7 @@ def _system_words(error: BaseException) -> str:
 
 
 def _provider_words(body: object) -> str:
-    """Return the provider's message in the body of an error; empty for a page of HTML."""
+    """Return the provider's message in the body of an error; empty for an HTML page."""
     while isinstance(body, Mapping):
         known = cast("Mapping[str, Any]", body)
         keys = ("message", "error", "detail")

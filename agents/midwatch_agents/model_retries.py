@@ -37,9 +37,9 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_tools.pauses import Pause, tell_pause
 
 _SLOW = 20.0
-"""In seconds; a slower first answer is reported. Later answers are left to the rule `silence`."""
+"""Seconds after which a first answer is reported as slow. The rule `silence` covers later ones."""
 _LOOK_AGAIN = 1.0
-"""In seconds; how often other requests check on the one that tries the provider."""
+"""Seconds between two checks by other requests on the one that tries the provider."""
 
 
 class Breaker:
@@ -61,7 +61,7 @@ class Breaker:
         self._served: set[str] = set()
         """The names of callers whose requests it has accepted."""
         self._broken: Counter[str] = Counter()
-        """For other callers, how often it failed with an error of its own."""
+        """For each other caller, how often it failed with an error of its own."""
         self.failures = 0
         """Consecutive failed requests."""
         self.reason = ""
@@ -69,10 +69,10 @@ class Breaker:
         self._opens_at: float | None = None
         """When the provider may be asked again; `None` while the circuit is closed."""
         self._tried_until: float | None = None
-        """While half-open, one request tries the provider; it counts as lost after this moment."""
+        """While half-open, one request tries the provider; after this time, it counts as lost."""
 
     def ask(self) -> float:
-        """Return the seconds to wait; 0 permits a request, whose outcome must then be reported."""
+        """Return the seconds to wait; 0 permits a request, whose outcome must be reported."""
         if self._opens_at is None:
             return 0.0
         now = self._seconds()
@@ -84,9 +84,9 @@ class Breaker:
         return 0.0
 
     def refuses(self, failure: Failure, who: str) -> bool:
-        """Whether a failed request is a refusal, for which waiting would be in vain.
+        """Whether a failed request is a refusal, so that waiting would not help.
 
-        `who` is the caller: one server may serve a model without tools and fail every request with
+        `who` is the caller: a server may serve a model without tools but fail every request with
         them.
         """
         unreached, new = not self._reached, who not in self._served
@@ -105,7 +105,7 @@ class Breaker:
                 return False
 
     def serves(self, who: str) -> bool:
-        """Whether the provider ever accepted a request of this caller."""
+        """Whether the provider has ever accepted a request from this caller."""
         return who in self._served
 
     def note_success(self, who: str = "") -> None:
@@ -124,7 +124,7 @@ class Breaker:
         self._tried_until = None
 
     def release(self) -> None:
-        """Report a request with unknown outcome: canceled, or failed in our own code."""
+        """Report a request whose outcome is unknown: it was canceled, or failed in our own code."""
         self._tried_until = None
 
 
@@ -132,7 +132,7 @@ class Breakers:
     """The breakers of a run: one for each provider, shared by all models and attempts."""
 
     def __init__(self, settings: ProviderSettings, *, refusing: bool = False) -> None:
-        """If `refusing`, a provider that never answered is not waited for."""
+        """If `refusing`, runs do not wait for a provider that has never answered."""
         self._settings = settings
         self._refusing = refusing
         self._known: dict[str, Breaker] = {}
@@ -140,8 +140,8 @@ class Breakers:
     def of(self, model: Model) -> Breaker:
         """Return the breaker for a model: by its address or, without one, by its provider's name.
 
-        A model without a provider shares nothing with others, so its breaker is its own, and never
-        refuses.
+        A model without a provider shares nothing with others, so it has its own breaker, which
+        never refuses.
         """
         if model.base_url is None and model.provider is None:
             return Breaker(self._settings)
@@ -150,7 +150,7 @@ class Breakers:
 
 
 _LONGEST = 60.0
-"""In seconds; a provider that asks for a longer wait is asked again after this time."""
+"""Longest wait, in seconds, even if the provider asks for a longer one."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -158,8 +158,8 @@ Sleep = Callable[[float], Awaitable[None]]
 class PatientModel(WrapperModel):
     """A model that is asked up to `tries` times before its error ends an attempt.
 
-    Raises ProviderRefusedError if its breaker takes a failed first request for a refusal. The
-    model's `request_timeout` applies to each try by itself. While the breaker of its provider is
+    Raises ProviderRefusedError if its breaker considers a failed first request a refusal. The
+    model's `request_timeout` applies to each try separately. While the breaker of its provider is
     open, it waits without using up a try.
     """
 
@@ -261,7 +261,7 @@ class PatientModel(WrapperModel):
             await self._sleep(seconds)
 
     async def _tell_slow(self, seconds: float | None) -> None:
-        """Report that the first answer takes long; it may take `seconds`."""
+        """Report that the first answer takes a long time; it may take up to `seconds`."""
         left = (seconds or 0) - _SLOW
         if left > 0:
             await self._sleep(_SLOW)
@@ -269,7 +269,7 @@ class PatientModel(WrapperModel):
             await tell_pause(Pause(url=self._url, reason=said, seconds=left, asked=_SLOW))
 
     async def _tell(self, state: tenacity.RetryCallState) -> None:
-        """Report that the attempt waits, so that its silence is not misjudged."""
+        """Report that the attempt is waiting, so that its silence is not misjudged."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None
             reason = reason_of(error) if error else ""
@@ -303,6 +303,6 @@ def wait_seconds(state: tenacity.RetryCallState) -> float:
     headers: dict[str, Any] = getattr(error, "headers", None) or {}
     try:
         seconds = float(headers.get("retry-after", ""))
-    except ValueError:  # absent, or a date, which local clocks may not agree about
+    except ValueError:  # absent, or a date, on which clocks may disagree
         return _backoff(state)
     return min(seconds, _LONGEST) if math.isfinite(seconds) and seconds >= 0 else _backoff(state)

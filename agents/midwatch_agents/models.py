@@ -1,4 +1,4 @@
-"""Turns a model's name in a task file into a model."""
+"""Turns the name of a model in a task file into a model."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
-    # Providers' packages are slow to import: a run without a model must not need them.
+    # Providers' packages are slow to import, and a run without a model must not need them.
     from pydantic_ai.models import Model
     from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
@@ -32,7 +32,7 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
     """Return the model of a role, or `None` if the specification is absent or says `none`.
 
     A provider's model gives up a request after `timeout_seconds`, and its client is told not to
-    retry where possible, because Midwatch retries itself. `key` selects the script of a scripted
+    retry if possible, because Midwatch itself retries. `key` selects the script of a scripted
     model. Raises UsageError for an unknown name or a missing key, and MissingExtraError if the
     provider's package is not installed.
     """
@@ -49,9 +49,9 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
 
 
 def check_model(spec: ModelSpec) -> None:
-    """Raise UsageError for what is wrong on every machine; a missing key is not.
+    """Raise UsageError for errors that do not depend on the machine, as a missing key does.
 
-    The module of a script is imported.
+    A script's module is imported.
     """
     if spec.name == NONE:
         return
@@ -70,7 +70,7 @@ def check_model(spec: ModelSpec) -> None:
             "environment variable that the provider itself reads"
         )
     elif not _is_known(spec.name):
-        _infer(spec)  # which says what may have been meant
+        _infer(spec)  # its error suggests what may have been meant
 
 
 def _check_address(name: str, url: str) -> None:
@@ -79,7 +79,7 @@ def _check_address(name: str, url: str) -> None:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a model's name begins with an existing provider."""
+    """Whether a model's name begins with a known provider."""
     from pydantic_ai.providers import infer_provider_class
 
     provider, named, _ = name.partition(":")
@@ -92,7 +92,7 @@ def _is_known(name: str) -> bool:
 
 
 def settings_for(spec: ModelSpec) -> "ModelSettings":
-    """Return the deadline of one request, and no retries by the provider's client."""
+    """Return settings with the deadline of one request and without retries by the client."""
     return {"request_timeout": spec.timeout_seconds, "max_retries": 0}
 
 
@@ -111,7 +111,7 @@ def _compatible(spec: ModelSpec, base_url: str) -> "Model":
 
 
 def _key(spec: ModelSpec) -> str:
-    """Return the server's key; many local servers want none, but their clients want some text."""
+    """Return the server's key; many local servers need none, but their clients need some text."""
     if spec.api_key_env is None:
         return "none"
     key = os.environ.get(spec.api_key_env, "")
@@ -125,7 +125,7 @@ def _infer(spec: ModelSpec) -> "Model":
     from pydantic_ai.models import infer_model
 
     for key in [key for each in PROVIDERS for key in each.keys if os.environ.get(key) == ""]:
-        del os.environ[key]  # of some, pydantic-ai only asks whether they are there
+        del os.environ[key]  # for some, pydantic-ai only checks that they exist
     try:
         known = not spec.name.startswith(OLLAMA) or os.environ.get("OLLAMA_BASE_URL")
         model = infer_model(spec.name) if known else infer_model(spec.name, _ollama)
@@ -151,7 +151,7 @@ def _missing_extra(spec: ModelSpec, error: ImportError) -> UsageError:
 
 
 def _advice_in(error: Exception) -> str:
-    """Return what an error says to a person with a task file, without what it says to programs."""
+    """Return an error's advice for a person with a task file, without that for programmers."""
     return _FOR_PROGRAMS.sub("", str(error).split(" To try ", maxsplit=1)[0])
 
 

@@ -1,10 +1,10 @@
 """Runs one command of an attempt, and keeps its orphans findable. A program, not a module.
 
 Without a sandbox, a process can leave its session, lose its parent and empty its environment; then
-nothing tells which attempt it belongs to. This program becomes the parent of such orphans (Linux
-only), and stays until they have ended: whoever ends an attempt finds it by its own environment,
-which the command cannot change, and then all its descendants. It ends with the command if nothing
-is left.
+nothing shows which attempt it belongs to. This program becomes the parent of such orphans (Linux
+only) and stays until they have ended. Whoever ends an attempt finds this program by its own
+environment, which the command cannot change, and then all its descendants. It ends with the command
+if no orphans are left.
 
 It must start fast: each import costs every command of an attempt a millisecond or more.
 """
@@ -31,14 +31,14 @@ def main(command: list[str]) -> int:
 
 def _keep(command: list[str], group: int, writing: int) -> None:
     libc = ctypes.CDLL(None)
-    os.setpgid(0, 0)  # the command's group is killed when its time is over: this stays
+    os.setpgid(0, 0)  # a command that times out is killed with its group; this process survives
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if not child:
         libc.signal(_SIGPIPE, _DEFAULT)  # Python ignores it, and so would the command
         _become(command, group)
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # whoever reads the output waits until nobody can write to it
+    for stream in (0, 1, 2):  # readers of the output wait until nobody can write to it
         os.dup2(null, stream)
     while True:
         try:
@@ -61,10 +61,10 @@ def _become(command: list[str], group: int) -> None:
 def _tell(writing: int, code: int) -> None:
     try:
         os.write(writing, bytes([code if code >= 0 else 128 - code]))
-    except BrokenPipeError:  # the time was over, and nobody waits any more
+    except BrokenPipeError:  # the command timed out, and nobody is waiting
         return
     os.close(writing)
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # nothing is to be tidied up, and that would take time
+    os._exit(main(sys.argv[1:]))  # there is nothing to clean up, and a normal exit takes longer

@@ -7,8 +7,8 @@ from posixpath import normpath
 def inside(path: str) -> str | None:
     """Return the path relative to the workspace, with forward slashes; `None` if it leaves it.
 
-    The workspace itself is not a file. Links are not followed here: readers and writers must do
-    that.
+    The workspace itself does not count as a file. Links are not followed here: readers and writers
+    must do that.
     """
     slashed = PureWindowsPath(path.strip()).as_posix()
     if not path.strip() or PureWindowsPath(slashed).drive or slashed.startswith(("/", "~")):

@@ -76,7 +76,7 @@ async def draft_plan(
     Args:
         model: The planner's model.
         goal: The goal in the words of the task's owner.
-        acceptance: The checks that decide about the task in the end.
+        acceptance: The checks that decide about the task at the end.
         precedents: How similar tasks went; given as data, like the listing.
         listing: The files of the workspace, one a line.
         settings: The time limit, and how much evidence is shown.

@@ -1,4 +1,4 @@
-"""The prompt that a worker gets at the start of an attempt. Pure."""
+"""The prompt for a worker at the start of an attempt. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class PastAttempt:
     kept: tuple[str, ...] = ()
     """Files of its work that are kept in the workspace of the next attempt."""
     completed: bool = False
-    """Whether its work was accepted, and a person wants another attempt all the same."""
+    """Whether its work was accepted and a person still wants another attempt."""
 
 
 def first_prompt(
@@ -50,10 +50,10 @@ def first_prompt(
 ) -> str:
     """Return the first prompt of an attempt: the goal, the plan, the checks, and what was tried.
 
-    `learned` holds the guidelines, lessons and facts for the attempt, with its own headings;
-    `board` says what others who work on the same files report, and `precedents` how similar tasks
-    went. The checks of a provisional task are those of the whole task it belongs to. Text from
-    workers, their tools or files is marked as data; the goal, the checks and advice are not.
+    `learned` contains the guidelines, lessons and facts for the attempt, with its own headings;
+    `board` says what others on the same files report, and `precedents` how similar tasks went. The
+    checks of a provisional task are those of the whole task it belongs to. Text from workers, their
+    tools or files is marked as data; the goal, the checks and advice are not.
     """
     checks = "\n".join(
         f"- the file {check.file} exists" if isinstance(check, FileCheck) else f"- `{check}`"
@@ -65,7 +65,7 @@ def first_prompt(
         f"## Acceptance\n\n{_OF_THE_WHOLE if provisional else _OF_IT}:\n{checks}",
     ]
     if learned:
-        # Below the goal and the checks, which it never overrules, and above reported text.
+        # Below the goal and the checks, which it must never overrule, and above reported text.
         parts.append(learned.strip())
     if precedents:
         went = blocks.frame("how similar tasks went", precedents.strip(), note=EVIDENCE)

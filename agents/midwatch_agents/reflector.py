@@ -1,7 +1,7 @@
 """The reflector: draws a lesson from an ended attempt, with a model or in a fixed form.
 
-The model is asked after the run, and its answer is stored only if it is grounded in this attempt:
-an answer that cites unknown steps, or quotes text that is not there, is returned twice and then
+The model is asked after the run, and its answer is only stored if it is grounded in this attempt:
+an answer that cites unknown steps or quotes text that is not there is returned twice and then
 dropped. Neither prompts nor answers are logged.
 """
 
@@ -37,7 +37,7 @@ NOTHING = "nothing specific is known: no comment, no analysis, no alarm and no f
 KNOWN = "a lesson that says the same is known already"
 MAX_FACTS = 10
 
-# -- what is asked; the case itself comes after it, as data --------------------------------
+# -- the questions; the case itself follows them as data -----------------------------------
 
 INSTRUCTIONS = f"""\
 You look back at an attempt of an AI worker that is over, so that whoever does such work later does
@@ -90,7 +90,7 @@ def lesson_question(classes: Collection[str]) -> str:
     return f"{LESSON}\n\nThe class of the failure is one of {names}."
 
 
-# -- answers, and what may be wrong with them ----------------------------------------------
+# -- the answers, and what may be wrong with them ------------------------------------------
 
 Sentence = Annotated[str, Field(min_length=1, max_length=400)]
 Word = Annotated[str, Field(min_length=1, max_length=40)]
@@ -111,7 +111,7 @@ _MISQUOTED = "Your quote does not occur in what you were shown: copy a passage w
 
 @dataclass(slots=True)
 class _Question:
-    """The current case, what the model was shown of it, and its last well-formed answer."""
+    """The current case, what the model was shown, and its last well-formed answer."""
 
     case: Case
     shown: str
@@ -202,8 +202,8 @@ def _unfit(*texts: str) -> str:
 def _usable_facts(drafts: Sequence[FactDraft], question: _Question) -> tuple[Fact, ...]:
     """Return the facts that quote what was shown, each judged by itself; at most ten.
 
-    A fact is confirmed only if it names a step that was shown, and quotes from the steps. Files
-    that were not shown are left out.
+    A fact is only confirmed if it names a step that was shown and quotes from the steps. Files that
+    were not shown are left out.
     """
     found: dict[str, Fact] = {}
     for draft in drafts:
@@ -254,8 +254,8 @@ class LookBackResult:
 async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -> WrittenLesson:
     """Draw the lesson of a rejected attempt; raises WorkerError if the model cannot be asked.
 
-    The model is the reflector's own, and may be larger than the worker's. Without one, the lesson
-    takes its fixed form. An answer that is still unusable after two corrections stores nothing.
+    The model is the reflector's own and may be larger than the worker's. Without one, the lesson
+    has its fixed form. If an answer is still unusable after two corrections, nothing is stored.
     """
     classes = settings.learning.lessons.classes
     if model is None:
@@ -292,10 +292,10 @@ def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) ->
 
 
 async def look_back(model: Model | None, case: Case, *, settings: Settings) -> LookBackResult:
-    """Sum up an ended attempt, and extract facts; raises WorkerError as `write_lesson` does.
+    """Sum up an ended attempt and extract facts; raises WorkerError like `write_lesson`.
 
-    One question asks for both. Without a model, or if its answer is unusable, the summary takes its
-    fixed form. The number of turns comes from the case, whatever a model says.
+    One question asks for both. Without a model, or if its answer is unusable, the summary has its
+    fixed form. The number of turns always comes from the case.
     """
     summary = fixed_summary(case)
     if model is None:
@@ -319,7 +319,7 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
 
 
 def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
-    """Return a question with its prompt; known lessons are shown, but are no evidence."""
+    """Return a question with its prompt; known lessons are shown, but do not count as evidence."""
     blocks, room = DataBlocks.with_new_code(), settings.supervisor.max_evidence_chars
     shown = case_text(replace(case, known=()), room, blocks)
     return _Question(case, shown), "\n\n".join([blocks.head, *asked, case_text(case, room, blocks)])
@@ -341,8 +341,8 @@ async def _ask(
     question: _Question,
     settings: Settings,
 ) -> tuple[DraftT | None, str, Spending]:
-    """Ask once. Returns no draft, but a reason, if the answer is unusable; raises if the model
-    fails.
+    """Ask once. If the answer is unusable, returns a reason instead of a draft; raises WorkerError
+    if the model fails.
     """
     with capture_run_messages() as messages:
         try:

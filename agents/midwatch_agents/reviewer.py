@@ -17,9 +17,9 @@ from midwatch_monitor.records import Claim
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
 
 REQUESTS = 12
-"""Model requests for one review: enough to read some files, and then to answer."""
+"""Model requests for one review: enough to read some files and then answer."""
 _LEAST = 500
-"""In characters; with less room than this, no more files are shown."""
+"""In characters; with less room left, no more files are shown."""
 
 INSTRUCTIONS = f"""\
 You review finished work, independently of the worker that did it. You can read the files of the
@@ -81,7 +81,7 @@ async def review(
         goal: The goal in the words of the task's owner.
         acceptance: The task's acceptance checks.
         diff: What the work changed; given as data, like the claims and the listing.
-        claims: What is claimed of the work, with its evidence.
+        claims: What is claimed about the work, with the evidence.
         read: Reads a file of the workspace.
         listing: The files of the workspace, one a line.
         settings: The time limit, and how much evidence is shown.

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from pydantic_ai.workspaces import Workspace
 
 MARK = "MIDWATCH_ATTEMPT"
-"""Set for every command of an attempt, so that processes it leaves behind can be found and ended.
-"""
+"""Set for every command of an attempt, so that leftover processes can be found and ended."""
 
-OPEN = "commands of workers can reach all that you can: files, keys, network, this journal"
+OPEN = "workers' commands can reach everything that you can: files, keys, network, this journal"
 """What is unprotected without a sandbox."""
 
 
@@ -46,7 +45,7 @@ class SandboxKind(StrEnum):
 async def find_sandbox(
     wish: Sandbox, *, attended: bool = False, program: str = "bwrap"
 ) -> SandboxKind:
-    """Return the sandbox available on this machine; `attended` if somebody watches the start.
+    """Return the sandbox available on this machine; `attended` if somebody is watching the start.
 
     Raises SandboxError if one is required and missing, and MissingExtraError if only the extra's
     package is missing.
@@ -63,16 +62,16 @@ async def find_sandbox(
         raise MissingExtraError("the sandbox", "coder")
     raise SandboxError(
         f"a sandbox is required, but {problem}. Install bubblewrap (the package `bubblewrap`), "
-        f"or set `run.sandbox: off` to go on without: {OPEN}"
+        f"or set `run.sandbox: off` to continue without one: {OPEN}"
     )
 
 
 async def bubblewrap_problem(name: str = "bwrap") -> str:
-    """Try bubblewrap, and return why it does not work here; empty if it does."""
+    """Try bubblewrap and return why it does not work here; empty if it does."""
     program = shutil.which(name)
     if program is None:
         return f"{name} is not installed"
-    await asyncio.to_thread(_no_nested_namespaces)  # known from here on
+    await asyncio.to_thread(_no_nested_namespaces)  # cached from here on
     with tempfile.TemporaryDirectory() as folder:
         tried = _bwrap_args(SandboxPaths(folder=Path(folder)))
         process = await asyncio.create_subprocess_exec(
@@ -101,8 +100,8 @@ def _no_nested_namespaces() -> tuple[str, ...]:
 
 
 def _bwrap_args(paths: SandboxPaths) -> tuple[str, ...]:
-    """Return the arguments added to the harness's own, which show the whole disk."""
-    # In a PID namespace, since a detached process would outlive its command and the attempt.
+    """Return the arguments to add to the harness's own, which show the whole disk."""
+    # In a PID namespace, because a detached process would outlive its command and the attempt.
     return ("--unshare-pid", *_no_nested_namespaces(), *mounts(paths, os.environ))
 
 
@@ -115,8 +114,8 @@ def walls(
 ) -> tuple[str, ...]:
     """Return the command line of an agent program inside the sandbox.
 
-    `writable` are further folders, where it keeps its state. It has the network, which it needs for
-    its model; so have the commands that it runs.
+    `writable` are further folders, where it keeps its state. It has network access, which it needs
+    for its model; so do the commands that it runs.
     """
     prefix = _prefix(sandbox_kind)
     if sandbox_kind is SandboxKind.NONE:
@@ -133,14 +132,14 @@ def walls(
 
 
 def unseen_hint(said: str) -> str:
-    """Return what to do if bubblewrap could not start a program that exists; else empty."""
+    """Return what to do if bubblewrap could not start an existing program; else empty."""
     found = _UNSEEN.search(said)
     program = shutil.which(found[1]) if found else None
     if program is None:
         return ""
     place = Path(program).resolve().parent
     return (
-        f"the sandbox does not show all that {program} needs to start: name its folder in "
+        f"the sandbox hides something that {program} needs to start: add its folder to "
         f"`run.sandbox_read`, such as {place.parent if place.name == 'bin' else place}"
     )
 
@@ -180,11 +179,11 @@ def place(
 
 
 def _prefix(sandbox_kind: SandboxKind) -> tuple[str, ...]:
-    """Return the prefix of a command that keeps it from outliving us."""
+    """Return the prefix that keeps a command from outliving us."""
     if sandbox_kind is SandboxKind.NONE:
         if sys.platform != "linux":
             return ()
         return (sys.executable, "-I", "-S", str(Path(__file__).with_name("orphan_parent.py")))
-    # The harness starts bubblewrap by a shell, which would live on if we were killed.
+    # The harness starts bubblewrap through a shell, which would survive if we were killed.
     setpriv = shutil.which("setpriv")
     return (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()

@@ -1,4 +1,4 @@
-"""What a worker's commands see of the disk inside the sandbox: an allow list."""
+"""What a worker's commands can see of the disk inside the sandbox: an allow list."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 _SYSTEM = ("/usr", "/opt", "/nix/store", "/gnu/store")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into `/usr` on most systems, folders on others."""
+"""Links into `/usr` on most systems, folders on the others."""
 _ETC = (
     *("alternatives", "ca-certificates*", "crypto-policies", "debian_version", "fonts", "gai.conf"),
     *("group", "host.conf", "hostname", "hosts", "java*", "ld.so.*", "locale*", "localtime"),
@@ -34,7 +34,7 @@ _HOME = (
 that are useless without write access are left out, such as uv's.
 """
 _PREFIXES = ("pyvenv.cfg", "conda-meta", "Cellar")
-"""Files beside the `bin` of an environment that must be shown as a whole."""
+"""Files next to the `bin` of an environment that must be shown as a whole."""
 _GIT = ("HEAD", "config.worktree", "info", "objects", "packed-refs", "refs", "reftable", "shallow")
 _GIT_SECTION = re.compile(r"\s*\[\s*(\w+)\s*\]\s*(?:[#;].*)?")
 _GIT_VALUE = re.compile(r"\s*(\w+)\s*(?:=\s*[\w./-]*)?\s*")
@@ -48,7 +48,7 @@ _GIT_KEYS = {
     ),
 }
 _GIT_CONFIG = "midwatch-config"
-"""The cleaned configuration of a repository, stored beside the worktree's own git files."""
+"""The cleaned configuration of a repository, stored next to the worktree's own git files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class SandboxPaths:
     """The folders that matter to a sandbox, besides the system's own."""
 
     folder: Path
-    """The workspace: the only folder in which written files are kept."""
+    """The workspace: the only folder where written files are kept."""
     git_dir: Path | None = None
-    """The worktree's git directory as it was made, never as the workspace itself names it."""
+    """The worktree's git directory as created, never as named by the workspace itself."""
     common_dir: Path | None = None
     """The git directory of the repository that the worktree belongs to."""
     read: tuple[str, ...] = ()
@@ -68,15 +68,15 @@ class SandboxPaths:
 
 
 def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the arguments of bubblewrap that show these folders and nothing else of the disk.
+    """Return bubblewrap's arguments that show these folders and nothing else of the disk.
 
-    They begin with an empty root, so everything mounted before them is out of sight.
+    They begin with an empty root, which hides everything mounted before them.
     """
     folder = paths.folder.resolve()
     home = Path(environ["HOME"]) if environ.get("HOME", "/") != "/" else None
     wanted = _readable_paths(paths, environ, home)
     private = {Path("/tmp"), Path("/var/tmp"), *([home] if home else [])}
-    # Read-only, since a file written beside the workspace would silently be lost.
+    # Read-only, because a file written beside the workspace would be lost silently.
     above = {folder.parent} - private - wanted
     hidden = {each.resolve() for each in paths.hidden} - wanted
     empty = {*private, *above, *hidden}
@@ -84,7 +84,7 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     needed = {each for each in empty if each not in hidden or _below(each, shown)}
     found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run"]
     found += _linked_folders()
-    found += ["--remount-ro", "/proc"]  # for root it holds settings of the whole machine
+    found += ["--remount-ro", "/proc"]  # root could change settings of the whole machine there
     for each in sorted(shown | needed, key=lambda each: (len(each.parts), each)):
         if each in needed:
             found += ["--tmpfs", str(each)]
@@ -99,7 +99,7 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
 def _readable_paths(
     paths: SandboxPaths, environ: Mapping[str, str], home: Path | None
 ) -> set[Path]:
-    """Return the existing folders and files that are to be readable."""
+    """Return the existing folders and files that should be readable."""
     wanted = {*map(Path, _SYSTEM), *_etc()}
     wanted |= {each for each in _programs(environ) if _narrow(each, home)}
     wanted |= {Path(each) for each in paths.read if not each.startswith("~")}
@@ -112,7 +112,7 @@ def _readable_paths(
 
 
 def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
-    """Whether a place is already visible inside another, with nothing emptied between the two."""
+    """Whether a place is already visible inside another, with nothing emptied in between."""
     if place in empty:
         return False
     nearest = next((each for each in place.parents if each in shown or each in empty), None)
@@ -139,9 +139,9 @@ def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def program_files(command: Iterable[str]) -> Iterator[str]:
-    """Yield the targets of the links by which a command is found, with all npm packages beside it.
+    """Yield the files that a command's links lead to, with all npm packages next to them.
 
-    Its folder on `PATH` is visible already; installers put links into it.
+    Its folder on `PATH` is visible already, but installers only put links into it.
     """
     for program in filter(None, map(shutil.which, command)):
         file = Path(program).resolve()
@@ -150,7 +150,7 @@ def program_files(command: Iterable[str]) -> Iterator[str]:
 
 
 def _base_of(config: Path) -> Iterator[Path]:
-    """Yield the Python installation that a virtual environment was made from."""
+    """Yield the Python installation that a virtual environment was created from."""
     if config.is_file():
         for line in config.read_text("utf-8", errors="replace").splitlines():
             key, _, value = line.partition("=")
@@ -159,7 +159,7 @@ def _base_of(config: Path) -> Iterator[Path]:
 
 
 def _narrow(place: Path, home: Path | None) -> bool:
-    """Whether a folder of programs can be shown without showing personal files."""
+    """Whether a folder of programs can be shown without exposing personal files."""
     if home is None:
         return place != Path("/")
     return not home.is_relative_to(place) and place != home / ".local"
@@ -182,10 +182,10 @@ def _linked_folders() -> Iterator[str]:
 
 
 def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
-    """Yield mounts that show the worktree's repository read-only, without credentials and other
+    """Yield mounts that show the worktree's repository read-only, without credentials or other
     worktrees.
 
-    The workspace's `.git` becomes a mount point, which nobody inside can replace or remove.
+    The workspace's `.git` becomes a mount point, which nothing inside can replace or remove.
     """
     common, own, link = paths.common_dir, paths.git_dir, folder / ".git"
     if common is None or own is None:
@@ -203,7 +203,7 @@ def _git(paths: SandboxPaths, folder: Path) -> Iterator[str]:
 
 
 def _clean_config(config: Path, own: Path) -> Path:
-    """Write a copy of git's configuration that says only how the repository is stored."""
+    """Write a copy of git's configuration that only says how the repository is stored."""
     text = clean_git_config(config.read_text("utf-8", errors="replace"))
     file = own / (_GIT_CONFIG if config.name == "config" else f"{_GIT_CONFIG}.worktree")
     if not file.is_file() or file.read_text("utf-8") != text:

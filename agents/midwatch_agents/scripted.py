@@ -1,7 +1,7 @@
 """A pydantic-ai model that follows a script, for demos and tests without an API key.
 
-Wherever a model's name is shown, `scripted:…` tells it from a real one. It keeps no state: after a
-crash, the history says where it was.
+Wherever a model's name is shown, `scripted:…` distinguishes it from a real one. It keeps no state:
+after a crash, the history shows where it was.
 """
 
 import re
@@ -41,7 +41,7 @@ class Cue(StrEnum):
     COUNT = "count"
     """The first prompt says `interventions so far: N`, which selects phase N, counted from 0.
 
-    Rejected interventions count too: the script goes on after them, as a model would.
+    Rejected interventions count, too: the script continues after them, as a model would.
     """
 
 
@@ -71,11 +71,11 @@ class Phase:
 
     turns: tuple[Turn, ...]
     repeat: int = 1
-    """How many of the last turns are repeated for ever once all have been given."""
+    """How many of the last turns are repeated forever once all have been given."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.repeat <= len(self.turns):
-            raise ValueError(f"repeat is {self.repeat}, and there are {len(self.turns)} turns")
+            raise ValueError(f"repeat is {self.repeat}, but there are {len(self.turns)} turns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +86,16 @@ class Script:
     again: tuple[Phase, ...] = ()
     """The phases of later attempts; empty for the same ones."""
     taught: tuple[Phase, ...] = ()
-    """The phases of a first attempt that is given a lesson it heeds; empty for the same ones."""
+    """The phases of a first attempt that is given a lesson to follow; empty for the same ones."""
     heeds: str = ""
     """A regular expression that finds such a lesson in the first prompt."""
     cue: Cue = Cue.GUIDANCE
 
     def __post_init__(self) -> None:
         if not self.phases:
-            raise ValueError("a script needs a phase")
+            raise ValueError("a script needs at least one phase")
         if self.taught and not self.heeds:
-            raise ValueError("a script that can be taught must say which lesson it heeds")
+            raise ValueError("a script with `taught` phases must say which lesson it heeds")
 
 
 def next_turn(script: Script, messages: Sequence[ModelMessage]) -> Turn:
@@ -142,8 +142,8 @@ def _number(pattern: re.Pattern[str], text: str, default: int) -> int:
 def _find_phase(messages: Sequence[ModelMessage], *, last: int) -> tuple[int, int]:
     """Return the phase, and how many of its turns were given.
 
-    Guidance in the opening belongs to the first phase. After a crash the same guidance may be given
-    twice; it counts once.
+    Guidance in the opening belongs to the first phase. After a crash, the same guidance may be
+    given twice; it counts once.
     """
     phase, given, begun = 0, 0, False
     seen: set[str] = set()
@@ -185,8 +185,8 @@ def scripted_model(name: str, *, role: Role, key: str) -> Model:
     """Return the model `scripted:NAME`, where NAME is `demo` or a module.
 
     The module has `script_for(role, key)` or, if a script is not enough, `model_for(role, key)`,
-    which returns a model of its own. `NAME@SECONDS` sets the pause before each answer of a script.
-    Raises UsageError if there is no such module, or neither function, or it fails.
+    which returns a model. `NAME@SECONDS` sets the pause before each answer of a script. Raises
+    UsageError if there is no such module, if it has neither function, or if that fails.
     """
     module, pace = find_script(name)
     source = name.partition("@")[0]
@@ -197,7 +197,7 @@ def scripted_model(name: str, *, role: Role, key: str) -> Model:
         return play(module.script_for(role, key), name=f"scripted:{source}", pace=pace)
     except MidwatchError:
         raise
-    except Exception as error:  # whatever a module of somebody else does
+    except Exception as error:  # somebody else's module may do anything
         raise UsageError(
             f"scripted:{source}: it has nothing for the {role} of {key}: "
             f"{type(error).__name__}: {error}"
@@ -205,23 +205,23 @@ def scripted_model(name: str, *, role: Role, key: str) -> Model:
 
 
 def find_script(name: str) -> tuple[ModuleType, float]:
-    """The module of the model `scripted:NAME`, which is imported, and the pause of its answers.
+    """Import the module of the model `scripted:NAME`; return it and the pause before answers.
 
-    Raises UsageError as `scripted_model` does.
+    Raises UsageError like `scripted_model`.
     """
     source, _, seconds = name.partition("@")
     pace = _seconds(name, seconds) if seconds else DEFAULT_PACE
     module = import_named(_SHORT.get(source, source), f"scripted:{source}")
     if not hasattr(module, "script_for") and not hasattr(module, "model_for"):
         raise UsageError(
-            f"scripted:{source}: the module {module.__name__!r} has no `script_for` and no "
+            f"scripted:{source}: the module {module.__name__!r} has neither `script_for` nor "
             "`model_for`"
         )
     return module, pace
 
 
 def play(script: Script, *, name: str = "scripted", pace: float = 0.0) -> Model:
-    """Return a model that follows one script, for runs with and without streaming."""
+    """Return a model that follows one script, with or without streaming."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         await anyio.sleep(pace)
@@ -251,7 +251,7 @@ def _seconds(name: str, text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= 60:
-        raise UsageError(f"scripted:{name}: write the pause as seconds from 0 to 60, such as @0.5")
+        raise UsageError(f"scripted:{name}: the pause must be 0 to 60 seconds, such as @0.5")
     return seconds
 
 
@@ -271,12 +271,12 @@ def _response(script: Script, messages: Sequence[ModelMessage], info: AgentInfo)
 
 def _output_tool(info: AgentInfo) -> str:
     if not info.output_tools:
-        raise UsageError("the script answers through an output tool, and this agent has none")
+        raise UsageError("the script answers through an output tool, but this agent has none")
     return info.output_tools[0].name
 
 
 def _prompt_text(request: ModelMessage) -> str:
-    """Return the prompts of a request, without tool results: a file could hold any text."""
+    """Return the prompts of a request, without tool results: a file could contain any text."""
     texts: list[str] = []
     for part in request.parts:
         if isinstance(part, SystemPromptPart):

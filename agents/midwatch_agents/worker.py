@@ -49,7 +49,7 @@ def import_named(module: str, what: str) -> ModuleType:
         sys.path.append(folder)  # after all that is installed
     try:
         return import_module(module)
-    except Exception as error:  # whatever a module of somebody else does while it is imported
+    except Exception as error:  # somebody else's module may do anything when it is imported
         raise UsageError(
             f"{what}: {module} cannot be imported: {type(error).__name__}: {error}"
         ) from error
@@ -58,7 +58,7 @@ def import_named(module: str, what: str) -> ModuleType:
 _FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "grep")
 _ALLOWS = {"allow": True, "reject": False, "ask": None}
 _TOOL_RETRIES = 5
-"""Consecutive wrong calls of one tool before the worker counts as broken."""
+"""Consecutive wrong calls of one tool after which the worker counts as broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class WorkerPlace:
     sandbox_kind: SandboxKind
     network: bool
     mark: str
-    """The attempt's mark, set in the environment of all its commands."""
+    """The attempt's mark, which is set in the environment of all its commands."""
 
     def capability(self) -> AbstractCapability[object]:
         """Return the capability that gives an agent this workspace."""
@@ -79,7 +79,7 @@ class WorkerPlace:
 
 
 def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, ...], UsageError]]:
-    """Yield what a worker's specification names but does not exist, with its keys in the file.
+    """Yield what a worker's specification names and does not exist, with its keys in the file.
 
     Its modules are imported. Models and programs are not checked: they depend on the machine.
     """
@@ -108,7 +108,7 @@ class Worker:
     """One agent, ready to run attempts."""
 
     def __init__(self, spec: WorkerSpec, *, name: str, model: Model | None) -> None:
-        """Set the worker up.
+        """Set up the worker.
 
         Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError if
         an optional dependency is missing.
@@ -124,13 +124,13 @@ class Worker:
         self._agent = _ready_agent(spec) if spec.agent else _own_agent(spec, name, model)
         brought = self._agent.model if spec.agent else None
         self.own_model = brought if isinstance(brought, Model) else None
-        """The model of a ready-made agent, which does not wait for its provider as others do."""
+        """The model of a ready-made agent; unlike others, it does not wait for its provider."""
         codes = spec.kind is WorkerKind.CODER and not spec.agent
         self._coding_capabilities = _coding_capabilities() if codes else []
 
     @property
     def foreign(self) -> bool:
-        """Whether the worker is an agent of another maker, which runs its tools itself."""
+        """Whether the worker is a third-party agent, which runs its tools itself."""
         return self._preset is not None
 
     async def run(
@@ -143,7 +143,7 @@ class Worker:
     ) -> str:
         """Work until the worker says it is done, and return its last message.
 
-        With a history, the run continues where that ends. Raises WorkerError with the reason if the
+        With a history, the run continues from its end. Raises WorkerError with the reason if the
         model or the agent fails. Cancelling the run also ends its commands.
         """
         if (last := self._last_words(history)) is not None:
@@ -169,7 +169,7 @@ class Worker:
 
     @asynccontextmanager
     async def _at_work(self, station: WorkerPlace) -> "AsyncGenerator[AgentModel | None]":
-        """Start the agent of another maker in its own process, if the worker is one."""
+        """Start a third-party agent in its own process, if the worker is one."""
         if self._preset is None:
             yield None
             return
@@ -186,9 +186,7 @@ class Worker:
             yield agent
 
     def _last_words(self, history: Sequence[ModelMessage]) -> str | None:
-        """Return the text that a history ends with; without this, pydantic-ai would ask the model
-        again.
-        """
+        """Return the text that a history ends with; else pydantic-ai would ask the model again."""
         last = history[-1] if history else None
         if not isinstance(last, ModelResponse) or self._agent.output_type is not str:
             return None
@@ -198,7 +196,7 @@ class Worker:
 def _check_kind(spec: WorkerSpec, name: str) -> None:
     if not speaks_acp(spec) and not isinstance(spec.kind, WorkerKind):
         known = ", ".join((*WorkerKind, ACP, *PRESETS))
-        raise UsageError(f"worker {name}: there is no kind {spec.kind!r}; there are {known}")
+        raise UsageError(f"worker {name}: unknown kind {spec.kind!r}; known: {known}")
 
 
 def _own_agent(spec: WorkerSpec, name: str, model: Model | None) -> Agent[object, Any]:
@@ -238,13 +236,13 @@ def _mcp(address: str) -> AbstractToolset[object]:
 def mcp_source(address: str) -> str | dict[str, Any]:
     """Return an MCP server's address as its client takes it: a URL, or a command to start.
 
-    A command is split as a shell would, but no shell runs it, and it ends with the attempt.
+    A command is split as by a shell, but no shell runs it, and it ends with the attempt.
     """
     if address.startswith(("http://", "https://")):
         return address
     try:
         program, *args = shlex.split(address)
-    except ValueError as error:  # a quotation without an end, or nothing at all
+    except ValueError as error:  # an unclosed quote, or nothing at all
         raise UsageError(
             f"the MCP server {address!r} is neither a URL nor a command: {error}"
         ) from error

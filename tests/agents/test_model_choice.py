@@ -84,7 +84,7 @@ def test_without_anything_one_sentence_says_what_to_set() -> None:
     said = str(caught.value)
     assert all(provider.keys[0] in said for provider in PROVIDERS)
     assert "--model" in said
-    assert "Ollama at http://127.0.0.1:1 does not run" in said
+    assert "Ollama at http://127.0.0.1:1 is not running" in said
 
 
 def test_an_ollama_without_a_model_for_work_is_told_from_none() -> None:

@@ -273,7 +273,7 @@ GRAMMARLESS = refusal(500, words=GRAMMAR)
         (refusal(403, words="No right"), 1, "refuses the key: HTTP 403: No right. Set"),
         (refusal(404, words="No model"), 1, "knows no such model or address: HTTP 404: No model"),
         (refusal(429, code="insufficient_quota"), 1, "has no quota left: HTTP 429"),
-        (GRAMMARLESS, 3, f"failed the first 3 requests: HTTP 500: {GRAMMAR}. Look at"),
+        (GRAMMARLESS, 3, f"failed the first 3 requests: HTTP 500: {GRAMMAR}. Check"),
         (Reply(breaks=True), 3, "failed the first 3 requests: peer closed connection"),
         (Reply(body="<html>"), 3, "failed the first 3 requests: Failed to decode"),
     ],

@@ -115,9 +115,9 @@ def test_a_module_may_make_the_model_itself() -> None:
         ("demo", "nothing", "no script for the worker of task 'nothing'; it has: delivery, "),
         ("no.such.module", "totals", "no.such.module cannot be imported: "),
         ("..x", "totals", "..x cannot be imported: "),
-        ("midwatch_agents.scripted", "totals", "has no `script_for`"),
-        ("demo@soon", "totals", "write the pause as seconds from 0 to 60"),
-        ("demo@-1", "totals", "write the pause as seconds from 0 to 60"),
+        ("midwatch_agents.scripted", "totals", "has neither `script_for`"),
+        ("demo@soon", "totals", "the pause must be 0 to 60 seconds"),
+        ("demo@-1", "totals", "the pause must be 0 to 60 seconds"),
     ],
 )
 def test_what_is_not_there_is_said_plainly(name: str, key: str, problem: str) -> None:
@@ -282,7 +282,7 @@ def test_the_count_of_interventions_and_of_those_turned_down_chooses_the_answer(
 
 
 def test_a_phase_cannot_repeat_more_turns_than_it_has() -> None:
-    with pytest.raises(ValueError, match="repeat is 2, and there are 1 turns"):
+    with pytest.raises(ValueError, match="repeat is 2, but there are 1 turns"):
         Phase(turns=(READ,), repeat=2)
 
 

@@ -1,1 +1,1 @@
-"""Agents of other makers as workers, by the Agent Client Protocol (https://agentclientprotocol.com)."""
+"""Third-party agents as workers, by the Agent Client Protocol (https://agentclientprotocol.com)."""

@@ -1,4 +1,4 @@
-"""Runs an ACP agent for one attempt: its sandboxed process, its session, Midwatch's tools."""
+"""Runs an ACP agent for one attempt: its sandboxed process, its session and Midwatch's tools."""
 
 import asyncio
 import os
@@ -20,9 +20,9 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 _END_SECONDS = 1.0
 """Time for the process to end by itself, and again after each signal."""
 _KEPT_CHARS = 4096
-"""Characters of one read of the agent's standard error, kept to explain its end."""
+"""Bytes of one read of the agent's standard error, which is kept to explain its end."""
 _KEPT_PIECES = 64
-"""Number of reads kept, the last ones; some programs write a line in several pieces."""
+"""Number of last reads that are kept; some programs write a line in several pieces."""
 
 
 @asynccontextmanager
@@ -35,7 +35,7 @@ async def agent_model(
     mark: str,
     allows: bool | None = True,
 ) -> AsyncGenerator[AgentModel]:
-    """Run the agent's process until the end of the block, then end it and all it started."""
+    """Run the agent's process until the end of the block, then end it and everything it started."""
     async with (
         serve(lambda tool, args: session.want(tool, args)) as server,
         AsyncExitStack() as stack,
@@ -71,7 +71,7 @@ async def _start(
 async def _spawn(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> tuple[asyncio.SubprocessTransport, Process]:
-    """As `create_subprocess_exec`, but with the transport, which is needed to close the pipes."""
+    """Like `create_subprocess_exec`, but with the transport, which is needed to close the pipes."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: SubprocessStreamProtocol(limit=LONGEST, loop=loop),
@@ -105,5 +105,5 @@ async def _end_group(transport: asyncio.SubprocessTransport, process: Process) -
                 async with asyncio.timeout(_END_SECONDS):
                     await process.wait()
     finally:
-        # A child that left the group may keep its pipes open for ever.
+        # A child that left the group may keep its pipes open forever.
         transport.close()

@@ -1,8 +1,8 @@
 """Presents an ACP agent as a model, so that it is watched and steered like our own workers.
 
-pydantic-ai asks a model, runs the tools it calls, and asks again. Here the agent is asked: its
-answer is the next tool call that it has begun, and "running" that tool means waiting until the
-agent reports its end. So steps, edits, budgets, guidance and the history work as for every worker.
+pydantic-ai asks a model, runs the tools it calls, and asks again. Here, it asks the agent: the
+answer is the next tool call that the agent has begun, and "running" that tool means waiting until
+the agent reports its end. So steps, edits, budgets, guidance and history work as for any worker.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -51,7 +51,7 @@ _COMPLAINT_CHARS = 600
 _COMPLAINT_LINES = 3
 
 Permit = Callable[[str, str, PermissionQuestion], Awaitable[bool]]
-"""Asks whether a tool may do something, described in words, unless the question is withdrawn."""
+"""Asks whether a tool may do something, described in words; the question may be withdrawn."""
 
 
 class AgentModel(Model[None]):
@@ -66,7 +66,7 @@ class AgentModel(Model[None]):
         folder: Path,
         complaints: Iterable[str],
     ) -> None:
-        """Let the agent of a session work in a folder; `complaints` are its standard error."""
+        """Let a session's agent work in a folder; `complaints` is its standard error."""
         super().__init__()
         self._session = session
         self._server = server
@@ -77,19 +77,19 @@ class AgentModel(Model[None]):
         self._held: list[str] = []
         """Reminders that would have interrupted the agent's turn, kept for the next message."""
         self._paid = 0.0
-        """The part of the session's cost that has been reported."""
+        """The part of the session's cost that has already been reported."""
         self._cut = 0
         """Consecutive turns that ended at one of the agent's own limits without a tool call."""
         self.hold = session.cancel
         """Pauses the agent while its work waits for a person."""
         self.permit: Permit | None = None
-        """Asks a person; without it, nothing that needs permission is allowed."""
+        """Asks a person; if `None`, nothing that needs permission is allowed."""
         self.toolset: FunctionToolset[Any] = FunctionToolset(id="agent")
         self.toolset.add_function(self._run, name=FOREIGN, takes_ctx=True)
 
     @property
     def model_name(self) -> str:
-        """The worker's name, which stands for the model's."""
+        """The worker's name, in place of the model's."""
         return self._name
 
     @property
@@ -103,7 +103,7 @@ class AgentModel(Model[None]):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Report new messages to the agent, and return what it does next.
+        """Pass new messages to the agent, and return what it does next.
 
         Raises UnexpectedModelBehavior if the agent breaks off.
         """
@@ -124,7 +124,7 @@ class AgentModel(Model[None]):
         return self._response(event, text)
 
     def _was_cut(self, event: AgentEvent) -> bool:
-        """Whether the agent ended its turn at a limit of its own, and should continue."""
+        """Whether the agent ended its turn at one of its own limits, and should continue."""
         if not isinstance(event, TurnEnd):
             self._cut = 0
             return False
@@ -132,7 +132,7 @@ class AgentModel(Model[None]):
         return event.reason in _LIMITS and self._cut <= _MOST_CUTS
 
     def _hand_back(self, fresh: Sequence[ModelMessage]) -> None:
-        """Give the agent the results of Midwatch's tools that it waits for."""
+        """Give the agent the results of Midwatch's tools that it is waiting for."""
         for part in (part for each in fresh for part in each.parts):
             if isinstance(part, ToolReturnPart):
                 answer = self._session.answers.pop(part.tool_call_id, None)
@@ -146,12 +146,12 @@ class AgentModel(Model[None]):
         if session.working:
             self._held += filter(is_reminder, words)
             words = [each for each in words if not is_reminder(each)]
-        elif session.events.empty():  # its turn was canceled: nothing comes by itself
+        elif session.events.empty():  # its turn was canceled: nothing more will come
             words = words or [_GO_ON]
         if not words:
             return
         if not session.working and not all(map(is_reminder, words)):
-            session.forget_ends()  # else the run ends, and the words with it
+            session.forget_ends()  # else the run would end before the agent reads the words
         told, self._held = "\n\n".join([*words, *self._held]), []
         await session.say(told)
 
@@ -208,7 +208,7 @@ class AgentModel(Model[None]):
 
     async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
         """Wait for the result of one of the agent's own tools, which the agent itself runs."""
-        del tool, args  # of the history
+        del tool, args  # they are only for the history
         begun = self._begun.pop(ctx.tool_call_id or "", None)
         if begun is None:
             raise ToolFailed(END_UNKNOWN)
@@ -222,12 +222,12 @@ class AgentModel(Model[None]):
             raise ToolFailed(END_UNKNOWN)
         if call.failed:
             raise ToolFailed(call.output or "It failed, and the agent does not say why.")
-        # In the form of our own shell, which prints the exit code of failed commands only.
+        # In the form of our own shell, which only prints the exit code of failed commands.
         return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
 
 
 def _words(messages: Sequence[ModelMessage]) -> list[str]:
-    """Return the texts of the prompts among the messages."""
+    """Return the texts of the prompts in the messages."""
     contents = (
         part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
     )
@@ -236,7 +236,7 @@ def _words(messages: Sequence[ModelMessage]) -> list[str]:
 
 
 def _account(history: Sequence[ModelMessage]) -> list[str]:
-    """Return the task and what was done, for an agent without memory of it."""
+    """Return the task and what was done, for an agent that does not remember."""
     responses = (each for each in history if isinstance(each, ModelResponse))
     calls = [cut(act_words(call), _TOLD_CHARS) for each in responses for call in each.tool_calls]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])

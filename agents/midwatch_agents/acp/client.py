@@ -1,4 +1,4 @@
-"""One session with an agent that speaks ACP, from the client's side."""
+"""The client's side of one session with an agent that speaks ACP."""
 
 import asyncio
 import logging
@@ -46,15 +46,15 @@ class CallStart:
     def __init__(self, call: AgentCall) -> None:
         self.call = call
         self.asked: asyncio.Queue[PermissionQuestion | None] = asyncio.Queue()
-        """The permissions that it waits for; `None` once the call is over."""
+        """The permissions that it is waiting for; `None` once the call is over."""
         self.told = False
-        """Whether the call has been put into the session's events."""
+        """Whether the call has been added to the session's events."""
         self.settling: asyncio.TimerHandle | None = None
         """Announces the call even if no more of its arguments arrive."""
         self._questions: list[PermissionQuestion] = []
 
     async def permission(self) -> bool | None:
-        """Ask for a permission, and wait for the answer; `None` if the call ends before."""
+        """Ask for permission and wait for the answer; `None` if the call ends first."""
         asked = PermissionQuestion()
         self._questions.append(asked)
         self.asked.put_nowait(asked)
@@ -72,7 +72,7 @@ class CallStart:
             self.settling.cancel()
 
     def end(self) -> None:
-        """Close the call: nothing more is reported of it."""
+        """Close the call: nothing more is reported about it."""
         self.settle()
         self.withdraw()
         self.asked.put_nowait(None)
@@ -87,7 +87,7 @@ class TurnEnd:
 
 
 AgentEvent = CallStart | ToolCallPart | TurnEnd
-"""A `ToolCallPart` is a call of one of Midwatch's tools."""
+"""A `ToolCallPart` is a call to one of Midwatch's tools."""
 
 
 class AgentSession:
@@ -98,7 +98,7 @@ class AgentSession:
     ) -> None:
         """Talk to the agent behind `transport`.
 
-        `allows` answers all permission requests; with `None` each is passed on with its call.
+        `allows` answers all permission requests; with `None`, each is passed on with its call.
         """
         self._connection = Connection(self._hear, transport)
         self._steering = steering
@@ -106,7 +106,7 @@ class AgentSession:
         self.events: asyncio.Queue[tuple[AgentEvent, str]] = asyncio.Queue()
         """Events, each with the agent's text before it."""
         self.answers: dict[str, asyncio.Future[Answered]] = {}
-        """Pending results of Midwatch's tools, by call id: the agent waits for them."""
+        """Pending results of Midwatch's tools, by call id: the agent is waiting for them."""
         self.ours: Sequence[str] = ()
         """The names of Midwatch's tools, whose calls are reported by the tool server."""
         self.id = ""
@@ -123,7 +123,7 @@ class AgentSession:
         """Open a session in a folder, with a tool server; return whether session `before` was
         resumed.
 
-        Raises WorkerError if the agent does not answer, or refuses.
+        Raises WorkerError if the agent refuses or does not answer.
         """
         able = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": NAME, "version": "1"}
@@ -149,7 +149,7 @@ class AgentSession:
         return bool(self._turns)
 
     async def say(self, text: str) -> None:
-        """Send the agent a message, in the way it supports while it works."""
+        """Send the agent a message; while it works, in the way that it supports."""
         if self.working and self._steering is not Steering.JOIN:
             if self._steering is Steering.METHOD and await self._steered(text):
                 return
@@ -157,15 +157,15 @@ class AgentSession:
         self._turns.add(asyncio.create_task(self._turn(text)))
 
     async def cancel(self) -> None:
-        """Cancel the turn, with all calls that the agent had begun."""
+        """Cancel the turn and all calls that the agent has begun."""
         if not self.working:
             return
-        with suppress(ConnectionError):  # who is gone has ended its turn as well
+        with suppress(ConnectionError):  # an agent that is gone has ended its turn, too
             await self._connection.send_notification("session/cancel", {"sessionId": self.id})
         for begun in self._calls.values():
             begun.withdraw()
         _, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
-        for turn in late:  # of one that does not let go nothing more is expected
+        for turn in late:  # an agent that does not end its turn is no longer listened to
             turn.cancel()
         self._turns.clear()
         self._end(*self._calls.values())
@@ -183,11 +183,11 @@ class AgentSession:
         for turn in self._turns:
             turn.cancel()
         self._end(*self._calls.values())
-        await asyncio.sleep(0)  # what it waits for is answered now
+        await asyncio.sleep(0)  # lets the answers to its questions go out
         await self._connection.close()
 
     def want(self, tool: str, args: Mapping[str, object]) -> asyncio.Future[Answered]:
-        """Report a call of one of Midwatch's tools, and return a future of its result."""
+        """Report a call to one of Midwatch's tools, and return a future for its result."""
         id = f"midwatch-{next(self._numbers)}"
         self.answers[id] = asyncio.Future()
         self._put(ToolCallPart(tool, dict(args), tool_call_id=id))
@@ -203,7 +203,7 @@ class AgentSession:
             raise WorkerError(f"the agent did not answer `{method}` within {seconds} s") from None
         except RequestError as error:
             raise WorkerError(f"the agent refuses `{method}`: {error}") from None
-        except ConnectionError:  # no outage of a provider, which would be waited for
+        except ConnectionError:  # not a provider's outage, for which the work would wait
             raise WorkerError("the agent has ended") from None
 
     async def _steered(self, text: str) -> bool:
@@ -241,7 +241,7 @@ class AgentSession:
         said = JsonNode(params)
         if method == "session/request_permission":
             return await self._permit(said)
-        if method == "session/update" and self.id:  # before, it tells its whole history again
+        if method == "session/update" and self.id:  # before that, it replays its whole history
             self._learn(said["update"])
         elif not notified:
             raise RequestError.method_not_found(method)
@@ -271,7 +271,7 @@ class AgentSession:
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}
 
     def _follow(self, said: JsonNode) -> CallStart | None:
-        """Take in an update of a call; `None` if it names none, or one that is closed."""
+        """Take in an update of a call; return `None` if it names none or a closed one."""
         id = said["toolCallId"].text
         if not id or id in self._over:
             return None
@@ -288,7 +288,7 @@ class AgentSession:
         return self._calls.get(id)
 
     def _begin(self, begun: CallStart) -> None:
-        """Report a call once, unless it is of one of Midwatch's tools, which report themselves."""
+        """Report a call once, unless it is to one of Midwatch's tools, which report themselves."""
         if not begun.told and not is_ours(begun.call.tool, self.ours):
             self._put(begun)
         begun.told = True

@@ -1,7 +1,6 @@
 """An agent without a model, which follows a script and speaks ACP. A program, not a module.
 
-It is for demonstrations and tests, as the scripted model is. `docs/agents.md` describes its
-scripts.
+Like the scripted model, it is for demonstrations and tests. `docs/agents.md` describes its scripts.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ class FakeAgent:
         self._waiting: list[int] = []
         self._folder = Path.cwd()
         self._tools: Any = None
-        """The process that connects it with Midwatch's tools."""
+        """The process that connects it to Midwatch's tools."""
 
     async def serve(self) -> None:
         """Answer requests until the input closes."""
@@ -81,7 +80,7 @@ class FakeAgent:
 
     async def _begin(self, params: dict[str, Any]) -> None:
         self._folder = Path(params["cwd"])
-        if "sessionId" in params and self._memory.exists():  # what it did before is done
+        if "sessionId" in params and self._memory.exists():  # earlier acts are not repeated
             self._done = int(self._memory.read_text())
         server = params["mcpServers"][0]
         self._tools = await asyncio.create_subprocess_exec(
@@ -112,7 +111,7 @@ class FakeAgent:
         self._waiting.clear()
 
     async def _do(self, act: dict[str, Any]) -> str:
-        """Do one act; return the reason the turn ends with, if it ends."""
+        """Do one act; return why the turn ends, if it does."""
         match act:
             case {"say": text}:
                 self._update("agent_message_chunk", content={"type": "text", "text": text})

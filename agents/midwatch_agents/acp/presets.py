@@ -1,6 +1,6 @@
-"""The agents known by name: how each is started and steered, and where it keeps its state.
+"""The agents known by name: how to start and steer each one, and where it keeps its state.
 
-The behaviour was observed by running the agents; see `docs/agents.md`.
+Their behaviour was observed by running them; see `docs/agents.md`.
 """
 
 import shutil
@@ -19,9 +19,9 @@ class Steering(StrEnum):
     CANCEL = "cancel"
     """Its turn is canceled, and a new one begins with the message. Works with every agent."""
     JOIN = "join"
-    """It is prompted at once, and reads the message with its next request."""
+    """It is prompted at once and reads the message with its next request."""
     METHOD = "method"
-    """By `_session/steering`, an extension of the protocol."""
+    """With `_session/steering`, an extension of the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Preset:
 
 
 ACP = "acp"
-"""The kind of worker that names its own command."""
+"""The kind of worker whose specification names the command."""
 
 _XDG = (".config", ".local/share", ".local/state", ".cache")
 
@@ -67,23 +67,23 @@ def speaks_acp(spec: WorkerSpec) -> bool:
 
 
 def preset_of(spec: WorkerSpec, name: str) -> Preset:
-    """Return how a worker of this kind is started.
+    """Return how to start a worker of this kind.
 
     Raises UsageError for a program that does not exist, and MissingExtraError.
     """
     if find_spec("acp") is None:
-        raise MissingExtraError(f"worker {name}, an agent by ACP", "acp")
+        raise MissingExtraError(f"worker {name}, an ACP agent,", "acp")
     known = PRESETS.get(spec.kind, Preset(command=()))
     command = tuple(spec.command) or known.command
     if not command:
         raise UsageError(
-            f"worker {name}: `kind: acp` wants a `command`, such as [my-agent, --acp]; "
-            f"known without one are {', '.join(PRESETS)}"
+            f"worker {name}: `kind: acp` needs a `command`, such as [my-agent, --acp]; "
+            f"kinds that do not are {', '.join(PRESETS)}"
         )
     if shutil.which(command[0]) is None:
         raise UsageError(
-            f"worker {name}: there is no program {command[0]!r} on the PATH; install it, or say "
-            "with `command` where it is"
+            f"worker {name}: there is no program {command[0]!r} on the PATH; install it, or give "
+            "its location in `command`"
         )
     steering = Steering(spec.steering or known.steering)
     return replace(known, command=command, state=known.state + spec.state, steering=steering)

@@ -1,7 +1,7 @@
-"""Connects the agent that starts it with Midwatch's tools. A program, not a module.
+"""Connects the agent that starts it to Midwatch's tools. A program, not a module.
 
 It copies bytes between its standard streams and a socket. It must start fast: some agents ask their
-model before a slow tool server is ready.
+model without waiting for a slow tool server.
 """
 
 import os

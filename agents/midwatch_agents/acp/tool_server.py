@@ -1,7 +1,7 @@
 """Midwatch's own tools for an agent in another process: an MCP server on a local socket.
 
-It implements only what a tool server needs of the Model Context Protocol
-(https://modelcontextprotocol.io). Messages are framed as in ACP.
+It implements only the part of the Model Context Protocol (https://modelcontextprotocol.io) that a
+tool server needs. Messages are framed as in ACP.
 """
 
 import asyncio
@@ -38,18 +38,17 @@ CallTool = Callable[[str, Mapping[str, object]], Awaitable[Answered]]
 
 
 class ToolServer:
-    """Serves tools to all who connect to its socket."""
+    """Serves tools to everyone who connects to its socket."""
 
     def __init__(self, folder: Path, call: CallTool) -> None:
         self.folder = folder
-        """Holds the socket and the program that connects to it; the agent must be able to see it.
-        """
+        """Contains the socket and the program that connects to it; must be visible to the agent."""
         self.tools: Sequence[ToolDefinition] = ()
         self._call = call
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The command with which an agent connects to it."""
+        """The command that connects an agent to it."""
         pump, socket = (str(self.folder / each) for each in (_PUMP, _SOCKET))
         return sys.executable, "-I", "-S", pump, socket
 
@@ -88,14 +87,14 @@ def _describe(tool: ToolDefinition) -> dict[str, object]:
         "name": tool.name,
         "description": tool.description or "",
         "inputSchema": tool.parameters_json_schema,
-        # Without this, Claude Code hides a server's tools behind a search.
+        # Otherwise, Claude Code hides a server's tools behind a search.
         "_meta": {"anthropic/alwaysLoad": True},
     }
 
 
 @asynccontextmanager
 async def serve(call: CallTool) -> AsyncGenerator[ToolServer]:
-    """Run a server in a folder of its own; open calls are abandoned at the end of the block."""
+    """Run a server in its own folder; open calls are abandoned at the end of the block."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="midwatch-tools-")))
         shutil.copy(Path(__file__).with_name(_PUMP), folder)

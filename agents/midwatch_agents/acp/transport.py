@@ -1,4 +1,4 @@
-"""JSON-RPC messages, one a line. Anything else is skipped."""
+"""JSON-RPC messages, one per line. Anything else is skipped."""
 
 import asyncio
 import json
@@ -8,11 +8,11 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 LONGEST = 32 * 2**20
-"""Bytes of a line; a longer one is dropped, so that no agent can fill the memory."""
+"""Longest line, in bytes; a longer one is dropped, so that no agent can fill the memory."""
 
 
 class LineTransport:
-    """One message a line, over pipes or a socket."""
+    """One message per line, over pipes or a socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """`reader` must have `LONGEST` as its limit."""
@@ -20,7 +20,7 @@ class LineTransport:
         self._writer = writer
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write a message. Raises ConnectionError if the other side is closed."""
+        """Write a message. Raises ConnectionError if the other side has closed."""
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 

@@ -25,7 +25,7 @@ class AgentCall:
     id: str
     tool: str = ""
     title: str = ""
-    """A description for people; some agents report nothing else of a command."""
+    """A description for people; some agents report nothing else about a command."""
     kind: str = ""
     """The protocol's kind: `read`, `edit`, `execute`, …"""
     args: dict[str, object] = field(default_factory=dict[str, object])
@@ -76,7 +76,7 @@ class AgentCall:
     def words(self) -> str:
         """Return what it does, in words that can follow `asks to`; complete, for whoever decides.
 
-        Line breaks are shown as such, so that a comment cannot hide what follows it.
+        Line breaks are made visible, so that a comment cannot hide what follows it.
         """
         command = self.arguments().get("command")
         if isinstance(command, list):
@@ -126,16 +126,15 @@ def _output(result: JsonNode) -> str:
 
 
 def is_ours(tool: str, ours: Sequence[str]) -> bool:
-    """Whether this names one of the tools that Midwatch gave the agent, under whatever name."""
+    """Whether this names one of the tools that Midwatch gave the agent, in any spelling."""
     words = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_")
     return any(words == each or (each in words and "midwatch" in words) for each in ours)
 
 
 def choose_option(options: JsonNode, *, allow: bool) -> str | None:
-    """Return the option to choose: once rather than always, and the first of its kind; `None` if
-    none.
+    """Return the option to choose: once rather than always, the first of its kind; `None` if none.
 
-    Chosen by kind and never by id, which every agent names as it likes.
+    Options are chosen by kind, never by id: agents use any ids they like.
     """
     wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
     known = [(each["kind"].text, each["optionId"].text) for each in options]
@@ -150,6 +149,6 @@ def cost_of(update: JsonNode) -> float | None:
 
 
 def tokens_of(answer: JsonNode) -> tuple[int, int]:
-    """Return a turn's input and output tokens, if the answer to its prompt has them; else 0."""
+    """Return a turn's input and output tokens if the answer to its prompt has them, else 0."""
     usage = answer["usage"]
     return usage["inputTokens"].count, usage["outputTokens"].count

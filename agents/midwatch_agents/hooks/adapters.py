@@ -1,4 +1,4 @@
-"""The agents with known hooks, by the name that `midwatch hook` takes."""
+"""The agents whose hooks are known, by the name that `midwatch hook` takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class HookEvent:
     """A path, like `folder`."""
     folder: str
     sub_agent: str
-    """The id of the sub-agent at work."""
+    """The id of the sub-agent that is working."""
     payload: JsonNode
 
     @property
@@ -52,7 +52,7 @@ class StopForm(StrEnum):
     DENY_TOOL = "deny tool"
     """`permissionDecision: deny`: the call is not made, and the model reads why."""
     DENY = "deny"
-    """`decision: deny`: likewise, in another form."""
+    """`decision: deny`: the same in another form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class HookAdapter:
     exit_code: str = ""
     """A regular expression that finds the exit code in a command's output, if it is there."""
     note: str = ""
-    """What a person has to do besides the installation."""
+    """What a person has to do after the installation."""
 
     def settings_file(self, environ: Mapping[str, str], home: Path) -> Path:
         """Return the file from which this user's agent reads its hooks."""

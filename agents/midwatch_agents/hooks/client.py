@@ -1,13 +1,13 @@
 """`midwatch hook AGENT`: passes one event of an agent to the listener, and prints its answer.
 
 The agent waits for this process: it imports only the standard library, ends within four seconds
-with exit code 0 whatever happens, and prints nothing but the answer, or the names of known agents.
+with exit code 0 whatever happens, and prints only the answer or the names of known agents.
 
 A connection carries one line each way. Request: `{"v":1,"agent":AGENT,"event":OBJECT}`, or
-`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for input that is not a JSON object, or that
+`{"v":1,"agent":AGENT,"damaged":true,"size":BYTES}` for input that is not a JSON object or that
 exceeds 8 MiB even with its long texts cut. Answer, within 0.4 s and at most 1 MiB:
-`{"print":TEXT}`, with `"keep":true` for an event that the listener does not watch, which is put in
-the inbox. Then an empty line confirms that the answer came in time and is printed.
+`{"print":TEXT}`, with `"keep":true` for an event that the listener does not watch, which then goes
+into the inbox. Finally, an empty line confirms that the answer came in time and is printed.
 """
 
 import json
@@ -26,7 +26,7 @@ KNOWN = "claude-code", "codex", "gemini", "qwen"
 """The names of the adapters, which are not imported here."""
 MAX_PAYLOAD = 8 << 20
 MAX_ANSWER = 1 << 20
-"""Bytes of a line, without its newline."""
+"""Longest line, in bytes, without its newline."""
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
 """Seconds for which a listener that was late twice in a row is not asked."""
@@ -34,27 +34,27 @@ _MOST_TEXT = 1 << 18
 """Characters kept of each text in an event of more than `MAX_PAYLOAD` bytes."""
 _LATE = ".late"
 _END_SECONDS = 4
-"""Agents are told to wait five seconds."""
+"""Agents are configured to wait five seconds."""
 _KEPT = (
     *("hook_event_name", "session_id", "transcript_path", "cwd"),
     *("agent_id", "agent_transcript_path"),
 )
-"""Fields kept of an event whose transcript has the rest."""
+"""Fields that are kept of an event whose transcript has the rest."""
 
 
 def run_hook(agent: str) -> int:
-    """Read an event from stdin, pass it on, print the answer; the exit code is always 0."""
+    """Read an event from stdin, pass it on and print the answer; the exit code is always 0."""
     try:
         signal.signal(signal.SIGALRM, _end)
         signal.setitimer(signal.ITIMER_REAL, _END_SECONDS)
         folder, payload = state_folder(os.environ, Path.home()), sys.stdin.buffer.read()
         if agent not in KNOWN:
-            known = f"midwatch hook: there are no hooks of {agent!r}; known: {', '.join(KNOWN)}\n"
+            known = f"midwatch hook: there are no hooks for {agent!r}; known: {', '.join(KNOWN)}\n"
             os.write(2, known.encode("utf-8", "replace"))
             return 0
         text = hand_over(agent, payload, folder=folder, now=time.time())
         _print(text.encode("utf-8", "replace"))
-    except BaseException:  # nothing of ours may fail the agent's step
+    except BaseException:  # no failure of ours may fail the agent's step
         pass
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -66,7 +66,7 @@ def _end(*_: object) -> None:
 
 
 def _print(answer: bytes) -> None:
-    """Print without `sys.stdout`: a closed reader would change the exit code when it is flushed."""
+    """Print without `sys.stdout`: if the reader is gone, flushing it would change the exit code."""
     while answer:
         answer = answer[os.write(1, answer) :]
 
@@ -74,8 +74,8 @@ def _print(answer: bytes) -> None:
 def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
     """Pass an event to the listener; return the answer for the agent, empty for none.
 
-    `now` is in seconds since 1970. If nobody listens, the event is put in the inbox; of an event
-    whose transcript can be read, only the reference to it. Raises OSError if `folder` is unusable.
+    `now` is in seconds since 1970. If nobody listens, the event goes into the inbox, or only a
+    reference to its transcript if that can be read. Raises OSError if `folder` is unusable.
     """
     event, size = _object(payload), len(payload)
     if event is not None and size > MAX_PAYLOAD:
@@ -127,7 +127,7 @@ def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None, s
 
 
 def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
-    """Return the event as JSON, without what its transcript also contains, if that can be read."""
+    """Return the event as JSON; if its transcript can be read, without what that also contains."""
     transcript = event.get("transcript_path") if event else None
     if not event or not isinstance(transcript, str) or "\0" in transcript:
         return event
@@ -137,7 +137,7 @@ def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | Non
 
 
 def _ask(path: Path, line: bytes) -> bytes | None:
-    """Return the answer's line; empty if it is late, `None` if the request was not taken whole."""
+    """Return the answer's line; empty if late, `None` if the request was not taken as a whole."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT_SECONDS)
         try:
@@ -161,7 +161,7 @@ def _ask(path: Path, line: bytes) -> bytes | None:
 
 
 def _is_ours(connection: socket.socket, path: Path) -> bool:
-    """Whether this user listens. If the system does not tell, the socket's owner must do."""
+    """Whether this user is listening. If the system does not say, the socket's owner decides."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return path.lstat().st_uid == os.geteuid()
@@ -170,7 +170,7 @@ def _is_ours(connection: socket.socket, path: Path) -> bool:
 
 
 def _absent(path: Path, now: float) -> bool:
-    """Whether the listener was late twice in a row, recently."""
+    """Whether the listener was recently late twice in a row."""
     times, at = _lateness(path)
     return times >= 2 and 0 <= now - at < ABSENT_SECONDS
 
@@ -188,7 +188,7 @@ def _note(path: Path, now: float, *, late: bool) -> None:
 def _lateness(path: Path) -> tuple[int, float]:
     """Return how often in a row the listener was late, and when last.
 
-    A restarted listener makes another socket, and is not mistaken for the previous one.
+    A restarted listener makes a new socket, so it is not mistaken for the previous one.
     """
     try:
         times, at, of = path.with_suffix(_LATE).read_text("ascii").split()

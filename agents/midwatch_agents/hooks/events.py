@@ -1,4 +1,4 @@
-"""Reads hook events of agents, and writes the answers in each agent's form."""
+"""Reads hook events from agents, and writes the answers in each agent's format."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from midwatch_monitor.traces.foreign import JsonNode
 def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
     """Return the event that a hook was called with.
 
-    `None` if it names no session, or the agent is unknown.
+    `None` if it names no session or the agent is unknown.
     """
     adapter, session = ADAPTERS.get(agent), payload["session_id"].text
     if adapter is None or not session:
@@ -40,7 +40,7 @@ def answer(event: HookEvent, *, guidance: str, stop: str) -> str:
     """Return the JSON for the agent to read; empty if nothing in it would have an effect.
 
     `stop` is the reason for stopping; guidance is left out if the agent is stopped. The end of a
-    turn is never prevented: two of the agents would then continue for ever.
+    turn is never prevented: two of the agents would then continue forever.
     """
     if stop and can_stop(event):
         return json.dumps(_stop(event.name, ADAPTERS[event.agent].stop_at[event.name], stop))
@@ -65,8 +65,8 @@ def as_lines(event: HookEvent, *, opened: bool = True) -> tuple[JsonNode, ...]:
     """Return the equivalent lines of a transcript, for `midwatch_monitor.traces.claude_code`.
 
     For a result whose call was not `opened` before, a line for the call comes first. Empty for
-    events that are no part of a conversation, and for agents whose hooks differ from Claude Code's.
-    The model's text before a call and the cost are not known.
+    events that are not part of a conversation, and for agents whose hooks differ from Claude
+    Code's. The cost and the model's text before a call are not known.
     """
     said = event.payload
     match event.name:
@@ -104,7 +104,7 @@ def _result(event: HookEvent) -> JsonNode:
         found = re.search(pattern, text, re.MULTILINE)
         if found and int(found[1]):
             failed, text = True, f"Exit code {found[1]}\n{text}"
-        # The reader takes a result stored as text to have no exit code.
+        # The reader assumes that a result stored as text has no exit code.
         kept = kept if found else text
     result = {
         "type": "tool_result",

@@ -14,9 +14,9 @@ from pathlib import Path
 SOCKET = "hook.sock"
 INBOX = "hooks.inbox.jsonl"
 MAX_INBOX = 64 << 20
-"""Bytes; a line that would not fit is dropped."""
+"""Largest inbox, in bytes; a line that would not fit is dropped."""
 _MAX_SOCKET_PATH = 100
-"""Bytes; systems allow 104 to 108."""
+"""Longest path, in bytes; systems allow 104 to 108."""
 _LOCK_WAIT = 0.05
 """Seconds that a hook waits for the inbox's lock."""
 
@@ -31,7 +31,7 @@ def state_folder(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def socket_path(folder: Path, short: Path = Path("/tmp")) -> Path | None:
-    """Return the path of the listener's socket; its folder is made if missing.
+    """Return the path of the listener's socket; its folder is created if missing.
 
     A path of more than 100 bytes is replaced by one below `short`. `None` if the folder cannot be
     private to the user: then there must be no socket.
@@ -46,7 +46,7 @@ def socket_path(folder: Path, short: Path = Path("/tmp")) -> Path | None:
 
 
 def make_private(folder: Path) -> bool:
-    """Make a folder of mode 0700 if it is missing; return whether it belongs to this user.
+    """Create a folder with mode 0700 if it is missing; return whether it belongs to this user.
 
     An existing folder keeps its mode.
     """
@@ -61,7 +61,7 @@ def make_private(folder: Path) -> bool:
 def put_in_inbox(folder: Path, line: bytes) -> bool:
     """Append a line that ends with a newline; return whether that succeeded.
 
-    It fails if the inbox would grow over 64 MiB, is not a regular file of this user, cannot be
+    It fails if the inbox would exceed 64 MiB, is not a regular file of this user, cannot be
     written, or stays locked for 50 ms.
     """
     if not make_private(folder):
@@ -94,15 +94,15 @@ def _append(file: int, line: bytes) -> bool:
         return False
     if os.write(file, line) == len(line):
         return True
-    os.ftruncate(file, found.st_size)  # the disk is full: no half line
+    os.ftruncate(file, found.st_size)  # the disk is full: leave no half line
     return False
 
 
 def take_inbox(folder: Path) -> Generator[bytes, None, None]:
     """Yield the lines of the inbox in order, without newlines; for one listener at a time.
 
-    The inbox is renamed first, so that hooks begin a new one, and deleted after its last line was
-    taken. Lines that an earlier listener did not finish come first, all of them. Raises OSError.
+    The inbox is first renamed, so that hooks begin a new one, and deleted once its last line has
+    been taken. If an earlier listener did not finish, all its lines come first. Raises OSError.
     """
     taken = folder / f"{INBOX}.taken"
     for _ in range(2):
@@ -129,7 +129,7 @@ def _set_aside(inbox: Path, taken: Path) -> bool:
 
 
 def _open_own(path: Path) -> int:
-    """Open a file of this user for reading: others may be able to write in the folder."""
+    """Open a file for reading if this user owns it: others may be able to write in the folder."""
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if os.fstat(file).st_uid != os.geteuid():
         os.close(file)

@@ -1,6 +1,6 @@
 """Adds Midwatch's hooks to an agent's settings, and removes them.
 
-Pure: takes the text of a file and returns the new text. Everything else keeps its place.
+Pure: takes the text of a file and returns the new text. Everything else stays in place.
 """
 
 import json
@@ -14,7 +14,7 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.traces.foreign import JsonNode
 
 _TIMEOUT = 5
-"""Seconds that an agent waits for a hook. Ours ends before that."""
+"""Seconds that an agent waits for a hook. Ours ends earlier."""
 
 Json = dict[str, object]
 
@@ -22,8 +22,8 @@ Json = dict[str, object]
 def install_hooks(text: str | None, adapter: HookAdapter, command: str) -> str:
     """Return settings that call `command` at the agent's events; `None` means no settings yet.
 
-    If exactly these entries are there already, the text is returned unchanged; other entries of
-    ours are replaced. Raises UsageError for settings that cannot be rewritten without loss.
+    If exactly these entries already exist, the text is returned unchanged; other entries of ours
+    are replaced. Raises UsageError for settings that cannot be rewritten without loss.
     """
     entry = _entry(adapter, command)
     settings = _parse(text or "", adapter, command)
@@ -39,7 +39,7 @@ def install_hooks(text: str | None, adapter: HookAdapter, command: str) -> str:
 
 
 def uninstall_hooks(text: str | None, adapter: HookAdapter) -> str | None:
-    """Return the settings without our entries, and without what is empty then.
+    """Return the settings without our entries and whatever that leaves empty.
 
     `None` if nothing is left of a file that `install_hooks` created. Raises UsageError for settings
     that cannot be rewritten without loss.
@@ -57,7 +57,7 @@ def uninstall_hooks(text: str | None, adapter: HookAdapter) -> str | None:
 
 
 def are_installed(text: str, adapter: HookAdapter) -> bool:
-    """Whether the settings name Midwatch at a hook. Raises UsageError if they cannot be read."""
+    """Whether a hook in the settings calls Midwatch. Raises UsageError if they cannot be read."""
     groups = _groups(_parse(text, adapter, "")).values()
     return any(_calls_us(each, adapter) for found in groups for each in found)
 
@@ -76,18 +76,18 @@ def _parse(text: str, adapter: HookAdapter, command: str) -> Json:
     except (ValueError, RecursionError) as error:
         raise _refusal(f"are not plain JSON ({error})", adapter, command) from error
     if not JsonNode(settings).is_object:
-        raise _refusal("are no JSON object", adapter, command)
+        raise _refusal("are not a JSON object", adapter, command)
     hooks = JsonNode(settings.get("hooks", {}))
     if not hooks.is_object or not all(isinstance(each, list) for each in hooks.members.values()):
-        raise _refusal("have `hooks` in another layout", adapter, command)
+        raise _refusal("have `hooks` in an unknown layout", adapter, command)
     return settings
 
 
 def _without_twins(pairs: list[tuple[str, object]]) -> Json:
-    """Return an object. Raises ValueError for a repeated key, one of which would be lost."""
+    """Return an object. Raises ValueError for a repeated key, whose first value would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return found
 
 
@@ -97,7 +97,7 @@ def _refusal(why: str, adapter: HookAdapter, command: str) -> UsageError:
     """
     if not command:
         return UsageError(
-            f"the settings {why}; take what calls `{_command_of(adapter)}` out by hand"
+            f"the settings {why}; remove the hooks that call `{_command_of(adapter)}` by hand"
         )
     entry = json.dumps(_entry(adapter, command))
     events = ", ".join(adapter.events)
@@ -119,7 +119,7 @@ def _is_ours(hook: object, adapter: HookAdapter) -> bool:
     called, _, none_behind = JsonNode(hook)["command"].text.partition(f" hook {adapter.name}")
     try:
         (program,) = shlex.split(called)
-    except ValueError:  # other words, or a quote that does not end
+    except ValueError:  # several words, or an unclosed quote
         return False
     ways = {shlex.quote(program), f'"{program}"', f"'{program}'"}
     return not none_behind and called in ways and Path(program).name == "midwatch"
@@ -143,7 +143,7 @@ def _take_out(settings: Json, adapter: HookAdapter) -> bool:
 
 
 def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
-    """Return a group without our hook; nothing if it held no other."""
+    """Return a group without our hook; nothing if it has no other."""
     if not _calls_us(group, adapter):
         return [group]
     left = [hook.value for hook in JsonNode(group)["hooks"] if not _is_ours(hook.value, adapter)]
@@ -151,9 +151,9 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
 
 
 def _write(settings: Json, before: str | None) -> str:
-    """Return JSON with the layout of the text before: its indentation, escapes and line ends.
+    """Return JSON with the layout of the previous text: its indentation, escapes and line ends.
 
-    A new file, one that was blank, and an object that was empty are indented differently, so that
+    A new file, a file that was blank and an object that was empty are indented differently, so that
     they can be told apart.
     """
     if before is None:

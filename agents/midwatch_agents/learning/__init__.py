@@ -1,1 +1,1 @@
-"""What workers remember: lessons, guidelines, facts. Deciding only; nothing is stored here."""
+"""What workers remember: lessons, guidelines, facts. Only decides; nothing is stored here."""

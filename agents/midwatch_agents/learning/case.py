@@ -18,14 +18,14 @@ from midwatch_tools.data_blocks import DataBlocks, fold_lines
 
 _NO_COMMENT = "No reason was given."
 _LINE = 500
-"""Characters of one line: a reason, a message, an analysis."""
+"""Longest line, in characters: a reason, a message, an analysis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Everything about one ended attempt that a lesson or a summary is made from.
+    """Everything about one ended attempt that goes into a lesson or a summary.
 
-    All texts in it are untrusted: they come from the task's owner, workers, tools and files.
+    All its texts are untrusted: they come from the task's owner, workers, tools and files.
     """
 
     project: str = ""
@@ -42,7 +42,7 @@ class Case:
     verdict: Feedback | None = None
     """The verdict that a lesson explains; `None` if no lesson is wanted."""
     verdict_id: int | None = None
-    """The verdict's journal id: of a Feedback, or of the attempt's end."""
+    """The verdict's journal id: that of a Feedback or of the attempt's end."""
     ending: str = ""
     """A value of Ending."""
     reason: str = ""
@@ -71,7 +71,7 @@ class Case:
 
     @property
     def citable(self) -> frozenset[int]:
-        """Numbers of the steps that are shown, which a lesson may cite."""
+        """The numbers of the steps that are shown, so that a lesson may cite them."""
         named = {step for alarm in self.alarms for step in alarm.evidence}
         named |= {each.about for each in self.analyses}
         numbers = named | set(self.shown) if self.shown else set(range(1, self.steps + 1))
@@ -103,7 +103,7 @@ def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
 
 
 def rejecter(verdict: Feedback) -> str:
-    """Return who rejects a result, and by what."""
+    """Return in words who rejected a result, and how."""
     match verdict.origin, verdict.sign:
         case Origin.EXPLICIT, _:
             return "A person rejected the result"
@@ -123,7 +123,7 @@ def contains_passage(passage: str, text: str) -> bool:
 
 
 def line(text: str, max_chars: int = _LINE) -> str:
-    """Return the text on one line, cut at the end if it is too long."""
+    """Return the text on one line, cut if it is too long."""
     flat = " ".join(text.split())
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 
@@ -178,7 +178,7 @@ def _item(text: str) -> str:
 OTHER = "other"
 """The failure is in none of the classes."""
 UNKNOWN = "unknown"
-"""Nothing tells what failed."""
+"""Nothing shows what failed."""
 
 _BY_RULE = {
     "blocked_environment": "environment",
@@ -204,7 +204,7 @@ def observed_class(
 
 
 def named_class(name: str, classes: Collection[str]) -> str:
-    """Return a named class in the configuration's spelling; else `other`."""
+    """Return a named class in the configuration's spelling, else `other`."""
     known = {_plain(each): each for each in (*classes, UNKNOWN)}
     return known.get(_plain(name), OTHER)
 

@@ -1,8 +1,8 @@
 """The review of new facts by a model, and its consequences.
 
-The model sees the new facts, the known ones and the attempt. One faulty item of its answer
-invalidates only itself. No answer loses a fact: whatever it leaves out or gets wrong waits for a
-person, and so does a text that names a command, or that is about checks or instructions.
+The model sees the new facts, the known ones and the attempt. A faulty item of its answer only
+invalidates itself. No answer can lose a fact: whatever it leaves out or gets wrong waits for a
+person, and so does a text that names a command or is about checks or instructions.
 """
 
 from collections import Counter
@@ -28,9 +28,9 @@ from midwatch_tools.tools.facts import KNOWN, LONGEST, refusal_of, repeats
 MOST_MISSED = 20
 """Number of facts that one review may add."""
 _REASON = 300
-"""Characters kept of a reason."""
+"""Number of characters of a reason that are kept."""
 _VALUE = 400
-"""Characters shown of a structured value; it is stored whole."""
+"""Number of characters of a structured value that are shown; all of it is stored."""
 
 PROMPT = """\
 You review what an attempt at a task found out about its workspace, before other workers rely on it.
@@ -91,7 +91,7 @@ class JudgedFact:
     ] = True
 
     def doubt(self, fact: Fact) -> str:
-        """Return why a person must read that fact first; empty if not needed."""
+        """Return why a person must read the fact first; empty if not needed."""
         text = "\n".join((fact.text, fact.value, *fact.files, *fact.tags))
         reasons = {
             "it names a command": self.names_a_command or names_a_command(text),
@@ -188,8 +188,8 @@ async def review_facts(
 ) -> Consulted[ReviewReply]:
     """Have new facts reviewed; raises WorkerError if there is no usable answer.
 
-    A faulty answer is returned twice, and then its sound parts are used. It numbers the new facts,
-    and the best-fitting known ones, from 1.
+    A faulty answer is returned to the model twice; after that, its sound parts are used. The new
+    facts and the best-fitting known ones are numbered from 1.
     """
     room = settings.supervisor.max_evidence_chars
     return await consult(
@@ -206,10 +206,9 @@ async def review_facts(
 
 
 def instructions(project: str, settings: Settings) -> str:
-    """Return the project's own instructions, else those of the configuration, else the built-in
-    ones.
+    """Return the project's own instructions, else the configured ones, else the built-in ones.
 
-    The form of the answer is the same for all of them.
+    All of them ask for the same form of answer.
     """
     facts = settings.learning.facts
     own = facts.review_prompts.get(project, "").strip() or facts.review_prompt.strip()
@@ -224,7 +223,7 @@ def question(
     *,
     room: int,
 ) -> str:
-    """Return all the review sees, as data: about `room` characters besides the new facts."""
+    """Return everything the review sees, as data: about `room` characters besides the new facts."""
     lines = "\n".join(_line(n, each) for n, each in enumerate(new, start=1))
     return "\n\n".join(
         [
@@ -240,7 +239,7 @@ def question(
 
 
 def _number_facts(known: Sequence[KnownFact], room: int) -> str:
-    """Return the known facts that fit into the room, each whole, the most relevant first."""
+    """Return the known facts that fit into the room, only whole ones, most relevant first."""
     lines = [_line(number, each) for number, each in enumerate(known, start=1)]
     ends = accumulate(len(line) + 1 for line in lines)
     return "\n".join(line for line, end in zip(lines, ends, strict=True) if end <= room)
@@ -258,7 +257,7 @@ def _line(number: int, known: KnownFact) -> str:
 
 
 def _check_answer(ctx: RunContext[tuple[int, int]], answer: ReviewReply) -> ReviewReply:
-    """Return the answer; raise ModelRetry with its faults while there is another try."""
+    """Return the answer; raise ModelRetry with its faults while tries are left."""
     new, known = ctx.deps
     found = faults(answer, new=new, known=known)
     if found and ctx.retry < CORRECTIONS:
@@ -277,7 +276,7 @@ class Move:
     """Journal ids of the facts that are marked."""
     act: FactAct = FactAct.REPLACED
     fact: Fact | None = None
-    """A fact that is written first, and replaces the marked ones."""
+    """A fact that is written first and replaces the marked ones."""
     instead: int | None = None
     """The fact that replaces the marked ones if none is written."""
     reason: str = ""
@@ -297,7 +296,7 @@ class Settlement:
 
     @property
     def empty(self) -> bool:
-        """Whether the review says nothing about any fact: then it is no review."""
+        """Whether the review says nothing about any fact, so that it does not count."""
         return self.unanswered == len(self.moves)
 
 
@@ -306,9 +305,9 @@ def settlement(
 ) -> Settlement:
     """Return what happens to the facts according to an answer, which numbers both kinds from 1.
 
-    A contradiction takes precedence over what is said of the fact alone; of several statements
+    A contradiction takes precedence over what is said about a fact by itself; of several statements
     about one fact, the first usable one counts. An inferred fact never replaces a confirmed one. A
-    structured value is kept as it is. All facts can only be removed at once with a reason for each.
+    structured value is never changed. All facts can only be removed at once with a reason for each.
     """
     corrections: dict[int, Correction] = {}
     for each in answer.corrected:
@@ -342,7 +341,7 @@ class _Review:
     stronger: set[int] = field(default_factory=set[int])
     """New facts that prevailed over a known one."""
     doubtful: dict[int, str] = field(default_factory=dict[int, str])
-    """New facts with an unsettled contradiction, and the reason."""
+    """New facts with an unsettled contradiction, each with the reason."""
 
     def settle(self, conflict: Conflict) -> None:
         """Settle a contradiction, or keep both facts if that is impossible."""
@@ -350,7 +349,7 @@ class _Review:
         if new is None:
             return
         if known is None or conflict.resolution not in {*ConflictRuling}:
-            self.doubtful.setdefault(new.id, "the contradiction that was named is not clear")
+            self.doubtful.setdefault(new.id, "the review names an unclear contradiction")
         elif not {new.id, known.id} & self.closed:
             if conflict.resolution == ConflictRuling.MERGE:
                 self._merge(new, known, conflict)
@@ -360,9 +359,9 @@ class _Review:
     def _choose(self, new: KnownFact, known: KnownFact, way: ConflictRuling) -> None:
         kept, gone = (new, known) if way is ConflictRuling.KEEP_NEW else (known, new)
         if kept is new and (doubt := self._doubt(new)):
-            self.doubtful[new.id] = doubt  # what waits ends nothing that is shared
+            self.doubtful[new.id] = doubt  # a waiting fact does not replace a shared one
         elif _confirmed(gone) and not _confirmed(kept):
-            self.doubtful[new.id] = f"what is inferred ends no confirmed fact: {known.id} stands"
+            self.doubtful[new.id] = f"an inferred fact cannot replace confirmed fact {known.id}"
         elif gone.id not in self.stronger:
             self.stronger |= {kept.id} & {each.id for each in self.new}
             self._end(gone.id, instead=kept.id, reason=f"the review: {way.value}")
@@ -408,14 +407,12 @@ class _Review:
                 self._improve(new, said)
 
     def _doubt(self, new: KnownFact) -> str:
-        """Return why a person must read a new fact as it is; empty if not needed."""
+        """Return why a person must read an unchanged new fact; empty if not needed."""
         said = self.corrections.get(new.id)
-        return said.doubt(new.fact) if said else "the review says nothing of it"
+        return said.doubt(new.fact) if said else "the review says nothing about it"
 
     def _keep(self, new: KnownFact) -> None:
-        """Keep a fact as it is; of it and a known one with the same text, the more detailed one
-        stays.
-        """
+        """Keep a fact unchanged; if a known one has the same text, the more detailed one stays."""
         doubt, standing = self._doubt(new), [it for it in self.known if it.id not in self.closed]
         twins = [it.id for it in standing if repeats(new.fact, it.fact)]
         if twins and new.id not in self.stronger:
@@ -435,17 +432,17 @@ class _Review:
 
     def _remove(self, new: KnownFact, said: Correction, *, everything: bool) -> None:
         reason = " ".join(said.reason.split())[:_REASON]
-        if new.id in self.stronger:  # it stands against a known one: else there would be neither
+        if new.id in self.stronger:  # it replaced a known one: else neither would be left
             self._keep(new)
         elif everything and not reason:
-            self._hold(new, "all facts at once go only with a reason for each")
+            self._hold(new, "removing all facts at once needs a reason for each")
         else:
             self.counts["removed"] += 1
             self.closed.add(new.id)
             self._mark(new, FactAct.REMOVED, reason)
 
     def _improve(self, new: KnownFact, said: Correction) -> None:
-        """Keep a fact, reworded if there is a new text, whatever the action is called."""
+        """Keep a fact, reworded if there is a new text, whatever the action."""
         text = " ".join(said.text.split()) or new.fact.text
         confirmed = _confirmed(new) or said.certainty == Certainty.CONFIRMED
         if text == new.fact.text and confirmed == _confirmed(new):
@@ -459,7 +456,7 @@ class _Review:
         self._end(new.id, fact=better, reason=said.reason or "the review: enrich")
 
     def add(self, missed: Missed) -> None:
-        """Add a missed fact, unless it says nothing or nothing new."""
+        """Add a missed fact, unless it says nothing new or nothing at all."""
         files = tuple(dict.fromkeys(each.strip() for each in missed.files if each.strip()))
         confirmed = missed.certainty == Certainty.CONFIRMED
         fact = _reword(Fact(text="", files=files), missed.text, missed, confirmed=confirmed)
@@ -480,7 +477,7 @@ def _confirmed(known: KnownFact) -> bool:
 
 
 def _reword(fact: Fact, text: str, judged: JudgedFact, *, confirmed: bool) -> Fact:
-    """Return the fact in new words, shared if nothing in them forbids it."""
+    """Return the fact in new words, to be shared unless something in them forbids it."""
     better = replace(
         fact,
         text=" ".join(text.split()),

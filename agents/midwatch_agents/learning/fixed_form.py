@@ -25,11 +25,11 @@ MAX_FILES = 10
 LEAST_TOPICS = 3
 MOST_TOPICS = 7
 _FEW = 3
-"""Number of alarms, analyses or changes that are mentioned; more would hide the first."""
+"""Number of alarms, analyses or changes that are mentioned; more would bury the first ones."""
 _COMMENT = 1000
 _PART = 240
 _DIFF_LINES = 6
-"""Number of lines of a person's diff that are mentioned, the first ones."""
+"""Number of first lines of a person's diff that are mentioned."""
 _NO_COMMENT = "no reason was given"
 _UNFIT = "the comment is left out, because it may not stand in a prompt"
 _WAITS = "it holds words of a worker, of its tools or of a model"
@@ -43,19 +43,19 @@ _ENDS = {
     Ending.CANCELED: "was canceled",
     "": "ended without saying how",
 }
-"""Wording for endings of which "ended" and the name are not English."""
+"""Wording for endings whose name cannot follow "ended" in English."""
 _LAST_RESORT = ("work", "attempt", "result")
 _CHANGED_FILE = re.compile(r"^(?:\+\+\+ b|--- a)/([^\t\n]+)", re.MULTILINE)
 _CHANGED_LINE = re.compile(r"^(?:\+(?!\+\+ )|-(?!-- )).*\S.*", re.MULTILINE)
 
 
 def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Lesson | None:
-    """Return the lesson of a rejected attempt, from what was said and observed.
+    """Return the lesson of a rejected attempt, based on what was said and observed.
 
     If a person rejected it, only the person's words and Midwatch's observations are used, so that
-    others may be given the lesson at once. Otherwise words of workers, tools and models are used
-    too, and a person must read it first. `None` if nothing specific is known: no comment, no
-    analysis, no alarm and no failed check.
+    others can get the lesson at once. Otherwise, words of workers, tools and models are used, too,
+    and a person must read it first. `None` if nothing specific is known: no comment, no analysis,
+    no alarm and no failed check.
     """
     verdict = case.verdict
     if verdict is None or verdict.accepted:
@@ -111,7 +111,7 @@ def _without_words(case: Case) -> Case:
 
 
 def fixed_summary(case: Case) -> Summary:
-    """Return an ended attempt in two or three sentences, with three to seven topics."""
+    """Return the summary of an ended attempt: two or three sentences, three to seven topics."""
     name = sentence(f"The task was: {line(case.title or case.task or 'unnamed', _PART)}")
     turns = "1 turn" if case.turns == 1 else f"{case.turns} turns"
     ended = f"The attempt {_end_words(case)} after {turns}"
@@ -122,7 +122,7 @@ def fixed_summary(case: Case) -> Summary:
 
 
 def tags_of(case: Case) -> tuple[str, ...]:
-    """Return the tags a lesson of the case is found by: the task's tags, file types, commands."""
+    """Return tags to find a lesson of the case by: the task's tags, file types, commands."""
     kinds = (PurePosixPath(path).suffix.lstrip(".") for path in case.files)
     checks = (each.check.split() for each in case.checks)
     commands = (PurePosixPath(words[0]).name for words in checks if words)
@@ -195,7 +195,7 @@ def _found_lines(case: Case) -> list[str]:
 
 
 def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
-    # A complete revert does not tell which line was wrong.
+    # A complete revert does not show which line was wrong.
     changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is VerdictBasis.EDITED else ()
     if changed:
         yield f"The person's change begins: {' / '.join(map(line, changed[:_DIFF_LINES]))}"
@@ -212,7 +212,7 @@ def _end_words(case: Case) -> str:
 
 
 def _told_once(reason: str) -> str:
-    """Return the reason without the name of the ending, which precedes it."""
+    """Return the reason without the name of the ending, which is given before it."""
     return reason.removeprefix("out of budget: ")
 
 

@@ -1,6 +1,6 @@
 """Looks back at several attempts: turns their summaries into insights and new guidelines.
 
-Reads no journal, stores nothing and asks no clock: its only effect is two questions to the model.
+Reads no journal, stores nothing and uses no clock: its only effect is two questions to the model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,13 +25,13 @@ NO_ATTEMPTS = "no qualifying attempts"
 NO_DEPTH = "no attempts with sufficient depth"
 NOTHING_SEEN = "no insight quotes its attempts"
 TOO_LONG = 1000
-"""In words; a longer answer is reported as an error, though it is cut."""
+"""In words; a longer answer is cut and also reported as an error."""
 
 
 _SUMMARY_CHARS = 1_200
 _ASIDE_CHARS = 500
 _CURRENT_CHARS = 40_000
-"""More than any document within the limits has."""
+"""More than any document within the limits can have."""
 
 REFLECTING = f"""\
 You look back at finished attempts of coding agents at tasks of one project, so that the next ones
@@ -113,12 +113,12 @@ class Reflected(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptAside:
-    """What is said of an attempt besides its summary."""
+    """Something said about an attempt besides its summary."""
 
     attempt: int
     """The attempt's journal id."""
     kind: str
-    """The kind in a word or two: `lesson`, `an operator said`."""
+    """What it is, in a word or two: `lesson`, `an operator said`."""
     text: str
 
 
@@ -132,7 +132,7 @@ def reflection_prompt(
 
 
 def _lines(known: KnownSummary, asides: Iterable[AttemptAside]) -> list[str]:
-    """Return everything that is said of one attempt."""
+    """Return everything that is said about one attempt."""
     topics = ", ".join(map(plain, known.summary.topics)) or "none"
     about = f"task {plain(known.task_name, 80)}; {known.summary.turns} turns; topics: {topics}"
     return [
@@ -176,9 +176,7 @@ def distillation_prompt(
 
 
 def _has_sources(ctx: RunContext[Mapping[int, str]], answer: Reflected) -> Reflected:
-    """Return the answer if every insight quotes existing attempts; the last try is accepted as it
-    is.
-    """
+    """Return the answer if every insight quotes existing attempts; the last try always passes."""
     for each in (each for insight in answer.insights for each in insight.evidence):
         if not ctx.last_attempt and (fault := _unfounded_rules(each, ctx.deps)):
             raise ModelRetry(fault)
@@ -213,7 +211,7 @@ class ReflectionResult:
     guidelines: str | None = None
     """The complete new text in Markdown; `None` keeps the current one."""
     reason: str = ""
-    """Why the text stays as it is; empty if there is a new one."""
+    """Why the text is not changed; empty if there is a new one."""
     dropped: int = 0
     """Number of insights dropped because their quotes are not in their attempts."""
     errors: tuple[str, ...] = ()
@@ -222,7 +220,7 @@ class ReflectionResult:
 
     @property
     def refused(self) -> bool:
-        """Whether an answer came that could not be used."""
+        """Whether there was an answer that could not be used."""
         return self.reason not in {"", NOTHING_NEW}
 
 
@@ -236,10 +234,10 @@ async def reflect_on_runs(
     earlier: Sequence[str],
     seconds: float,
 ) -> ReflectionResult:
-    """Look back at attempts, and write their lessons into the guidelines. Raises nothing.
+    """Look back at attempts and write their lessons into the guidelines. Raises nothing.
 
-    The first question asks what the attempts show; the second asks for the whole document,
-    rewritten from `current`, the text in force, and with `earlier` insights that it does not
+    The first question asks what the attempts show. The second asks for the whole document,
+    rewritten from `current`, the text in force, together with `earlier` insights that it does not
     contain yet. If the first fails, nothing is kept and the second is not asked; if the second
     fails, the first result is kept. Each may take `seconds`.
     """
@@ -326,7 +324,7 @@ async def _distill(
 
 
 def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...]:
-    """Return the insights whose quotes are in their attempts, with just these attempts."""
+    """Return the insights whose quotes are in their attempts, citing only those attempts."""
     found: list[Insight] = []
     for each in answer.insights:
         content = " ".join(each.content.split())

@@ -1,9 +1,9 @@
 """Chooses the lessons for an attempt, and their number. Pure.
 
 Relevance comes before age. How a lesson was found decides first: the same task, the same tags, the
-same kind of work, the same files, the same words. Within one of these, its score decides: how well
-it fits, times how often it helped. Harmful lessons come last or are left out, and so are those that
-share a single word only: no lesson is better than noise.
+same kind of work, the same files, the same words. Within each of these, the score decides: how well
+it fits, times how often it helped. Harmful lessons come last or are left out, as are those that
+share only a single word: no lesson is better than noise.
 """
 
 from collections.abc import Sequence, Set
@@ -15,7 +15,7 @@ from midwatch_monitor.records.verdict import weight
 from midwatch_tools.data_blocks import fold_lines
 
 MOST = 5
-"""Largest number of lessons in one prompt, whatever is configured: more would dilute them."""
+"""Largest number of lessons in one prompt, even if more are configured: more would dilute them."""
 _ORDER = (Method.TASK, Method.TAGS, Method.KIND, Method.FILES, Method.TEXT)
 _JUDGED = 3
 """Judged uses needed before a lesson can count as harmful."""
@@ -26,9 +26,9 @@ _MISLEADING = 1
 _UNRATED = 3
 """The rating, from 1 to 5, assumed for a lesson without one."""
 _COMMON = 2
-"""Shared words needed by a lesson that is found by words only."""
+"""Number of shared words needed for a lesson that is only found by words."""
 _RECENT = 20
-"""Number of recent judged uses that tell whether lessons help."""
+"""Number of recent judged uses that show whether lessons help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class _Fit:
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Sort key; the best lesson has the smallest."""
+        """Sort key; the best lesson has the smallest one."""
         lesson = self.known
         return (
             _ORDER.index(self.method),
@@ -75,17 +75,17 @@ def choose_lessons(
 
 
 def worth(lesson: KnownLesson) -> float:
-    """Return how likely a lesson is to help, from 0 to 1, by the outcomes of its uses."""
+    """Return how likely a lesson is to help, from 0 to 1, judging by the outcomes of its uses."""
     return (lesson.helped + 1) / (lesson.helped + lesson.hurt + 2)
 
 
 def how_many(settings: LessonSettings, known: Sequence[KnownLesson]) -> int:
-    """Return how many lessons an attempt is given at most.
+    """Return how many lessons an attempt gets at most.
 
     If adaptive, it depends on about 20 judged uses of the lessons given most recently: one more
     than configured if two thirds helped and two more if nine tenths did, up to 5; one fewer if less
-    than half did and only one if less than a quarter did. With fewer than three judged uses, or
-    with none configured, the number stays as it is.
+    than half did, and only one if less than a quarter did. With fewer than three judged uses, or
+    with none configured, the number does not change.
     """
     if not settings.adaptive or not settings.in_prompt:
         return settings.in_prompt

@@ -1,7 +1,7 @@
 """What the form of a text reveals, in any language. Pure.
 
-No form reveals whether a text gives orders. So what a model writes freely waits for a person, or
-for a review by another model that says what it is about, before another attempt is given it.
+The form does not reveal whether a text gives orders. So before another attempt gets a model's free
+text, a person must approve it, or another model must review it and say what it is about.
 """
 
 import re
@@ -11,7 +11,7 @@ from midwatch_monitor.secrets.masking import secret_in
 from midwatch_tools.data_blocks import readable
 
 BY_A_MODEL = "a model wrote it"
-"""The reason why a lesson waits for a person."""
+"""The reason for a lesson to wait for a person."""
 
 _PERSONAL = re.compile(
     r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+\b|(?<![\w.])\+\d[\d ()/-]{7,16}\d\b"
@@ -28,7 +28,7 @@ _COMMAND = re.compile(
 
 def objection(*texts: str) -> str:
     """Return why texts must not be stored: a secret, an email address, a phone number; empty if
-    not.
+    they may.
 
     The answer never repeats the offending text.
     """
@@ -46,5 +46,5 @@ def names_a_command(text: str) -> bool:
 
 
 def _fold(text: str) -> str:
-    """Return the text as a reader sees it: no invisible characters, one form of each letter."""
+    """Return the text as a reader sees it: no invisible characters, one form for each letter."""
     return unicodedata.normalize("NFKC", readable(text))

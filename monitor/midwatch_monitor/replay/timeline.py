@@ -193,7 +193,7 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
 
 
 def _rules(named: dict[str, Any], rules: Rules, *, only: bool) -> Rules:
-    """Return the rules changed as a timeline says, or only those it names. Raises ValidationError."""
+    """Return the rules as a timeline changes them, or only the named. Raises ValidationError."""
     if only:
         off = {name: {"enabled": False} for name in rule_settings(rules)}
         return Rules.model_validate({"agreement": False, **off, **named})

@@ -134,10 +134,10 @@ def test_ours_is_a_path_to_midwatch_quoted_or_not(program: str) -> None:
     [
         ("{ // mine\n}", "are not plain JSON"),
         ('{"a": 1,}', "are not plain JSON"),
-        ('{"a": 1, "a": 2}', "a key stands twice"),
-        ("[]", "are no JSON object"),
-        ('{"hooks": []}', "in another layout"),
-        ('{"hooks": {"Stop": {}}}', "in another layout"),
+        ('{"a": 1, "a": 2}', "a key occurs twice"),
+        ("[]", "are not a JSON object"),
+        ('{"hooks": []}', "in an unknown layout"),
+        ('{"hooks": {"Stop": {}}}', "in an unknown layout"),
         ("[" * 100_000, "are not plain JSON"),
     ],
     ids=range(7),
@@ -149,5 +149,7 @@ def test_settings_that_would_lose_something_are_refused_with_what_to_add(
         install_hooks(text, CLAUDE, COMMAND)
     assert "PreToolUse, PostToolUse" in str(refused.value)
     assert f'"command": "{COMMAND}"' in str(refused.value)
-    with pytest.raises(UsageError, match="take what calls `midwatch hook claude-code` out by hand"):
+    with pytest.raises(
+        UsageError, match="remove the hooks that call `midwatch hook claude-code` by hand"
+    ):
         uninstall_hooks(text, CLAUDE)

@@ -66,7 +66,7 @@ def test_s48_a_text_with_a_secret_or_personal_data_is_refused(line: str, why: st
 
 def test_s43_a_document_that_ignores_the_one_in_force_is_refused() -> None:
     other = "## Working style\n\n- Ask the customer which colour the login page shall have today."
-    assert reason(other, GOOD) == "too little of the guidelines in force is left in it"
+    assert reason(other, GOOD) == "it keeps too little of the guidelines in force"
     assert reason(other) == ""
 
 

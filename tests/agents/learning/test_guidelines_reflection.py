@@ -218,7 +218,10 @@ async def test_s25_after_two_retries_of_a_malformed_answer_nothing_is_kept(
         ("I'm sorry, I cannot help with that.", "the answer is not Markdown with headings"),
         (DOCUMENT, "there is nothing new"),
         (f"{DOCUMENT}\n- Use ghp_{'a1B2' * 9}.", "the answer is refused: "),
-        ("## Rules\n\n- Name the columns of each table.", "too little of the guidelines in force"),
+        (
+            "## Rules\n\n- Name the columns of each table.",
+            "it keeps too little of the guidelines in force",
+        ),
         ("", "the guidelines could not be written"),
     ],
 )

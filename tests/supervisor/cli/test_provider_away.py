@@ -67,8 +67,8 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     code, lines, errors = await finished(await midwatch("run", "tasks.yaml", "--json"))
     assert errors == (
         f"the worker's model gpt-4o got no answer: {server.url} cannot be reached: Connection "
-        "refused. Start the server, then go on with `midwatch resume`; or correct the address and "
-        "run it again. `--wait-for-provider` waits for it\n"
+        "refused. Start the server, then continue with `midwatch resume`; or correct the address "
+        "and run it again. `--wait-for-provider` waits for it\n"
     )
     told = [json.loads(line) for line in lines]
     assert (code, told[-1]["type"], told[-1]["exit_code"]) == (2, "done", 2)

@@ -222,9 +222,9 @@ async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunH
     tasks = TASKS.format(command="[no-such-agent, --acp]", more="")
     with pytest.raises(UsageError, match=r"no program 'no-such-agent' on the PATH"):
         await harness.run(tasks)
-    with pytest.raises(UsageError, match=r"`kind: acp` wants a `command`"):
+    with pytest.raises(UsageError, match=r"`kind: acp` needs a `command`"):
         await harness.run(TASKS.format(command="[]", more=""))
-    with pytest.raises(UsageError, match=r"there is no kind 'opencod'; there are coder, task, acp"):
+    with pytest.raises(UsageError, match=r"unknown kind 'opencod'; known: coder, task, acp"):
         await harness.run(tasks.replace("kind: acp", "kind: opencod"))
 
 
@@ -258,7 +258,7 @@ async def test_behind_the_walls_a_program_that_cannot_start_says_what_to_name(
     harness.settings = Settings(run=RunSettings(sandbox=Sandbox.REQUIRED))
     assert await harness.run(TASKS.format(command=json.dumps([f"{places}/agent"]), more="")) != 0
     (reason, *_) = [each.reason for each in await harness.told(AttemptTransition) if each.ending]
-    assert f"name its folder in `run.sandbox_read`, such as {tmp_path}/agent" in reason
+    assert f"add its folder to `run.sandbox_read`, such as {tmp_path}/agent" in reason
 
 
 async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(

@@ -17,7 +17,7 @@ from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.launch import load_run
 
-OPEN = "commands of workers can reach all that you can: files, keys, network, this journal"
+OPEN = "workers' commands can reach everything that you can: files, keys, network, this journal"
 
 
 TASKS = f"""
@@ -57,7 +57,7 @@ def test_a_headless_run_is_refused_unless_it_says_off_and_is_told_what_that_open
     assert out == ""
     assert "a sandbox is required, but bwrap is not installed" in errors
     assert "Install bubblewrap (the package `bubblewrap`)" in errors
-    assert f"`run.sandbox: off` to go on without: {OPEN}" in errors
+    assert f"`run.sandbox: off` to continue without one: {OPEN}" in errors
     monkeypatch.setenv("MIDWATCH_RUN__SANDBOX", "off")
     assert main(["run", "tasks.yaml", "--headless"]) == 0
     out, errors = capsys.readouterr()

@@ -115,7 +115,7 @@ def _adapters(names: Sequence[str]) -> list[HookAdapter]:
     if not names:
         raise UsageError(f"name an agent: {known}")
     if unknown := [each for each in names if each not in ADAPTERS]:
-        raise UsageError(f"there are no hooks of {unknown[0]!r}; known: {known}")
+        raise UsageError(f"there are no hooks for {unknown[0]!r}; known: {known}")
     return [ADAPTERS[each] for each in dict.fromkeys(names)]
 
 

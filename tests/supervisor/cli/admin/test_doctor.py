@@ -99,7 +99,7 @@ def test_without_git_and_bubblewrap_it_says_what_to_install(
     assert code == 1
     assert (found["git"]["state"], found["git"]["fix"]) == ("failed", "install git 2.31 or newer")
     assert found["sandbox"]["state"] == "missing"
-    assert found["sandbox"]["detail"].startswith("bwrap is not installed: commands of workers")
+    assert found["sandbox"]["detail"].startswith("bwrap is not installed: workers' commands")
     (folder / "midwatch.yaml").unlink()  # by default a run that nobody watches is refused
     _, found = findings(capsys)
     assert found["sandbox"]["state"] == "failed"
@@ -177,7 +177,7 @@ async def test_an_agent_that_starts_in_no_sandbox_is_told_with_what_to_name(
     (programs / "opencode").write_text(f"#!{elsewhere}/sh\necho 1.0\n")
     _, found = await asyncio.to_thread(findings, capsys)
     assert (found["qwen"]["state"], found["opencode"]["state"]) == ("ok", "missing")
-    assert "name its folder in `run.sandbox_read`" in found["opencode"]["detail"]
+    assert "add its folder to `run.sandbox_read`" in found["opencode"]["detail"]
 
 
 def test_an_agent_that_hangs_is_told_and_ended_with_all_that_it_started(

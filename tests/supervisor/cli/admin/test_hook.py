@@ -95,7 +95,7 @@ def test_a_name_that_no_agent_has_is_answered_with_those_that_are_known(state: P
     done = hook(state, about=["claude"])
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr == (
-        b"midwatch hook: there are no hooks of 'claude'; known: claude-code, codex, gemini, qwen\n"
+        b"midwatch hook: there are no hooks for 'claude'; known: claude-code, codex, gemini, qwen\n"
     )
     assert list(take_inbox(state)) == []
     assert tuple(ADAPTERS) == KNOWN
@@ -261,7 +261,7 @@ def test_settings_with_comments_are_left_as_they_are(capsys: Capture, settings: 
 def test_an_agent_without_hooks_is_bad_usage(capsys: Capture) -> None:
     assert main(["hook", "install", "aider"]) == 2
     assert capsys.readouterr().err == (
-        "there are no hooks of 'aider'; known: claude-code, codex, gemini, qwen\n"
+        "there are no hooks for 'aider'; known: claude-code, codex, gemini, qwen\n"
     )
 
 

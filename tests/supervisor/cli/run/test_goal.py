@@ -209,8 +209,8 @@ def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Captu
     [
         ("nowhere", "scripted:nowhere: nowhere cannot be imported: ModuleNotFoundError"),
         ("broken", "scripted:broken: broken cannot be imported: SyntaxError"),
-        ("empty_script", "the module 'empty_script' has no `script_for` and no `model_for`"),
-        ("demo@soon", "scripted:demo@soon: write the pause as seconds"),
+        ("empty_script", "the module 'empty_script' has neither `script_for` nor `model_for`"),
+        ("demo@soon", "scripted:demo@soon: the pause must be 0 to 60 seconds"),
     ],
 )
 @pytest.mark.parametrize(
