@@ -79,14 +79,13 @@ def _acceptance(figures: Sequence[AcceptanceFigures]) -> ReportSection:
     totals = ((ORIGINS[each.origin], each.accepted) for each in figures)
     return section(
         "Acceptance",
-        "Of an attempt the newest verdict of each origin counts, and verdicts of two origins never "
-        "stand in one rate: a person, what a person did with the result, and its checks and its "
-        "end.",
-        "Weeks begin on Monday, in UTC, and hold what was judged in them. Without a verdict there "
-        "is nothing: silence is not acceptance.",
+        "For each attempt, the newest verdict of each origin counts. Origins are never combined in "
+        "one rate: a person, what a person did with the result, and its checks and its end.",
+        "Weeks begin on Monday, in UTC, and contain what was judged in them. Attempts without a "
+        "verdict do not count: silence is not acceptance.",
         charts=weekly,
         tables=(table(("verdicts", "accepted", RATE), totals),),
-        nothing="No result was judged yet.",
+        nothing="No result has been judged yet.",
     )
 
 
@@ -102,10 +101,10 @@ def _curve(figures: Sequence[AcceptanceFigures]) -> ReportSection:
     return section(
         "Learning curve",
         "The judged attempts of each origin in the order in which they began, cut into ten parts "
-        "of equal size. A rising curve may as well come from easier tasks or a better model: only "
-        "the comparison with a control group tells what lessons are worth.",
+        "of equal size. A rising curve may also come from easier tasks or a better model: only "
+        "the comparison with a control group shows what lessons are worth.",
         charts=charts,
-        nothing="No result was judged yet.",
+        nothing="No result has been judged yet.",
     )
 
 
@@ -116,13 +115,13 @@ def _lessons(figures: LessonFigures, known: Mapping[int, KnownLesson]) -> Report
     return section(
         "Lessons",
         "Failure classes are those of lessons from one rejected or failed attempt.",
-        f"What a lesson did is told from {MIN_USES} judged uses on, each origin of verdicts by "
-        "itself. A lesson is given where it fits, not by lot: hard tasks are given more of them, "
-        "so compare lessons with each other, not with attempts without any.",
-        f"Of {len(effects)} lines {MAX_LESSONS} are listed." if more else "",
+        f"The effect of a lesson is shown from {MIN_USES} judged uses on, separately for each "
+        "origin of verdicts. A lesson is given where it fits, not at random: hard tasks get more "
+        "of them, so compare lessons with each other, not with attempts without any.",
+        f"{MAX_LESSONS} of {len(effects)} lines are listed." if more else "",
         charts=(
             count_chart("lessons by failure class", "lessons", figures.classes),
-            count_chart("lessons given, by why they were found", "uses", figures.methods),
+            count_chart("lessons given, by how they were found", "uses", figures.methods),
         ),
         tables=(
             table(("", "count"), _lesson_counts(figures)),
@@ -137,10 +136,10 @@ def _lesson_counts(figures: LessonFigures) -> Iterator[tuple[str, TableCell]]:
         return
     yield "lessons", figures.lessons
     yield "of these retired or archived", figures.obsolete
-    yield "of these from a look back", figures.insights
+    yield "of these from looking back", figures.insights
     yield "attempts that were given something, or compared", figures.recalls
     yield "of these given a lesson", figures.given
-    yield "lessons given in all", figures.uses
+    yield "lessons given in total", figures.uses
     yield "lessons rated by a person", figures.ratings.of
     if figures.ratings.median is not None:
         yield "median rating, from 1 to 5", f"{figures.ratings.median:g}"
@@ -184,12 +183,12 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
     return section(
         "Control group",
         "Only the first attempt of a task counts: whether there is a second depends on the first. "
-        "Of a task in several runs, the newest counts: lots are drawn once. A task of the "
-        "treatment group counts also where no lesson was found for it.",
+        "Of a task in several runs, the newest counts: its group is drawn once. A task of the "
+        "treatment group counts even if no lesson was found for it.",
         "The difference is treatment minus control in percentage points, with Newcombe's 95 % "
-        "interval. Nothing is concluded with fewer than 10 different tasks in a group, where none "
-        "was given a lesson, or where the interval holds 0.",
-        "Each origin is a look of its own: the more one looks, the likelier one of them is luck.",
+        "interval. Nothing is concluded with fewer than 10 different tasks in a group, if none "
+        "was given a lesson, or if the interval contains 0.",
+        "Each origin is a separate test: the more tests, the likelier one succeeds by chance.",
         charts=charts,
         tables=(
             table(("verdicts", "group", "tasks accepted", RATE), groups, words=(0, 1)),
@@ -197,8 +196,8 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
                 ("verdicts", "difference (95 % interval)", "what it says"), answers, words=(0, 2)
             ),
         ),
-        nothing="Nothing is compared: learning.lessons.control_share is 0, or nothing of a group "
-        "was judged yet.",
+        nothing="Nothing is compared: learning.lessons.control_share is 0, or no attempt of a "
+        "group has been judged yet.",
     )
 
 
@@ -231,10 +230,10 @@ def _effort(
     )
     return section(
         "Effort",
-        "Of tasks that are over and were not canceled, by what their first attempt was given. "
+        "Tasks that are over and were not canceled, by what their first attempt was given. "
         "Tokens are the workers'. What the reflector's model used is the price of learning.",
-        "Only treatment and control were drawn by lot: elsewhere a difference need not come from "
-        "lessons. Retries are saved where the difference of attempts lies below 0.",
+        "Only treatment and control were drawn at random: elsewhere a difference may have other "
+        "causes than lessons. Retries are saved if the difference in attempts is below 0.",
         charts=(BarChart(title="attempts of a task", series=("attempts",), bars=tuple(bars)),),
         tables=_effort_tables(efforts, savings, spending) if efforts else (),
         nothing="No task is over yet.",
@@ -247,19 +246,19 @@ def _effort_tables(
     spending: SpendingFigures,
 ) -> Iterator[ReportTable]:
     yield table(
-        ("tasks", "count", "attempts a task", "tokens a task"),
+        ("tasks", "count", "attempts per task", "tokens per task"),
         (
             (each.cohort.value, each.tasks, f"{each.attempts:.2f}", round(each.tokens))
             for each in efforts
         ),
     )
     yield table(
-        ("treatment minus control", "a task (95 % interval)", "what it says"),
+        ("treatment minus control", "per task (95 % interval)", "what it says"),
         ((each.what, _saving_section(each), each.answer.value) for each in savings),
         words=(0, 2),
     )
     yield table(
-        ("who learns", "requests", "tokens", "tokens, of the workers'"),
+        ("who learns", "requests", "tokens", "share of workers' tokens"),
         (
             (role, usage.requests, usage.tokens, share_text(spending.share(usage)))
             for role, usage in spending.roles
@@ -284,7 +283,7 @@ def _facts(figures: FactFigures) -> ReportSection:
         ("reviews that worked", figures.reviews),
         ("reviews that failed", figures.fallbacks),
         ("reviews that were skipped", figures.skipped),
-        ("facts looked at", figures.looked_at),
+        ("facts reviewed", figures.looked_at),
         ("modified", figures.modified),
         ("removed", figures.removed),
         ("missed, and added", figures.missed),
@@ -294,10 +293,10 @@ def _facts(figures: FactFigures) -> ReportSection:
     any_fact = figures.facts or figures.reviews or figures.fallbacks or figures.skipped
     return section(
         "Facts",
-        "A review that failed kept every fact, and one that was skipped looked at none: neither "
-        "counts as one that found nothing to change.",
-        f"After {QUIET} reviews in a row that changed nothing, reviewing is said to change little. "
-        "The cost is that of the models that reviewed.",
+        "A failed review kept every fact, and a skipped one looked at none: neither counts as one "
+        "that found nothing to change.",
+        f"After {QUIET} reviews in a row without a change, reviewing is said to change little. "
+        "The cost is that of the reviewing models.",
         charts=(count_chart("facts", "facts", states if figures.facts else ()),),
         tables=(table(("", "count"), reviews), table(("the review", ""), _review_worth(figures)))
         if any_fact
@@ -312,13 +311,13 @@ def _review_worth(figures: FactFigures) -> Iterator[tuple[str, str]]:
     yield "tokens", number(cost.tokens)
     yield "US dollars", dollars(cost.cost_usd)
     if figures.changes and figures.worth is not Worth.NONE:
-        yield "tokens a change", number(round(cost.tokens / figures.changes))
+        yield "tokens per change", number(round(cost.tokens / figures.changes))
 
 
 def _guidelines(figures: GuidelinesFigures) -> ReportSection:
     counts = (
-        ("looks back", figures.reflections),
-        ("of these skipped, with too little to ask about", figures.skipped),
+        ("reflections", figures.reflections),
+        ("of these skipped, for lack of material", figures.skipped),
         ("of these failed in part or whole", figures.failed),
         ("insights, stored as lessons", figures.insights),
         ("versions proposed", figures.versions),
@@ -337,13 +336,13 @@ def _guidelines(figures: GuidelinesFigures) -> ReportSection:
     any_look = figures.reflections or figures.versions
     return section(
         "Guidelines",
-        "The attempts under a version came at another time than those under the one before: more "
-        "than the text has changed.",
+        "The attempts under a version came at a different time than those under the previous one: "
+        "more than the text has changed.",
         tables=(
             table(("", "count"), counts if any_look else ()),
             table(("attempts under", "verdicts", "accepted", RATE), under, words=(0, 1)),
         ),
-        nothing="Nobody has looked back yet.",
+        nothing="No reflection yet.",
     )
 
 

@@ -117,7 +117,7 @@ def _per_task(tasks: Sequence[TaskFigures]) -> ReportTable:
         ("interventions", *_sum_and_mean([task.interventions for task in begun])),
         ("time", *time),
     )
-    return table(("", "in all", "a task"), rows)
+    return table(("", "total", "per task"), rows)
 
 
 def _sum_and_mean(counts: Sequence[int]) -> tuple[int, str]:
@@ -153,9 +153,9 @@ def _detection(figures: DetectionFigures) -> ReportSection:
     )
     return section(
         "Detection",
-        "Model requests from the onset of trouble to its alarm, both counted: 1 is at once.",
+        "Model requests from the onset of trouble to its alarm, both included: 1 means at once.",
         "The onset is the earliest step that the alarm rests on, from which its rule counts; what "
-        "a person would call the first mistake may lie before it.",
+        "a person would call the first mistake may be earlier.",
         more if figures.unknown else "",
         charts=(count_chart("alarms by requests to detection", "alarms", spans),),
         tables=(
@@ -180,12 +180,12 @@ def _recovery(figures: RecoveryFigures) -> ReportSection:
         f"{figures.unprompted} more answered no alert: what a person said, or what a worker "
         "had asked for."
     )
-    refused = f"{figures.refused} decisions were refused, and nothing came of them."
+    refused = f"{figures.refused} decisions were refused, and had no effect."
     return section(
         "Recovery",
         "Delivered interventions that answered an alert, by what was observed afterwards.",
-        "The rate is of those that were judged, and says what followed, not what would have been "
-        "without it. An intervention that answers several rules counts under each.",
+        "The rate covers those that were judged. It says what followed, not what would have "
+        "happened otherwise. An intervention that answers several rules counts under each.",
         unprompted if figures.unprompted else "",
         refused if figures.refused else "",
         charts=(_outcome_chart(group, figures.by.get(group, {})) for group in ("action", "rule")),
@@ -225,10 +225,10 @@ def _disturbance(figures: DisturbanceFigures) -> ReportSection:
     )
     return section(
         "Restraint",
-        "Of attempts that succeeded. Whether one would have succeeded by itself, nobody knows of a "
-        "real run.",
-        "In vain: it succeeded though no intervention on it was judged to have helped, so most "
-        "likely it needed none. Those that were helped may have needed none either: a lower bound.",
+        "Attempts that succeeded. In a real run, nobody knows whether one would have succeeded by "
+        "itself.",
+        "In vain: it succeeded although no intervention on it was judged to have helped, so it "
+        "most likely needed none. Those that were helped may not have needed it: a lower bound.",
         tables=tables if figures.alarmed.of else (),
         nothing="No attempt succeeded yet.",
     )
@@ -251,13 +251,13 @@ def _retries(figures: RetryFigures) -> ReportSection:
         "A retry of an act is the same call after it failed, and succeeds if it does not fail "
         "again. A further attempt succeeds if its checks pass, and its analysis must come before "
         "its first work.",
-        "Nobody drew lots for who writes an analysis: a difference need not come from it.",
+        "Who writes an analysis is not drawn at random: a difference may have other causes.",
         charts=(rate_chart("retries that succeed, in percent", "succeed", retried),),
         tables=(
             table(("retry", "succeeded", RATE), groups if retried else ()),
             table(("", "count"), ((name, count) for name, count in counts if count)),
         ),
-        nothing="Nothing was tried again.",
+        nothing="Nothing was retried.",
     )
 
 
@@ -289,7 +289,7 @@ def _plans(figures: PlanFigures, name: Callable[[int], str]) -> ReportSection:
     )
     return section(
         "Plans",
-        "Plans as they stood when their attempt was over; of tasks, that of the last attempt.",
+        "Plans as they were when their attempt ended; for a task, the plan of its last attempt.",
         "A plan step that was finished with a reservation is done, and flagged.",
         charts=(
             BarChart(title="plan steps", series=("done", "skipped", "open"), bars=tuple(bars)),
@@ -302,7 +302,7 @@ def _plans(figures: PlanFigures, name: Callable[[int], str]) -> ReportSection:
             ),
             table(("task", "plan step", "goal", "reservation"), reservations, words=(0, 2, 3)),
         ),
-        nothing="No plan has come to its end.",
+        nothing="No attempt with a plan is over.",
     )
 
 
@@ -317,8 +317,8 @@ def _confidence(figures: Sequence[ConfidenceFigures]) -> ReportSection:
         "Stated confidence",
         "Attempts that are over, by the confidence that they stated last. One succeeded if every "
         "acceptance check passed, unless a person said otherwise.",
-        "A claim of a plan step is that it is done. Of a whole task none is counted here: its "
-        "confidence is made of the checks themselves.",
+        "A claim about a plan step says that it is done. Claims about a whole task are not counted "
+        "here: their confidence is made of the checks themselves.",
         "The checks are those that Midwatch ran itself, each by its last result; an attempt that "
         "ended before its checks adds none.",
         charts=(_confidence_chart(each) for each in found),
@@ -358,7 +358,7 @@ def _spending_section(figures: SpendingFigures) -> ReportSection:
     users = [("workers", figures.workers), *figures.roles]
     chart = count_chart("tokens", "tokens", ((who, usage.tokens) for who, usage in users))
     if len(figures.roles) > 1:
-        users.append(("all but the workers", figures.around))
+        users.append(("all except the workers", figures.around))
     rows = (
         (
             *(who, usage.requests, usage.tokens, dollars(usage.cost_usd)),
@@ -366,11 +366,11 @@ def _spending_section(figures: SpendingFigures) -> ReportSection:
         )
         for who, usage in users
     )
-    heads = ("who", "requests", "tokens", "US dollars", "tokens, of the workers'")
+    heads = ("who", "requests", "tokens", "US dollars", "share of workers' tokens")
     return section(
         "Spending",
-        "What supervision costs beside the work: the models of the supervisor, the planner and the "
-        "others, against those of the workers. The policy table uses no model.",
+        "What supervision costs besides the work: the models of the supervisor, the planner and "
+        "others, compared with those of the workers. The policy table uses no model.",
         charts=(chart,),
         tables=(table(heads, rows),),
     )

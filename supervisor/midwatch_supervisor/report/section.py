@@ -1,7 +1,4 @@
-"""The parts of a report's section, their text for a terminal, and figures as JSON lines.
-
-Pure.
-"""
+"""The parts of a report's section, as text for a terminal, and figures as JSON lines. Pure."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +13,7 @@ from midwatch_monitor.state.usage import Usage
 from midwatch_supervisor.present.numbers import hits, number, percent, rate
 
 RATE = "rate (95 % interval)"
-"""The heading beside that of a share's count."""
+"""The second heading of a share; the first is that of its count."""
 
 TableCell = str | int | Share
 """The content of a table cell. A share takes two columns: its count, and its rate with interval."""
