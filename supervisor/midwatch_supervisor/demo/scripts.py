@@ -57,9 +57,7 @@ _OTHERWISE = "otherwise"
 
 
 def script_for(role: Role, key: str) -> Script:
-    """Return the script of a worker or the supervisor for a task; raises UsageError if there is
-    none.
-    """
+    """Return the script of a worker or the supervisor for a task. Raises UsageError without one."""
     scripts = _scripts().get(role, {})
     if role is Role.SUPERVISOR and key not in scripts:
         key = _OTHERWISE
@@ -70,7 +68,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 def lesson_mark(task: str) -> str:
-    """Return what finds a lesson in a first prompt that came from a person's rejection of the task.
+    """Return a pattern that finds a lesson in a first prompt, from a person's rejection of a task.
 
     Lessons of failed attempts are ignored, or the second demo would show no trouble.
     """
@@ -113,7 +111,7 @@ _EXPLAINED = Call(
         }
     ).decode(),
 )
-"""Without it, no second attempt may work."""
+"""Without this report, a second attempt may do no work."""
 
 
 def _with_note(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:

@@ -32,7 +32,7 @@ from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_f
 KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, Notified)
 """The kinds of records that news is made from."""
 _PERSONAL = frozenset({Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON})
-"""What only a person can give. A person who paused an attempt knows that it stands still."""
+"""What only a person can give. A person who paused an attempt knows that it is paused."""
 
 _MOST = 1000
 """Number of events of a run that are remembered, the newest ones."""

@@ -90,7 +90,7 @@ def _apprise(where: str, url: str) -> "Apprise":
         scheme, mark, _ = url.partition("://")
         said = f" ({brief(scheme, 20)}://)" if mark else ""
         raise UsageError(
-            f"{where}: no service is known by this URL{said}, a part of it is wrong, or a package "
+            f"{where}: no service matches this URL{said}, a part of it is wrong, or a package "
             "that the service needs is not installed"
         )
     return service
@@ -110,7 +110,7 @@ class _Service:
         )
         if not result:
             said = next((str(each.message) for each in result.logs()), "no reason was given")
-            raise NotifyError(f"the service did not take it: {brief(said, 200)}")
+            raise NotifyError(f"the service rejected it: {brief(said, 200)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +127,9 @@ class _Webhook:
         try:
             async with AsyncClient(timeout=_SECONDS) as client:
                 answer = await client.post(self.url, content=body, headers=headers)
-        # Without the message of what went wrong, which may contain the URL.
+        # The error's own message is left out, because it may contain the URL.
         except TimeoutException:
-            raise NotifyError(f"the webhook gave no answer within {_SECONDS} s") from None
+            raise NotifyError(f"the webhook did not answer within {_SECONDS} s") from None
         except ConnectError:
             raise NotifyError("the webhook cannot be reached: no connection to its host") from None
         except (HTTPError, InvalidURL) as error:
@@ -203,7 +203,7 @@ class Notifier:
         except TimeoutError:
             late = [name for name, each in self._sending.items() if not each.done()]
             log.warning(
-                "not all messages were sent before the end: no answer for %s", ", ".join(late)
+                "not all messages were sent before the end: no answer from %s", ", ".join(late)
             )
             for name in late:
                 await self._fail(name, self._saying[name], "no answer before the end of the run")
@@ -220,7 +220,7 @@ class Notifier:
                 await self._read(run)
         except JournalError as error:
             level = logging.DEBUG if self._failing else logging.WARNING
-            log.log(level, "notifications cannot be sent at present: %s", error)
+            log.log(level, "notifications cannot be sent at the moment: %s", error)
             self._failing = True
             return
         self._failing = False
@@ -258,7 +258,7 @@ class Notifier:
                 self._sending[name] = asyncio.create_task(self._send(name, said, now))
 
     def _forget(self, now: datetime) -> None:
-        """Forget runs that ended long ago; one that goes on is read again."""
+        """Forget runs that ended long ago; one that continues is read again."""
         for id, run in list(self._runs.items()):
             if run.over and run.last is not None and now - run.last.at > STALE:
                 del self._runs[id]
@@ -349,7 +349,7 @@ async def run_notifier(
 
 
 def fleet_runs(journal: Journal, monitor_leases: MonitorLeases, clock: Clock) -> Grown:
-    """Return a function that finds grown runs which no process of their own looks after."""
+    """Return a function that finds grown runs that have no process of their own."""
     after: int | None = None
 
     async def grown() -> Iterable[int]:

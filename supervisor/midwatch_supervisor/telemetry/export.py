@@ -127,7 +127,7 @@ class _Collector(SpanExporter):
         result = self._exporter.export(spans)
         away = result is not SpanExportResult.SUCCESS
         if away and not self.away:
-            log.warning("%s does not accept telemetry; the work goes on without it", self._address)
+            log.warning("%s accepts no telemetry; the work continues without it", self._address)
         elif self.away and not away:
             log.info("%s accepts telemetry again", self._address)
         self.away = away

@@ -1,4 +1,4 @@
-"""Decides whether spans are sent to a collector, and starts that."""
+"""Decides whether spans are sent to a collector, and starts the export."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from midwatch_monitor.journal import Journal
 
 log = logging.getLogger(__name__)
 _HEADER = re.compile(r"\s*[\w!#$%&'*+.^`|~-]+[ \t]*=[ \t!#-+\x2d-:<-\[\]-~]*\s*", re.ASCII)
-"""As the library accepts it, which logs anything else verbatim."""
+"""The form that the library accepts; it logs anything else verbatim."""
 
 
 def headers_of(settings: TelemetrySettings, environ: Mapping[str, str]) -> str:
@@ -38,7 +38,7 @@ async def export_spans(
 ) -> AsyncGenerator[None]:
     """Send what happens in a run from now on, until the end of the block.
 
-    Without a `run`: in all runs that a monitor keeps. Nothing is sent if no collector is
+    Without a `run`: in all runs that a monitor supervises. Nothing is sent if no collector is
     configured; a missing extra is only logged, since the work matters more than its traces. Raises
     what `headers_of` does.
     """

@@ -21,7 +21,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
     Its traceback is the sender's fault, and would be written across the console.
     """
     error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, web.RequestPayloadError):  # who reads the body says so
+    if isinstance(error, web.RequestPayloadError):  # the reader of the body reports it
         return False
     if isinstance(error, HttpProcessingError):
         record.msg, record.args = "a request cannot be read: %s", (error.message.split("\n")[0],)

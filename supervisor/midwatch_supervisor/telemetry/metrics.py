@@ -50,13 +50,15 @@ def metrics_text(state: RunState, now: datetime) -> str:
     )
     steps = sum(each.last_step for each in attempts)
     lines = [
-        *_family("attempts", "Attempts by where they stand.", stands, "state"),
-        *_family("alerts_firing", "Alerts that fire now.", firing, "rule", "severity"),
+        *_family("attempts", "Attempts by state.", stands, "state"),
+        *_family("alerts_firing", "Alerts that are firing.", firing, "rule", "severity"),
         *_family("steps_total", "Steps of workers.", {(): steps}),
         *_usage_families(state),
         *_intervention_families(attempts),
-        *_family("waiting_for_person", "Attempts that need one.", {(): len(needing)}),
-        *_family("waiting_oldest_seconds", "How long the first of these waits.", {(): oldest}),
+        *_family("waiting_for_person", "Attempts that need a person.", {(): len(needing)}),
+        *_family(
+            "waiting_oldest_seconds", "Longest of these waits so far, in seconds.", {(): oldest}
+        ),
     ]
     return "\n".join([*lines, ""])
 
@@ -69,8 +71,8 @@ def _usage_families(state: RunState) -> Iterator[str]:
             used[spent.role] = used.get(spent.role, Usage()) + spent_usage(spent)
     for name, help, field in (
         ("model_requests_total", "Requests to models.", "requests"),
-        ("model_tokens_total", "Tokens that models took and gave.", "tokens"),
-        ("model_cost_dollars_total", "US dollars, where a price is known.", "cost_usd"),
+        ("model_tokens_total", "Input and output tokens of models.", "tokens"),
+        ("model_cost_dollars_total", "US dollars, if a price is known.", "cost_usd"),
     ):
         sums = {(role,): getattr(each, field) for role, each in used.items()}
         yield from _family(name, help, sums, "role")

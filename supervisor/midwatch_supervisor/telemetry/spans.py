@@ -1,4 +1,4 @@
-"""Attempts and their steps as spans, by OpenTelemetry's conventions for generative AI. Pure.
+"""Attempts and their steps as spans, in OpenTelemetry's conventions for generative AI. Pure.
 
 There is one trace for each attempt. Ids are derived from the journal, so that a span that is sent
 again is recognised as the same.
@@ -41,7 +41,7 @@ _PLAIN = frozenset(
     | {"diagnosis", "by", "escalation", "id", "outcome", "steps", "kind", "ok", "exit_code"}
     | {"tokens", "progress_percent", "confidence", "decision", "status"}
 )
-"""Fields of a line that reveal nothing of what was said, written or read."""
+"""Fields of a line that reveal nothing that was said, written or read."""
 _CONTENT = {"args": "gen_ai.tool.call.arguments", "output": "gen_ai.tool.call.result"}
 _FOREIGN = re.compile(r"span ([0-9a-f]{32}) ([0-9a-f]{16})")
 """The call of a step that was read from a span of the agent itself."""

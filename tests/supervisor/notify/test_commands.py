@@ -95,7 +95,7 @@ async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_name
         configure(harness, f"{{{', '.join(targets)}}}")
         _, _, errors = await ended(await harness.start("run", "tasks.yaml", "--headless"))
         over = datetime.now(UTC)
-    said = "not all messages were sent before the end: no answer for silent\n"
+    said = "not all messages were sent before the end: no answer from silent\n"
     assert errors == said
     assert "waiting" in {each["kind"] for each in receiver.items}
     faults = await harness.journal.entries(kinds=(Fault,))
@@ -125,7 +125,7 @@ async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_w
         assert [line[9:] for line in out.splitlines() if "HTTP" in line] == [said]
         _, status, _ = await ended(await harness.start("status", "--journal", "j.db"))
         (told,) = (line for line in status.splitlines() if "HTTP" in line)
-        assert told.startswith("messages of run 1 to bad fail since 20")
+        assert told.startswith("messages of run 1 to bad have failed since 20")
         receiver.status = 200
         await ended(await harness.start(*words))
     _, status, _ = await ended(await harness.start("status", "--all", "--journal", "j.db"))
@@ -175,7 +175,7 @@ async def test_a_target_that_is_configured_wrongly_keeps_the_others_from_nothing
     assert (code, out, len(receiver.bodies)) == (2, "c: sent\n", 1)
     first, second = errors.splitlines()
     assert first == "a: the environment variable NOT_SET is not set"
-    assert second.startswith("b: no service is known by this URL (nix://)")
+    assert second.startswith("b: no service matches this URL (nix://)")
 
 
 async def test_a_mail_server_that_is_away_is_a_failure_with_a_reason(harness: RunHarness) -> None:
@@ -183,7 +183,7 @@ async def test_a_mail_server_that_is_away_is_a_failure_with_a_reason(harness: Ru
     configure(harness, f"{{post: {{url: '{url}'}}}}")
     code, _, errors = await ended(await harness.start("notify", "test"))
     assert code == 1
-    said = "post: the service did not take it: Connection error"
+    said = "post: the service rejected it: Connection error"
     assert errors.startswith(said)
 
 
@@ -205,4 +205,4 @@ async def test_of_a_webhook_that_hangs_it_is_said_how_long_it_was_waited_for(
         receiver.status = 0
         configure(harness, f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK}}}}")
         code, _, errors = await ended(await harness.start("notify", "test"))
-    assert (code, errors) == (1, "team: the webhook gave no answer within 10 s\n")
+    assert (code, errors) == (1, "team: the webhook did not answer within 10 s\n")

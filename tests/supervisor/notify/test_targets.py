@@ -64,8 +64,8 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(
             "the environment variable HOOK is not set",
         ),
         ({"url_file": "/nowhere/url"}, "/nowhere/url cannot be read: No such file or directory"),
-        ({"url": "nfty://host/word"}, "no service is known by this URL (nfty://)"),
-        ({"url": "word"}, "no service is known by this URL, a part of it is wrong, or"),
+        ({"url": "nfty://host/word"}, "no service matches this URL (nfty://)"),
+        ({"url": "word"}, "no service matches this URL, a part of it is wrong, or"),
     ],
 )
 def test_a_way_that_does_not_lead_anywhere_is_an_error_without_the_secret(
