@@ -1,4 +1,4 @@
-"""What an operator does to attempts and to what was learned; each act is stored in the journal."""
+"""Operators' actions on attempts and on what was learned; each is stored in the journal."""
 
 import os
 from collections.abc import Sequence
@@ -83,11 +83,11 @@ def refusal(mark: LearningMark, known: Known) -> str:
     if mark is LearningMark.RATE:
         return "" if isinstance(known, KnownLesson) else "only lessons can be rated"
     if mark is LearningMark.APPROVE:
-        return "" if known.waiting else "it does not wait for approval"
+        return "" if known.waiting else "it is not waiting for approval"
     gone = known.obsolete if isinstance(known, KnownLesson) else not known.live
     if mark is LearningMark.RETIRE:
-        return "it is retired already" if gone else ""
-    return "" if gone else "it waits: approve it" if known.waiting else "it is in use already"
+        return "it is already retired" if gone else ""
+    return "" if gone else "it is waiting: approve it" if known.waiting else "it is already in use"
 
 
 def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
@@ -101,12 +101,12 @@ def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
 
 
 def marked_state(mark: LearningMark, known: Known, rating: int = 0) -> str:
-    """Return what the entry becomes by a mark, in words that follow `it is`."""
+    """Return what a mark makes of the entry, in words that can follow `it is`."""
     match mark:
         case LearningMark.RATE:
             return f"rated {rating} of 5"
         case LearningMark.RETIRE:
-            return "retired: no attempt is given it any more"
+            return "retired: it is no longer given to attempts"
         case LearningMark.RESTORE:
             return "back"
         case LearningMark.APPROVE:
@@ -137,14 +137,14 @@ GUIDELINES_ACTS = {
 
 _NO_TERMS = Terms()
 GO_ON = "Go on."
-"""Message to a worker that may go on, if the person wrote none."""
+"""Message to a worker that may continue, if the person wrote none."""
 GRANTED = "Granted."
 """Message to a worker whose request is granted, if the person wrote none."""
 _APPROVED = "Approved."
 
 _ACCEPTED = "the result was accepted afterwards"
 _ALL = 1_000
-"""More than an attempt can have chores, and more than a chore gets tries."""
+"""More than the chores of any attempt, and than the tries of any chore."""
 
 
 def operator_name(name: str | None = None) -> str:
@@ -163,10 +163,10 @@ def _said(comment: str) -> str:
 
 
 class OperatorActions:
-    """Stores an operator's acts in the journal.
+    """Stores an operator's actions in the journal.
 
-    It decides nothing. It raises UsageError if a question is answered already, or if a grant is out
-    of range; callers check everything else.
+    Decides nothing. Raises UsageError if a question is already answered, or if a grant is out of
+    range; callers check everything else.
     """
 
     def __init__(
@@ -180,8 +180,8 @@ class OperatorActions:
 
     @property
     def barred(self) -> str:
-        """Why nothing can be done here, in words; empty if acts can be stored."""
-        return "" if self._journal.writable else "this journal may only be read here"
+        """Why nothing can be done here, in words; empty if actions can be stored."""
+        return "" if self._journal.writable else "this journal is read-only here"
 
     # -- on attempts -----------------------------------------------------------------------
 
@@ -197,8 +197,8 @@ class OperatorActions:
     ) -> int:
         """Issue an intervention, and return its journal id.
 
-        `about` are the alerts that it should resolve, and by which its outcome is judged;
-        `petition` is the journal id of the worker request that it answers.
+        `about` are the alerts that it should resolve, which decide its outcome; `petition` is the
+        journal id of the worker request that it answers.
         """
         if action is Action.RESUME and not message.strip():
             message = GO_ON
@@ -256,7 +256,7 @@ class OperatorActions:
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
     ) -> int:
-        """Reject a decision, issue the same act in the operator's words, and return its id."""
+        """Reject a decision, issue the same action in the operator's words, and return its id."""
         instead = replace(
             held, by=Actor.OPERATOR, author=self.author, message=message, needs_approval=False
         )
@@ -266,7 +266,7 @@ class OperatorActions:
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
         """Store a person's verdict on the result of an attempt, and return its journal id.
 
-        Accepting a result that was rejected before also takes back what the rejection taught.
+        Accepting a result that was rejected before also retracts what the rejection taught.
         """
         verdict = Feedback(accepted=accepted, comment=_said(comment), author=self.author)
         id = await self._write(attempt, verdict)

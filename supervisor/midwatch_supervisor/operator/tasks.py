@@ -48,7 +48,7 @@ class WithdrawalResult(StrEnum):
     """What becomes of a task that is withdrawn."""
 
     CANCELED = "canceled"
-    """Nobody works on it, so it is over."""
+    """Nothing works on it, so it is over."""
     STOPPING = "stopping"
     """Its attempt is stopped like any other, and the task ends with it."""
     SPLIT = "split"
@@ -73,7 +73,7 @@ class Withdrawal:
     intervention: int | None = None
     """Journal id of the intervention that stops it; `None` in a dry run."""
     already: bool = False
-    """Whether it was under way before."""
+    """Whether that was already under way."""
 
     @property
     def refused(self) -> bool:
@@ -96,7 +96,7 @@ class TaskReading:
 
     @property
     def course(self) -> WithdrawalResult:
-        """What becomes of the task, whichever process keeps its run."""
+        """What becomes of the task, no matter which process has its run."""
         last = self.state.latest
         if self.state.transition.lifecycle.over:
             return WithdrawalResult.OVER
@@ -104,7 +104,7 @@ class TaskReading:
             return WithdrawalResult.STOPPING
         if last is not None and last.split and not self.parts:
             return WithdrawalResult.SPLITTING
-        # If all its parts are over, only putting them together is left.
+        # If all its parts are over, only their assembly is left.
         return WithdrawalResult.CANCELED if self.parts_over else WithdrawalResult.SPLIT
 
 
@@ -121,8 +121,8 @@ def stop_on_its_way(attempt: AttemptState) -> int | None:
 def dependents_first(tasks: Sequence[Task]) -> list[Task]:
     """Return the tasks of a run, each before those that it depends on. Pure.
 
-    In the opposite order, a node could begin with a dependent of a withdrawn task, and report that
-    it has failed through that.
+    In the opposite order, a node could take up a dependent of a withdrawn task, and report that it
+    failed because of that.
     """
     named = {task.name: task for task in tasks}
     needs = {
@@ -132,7 +132,7 @@ def dependents_first(tasks: Sequence[Task]) -> list[Task]:
     placed: dict[str, Task] = {}
     for task in tasks:
         path = [task.name]
-        while path:  # not recursive: a chain may be longer than Python can call
+        while path:  # not recursive: a chain may exceed Python's recursion limit
             left = (each for each in needs[path[-1]] if each in named and each not in placed)
             if before := next(left, ""):
                 path.append(before)
@@ -195,7 +195,7 @@ class Withdrawer:
         return TaskReading(state=state, parts=parts, parts_over=over)
 
     async def _act(self, run: Run, look: TaskReading) -> Withdrawal | None:
-        """Do what the look calls for; return `None` if the task has changed since."""
+        """Do what the reading calls for; return `None` if the task has changed since."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
         if embedded and await is_interrupted(self._journal, run.id):
@@ -294,14 +294,14 @@ class Reopening:
         if self.run.supervised_by is SupervisedBy.MONITOR:
             return f"{self.begins} on a node of the fleet"
         run = self.run.id
-        return f"{self.begins} if run {run} is at work, else by `{command(f'resume --run {run}')}`"
+        return f"{self.begins} if run {run} is running, or with `{command(f'resume --run {run}')}`"
 
 
 async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
     """Return what is opened with the task of an attempt.
 
-    Dependent tasks that have begun stay as they are, however they ended. Raises UsageError if the
-    task cannot be begun again.
+    Dependent tasks that have begun stay as they are, no matter how they ended. Raises UsageError if
+    the task cannot be begun again.
     """
     task = await journal.task(attempt.task)
     run, tasks = await journal.run(task.run), await journal.tasks(task.run)
@@ -333,16 +333,16 @@ def _refusal(of: TaskState, attempt: int) -> str:
     if last is None or last.id != attempt:
         return "a later attempt has taken over"
     if not of.over:
-        return "it is not over: it goes on by itself"
+        return "it is not over: it continues by itself"
     if last.split:
-        return "it was split: begin that part again which failed"
+        return "it was split: begin the failed part again"
     return ""
 
 
 def _opened_with(
     begun: Assignment, assigned: dict[int, Assignment], states: dict[int, TaskState]
 ) -> set[int]:
-    """Return the journal ids of the other tasks that can go on then. Pure."""
+    """Return the journal ids of the other tasks that can then continue. Pure."""
     names, found = {begun.task.id}, set[int]()
     if begun.parent:
         names.add(begun.parent)
@@ -412,7 +412,7 @@ def is_held(state: AttemptState) -> bool:
 
 
 def alerts_answered(state: AttemptState, action: Action) -> tuple[AlertKey, ...]:
-    """Return the alerts that an act should resolve, and by which its outcome is judged."""
+    """Return the alerts that an act should resolve, which decide its outcome."""
     holds = action in {Action.PAUSE, Action.RESUME, Action.STOP}
     return () if holds else tuple(alert.key for alert in state.firing)
 
@@ -420,12 +420,12 @@ def alerts_answered(state: AttemptState, action: Action) -> tuple[AlertKey, ...]
 def act_refusal(state: AttemptState, action: Action | None, *, held: bool) -> str:
     """Return why an act on an unfinished attempt would have no effect; empty if it has one.
 
-    `held` is the result of `is_held`, or whether a pause is under way that the journal lacks.
+    `held` is the result of `is_held`, or whether a pause is under way that is not in the journal.
     """
     if why := out_of_reach(state, action):
         return why
     if action is Action.PAUSE and held:
-        return "it is paused already, or waits for you"
+        return "it is already paused, or waiting for you"
     if action is not Action.RESUME:
         return ""
     if state.permission is not None:
@@ -450,7 +450,7 @@ def reached_after(run: Run, *, embedded: bool) -> str:
     """Return what must happen before an act reaches an attempt of a run whose process is gone."""
     if run.of_session:
         watching = attach_command(run.agent)
-        return f"nobody watches it now: it waits for `{watching}` and the agent's next step"
+        return f"nothing is watching it now: it waits for `{watching}` and the agent's next step"
     if embedded:
         return f"its process is gone, and nothing reaches it: `{command(f'cancel --run {run.id}')}`"
     return f"no process works on it now: it waits for `{command(f'resume --run {run.id}')}`"

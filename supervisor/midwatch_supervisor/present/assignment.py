@@ -141,7 +141,7 @@ def workspace_problems(wanted: Sequence[Assignment], *, file: Path) -> Iterator[
 def _problem(workspace: Path) -> str:
     if not workspace.is_dir():
         return "is not a folder" if workspace.exists() else "does not exist"
-    with suppress(WorkspaceError):  # the first attempt says what is wrong
+    with suppress(WorkspaceError):  # the first attempt reports what is wrong
         if is_repository(workspace) and not run_git(workspace, "for-each-ref", "--count=1"):
             return "has no commit, and workers begin with the last one: `git add -A && git commit`"
     return ""

@@ -8,7 +8,7 @@ _MAX_ARGS = 10_000
 
 
 def arguments_text(args: str) -> str:
-    """Return arguments for a line: only an object's set members, a single value without name."""
+    """Return arguments for a line: only an object's set members; a single one without its name."""
     try:
         found = _ARGUMENTS.validate_json(args) if len(args) <= _MAX_ARGS else {}
     except ValidationError:

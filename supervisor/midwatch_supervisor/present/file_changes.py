@@ -39,7 +39,7 @@ def changes_text(files: Sequence[FileChange]) -> str:
 def change_lines(files: Sequence[FileChange], notes: Mapping[str, str]) -> Iterator[str]:
     """Return a line for each file, with the counts first, so that long names need no column.
 
-    `notes` are what to notice of some, by name. Of too many files, those are shown first.
+    `notes` has remarks on some of them, by name; if there are too many files, these come first.
     """
     many = len(files) > _SHOWN
     shown = sorted(files, key=lambda each: many and each.name not in notes)[:_SHOWN]

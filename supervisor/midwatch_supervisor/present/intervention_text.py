@@ -233,7 +233,7 @@ def _name(about: Intervention | None) -> str:
 
 
 def _notified_text(sent: Notified) -> TextLine:
-    text = f"{brief(sent.target)} was told: {count_noun(len(sent.keys), 'thing')}"
+    text = f"{brief(sent.target)} was notified of {count_noun(len(sent.keys), 'thing')}"
     return TextLine("→", "notify", text, Tone.DIM, (("about", "\n".join(sent.keys)),))
 
 

@@ -65,7 +65,7 @@ def _pick(record: object, names: str) -> JsonLine:
 
 
 def _rules(keys: Iterable[AlertKey]) -> tuple[str, ...]:
-    """Return the rules of some alerts, each once: two files may be about the same rule."""
+    """Return the rules of some alerts, each once: alerts about two files may share a rule."""
     return tuple(dict.fromkeys(key.rule for key in keys))
 
 

@@ -73,13 +73,11 @@ def verdict_fields(verdict: Feedback) -> KnownFields:
 
 
 def lesson_standing(known: KnownLesson) -> str:
-    """Return why a lesson is not in use; empty if it is."""
+    """Return why a lesson is not in use, as a sentence continues after "is"; empty if it is."""
     if known.waiting:
-        return f"waits for you, because {known.lesson.waits}"
+        return f"waiting for you, because {known.lesson.waits}"
     return (
-        "retired or archived: no attempt is given it unless it is restored"
-        if known.obsolete
-        else ""
+        "retired or archived: not given to attempts unless it is restored" if known.obsolete else ""
     )
 
 
@@ -89,7 +87,7 @@ def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> P
         f"given to {count_noun(known.used, 'attempt')}; {known.helped} of them accepted, "
         f"{known.hurt} rejected or failed"
         if known.used
-        else "not given to anybody yet"
+        else "not given to any attempt yet"
     )
     parts = (
         *lesson_parts(known.lesson),
@@ -202,7 +200,7 @@ def fact_standing(known: KnownFact) -> str:
 
 
 def fact_line(known: KnownFact) -> str:
-    """Return a fact on one line, with what one should know before relying on it."""
+    """Return a fact on one line, with what to know before relying on it."""
     reviewed = known.live and known.state is FactState.REVIEWED
     doubts = (
         "" if reviewed else fact_standing(known) + because(known.reason if known.waiting else ""),
@@ -223,9 +221,9 @@ def fact_detail(
     return (
         ("state", fact_standing(known)),
         ("because", known.reason),
-        ("instead of it stands", f"{instead.id}: {instead.fact.text}" if instead else successor),
+        ("replaced by", f"{instead.id}: {instead.fact.text}" if instead else successor),
         (
-            "it stands instead of",
+            "replaces",
             "\n".join(f"{old.id}: {old.fact.text}{because(old.reason)}" for old in before),
         ),
         *fact_parts(known.fact),

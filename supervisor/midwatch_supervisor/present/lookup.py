@@ -44,7 +44,7 @@ class FoundTask:
 async def task_state(
     journal: Journal, task: Task, *, kinds: Sequence[type[Record]] = ()
 ) -> TaskState:
-    """Return a task's present state, or only what entries of some kinds tell."""
+    """Return a task's present state, or only what entries of some kinds say about it."""
     run = await journal.run(task.run)
     state = TaskState(task=task, judged=judges(run), of_session=run.of_session)
     for attempt in await journal.attempts(task.id):
@@ -113,19 +113,19 @@ async def states_before(journal: Journal, task: Task) -> dict[str, Lifecycle]:
 
 
 async def chosen_runs(journal: Journal, run: int | None) -> list[Run]:
-    """Return all runs, newest first, or only the requested one; raises UsageError without it."""
+    """Return all runs, newest first, or only the named one. Raises UsageError if there is none."""
     runs = (await journal.runs())[::-1]
     if run is None:
         return runs
     found = [each for each in runs if each.id == run]
     if not found:
         there = ", ".join(str(each.id) for each in runs) or "none"
-        raise UsageError(f"there is no run {run} in {journal.name}; there is: {there}")
+        raise UsageError(f"there is no run {run} in {journal.name}; known: {there}")
     return found
 
 
 async def run_option(journal: Journal, run: int) -> str:
-    """Return what a command needs to name tasks of a run: nothing for those of the newest."""
+    """Return what a command needs to name tasks of a run: nothing if it is the newest."""
     return "" if run == (await journal.runs())[-1].id else f" --run {run}"
 
 
@@ -140,8 +140,8 @@ async def run_of(journal: Journal, attempt: int) -> int:
 async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
     """Return what `id` names: a task, an attempt's id, or `TASK#N`, in the newest run that has it.
 
-    An exact name precedes an attempt's id, and both precede a prefix. Raises UsageError with the
-    known names.
+    An exact name takes precedence over an attempt's id, and both over a prefix. Raises UsageError
+    with the known names.
     """
     tasks = [await journal.tasks(each.id) for each in await chosen_runs(journal, run)]
     name, mark, number = id.partition("#")
@@ -163,7 +163,7 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
 
 
 async def find_about(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:
-    """As `find`; else the attempt of an intervention, a request or an escalation."""
+    """Like `find`; else return the attempt of an intervention, a request or an escalation."""
     try:
         return await find(journal, id, run=run)
     except UsageError:
@@ -240,7 +240,7 @@ def _by_prefix(tasks: list[list[Task]], prefix: str) -> Task | None:
         found = [each for each in run if prefix and each.name.startswith(prefix)]
         if len(found) > 1:
             names = ", ".join(each.name for each in found)
-            raise UsageError(f"`{prefix}` may mean each of {names}")
+            raise UsageError(f"`{prefix}` could mean any of {names}")
         if found:
             return found[0]
     return None
@@ -260,7 +260,7 @@ async def _find_number(journal: Journal, task: Task, number: str) -> Attempt:
         if str(attempt.number) == number:
             return attempt
     there = ", ".join(f"{task.name}#{each.number}" for each in attempts) or "none yet"
-    raise UsageError(f"there is no attempt {task.name}#{number}; there is: {there}")
+    raise UsageError(f"there is no attempt {task.name}#{number}; known: {there}")
 
 
 def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:

@@ -160,7 +160,7 @@ def grant_problem(grant: Grant) -> str:
 
 
 def parse_grant(text: str) -> Grant | None:
-    """Parse a grant such as `20 requests, $0.50, 1.5 M tokens`; `None` if it is none.
+    """Parse a grant such as `20 requests, $0.50, 1.5 M tokens`; `None` if it is not one.
 
     A number without a word counts requests; `k` and `M` are for tokens. Repeated resources are
     added up.

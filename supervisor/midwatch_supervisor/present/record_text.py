@@ -98,10 +98,10 @@ def line(
 ) -> TextLine:
     """Return a record's text.
 
-    `about` is the intervention of a stamp or an outcome, that answers a worker's request, or that
-    an attempt waits for; `given` is what a recall selected, in its present state; `id` is the
-    journal id, shown if a command takes it; `plan_steps` is the number of steps in the plan of the
-    attempt that reports progress.
+    `about` is the intervention that a stamp or an outcome is about, that answers a worker's
+    request, or that an attempt waits for; `given` is what a recall selected, in its present state;
+    `id` is the journal id, shown if a command takes it; `plan_steps` is the number of steps in the
+    plan of the attempt that reports progress.
     """
     if isinstance(record, Step):
         return _step(record, plan_steps)
@@ -134,7 +134,7 @@ def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> s
 
 def _task(state: TaskTransition) -> TextLine:
     if state.lifecycle is Lifecycle.COMPLETED and not state.total:
-        return _ended_as(AttemptStatus.ENDED, state.reason)  # what is checked has a check at least
+        return _ended_as(AttemptStatus.ENDED, state.reason)  # a checked task has at least one check
     checks = f" ({checks_text(state.passed, state.total)})" if state.total else ""
     text = f"{lifecycle_text(state.lifecycle)}{checks}{because(state.reason)}"
     return _status(state.lifecycle, text)
@@ -157,7 +157,7 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
     return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
 
-CONFIDENCE_SILENT = "confidence worth nothing: low_confidence and declining_confidence are silent"
+CONFIDENCE_SILENT = "confidence is worthless: low_confidence and declining_confidence are silent"
 
 
 def _change(change: Change) -> TextLine:
@@ -186,7 +186,7 @@ def _outage(outage: Outage, at: datetime) -> TextLine:
         return TextLine("→", "provider", f"{url} answers, after {round_time(past)}", Tone.GOOD)
     lasted = f" {round_time(past)}" if past >= timedelta(seconds=1) else ""
     if outage.next_try is None:
-        then = "nobody asks it before the run is resumed"
+        then = "it is not called again before the run is resumed"
     else:
         then = f"next try in {round_time(outage.next_try - at)}"
     text = f"waiting{lasted} for {url}: {brief(outage.reason)}; {then}"
@@ -300,7 +300,7 @@ def _report(report: Checkpoint, plan_steps: int) -> str:
     return "\n".join(filter(None, lines))
 
 
-# Plans, and what a worker says of its work.
+# Plans, and what a worker says about its work.
 
 _BOXES = {PlanStepState.DONE: "x", PlanStepState.SKIPPED: "-", PlanStepState.OPEN: " "}
 _CLAIMS = {ClaimState.PASSED: "✓", ClaimState.FAILED: "✗", ClaimState.UNPROVEN: "?"}
@@ -469,9 +469,9 @@ def _fault(fault: Fault) -> TextLine:
 
 
 def fault_text(fault: Fault, where: str = "") -> str:
-    """Return what failed, in which attempt if ` in …` names it, and how."""
+    """Return what failed and how; `where`, as ` in …`, names the attempt."""
     if fault.part in RULES:
-        return f"the rule {fault.part} broke and is off{where}{because(fault.error)}"
+        return f"the rule {fault.part} failed and is off{where}{because(fault.error)}"
     the = "" if fault.part.startswith(LEARNING) else "the "
     return f"{the}{brief(fault.part)} failed{where}{because(fault.error)}"
 

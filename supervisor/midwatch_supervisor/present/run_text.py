@@ -1,7 +1,4 @@
-"""A run for people: a line for each event, and the results of its tasks at the end.
-
-Pure.
-"""
+"""A run for people: a line for each event, and its tasks' results at the end. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -122,7 +119,7 @@ def _sum(results: Sequence[TaskResult], of: str) -> Iterator[LabelledText]:
     if any(each.mergeable for each in results):
         yield "take", command(f"merge TASK{of}")
     if any(not each.state.over for each in results):
-        yield "go on", command(f"resume{of}")
+        yield "continue", command(f"resume{of}")
 
 
 def _status_words(state: TaskState) -> str:
@@ -188,7 +185,7 @@ def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
     name = quote(result.state.task.name)
     if not result.state.over:
         yield from (("answer", each) for each in answer_commands(result.state, of))
-        yield "go on", command(f"resume{of}")
+        yield "continue", command(f"resume{of}")
     if result.files:
         yield "look", command(f"diff {name}{of}")
     elif result.state.attempts and not result.mergeable:
@@ -197,7 +194,7 @@ def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
         yield "take", command(f"merge {name}{of}")
 
 
-_COMMANDS = frozenset({"answer", "go on", "look", "take"})
+_COMMANDS = frozenset({"answer", "continue", "look", "take"})
 
 
 def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
@@ -228,12 +225,11 @@ _WIDTH = 240
 
 
 def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = None) -> str | None:
-    """Return one line of progress, with its time in `zone` (default: this machine's); `None` for
-    nothing.
+    """Return one line of progress, with its time in `zone` (default: this machine's), or `None`.
 
-    Left out are a task that ends with its attempt, unless by checks; alerts that do not fire yet or
-    only end with their attempt; and an escalation after it was opened. The transcript must have
-    taken the entry.
+    Leaves out a task that ends with its attempt, unless checks decided; alerts that do not fire yet
+    or only end with their attempt; and an escalation after its opening. The transcript must already
+    have taken in the entry.
     """
     if not _tells(entry):
         return None
@@ -257,9 +253,7 @@ def _tells(entry: Entry) -> bool:
             return alert.firing or (resolved and alert.resolution is not Resolution.ENDED)
         case Escalation() as asked:
             return asked.state is EscalationState.OPEN
-        case Change(
-            outage=Outage() as outage
-        ):  # a refusal ends the run, with a sentence of its own
+        case Change(outage=Outage() as outage):  # a refusal ends the run, with its own message
             return outage.over or outage.next_try is not None
         case _:
             return True

@@ -75,7 +75,7 @@ def _is_space(char: str) -> bool:
 
 
 LEARNING = "learning"
-"""Prefix of parts that learn from the work: they may fail while the watch is well."""
+"""Prefix of parts that learn from the work: they may fail while the watch is fine."""
 
 NODE = "node"
 """Prefix of fleet parts outside the watch: if one is lost, others take over."""
@@ -153,7 +153,7 @@ def blocker_words(blockers: Iterable[str]) -> str:
 
 
 def asked_words(report: Checkpoint) -> str:
-    """Return for what a worker asks in its report: `a; b`; empty if it does not say."""
+    """Return what a worker asks for in its report: `a; b`; empty if it does not say."""
     return "; ".join(map(brief, filter(None, (*report.blockers, report.notes))))
 
 

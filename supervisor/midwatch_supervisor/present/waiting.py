@@ -37,7 +37,7 @@ _TURN = Wait(what=TURN, short=TURN)
 
 
 def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
-    """Return what an attempt needs from elsewhere to go on; empty for nothing.
+    """Return what an attempt needs from elsewhere to continue; empty for nothing.
 
     Without `content`, questions and requests of a worker are not quoted.
     """
@@ -82,14 +82,14 @@ def need_words(attempt: AttemptState) -> str:
 
 
 def is_stopped(task: TaskState) -> bool:
-    """Whether nobody works on a task that would go on without an answer of a person."""
+    """Whether nothing works on a task that could continue without a person's answer."""
     latest = task.latest
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
     return task.interrupted and not (task.over or asks)
 
 
 def task_waits_for(task: TaskState) -> str:
-    """Return what a task needs from elsewhere to go on; empty for nothing."""
+    """Return what a task needs from elsewhere to continue; empty for nothing."""
     latest = task.latest
     if task.over:
         return ""
@@ -98,7 +98,7 @@ def task_waits_for(task: TaskState) -> str:
     if is_stopped(task):
         if task.of_session:
             watching = attach_command(latest.attempt.worker if latest else "")
-            return f"`{watching}`: nobody watches it"
+            return f"`{watching}`: nothing is watching it"
         resume = command(f"resume --run {task.task.run}")
         if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
             return f"`{resume}`: no process works on it"
@@ -111,8 +111,8 @@ def task_waits_for(task: TaskState) -> str:
 
 
 def attach_command(agent: str) -> str:
-    """Return the command that watches a program's sessions, by its files or else by its spans."""
-    from midwatch_monitor.traces.session_reader import KEPT  # with it come all formats
+    """Return the command that watches an agent's sessions, through its files or else its spans."""
+    from midwatch_monitor.traces.session_reader import KEPT  # this imports all formats
 
     return command("attach" if agent in KEPT else "attach otlp")
 
@@ -146,7 +146,7 @@ def answer_commands(task: TaskState, of: str = "") -> tuple[str, ...]:
 
 
 def _only_watched(attempt: AttemptState) -> bool:
-    """Whether a person answers elsewhere, as nothing reaches the worker from here."""
+    """Whether a person must answer elsewhere, because nothing reaches the worker from here."""
     return attempt.acts is not None and Action.NUDGE not in attempt.acts
 
 
@@ -173,7 +173,7 @@ def _done(state: Lifecycle | None) -> bool:
 
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
-    """Return a node that can take it, and how full such nodes are."""
+    """Return the wait for a node that can take it, and how full such nodes are."""
     able = [each for each in nodes if _has(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_label_words(labels)}" if labels else "a node"
@@ -235,7 +235,7 @@ def missing_lines(
     *,
     fleets: Collection[str] = (),
 ) -> Iterator[str]:
-    """Return what these fleets lack, by default all that have a node, one line each.
+    """Yield a line for each thing that these fleets lack, by default all that have a node.
 
     A fleet is named only if there is more than one.
     """
@@ -252,13 +252,13 @@ def missing_lines(
 def _no_node(nodes: Collection[NodeStatus], of: str) -> Iterator[str]:
     node = command("node")
     if not nodes:
-        yield f"no node{of} has been here yet: `{node}` starts one"
+        yield f"no node{of} has joined yet: `{node}` starts one"
     elif all(each.state.gone for each in nodes):
-        yield f"no node{of} is up: nothing goes on until one is; `{node}` starts one"
+        yield f"no node{of} is up: nothing continues until one is; `{node}` starts one"
 
 
 def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
-    """Return that nobody monitors; empty if a monitor is at work."""
+    """Return that no monitor is running; empty if one is."""
     known = sorted(monitors, key=lambda each: each.until)
     if any(each.lives(now) for each in known):
         return ""
@@ -266,7 +266,7 @@ def monitor_absent(monitors: Iterable[MonitorStatus], now: datetime) -> str:
         f" ({known[-1].name} was, until {round_time(now - known[-1].until)} ago)" if known else ""
     )
     return (
-        f"no monitor is at work{last}: nobody escalates, decides or learns until one is; "
+        f"no monitor is running{last}: nobody escalates, decides or learns until one is; "
         f"`{command('monitor')}` starts one"
     )
 

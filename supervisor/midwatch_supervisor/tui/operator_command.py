@@ -143,7 +143,7 @@ def confirmation(command: OperatorCommand, row: Row) -> str:
 
 _TAKEN_OVER = {
     Ending.RESTARTED: "a later attempt has taken over",
-    Ending.SPLIT: "it was split: begin that part again which failed",
+    Ending.SPLIT: "it was split: begin the failed part again",
 }
 
 

@@ -88,7 +88,7 @@ def test_what_was_interrupted_shows_no_working_beside_a_person_who_is_waited_for
     assert "  waits    for an answer: Which port?" in lines
     assert lines[-3:] == [
         '  answer   midwatch tell fix "your answer"',
-        "  go on    midwatch resume",
+        "  continue midwatch resume",
         "  look     midwatch diff fix",
     ]
     assert not any("working" in line for line in lines)

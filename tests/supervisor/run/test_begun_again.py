@@ -251,7 +251,7 @@ async def test_a_part_is_begun_again_with_the_whole_and_a_split_whole_is_not(
     assert await run == 1
     names = {each.name: each.id for each in await harness.journal.tasks(1)}
     (part,) = await harness.journal.attempts(names["big.1"])
-    with pytest.raises(UsageError, match="big: it was split: begin that part again which failed"):
+    with pytest.raises(UsageError, match="big: it was split: begin the failed part again"):
         await begin_again(harness, 1)
     await begin_again(harness, part.id)
     assert await harness.resume() == 0
@@ -264,7 +264,7 @@ async def test_what_is_not_over_or_has_a_later_attempt_is_not_begun_again(
 ) -> None:
     await harness.run(tasks(task("learn")))
     await begin_again(harness, 1)
-    with pytest.raises(UsageError, match="learn: it is not over: it goes on by itself"):
+    with pytest.raises(UsageError, match="learn: it is not over: it continues by itself"):
         await begin_again(harness, 1)
     await harness.resume()
     with pytest.raises(UsageError, match="learn: a later attempt has taken over"):

@@ -122,7 +122,7 @@ def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(capsys: 
     assert code == 3
     end = out[out.index("\nfix: waits for you\n") :]
     assert "\n  waits    for an answer: " in end
-    assert '\n  answer   midwatch tell fix "your answer"\n  go on    midwatch resume\n' in end
+    assert '\n  answer   midwatch tell fix "your answer"\n  continue midwatch resume\n' in end
     _, status, _ = said(capsys, "status", "--json")
     assert json.loads(status.splitlines()[0])["status"] == "input-required"
 
@@ -137,7 +137,7 @@ def test_the_commands_at_the_end_of_an_older_run_name_it(
     monkeypatch.setenv("ASKS", "1")
     code, out, _ = said(capsys, "resume", "--run", "1", "--headless")
     assert '\n  answer   midwatch tell fix --run 1 "your answer"\n' in out
-    assert "\n  go on    midwatch resume --run 1\n" in out
+    assert "\n  continue midwatch resume --run 1\n" in out
     assert "\n  look     midwatch diff fix --run 1\n" in out
     assert code == 3
     assert out.endswith("then go on with `midwatch resume --run 1`\n")

@@ -44,12 +44,12 @@ async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
     hooked.watch.close()
     (said,) = await read(capsys, "tell", "repo-s1", "--stop")
     assert said.endswith(
-        "; nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+        "; nothing is watching it now: it waits for `midwatch attach` and the agent's next step"
     )
     (told,) = await ask(capsys, "status")
     assert (told["interrupted"], told["waits_for"]) == (
         True,
-        "`midwatch attach`: nobody watches it",
+        "`midwatch attach`: nothing is watching it",
     )
     await hooked.another_watch().look()
     (told,) = await ask(capsys, "status")
@@ -62,7 +62,7 @@ async def test_a_session_that_nobody_watches_is_canceled_and_begins_anew_if_it_g
 ) -> None:
     hooked.watch.close()
     (said,) = await read(capsys, "cancel", "repo-s1")
-    assert said == "canceled repo-s1; nobody watches it, so its agent does not hear of that"
+    assert said == "canceled repo-s1; nothing is watching it, so its agent is not told"
     hooked.write(SESSION, loop(CLAUDE, 1, first=3))
     await hooked.another_watch().look()
     first, second = await hooked.attempts()
@@ -107,7 +107,7 @@ async def test_the_console_says_what_must_come_before_a_session_is_stopped(
 ) -> None:
     if not watched:
         hooked.watch.close()
-    waits = "nobody watches it now: it waits for `midwatch attach` and the agent's next step"
+    waits = "nothing is watching it now: it waits for `midwatch attach` and the agent's next step"
     async with console_on(hooked.journal) as seat:
         await seat.press("x")
         facts = seat.text(".quote Static")

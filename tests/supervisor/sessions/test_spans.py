@@ -324,7 +324,7 @@ async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
         await asyncio.to_thread(loops, port, 2)
         assert await waits() is None
     watch.close()
-    assert await waits() == "`midwatch attach otlp`: nobody watches it"
+    assert await waits() == "`midwatch attach otlp`: nothing is watching it"
     (said,) = await read(capsys, "cancel", "shopbot-nv-1", "--dry-run")
     assert said.startswith("would cancel")
     watch = span_watch(journal, agents)

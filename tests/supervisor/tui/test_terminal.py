@@ -149,7 +149,7 @@ async def test_before_the_first_session_attach_says_whose_it_waits_for(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     attach = await terminal("attach", "codex")
-    await attach.sees("No session yet of codex. Start an agent:")
+    await attach.sees("No session of codex yet. Start an agent:")
     attach.press("q")
     assert await attach.left() == 0
 
@@ -159,7 +159,7 @@ async def test_a_console_that_only_watches_leaves_in_order_when_its_process_is_t
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     attach = await terminal("attach", "codex")
-    await attach.sees("No session yet of codex. Start an agent:")
+    await attach.sees("No session of codex yet. Start an agent:")
     attach.process.terminate()
     assert (await attach.left(), attach.restored) == (0, True)
 

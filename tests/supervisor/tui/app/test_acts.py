@@ -158,7 +158,7 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(sit: Sit) -> None:
         reason = "begun again by ada: no"
         assert state == TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason)
         assert seat.app.told == [
-            "fix#1: begun again: attempt 2 begins if run 1 is at work, else by `midwatch resume "
+            "fix#1: begun again: attempt 2 begins if run 1 is running, or with `midwatch resume "
             "--run 1`"
         ]
 
@@ -242,7 +242,7 @@ async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) ->
 async def test_a_journal_that_refuses_is_told_and_nothing_breaks(sit: Sit) -> None:
     async with sit(deaf=True) as seat:
         assert seat.app.offers() == ()
-        assert seat.app.why_not("pause") == "this journal may only be read here"
+        assert seat.app.why_not("pause") == "this journal is read-only here"
         await seat.press("p")
         (told,) = seat.app.told
         assert told.startswith("pause for fix#1 was not stored: ")

@@ -155,8 +155,8 @@ async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
     await writer.press("u")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">✎"))
     assert writer.app.noticed == [
-        f"lesson {lesson.id}: it is in use already",
-        f"lesson {lesson.id} is retired: no attempt is given it any more",
+        f"lesson {lesson.id}: it is already in use",
+        f"lesson {lesson.id} is retired: it is no longer given to attempts",
         f"lesson {lesson.id} is back",
     ]
 
@@ -184,10 +184,10 @@ async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     assert "✓ 58m reviewed Tests run with python3" in kept
     assert f"replaced → {new} Tests run with [b]nose[/b]." in replaced
     await reader.press("G", "space")
-    assert f"instead of it stands:\n{new}: Tests run with python3 -m unittest." in reader.detail
+    assert f"replaced by:\n{new}: Tests run with python3 -m unittest." in reader.detail
     assert "because:\nsetup.cfg names unittest" in reader.detail
     await reader.press("k")
-    assert f"it stands instead of:\n{old}: Tests run with [b]nose[/b]." in reader.detail
+    assert f"replaces:\n{old}: Tests run with [b]nose[/b]." in reader.detail
 
 
 async def test_the_detail_is_of_the_line_that_the_filter_leaves(reader: Reader) -> None:

@@ -185,7 +185,7 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
         seat.app.pass_a_second()
         await seat.pilot.pause()
         said = " ".join(line.strip() for line in shown(seat.app)[:5])
-        assert "no monitor is at work: nobody escalates" in said
+        assert "no monitor is running: nobody escalates" in said
         assert "`midwatch monitor` starts one" in said
 
 

@@ -228,7 +228,7 @@ def test_a_program_notifies_only_where_there_is_a_desktop(
 
 def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
     faults = [(AT, working(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
-    what = "the rule repeated_edits broke and is off in fix#1: ValueError: no [bold]"
+    what = "the rule repeated_edits failed and is off in fix#1: ValueError: no [bold]"
     (found,) = failed_parts(faults)
     assert (found.what, found.since) == (what, AT)
     assert found.text == f"{what} → look yourself; a new attempt has the rule again"

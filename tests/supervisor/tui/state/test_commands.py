@@ -134,7 +134,7 @@ def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
         (OperatorCommand.SILENCE, WORKING, "no alert fires"),
         (OperatorCommand.ACCEPT, WORKING, "there is no result yet: working"),
         (OperatorCommand.REFUSE, PARKED, "there is no result yet: waits for you"),
-        (OperatorCommand.PAUSE, PARKED, "it is paused already, or waits for you"),
+        (OperatorCommand.PAUSE, PARKED, "it is already paused, or waiting for you"),
         (OperatorCommand.RESUME, WORKING, "it is not paused: working"),
     ],
 )

@@ -77,12 +77,12 @@ LORE = LearningView(lessons=(LESSON,), facts=(FACT, REPLACED), guidelines=(PROPO
         (Mark.RATE, LESSON, ""),
         (Mark.RATE, FACT, "only lessons can be rated"),
         (Mark.RETIRE, LESSON, ""),
-        (Mark.RETIRE, OBSOLETE, "it is retired already"),
+        (Mark.RETIRE, OBSOLETE, "it is already retired"),
         (Mark.RESTORE, OBSOLETE, ""),
-        (Mark.RESTORE, FACT, "it is in use already"),
+        (Mark.RESTORE, FACT, "it is already in use"),
         (Mark.RESTORE, REPLACED, ""),
-        (Mark.RESTORE, replace(LESSON, waiting=True), "it waits: approve it"),
-        (Mark.APPROVE, FACT, "it does not wait for approval"),
+        (Mark.RESTORE, replace(LESSON, waiting=True), "it is waiting: approve it"),
+        (Mark.APPROVE, FACT, "it is not waiting for approval"),
         (Mark.REJECT, FACT, "only guidelines can be rejected or rolled back"),
         (Mark.APPROVE, replace(FACT, state=FactState.WAITING), ""),
         (Mark.APPROVE, PROPOSED, ""),
@@ -156,7 +156,7 @@ def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
 
 
 def test_a_lesson_that_nobody_was_given_says_so() -> None:
-    assert ("use", "not given to anybody yet") in lesson_detail(LESSON)
+    assert ("use", "not given to any attempt yet") in lesson_detail(LESSON)
     assert "state:\nretired or archived" in paragraphs(lesson_detail(OBSOLETE))
 
 

@@ -191,12 +191,12 @@ def test_work_that_no_monitor_looks_after_is_told() -> None:
     made.meet_monitors([])
     never = no_monitor(made, AT)
     assert never is not None
-    assert (never.what.partition(":")[0], never.since) == ("no monitor is at work", AT)
+    assert (never.what.partition(":")[0], never.since) == ("no monitor is running", AT)
     made.meet_monitors([monitor(timedelta(seconds=5))])
     assert no_monitor(made, AT) is None
     gone = no_monitor(made, AT + timedelta(minutes=5))
     assert gone is not None
-    assert gone.what.startswith("no monitor is at work (watch was, until 4 min ago): ")
+    assert gone.what.startswith("no monitor is running (watch was, until 4 min ago): ")
     assert gone.since == AT + timedelta(seconds=5)
 
 
@@ -226,5 +226,5 @@ def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
     assert both is not None
     assert both.what.startswith(
         "no node is up, and 1 task waits for one → `midwatch node` starts one; "
-        "no monitor is at work: nobody escalates"
+        "no monitor is running: nobody escalates"
     )
