@@ -12,7 +12,7 @@ from pathlib import Path
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 2 for bad usage, 1 for any other failure.
 
-    Without `argv` the command is that of this process, and Ctrl-C is handled throughout.
+    Without `argv`, runs the command of this process and handles Ctrl-C throughout.
     """
     words = sys.argv[1:] if argv is None else argv
     if _is_hook(words):
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException:
-        # An import that is interrupted may end with any error.
+        # An interrupted import may raise any error.
         if INTERRUPTS.came:
             return INTERRUPTED
         raise
@@ -54,9 +54,9 @@ def _is_hook(words: Sequence[str]) -> bool:
 
 
 def _announce(words: Sequence[str]) -> None:
-    """Say at once that a console starts: importing its libraries takes a second or more.
+    """Announce the console right away: importing its libraries takes a second or more.
 
-    Where it cannot start, only the command says why.
+    If it cannot start, only the command says why.
     """
     if words[:1] != ["watch"] or {"-h", "--help"} & set(words):
         return
@@ -65,12 +65,12 @@ def _announce(words: Sequence[str]) -> None:
         return
     seen = web or (sys.stderr.isatty() and "TEXTUAL_DRIVER" not in os.environ)
     if seen and _has_journal(words):
-        what = "the server of the console; its address follows" if web else "the console"
+        what = "the console's server; its address follows" if web else "the console"
         sys.stderr.write(f"Starting {what}…\n")
 
 
 def _has_journal(words: Sequence[str]) -> bool:
-    """Return whether the journal that a command names may be there; a URL is not asked."""
+    """Return whether the journal that a command names may exist; a URL is not contacted."""
     from midwatch_tools.journal_location import journal_location
 
     start = "--journal="

@@ -1,4 +1,4 @@
-"""The table of commands, and how one is run: from its arguments to its exit code.
+"""The table of commands, and running one: from its arguments to its exit code.
 
 No command is imported before it is called.
 """
@@ -42,7 +42,7 @@ from midwatch_supervisor.cli.output import (
 )
 
 NOT_READ = 128 + signal.SIGPIPE
-"""Exit code when the reader of the output is gone: what shells report of other programs then."""
+"""Exit code when the reader of the output is gone, as shells report it for other programs."""
 _MAY_BE_EMPTY = {"--comment", "--message"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -55,18 +55,18 @@ GROUPS = {
     "Look": {
         "status": ("inspect.status:status", "What the tasks and their attempts are doing."),
         "show": ("inspect.show:show", "Everything about one task or attempt."),
-        "watch": ("inspect.watch:watch", "Open the console of a run of another process."),
+        "watch": ("inspect.watch:watch", "Open the console on a run of another process."),
         "attach": ("inspect.attach:attach", "Watch coding agents that you start yourself."),
         "mcp": ("inspect.mcp:mcp", "Serve Midwatch to other programs over MCP."),
-        "report": ("inspect.report:app", "Figures and charts on the tasks of all runs."),
+        "report": ("inspect.report:app", "Figures and charts about the tasks of all runs."),
         "metrics": ("inspect.report:metrics", "Figures of all runs, for Prometheus."),
         "diff": ("operate.workspaces:diff", "What a task has changed."),
         "export": ("inspect.export:export", "Write a recorded attempt as a trace."),
-        "replay": ("inspect.replay:replay", "Run today's rules over recorded runs."),
+        "replay": ("inspect.replay:replay", "Run the current rules over recorded runs."),
     },
     "Decide": {
-        "approve": ("operate.approval:approve", "Approve what waits for a person."),
-        "reject": ("operate.approval:reject", "Reject what waits for a person."),
+        "approve": ("operate.approval:approve", "Approve what is waiting for a person."),
+        "reject": ("operate.approval:reject", "Reject what is waiting for a person."),
         "tell": ("operate.tell:tell", "Send a worker a message; pause, stop or restart it."),
         "grant": ("operate.tell:grant", "Give an attempt more budget."),
         "switch": ("operate.tell:switch", "Let another model continue an attempt."),
@@ -86,13 +86,13 @@ GROUPS = {
         "forget": ("learn.forget:forget", "Delete everything about a project."),
     },
     "Fleet": {
-        "submit": ("fleet.submit:submit", "Hand the tasks of a file to a fleet."),
+        "submit": ("fleet.submit:submit", "Submit the tasks of a file to a fleet."),
         "cancel": ("fleet.cancel:cancel", "Cancel tasks of a fleet, or a whole run."),
         "node": ("fleet.node:node", "Work for a fleet on this machine."),
-        "nodes": ("fleet.nodes:nodes", "The nodes of a fleet, and what they work on."),
+        "nodes": ("fleet.nodes:nodes", "The nodes of a fleet, and what they are working on."),
         "monitor": (
             "fleet.monitor:monitor",
-            "As a service, watch fleets and embedded agents.",
+            "Watch fleets and embedded agents, as a service.",
         ),
     },
     "Set up": {
@@ -158,7 +158,7 @@ def _version() -> str:
 def _convert(kind: Any, tokens: Sequence[Token]) -> object:
     """Convert a value to its type. Whole numbers are checked first: cyclopts would round.
 
-    An empty value is refused: a path would be this folder, and the beginning of a name any name.
+    Refuses an empty value: an empty path would mean this folder, an empty prefix any name.
     """
     if any(not token.value and token.keyword not in _MAY_BE_EMPTY for token in tokens):
         raise ValueError("an argument is empty: leave it out, or give it a value")
@@ -187,7 +187,7 @@ def refuse_unknown(argv: Sequence[str]) -> None:
 
 
 def run_command(argv: Sequence[str] | None) -> int:
-    """Run the command given by these words, or by the process's, and return its exit code.
+    """Run the command in `argv`, or in the process's arguments, and return its exit code.
 
     Raises KeyboardInterrupt.
     """
@@ -229,14 +229,14 @@ def run_command(argv: Sequence[str] | None) -> int:
 def _usage_text(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
         many = " ".join(error.unused_tokens or ())
-        return f"more was said than is taken: {many}; --help says what is"
+        return f"too many arguments: {many}; --help shows what the command takes"
     return str(error)
 
 
 def _result(words: Sequence[str]) -> object:
     command, bound, _ = build().parse_args(words)
     if not gc.isenabled():  # `main` started this process
-        gc.freeze()  # what is imported stays, so no collection need scan it
+        gc.freeze()  # what is imported stays, so no collection needs to scan it
         gc.enable()
     options = bound.arguments.get("options")
     with naming_journal(bound.arguments.get("journal") or getattr(options, "journal", None)):

@@ -1,6 +1,6 @@
-"""Ctrl-C and the end of a process: the first ends a command in order, the second at once.
+"""Ctrl-C: the first stops a command in an orderly way, the second ends the process at once.
 
-Neither shows a traceback. This module imports next to nothing, because it must be in force while
+Neither shows a traceback. This module imports next to nothing, because it must be active while
 everything else is imported.
 """
 
@@ -29,14 +29,14 @@ def leave_at_once(*_: object) -> None:
 
 
 class Interrupts:
-    """Handles Ctrl-C in this process, in its main thread only: that one receives the signals."""
+    """Handles Ctrl-C in the main thread of this process, the only one that receives signals."""
 
     def __init__(self) -> None:
         self.came = False
-        """Whether one has come: a later failure may be due to it."""
+        """Whether an interrupt has arrived: a later failure may be due to it."""
 
     def take(self) -> None:
-        """From now on, let the first raise KeyboardInterrupt and the second end the process."""
+        """From now on, the first Ctrl-C raises KeyboardInterrupt, the second ends the process."""
         _handle(self._raise)
         sys.unraisablehook = self._ignore
 
@@ -85,7 +85,7 @@ class Interrupts:
         _handle(leave_at_once)
 
     def _ignore(self, unraisable: "sys.UnraisableHookArgs") -> None:
-        """Ignore an interrupt that came where nothing can be raised."""
+        """Ignore an interrupt that arrived where nothing can be raised."""
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
 
@@ -100,7 +100,7 @@ def _handle(handler: SignalHandler) -> None:
         signal.signal(signal.SIGINT, handler)
 
 
-NOTICE = "ending what is under way; Ctrl-C again leaves at once"
+NOTICE = "stopping what is in progress; press Ctrl-C again to leave at once"
 _STOPPING = 0.5
 """Seconds that an idle thread may take to notice that its loop has ended."""
 
@@ -110,9 +110,9 @@ def run_to_end(
 ) -> int:
     """Like `asyncio.run`, but work that ignores its cancellation ends after `grace_seconds`.
 
-    Such work is a tool that blocks in a thread, or a task that goes on when it is canceled: the
-    process exits without it, with the exit code that the work had reached. The notice is shown to
-    whoever interrupts it.
+    Such work is a tool that blocks in a thread, or a task that continues after its cancellation.
+    The process exits without it, with the exit code that the work had reached. The notice is shown
+    to the person who interrupts it.
     """
     import asyncio
 
@@ -140,19 +140,19 @@ def run_to_end(
 
 
 async def run_until_stopped(work: Coroutine[Any, Any, None], leave: Callable[[], None]) -> None:
-    """Run the work until SIGTERM or Ctrl-C, its regular end, which `leave` announces."""
+    """Run the work until SIGTERM or Ctrl-C ends it as planned; `leave` announces that end."""
     import asyncio
 
     working = asyncio.create_task(work)
 
     def stop() -> None:
         if not working.cancelling():
-            with suppress(OSError):  # nobody reads it; the work ends all the same
+            with suppress(OSError):  # the reader is gone; the work ends anyway
                 leave()
                 sys.stdout.flush()
         working.cancel()
 
-    if threading.current_thread() is threading.main_thread():  # no other receives signals
+    if threading.current_thread() is threading.main_thread():  # no other thread receives signals
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop)
     try:

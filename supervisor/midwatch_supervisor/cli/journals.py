@@ -40,7 +40,7 @@ DryRunOption = Annotated[
 def journal_place(option: str | None) -> str:
     """Return where a command's journal is: a path or a URL.
 
-    Raises UsageError for a path that cannot even be looked at.
+    Raises UsageError for a path that cannot be accessed.
     """
     location = journal_location(option, os.environ, Path.cwd())
     if "://" not in location:
@@ -58,7 +58,7 @@ def masked_note(journal: "Journal", *texts: str) -> str:
     """Return a note that says how a text was masked before it was stored; empty if it was not."""
     said = " ".join(filter(None, texts))
     kept = journal.masker.text(said)
-    return f"; what is secret in it is masked: {kept}" if kept != said else ""
+    return f"; secrets in it are masked: {kept}" if kept != said else ""
 
 
 async def journal_of_work(location: str, settings: "Settings") -> "Journal":
@@ -81,7 +81,7 @@ async def journal_to_read(option: str | None) -> "Journal":
 
 
 async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Journal":
-    """Open the existing journal for reading and writing; in a dry run for reading only.
+    """Open the existing journal for reading and writing; in a dry run, for reading only.
 
     Raises UsageError if there is none, and JournalReadOnlyError if it may only be read.
     """
@@ -91,9 +91,9 @@ async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Jou
 async def journal_to_watch(
     option: str | None, *, patience_seconds: float | None = None
 ) -> tuple["Journal", str]:
-    """Open the existing journal, for writing where that is allowed; else return why it is not.
+    """Open the existing journal for writing, or read-only if that is refused, and return why.
 
-    `patience_seconds` is how long to wait for a lost connection, if not as long as usual. Raises
+    `patience_seconds` is how long to wait for a lost connection, instead of the default. Raises
     UsageError if there is no journal.
     """
     try:

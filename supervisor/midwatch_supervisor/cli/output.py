@@ -19,16 +19,16 @@ NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT})
 
 
 def write_line(text: str) -> None:
-    """Print one line for people. A newline in it comes from somebody else's text and is shown as a
-    mark.
+    """Print one line for people.
 
-    So is anything else that would control the terminal. Print several lines with several calls.
+    A newline in it comes from foreign text and is shown as a mark, as is anything else that would
+    control the terminal. Print several lines with several calls.
     """
     _write(sys.stdout, visible(text))
 
 
 def write_diff(text: str) -> bool:
-    """Print a diff line by line, on a terminal in git's colours; return whether nothing is escaped.
+    """Print a diff, in git's colours on a terminal; return whether nothing had to be escaped.
 
     Unlike `write_line`, keeps spaces, tabs and the carriage return of a line's end, so that the
     diff can be applied. `NO_COLOR` in the environment turns colours off.
@@ -51,7 +51,7 @@ def _patch_line(line: str) -> str:
 
 
 _SPACES = re.compile("([\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000])")
-"""Spaces that do not count as printable, and do no harm on a terminal."""
+"""Spaces that do not count as printable but do no harm on a terminal."""
 
 
 _COLOURS = (
@@ -63,17 +63,17 @@ _COLOURS = (
 def write_json(fields: Mapping[str, object]) -> None:
     """Print one object on one line, with JSON's own escapes for what cannot be printed.
 
-    On a stream that knows only ASCII, those are all other characters.
+    On a stream whose encoding is not Unicode, that is everything beyond ASCII.
     """
     utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
-    if not line.isprintable():  # such characters stand in strings only
+    if not line.isprintable():  # such characters occur only in strings
         line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
     _write(sys.stdout, line)
 
 
 def write_either(fields: Mapping[str, object], text: str, *, json: bool) -> None:
-    """Print one thing as a JSON object if that is wanted, else as a line for people."""
+    """Print a JSON object if `json` is set, else a line for people."""
     if json:
         write_json(fields)
     else:
@@ -99,13 +99,13 @@ def confirm(what: str, *notices: str) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this would {what}: confirm with --yes, or preview with --dry-run")
-    for notice in (*notices, "Type `yes` to go on:"):
+    for notice in (*notices, "Type `yes` to continue:"):
         write_error(notice)
     return sys.stdin.readline().strip().lower() == "yes"
 
 
 def open_closed_streams() -> None:
-    """Replace each output stream that the calling program had closed by one that discards all."""
+    """Replace each output stream that the caller closed by one that discards everything."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
 
@@ -118,7 +118,7 @@ def drop_output() -> None:
 
 @contextmanager
 def outlasting_reader() -> Generator[None]:
-    """Print as part of work that goes on when the reader is gone or the disk is full."""
+    """Print from work that continues when the reader is gone or the disk is full."""
     try:
         yield
         sys.stdout.flush()
@@ -131,15 +131,14 @@ def outlasting_reader() -> Generator[None]:
 
 
 _DRAWN = "█▒░·─│"
-"""What bars and lines are drawn with."""
+"""The characters that draw bars and lines."""
 _DRAWN_PLAIN = str.maketrans(_DRAWN, "#=-.-|")
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """Write a line, escaping what the terminal's encoding lacks and bytes of names that are not
-    text.
+    """Write a line; escape what the encoding lacks, and bytes in file names that are not text.
 
-    Bars and lines are drawn with other characters there: an escape is six times as wide.
+    Bars and lines are drawn in ASCII then: an escape is six times as wide.
     """
     encoding = stream.encoding or "utf-8"
     if _DRAWN.encode(encoding, "ignore").decode(encoding) != _DRAWN:
@@ -154,14 +153,14 @@ def require_absent(target: Path) -> None:
 
 
 def refuse_existing(target: Path, *, force: bool) -> None:
-    """Raise UsageError for a file that exists, unless replacing it is wanted."""
+    """Raise UsageError for a file that exists, unless `force` allows to replace it."""
     if not force and (target.exists() or target.is_symlink()):
         raise UsageError(f"{target} exists already; --force overwrites it")
 
 
 @contextmanager
 def new_file(target: Path) -> Generator[BinaryIO]:
-    """Open a file that gets its name only once it is whole. Raises UsageError if it cannot be."""
+    """Open a file that gets its name only once complete. Raises UsageError if that fails."""
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is not a file")
     if not target.parent.exists():

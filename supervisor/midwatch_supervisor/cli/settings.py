@@ -20,7 +20,7 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[
-    bool, Parameter(name="--json", negative="", help="One JSON object a line, nothing else.")
+    bool, Parameter(name="--json", negative="", help="Print only JSON, one object per line.")
 ]
 
 
@@ -40,7 +40,7 @@ AnyPort = Annotated[int, Parameter(validator=_check_any_port)]
 
 def _check_target(_kind: object, target: str) -> None:
     if target.startswith("-") and target != "-":
-        raise ValueError(f"It takes a file; one of that name is ./{target}.")
+        raise ValueError(f"Must be a file; write ./{target} for one of that name.")
 
 
 StdoutOrFile = Annotated[
@@ -50,7 +50,7 @@ StdoutOrFile = Annotated[
 
 
 def settings_in_force(config: Sequence[Path] | None) -> "Settings":
-    """Load the settings from `--config`, else the usual places, with the environment on top."""
+    """Load the settings from `--config`, else the usual places, overridden by the environment."""
     from midwatch_monitor.config.source import load_settings
 
     return load_settings(config_files(config), environ=os.environ)

@@ -74,7 +74,7 @@ def test_a_shell_that_nothing_tells_is_to_be_named(tmp_path: Path) -> None:
     words = [*MIDWATCH, "--install-completion"]
     env = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     ended = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-    said = "nothing tells which shell this is: name it with --shell\n"
+    said = "cannot tell which shell this is: name it with --shell\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", said)
     assert list(tmp_path.iterdir()) == []
 
@@ -106,5 +106,5 @@ def test_a_folder_is_no_file_for_the_script_of_a_shell(
 
 def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "fix", "again"]) == 2
-    said = "more was said than is taken: again; --help says what is\n"
+    said = "too many arguments: again; --help shows what the command takes\n"
     assert capsys.readouterr().err == said

@@ -75,7 +75,7 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> N
     file = tmp_path / "token"
     file.write_text(LONG)
     file.chmod(mode)
-    with pytest.raises(UsageError, match="others may read"):
+    with pytest.raises(UsageError, match="others can read"):
         read_token(file)
 
 

@@ -26,9 +26,9 @@ def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
 @pytest.mark.parametrize(
     ("outcome", "said", "sum"),
     [
-        (TurnOutcome.WAITS, "fix#1 waits, for a person or for other tasks", "1 ended"),
-        (TurnOutcome.TAKEN, "fix#1 is in other hands", "1 ended"),
-        (TurnOutcome.FAILED, "fix#1 did not get on, and is offered again", "1 ended"),
+        (TurnOutcome.WAITS, "fix#1 is waiting for a person or for other tasks", "1 ended"),
+        (TurnOutcome.TAKEN, "fix#1 was taken over by another process", "1 ended"),
+        (TurnOutcome.FAILED, "fix#1 could not proceed, and is offered again", "1 ended"),
         (None, "fix#1 is given back: other nodes take it over", "1 given back"),
     ],
 )
@@ -41,7 +41,7 @@ async def test_it_says_what_it_waits_for_and_what_came_of_it(
     report.turn_ended(TurnEnded(task=1, outcome=outcome))
     await report.end()
     assert capsys.readouterr().out.splitlines() == [
-        "Node one takes no more turns. It waits for 1 task, 90 s at most: fix#1",
+        "Node one takes no more turns. It waits up to 90 s for 1 task: fix#1",
         "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over",
         said,
         f"Node one has left: {sum}",
@@ -84,7 +84,7 @@ async def test_told_twice_it_says_that_it_gives_back_at_once(
     report.begin(IN_HAND)
     report.turn_ended(TurnEnded(task=1, outcome=None))
     await report.end()
-    assert "Node one gives back at once what it has" in capsys.readouterr().out.splitlines()
+    assert "Node one gives back all its tasks at once" in capsys.readouterr().out.splitlines()
 
 
 async def test_with_nothing_in_hand_it_says_so(journal: Journal, capsys: Capture) -> None:

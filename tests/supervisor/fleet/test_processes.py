@@ -193,7 +193,7 @@ async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
     )
     assert errors.count("\n") == 1
     waits, again, *ends, last = out.splitlines()[2:]
-    assert waits == "Node one takes no more turns. It waits for 2 tasks, 300 s at most: a#1, b#1"
+    assert waits == "Node one takes no more turns. It waits up to 300 s for 2 tasks: a#1, b#1"
     assert again == (
         "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over"
     )

@@ -1,4 +1,4 @@
-"""The checks of `midwatch doctor` on models and on installed coding agents."""
+"""The checks of `midwatch doctor` for models and installed coding agents."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
 from midwatch_supervisor.present.numbers import count_noun
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
-"""The program that a person starts, where another one speaks ACP."""
+"""The program that a person starts, if another one speaks ACP."""
 _DAY = timedelta(days=1)
 _VERSION_SECONDS = 5.0
 
@@ -60,7 +60,7 @@ async def keys(specs: Iterable[ModelSpec]) -> list[CheckResult]:
 
 
 async def models(specs: Iterable[ModelSpec]) -> list[CheckResult]:
-    """Check whether those models can be asked. Ollama is asked only on this machine."""
+    """Check whether those models can be used. Ollama is contacted only on this machine."""
     return await asyncio.to_thread(lambda: [*map(_model, specs)])
 
 
@@ -69,7 +69,7 @@ async def goal_model() -> list[CheckResult]:
     address = ollama_address(os.environ)
     keyed = (p for p in PROVIDERS if any(map(os.environ.get, p.keys)) and installed(p.package))
     if not any(keyed) and not _is_here(address):
-        said = f"no key can be used, and {address} is another machine: Ollama was not asked"
+        said = f"no usable key, and {address} is another machine: Ollama was not contacted"
         return [CheckResult("for a goal", State.MISSING, said)]
     choice = await asyncio.to_thread(choose_model, os.environ)
     return [CheckResult("for a goal", State.OK, f"{choice.name}: {choice.why}")]
@@ -82,18 +82,18 @@ def _model(spec: ModelSpec) -> CheckResult:
         model_for(spec, role=Role.WORKER, key="")
     except UsageError as error:
         return CheckResult(spec.name, State.FAILED, str(error).removeprefix(f"model {spec.name}: "))
-    return CheckResult(spec.name, State.OK, "its package and its key are there")
+    return CheckResult(spec.name, State.OK, "its package is installed, its key is set")
 
 
 def _of_ollama(name: str, address: str) -> CheckResult:
     if not _is_here(address):
         return CheckResult(
-            name, State.UNUSED, f"{address} is another machine: Ollama was not asked"
+            name, State.UNUSED, f"{address} is another machine: Ollama was not contacted"
         )
     match ollama_has(address, model := name.removeprefix(OLLAMA)):
         case None:
             return CheckResult(
-                name, State.FAILED, f"Ollama does not run at {address}", "ollama serve"
+                name, State.FAILED, f"Ollama is not running at {address}", "ollama serve"
             )
         case False:
             return CheckResult(
@@ -130,15 +130,15 @@ async def agent(name: str, run: RunSettings) -> list[CheckResult]:
         hint = "" if name in _PROGRAMS else await _unseen(program, run)
     except (TimeoutError, OSError) as error:
         why = f"{program} --version: {error.strerror or 'no answer in time'}"
-        return [CheckResult(name, State.MISSING, why, "see whether it starts")]
+        return [CheckResult(name, State.MISSING, why, "check that it starts")]
     if hint:
         return [CheckResult(name, State.MISSING, hint)]
     return [CheckResult(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
 
 
 async def _unseen(program: str, run: RunSettings) -> str:
-    """Return what to do if a program does not start in the sandbox; empty if it does or has no
-    sandbox.
+    """Return what to do if a program does not start in the sandbox; empty if it does, or if there
+    is no sandbox.
     """
     if await find_sandbox(run.sandbox, attended=True) is SandboxKind.NONE:
         return ""
@@ -172,8 +172,8 @@ async def _first_line(
 ) -> str:
     """Return the first line of a command's output, empty for none, and end its process group.
 
-    Raises TimeoutError after five seconds, OSError for what cannot be started, and ValueError for a
-    line without an end.
+    Raises TimeoutError after five seconds, OSError if the command cannot be started, and ValueError
+    for an endless line.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -17,9 +17,7 @@ def completion_command(app: App) -> Callable[..., None]:
 
     def install(
         *,
-        shell: Annotated[
-            Shell | None, Parameter(help="Default: the shell that calls this.")
-        ] = None,
+        shell: Annotated[Shell | None, Parameter(help="Default: the shell you are in.")] = None,
         output: Annotated[
             Path | None,
             Parameter(
@@ -44,10 +42,10 @@ def completion_command(app: App) -> Callable[..., None]:
 
 
 def _shell_in_use() -> Shell:
-    """Return the shell that calls this program. Raises UsageError if nothing tells."""
+    """Return the shell that calls this program. Raises UsageError if it is unknown."""
     from cyclopts.completion.detect import ShellDetectionError, detect_shell
 
     try:
         return detect_shell()
     except ShellDetectionError as error:
-        raise UsageError("nothing tells which shell this is: name it with --shell") from error
+        raise UsageError("cannot tell which shell this is: name it with --shell") from error

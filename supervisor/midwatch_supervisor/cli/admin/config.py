@@ -82,7 +82,7 @@ def _problems(file: Path) -> list[ConfigError]:
 
 
 def _warnings(file: Path) -> list[str]:
-    """Return what may be wrong on this machine only, of a file without problems."""
+    """Return what may be wrong with a file on this machine only, if it has no problems."""
     from midwatch_supervisor.present.assignment import assignments, workspace_problems
 
     if not read_document(file).holds_tasks:
@@ -92,7 +92,7 @@ def _warnings(file: Path) -> list[str]:
 
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:
-    """Yield errors for what workers name that is missing or cannot be imported."""
+    """Yield errors for what workers name but is missing or cannot be imported."""
     from midwatch_agents.worker import wrong_parts  # the import takes a second
 
     for name, written in _mapping(document, "workers").items():
@@ -103,7 +103,7 @@ def _of_workers(document: Document) -> Iterator[ConfigError]:
 
 
 def _of_models(document: Document) -> Iterator[ConfigError]:
-    """Yield errors for models that do not exist or cannot be asked."""
+    """Yield errors for models that do not exist or cannot be used."""
     from midwatch_agents.models import check_model
 
     named = [(("models", role), model) for role, model in _mapping(document, "models").items()]
@@ -137,7 +137,7 @@ def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
 
 
 def _of_console(document: Document) -> Iterator[ConfigError]:
-    """Yield errors in the keys and the theme of the console."""
+    """Yield errors in the console's keys and theme."""
     with suppress(ValidationError):  # already reported
         console = ConsoleSettings.model_validate(_mapping(document, "console"))
         try:

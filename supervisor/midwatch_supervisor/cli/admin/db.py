@@ -1,4 +1,4 @@
-"""`midwatch db`: look after the database of a journal."""
+"""`midwatch db`: maintain a journal's database."""
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 app = App(name="db")
 
 _TOLD = 10_000
-"""Rows of a table after which a copy prints its progress."""
+"""A copy prints its progress every so many rows of a table."""
 
 PlaceArgument = Annotated[
     str,
-    Parameter(
-        help="Path or URL. The password can be left to PostgreSQL's PGPASSWORD or ~/.pgpass."
-    ),
+    Parameter(help="Path or URL. The password may come from PostgreSQL's PGPASSWORD or ~/.pgpass."),
 ]
 
 
@@ -34,7 +32,7 @@ PlaceArgument = Annotated[
 def upgrade(
     *, journal: JournalOption = None, dry_run: DryRunOption = False, json: JsonOption = False
 ) -> int:
-    """Bring the tables up to date while others work, or set up an empty database."""
+    """Bring the tables up to date, even while others are working, or set up an empty database."""
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
@@ -49,8 +47,8 @@ def upgrade(
         return 0
     verb = "would be" if dry_run else "were"
     write_line(
-        f"{store.name}: the tables {verb} brought from {done.before or 'nothing'} to {done.after}; "
-        f"Midwatch works with them from {done.oldest} on"
+        f"{store.name}: the tables {verb} upgraded from {done.before or 'nothing'} to "
+        f"{done.after}, for Midwatch at {done.oldest} or newer"
     )
     return 0
 
@@ -84,8 +82,8 @@ def copy(
 ) -> int:
     """Copy a journal into a new or empty database: SQLite to PostgreSQL, or back.
 
-    First stop all processes that write to it: later entries are not copied. Both are compared at
-    the end; if anything is wrong, the new one stays empty.
+    First stop all processes that write to it: entries added later are not copied. At the end, both
+    are compared; if anything is wrong, the new one stays empty.
     """
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access
@@ -130,8 +128,8 @@ def _tell_copied(
     source: str, target: str, counts: Mapping[str, int], *, dry_run: bool, json: bool
 ) -> None:
     fields = {"from": source, "to": target, "tables": dict(counts), "dry_run": dry_run}
-    copied = f"{count_noun(sum(counts.values()), 'row')} of {source} to {target}"
-    text = f"would copy {copied}" if dry_run else f"copied {copied}, and both are the same"
+    copied = f"{count_noun(sum(counts.values()), 'row')} from {source} to {target}"
+    text = f"would copy {copied}" if dry_run else f"copied {copied}; both are the same"
     write_either({"type": "copy", **fields}, text, json=json)
 
 
@@ -157,7 +155,7 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
         return
     write_line(name)
     if health.revision:
-        write_line(f"tables at {health.revision}, for Midwatch from {health.oldest} on")
+        write_line(f"tables at {health.revision}, for Midwatch at {health.oldest} or newer")
     for table, rows in health.counts.items():
         if rows:
             write_line(f"{table} {rows}")
@@ -168,4 +166,4 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
     for problem in health.problems:
         write_line(f"problem: {problem}")
     if not health.problems:
-        write_line("in order")
+        write_line("no problems")

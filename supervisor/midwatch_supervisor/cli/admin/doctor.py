@@ -38,8 +38,8 @@ async def doctor(
 ) -> int:
     """Check what works on this machine, and say how to fix the rest.
 
-    Exits with 1 if something is missing that `midwatch run` needs. Changes nothing and shows no
-    key. Only the configured broker and database are contacted.
+    Exits with 1 if something that `midwatch run` needs is missing. Changes nothing and shows no
+    key. Contacts only the configured broker and database, and Ollama on this machine.
     """
     settings, configuration = _configuration(config)
     tasks, task_file = _tasks(_TASKS)
@@ -90,7 +90,7 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
 async def _run_check(
     name: str, otherwise: State, check: Awaitable[list[CheckResult]]
 ) -> list[CheckResult]:
-    """Run a check; if it fails unexpectedly, the others go on."""
+    """Run a check; if it fails unexpectedly, the others continue."""
     try:
         async with asyncio.timeout(_SECONDS):
             return await check
@@ -99,7 +99,7 @@ async def _run_check(
     except MidwatchError as error:
         detail = str(error)
     except Exception as error:  # any error; its text could quote a secret
-        detail = f"could not be looked at ({type(error).__name__})"
+        detail = f"could not be checked ({type(error).__name__})"
     return [CheckResult(name, otherwise, detail)]
 
 

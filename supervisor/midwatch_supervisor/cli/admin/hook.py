@@ -38,9 +38,9 @@ YesOption = Annotated[
 
 @app.command(name="install")
 def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False) -> int:
-    """Make agents call Midwatch at each of their steps, by a hook in their settings.
+    """Make agents call Midwatch at each of their steps, with a hook in their settings.
 
-    The change is shown first. The rest of the settings stays as it is.
+    Shows the change first. The rest of the settings stays as it is.
     """
     return _each(agents, lambda adapter: _install(adapter, yes=yes, dry_run=dry_run))
 
@@ -61,7 +61,7 @@ def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     command = f"{shlex.quote(_program())} hook {adapter.name}"
     file, before, after = _plan_change(adapter, lambda text: install_hooks(text, adapter, command))
     if after == before:
-        write_line(f"{file} calls Midwatch already")
+        write_line(f"{file} already calls Midwatch")
         return 0
     code = _change(file, before, after, yes=yes, dry_run=dry_run)
     if code == 0 and not dry_run:
@@ -91,17 +91,17 @@ def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
 
 
 def _called(name: str) -> Callable[..., None]:
-    """Return the command for a person who calls what only an agent should call."""
+    """Return the command that explains to a person that only an agent should call it."""
 
     def called(*_: Annotated[str, Parameter(show=False)]) -> None:
         raise UsageError(
-            f"`midwatch hook {name}` is for the hooks of {name}, which say on its standard input "
-            f"what happens: `midwatch hook install {name}` has them call it"
+            f"`midwatch hook {name}` is for the hooks of {name}, which tell it on standard input "
+            f"what happens: `midwatch hook install {name}` makes them call it"
         )
 
     called.__doc__ = (
-        f"Tell `midwatch attach` what {name} does: for its hooks to call, at each of its steps.\n\n"
-        f"`midwatch hook install {name}` has them do so."
+        f"Report to `midwatch attach` what {name} does; its hooks call this at each step.\n\n"
+        f"`midwatch hook install {name}` makes them do so."
     )
     return called
 

@@ -21,17 +21,17 @@ from midwatch_tools.git import ask_git
 
 EXTRAS = {
     "coder": ("pydantic_ai_harness", "workers that edit files and run commands; the sandbox"),
-    "openai": ("openai", "models of OpenAI, OpenRouter, Ollama and servers like theirs"),
+    "openai": ("openai", "models of OpenAI, OpenRouter, Ollama and compatible servers"),
     "anthropic": ("anthropic", "models of Anthropic"),
     "google": ("google.genai", "models of Google"),
     "bedrock": ("boto3", "models of Amazon Bedrock"),
     "groq": ("groq", "models of Groq"),
     "mistral": ("mistralai", "models of Mistral"),
-    "mcp": ("mcp", "workers with tools of MCP servers; `midwatch mcp`"),
+    "mcp": ("mcp", "workers with tools from MCP servers; `midwatch mcp`"),
     "acp": ("acp", "ACP agents as workers"),
     "otel": (
         "opentelemetry.exporter.otlp.proto.http",
-        "telemetry; watching programs by their spans",
+        "telemetry; watching programs through their spans",
     ),
     "web": ("textual_serve", "the console in a browser"),
     "notify": ("apprise", "notification services"),
@@ -40,7 +40,7 @@ EXTRAS = {
 }
 """A package that shows that an extra is installed, and what the extra is for."""
 _GIT = (2, 31)
-"""First version that knows `rev-parse --path-format`."""
+"""First version with `rev-parse --path-format`."""
 _LEAST_MIB = 10
 _GIT_SECONDS = 5.0
 _BROKER_SECONDS = 3.0
@@ -51,7 +51,7 @@ class State(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    """It is wanted or should work, and does not; `midwatch run` works without it."""
+    """It is wanted but missing, or does not work; `midwatch run` works without it."""
     FAILED = "failed"
     """`midwatch run` needs it here and does not have it."""
     UNUSED = "unused"
@@ -69,7 +69,7 @@ class CheckResult(NamedTuple):
 
 
 async def extras(needed: str) -> list[CheckResult]:
-    """Check which optional packages are installed; nothing runs here without the one `needed`."""
+    """Check which optional packages are installed; only without `needed` does nothing run here."""
     return [
         extra_finding(extra, use, there=installed(package), needed=extra == needed)
         for extra, (package, use) in EXTRAS.items()
@@ -96,7 +96,7 @@ def git_finding(version: str) -> CheckResult:
     if found and (int(found[1]), int(found[2])) >= _GIT:
         return CheckResult("git", State.OK, version.strip())
     fix = "install git {}.{} or newer".format(*_GIT)
-    return CheckResult("git", State.FAILED, version.strip() or "it says no version", fix)
+    return CheckResult("git", State.FAILED, version.strip() or "it reports no version", fix)
 
 
 async def sandbox(wish: Sandbox, *, attended: bool) -> list[CheckResult]:
@@ -128,14 +128,14 @@ def _journal(option: str | None) -> CheckResult:
         return _tables(location)
     folder = next(each for each in Path(location).absolute().parents if each.exists())
     if shutil.disk_usage(folder).free < _LEAST_MIB * 2**20:
-        detail = f"{location}: its file system is full; fewer than {_LEAST_MIB} MiB are free"
+        detail = f"{location}: its file system is full; less than {_LEAST_MIB} MiB is free"
         return CheckResult("journal", State.FAILED, detail, "make room there")
     if not os.access(folder, os.W_OK | os.X_OK):
-        fix = "see its permissions, or name another journal with --journal"
-        return CheckResult("journal", State.FAILED, f"{folder} may not be written", fix)
+        fix = "check its permissions, or name another journal with --journal"
+        return CheckResult("journal", State.FAILED, f"{folder} is not writable", fix)
     if Path(location).exists():
         return _tables(location)
-    return CheckResult("journal", State.OK, f"{location}: created by the first run")
+    return CheckResult("journal", State.OK, f"{location}: the first run creates it")
 
 
 def _tables(location: str) -> CheckResult:
@@ -151,9 +151,7 @@ def _tables(location: str) -> CheckResult:
                     store, Access.WRITE
                 )  # the tables are current, so this checks only the rights
                 with transaction(store.writing):
-                    return CheckResult(
-                        "journal", State.OK, f"{store.name}: can be written, up to date"
-                    )
+                    return CheckResult("journal", State.OK, f"{store.name}: writable, up to date")
         plan = upgrade(store, dry_run=True)
         detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
         if store.connections is not None:
@@ -171,8 +169,8 @@ async def broker(settings: BrokerSettings) -> list[CheckResult]:
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)
     login = Login(client="", username=name, password=password, session_seconds=0)
     async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore):
-        return [CheckResult("broker", State.OK, f"{settings.url} lets {name} in")]
+        return [CheckResult("broker", State.OK, f"{settings.url} accepts {name}")]
 
 
 def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:
-    """Ignore a message: nothing is subscribed to."""
+    """Ignore a message; there are no subscriptions."""

@@ -1,4 +1,4 @@
-"""`midwatch notify`: check whether the people who are called can be reached."""
+"""`midwatch notify`: check whether notifications reach their targets."""
 
 import asyncio
 import os
@@ -25,12 +25,12 @@ async def send_test(
 ) -> int:
     """Send a test message to each target, and print the results.
 
-    The exit code is 1 if one failed, and 2 if the configuration of one is wrong.
+    The exit code is 1 if one failed, 2 if the configuration of one is wrong.
     """
     settings = settings_in_force(config).notify
     if target is not None and target not in settings.targets:
         there = ", ".join(settings.targets) or "none"
-        raise UsageError(f"there is no target {target}; there is: {there}")
+        raise UsageError(f"there is no target {target}; known: {there}")
     if not settings.targets:
         raise UsageError("there is no target: `notify.targets` in the configuration is empty")
     chosen = [name for name in settings.targets if target in (None, name)]
@@ -46,9 +46,7 @@ async def send_test(
 
 
 async def _try(settings: "NotifySettings", name: str) -> tuple[int, str]:
-    """Return the exit code for one target and why its test message was refused; empty if it was
-    not.
-    """
+    """Send one target a test message; return the exit code, and why it failed, if it did."""
     from midwatch_supervisor.notify.news import Notification
     from midwatch_supervisor.notify.notifier import senders_of
 

@@ -38,8 +38,8 @@ async def cancel(
         str,
         Parameter(
             name="TASK",
-            help="A task's id or the unique beginning of one, of the latest run that has it; "
-            "where it is open in several runs, name one with --run.",
+            help="A task's id or a unique prefix of it, in the latest run that has it; if it is "
+            "open in several runs, name one with --run.",
         ),
     ],
     run: Annotated[
@@ -84,7 +84,7 @@ async def cancel(
 async def _find_tasks(
     journal: Journal, names: Sequence[str], run: int | None
 ) -> list[tuple[Run, Task]]:
-    """Return the tasks that are meant with their runs, each task before those it depends on."""
+    """Return the named tasks with their runs, each task before those it depends on."""
     if names:
         found = [await _task(journal, name, run) for name in dict.fromkeys(names)]
     else:
@@ -140,7 +140,7 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
             if not no_dispatch(location):
                 await take_back(location, runs[id], tasks)
     except MidwatchError as error:
-        write_error(f"canceled; the queues could not be told, nodes will put it away: {error}")
+        write_error(f"canceled, but still in the queues, from which nodes will drop it: {error}")
 
 
 def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
@@ -161,13 +161,13 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
     name = done.task.name
     match done.course:
         case WithdrawalResult.CANCELED:
-            deaf = "; nobody watches it, so its agent does not hear of that"
+            deaf = "; nothing is watching it, so its agent is not told"
             said = f"would cancel {name}" if dry_run else f"canceled {name}"
             return f"{said}{deaf if run.of_session else ''}"
         case WithdrawalResult.STOPPING if done.attempt is not None:
             of = f"{name}#{done.attempt.attempt.number}"
             if done.already:
-                return f"{of} is being stopped already ({done.intervention})"
+                return f"{of} is already being stopped ({done.intervention})"
             sent = "stop would be sent" if dry_run else f"stop sent ({done.intervention})"
             then = (
                 "the agent is told at its next step" if run.of_session else f"{name} ends with it"
@@ -181,8 +181,8 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
             if run.of_session:
                 return f"{name} is only watched: end it where it was started"
             return (
-                f"{name} waits in the program that works on run {run.id}: end that program, "
-                "or let it be"
+                f"{name} is waiting in the program that works on run {run.id}: end that program, "
+                "or leave it alone"
             )
         case _:
             return f"{name} is over: {done.lifecycle}"

@@ -1,4 +1,4 @@
-"""What a process of a fleet logs on stderr."""
+"""What the processes of a fleet log on stderr."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ _FORM = "%(asctime)s %(levelname)s %(message)s"
 
 
 class PlainFormatter(logging.Formatter):
-    """Formats one line a record, and indents tracebacks; no control character reaches a terminal.
+    """Formats a record as one line, with an indented traceback and no control characters.
 
     An error may quote what a worker or a provider said, so secrets in it are masked.
     """
@@ -41,14 +41,14 @@ def _mask(text: str) -> str:
 
 @cache
 def _masker() -> "Masker":
-    # Every command has this formatter, and few have anything to write with it.
+    # Every command has this formatter, but few log anything.
     from midwatch_monitor.secrets.masking import Masker, known_secrets
 
     return Masker(known_secrets(os.environ), token_bytes())
 
 
 def make_stderr_plain() -> None:
-    """Make warnings and unexpected errors on stderr free of control characters."""
+    """Keep control characters out of warnings and unexpected errors on stderr."""
     plain = PlainFormatter()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(plain)
@@ -61,7 +61,7 @@ def make_stderr_plain() -> None:
 
 @contextmanager
 def log_to_stderr() -> Generator[None]:
-    """Log Midwatch's records from INFO on to stderr, a line each with its time."""
+    """Log Midwatch's records of level INFO and above to stderr, one line each with its time."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter(_FORM))
     loggers = [logging.getLogger(name) for name in _OURS]

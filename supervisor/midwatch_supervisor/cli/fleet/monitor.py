@@ -1,4 +1,4 @@
-"""`midwatch monitor`: watch and supervise runs that have no process of their own for that."""
+"""`midwatch monitor`: watch and supervise runs that have no process of their own to do so."""
 
 import os
 import sys
@@ -24,20 +24,19 @@ def monitor(
     name: Annotated[
         str | None,
         Parameter(
-            help="Name in the fleet, and user name at the broker. Default: the "
-            "machine's name; a second monitor on a machine needs a name of its "
-            "own."
+            help="Name in the fleet, and user name at the broker. Default: the machine's name; a "
+            "second monitor on a machine needs another."
         ),
     ] = None,
-    once: Annotated[bool, Parameter(negative="", help="Judge everything once, and end.")] = False,
+    once: Annotated[bool, Parameter(negative="", help="Judge everything once, then exit.")] = False,
     config: ConfigOption = None,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Watch and supervise a fleet's attempts and agents with `Watch` in them, until told to stop.
+    """Watch and supervise a fleet's attempts, and agents that embed `Watch`, until told to stop.
 
-    These have no `midwatch run` that watches them. Several monitors may run: they share the
-    attempts, and if one dies, the others take over its attempts.
+    No `midwatch run` watches these. Several monitors may run: they share the attempts, and if one
+    dies, the others take over its share.
     """
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
     from midwatch_supervisor.cli.interrupts import run_to_end
@@ -111,14 +110,14 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
     else:
         write_line(f"Monitor {who.name} watches {journal}, {broker or 'without a broker'}")
         if unable:
-            write_line(f"It hands no tasks out: {unable}")
+            write_line(f"It dispatches no tasks: {unable}")
     sys.stdout.flush()
 
 
 def _leave(who: "Identity", *, json: bool) -> None:
     """Print that the monitor stops."""
     fields = {"type": "monitor", "at": _at(), "name": who.name, "state": "down"}
-    text = f"Monitor {who.name} stops, and gives back what it looked after"
+    text = f"Monitor {who.name} is stopping and gives up its leases"
     write_either(fields, text, json=json)
 
 

@@ -27,16 +27,16 @@ NameOption = Annotated[
 ]
 
 _OPTIONS = {
-    "slots": "--slots {value}: a node has at least 1 slot, and 1000 at most",
-    "labels": "--label {value!r}: a label has letters, digits and . _ - in it, 80 characters at "
-    "most, and begins with a letter or a digit",
+    "slots": "--slots {value}: a node has 1 to 1000 slots",
+    "labels": "--label {value!r}: a label consists of at most 80 letters, digits and . _ -, and "
+    "begins with a letter or a digit",
 }
 
 
 def node(
     *,
     slots: Annotated[
-        int | None, Parameter(help="Tasks at the same time. Default: `fleet.slots`.")
+        int | None, Parameter(help="Number of tasks at the same time. Default: `fleet.slots`.")
     ] = None,
     label: Annotated[
         list[str] | None,
@@ -55,8 +55,9 @@ def node(
 ) -> int:
     """Work on a fleet's tasks until told to stop (SIGTERM, Ctrl-C).
 
-    Then the node takes no more turns and waits for those running, `fleet.drain_seconds` at most; it
-    gives back the rest, and other nodes take them over. Told again, it gives back all at once.
+    Then the node takes no more turns and waits up to `fleet.drain_seconds` for those running; it
+    gives back the rest, and other nodes take them over. A second signal makes it give back all of
+    them at once.
     """
     from midwatch_monitor.private_files import private_folder
     from midwatch_supervisor.cli.fleet.log import log_to_stderr
@@ -67,7 +68,7 @@ def node(
 
     settings = _own(settings_in_force(config), slots=slots, labels=label or [])
     location, who = journal_place(journal), identity(name)
-    system_url(location)  # a file cannot be shared by nodes, and none is to be created
+    system_url(location)  # nodes cannot share a file, so none must be created
     folder = (home or own_home()).resolve() / "nodes" / who.name
     try:
         private_folder(folder)
@@ -79,7 +80,7 @@ def node(
 
 
 def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
-    """Return the node's settings, with its options on top."""
+    """Return the node's settings, overridden by its options."""
     from pydantic import ValidationError
 
     from midwatch_monitor.config.fleet import FleetSettings

@@ -1,4 +1,4 @@
-"""What `midwatch node` prints while it leaves, and the results of the tasks that it holds."""
+"""What `midwatch node` prints while it is leaving, and the results of the tasks that it holds."""
 
 import asyncio
 import sys
@@ -21,16 +21,16 @@ _ASKED_SECONDS = 2.0
 _LAST_SECONDS = 5.0
 """Seconds the process waits for the last of these lines."""
 _ENDS = {
-    TurnOutcome.WAITS: "waits, for a person or for other tasks",
-    TurnOutcome.TAKEN: "is in other hands",
-    TurnOutcome.FAILED: "did not get on, and is offered again",
-    TurnOutcome.UNREACHABLE: "did not get on, and is offered again",
+    TurnOutcome.WAITS: "is waiting for a person or for other tasks",
+    TurnOutcome.TAKEN: "was taken over by another process",
+    TurnOutcome.FAILED: "could not proceed, and is offered again",
+    TurnOutcome.UNREACHABLE: "could not proceed, and is offered again",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTask:
-    """A task that the node holds; what the journal did not say in time is missing."""
+    """A task that the node holds; what the journal did not supply in time is missing."""
 
     id: int
     task: Task | None = None
@@ -55,7 +55,7 @@ class HeldTask:
 
 
 class NodeExitReport:
-    """Prints about a node that leaves, in a task of its own that never delays the node."""
+    """Reports on a node that is leaving, in a separate asyncio task that never delays the node."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class NodeExitReport:
         self._came: Counter[str] = Counter()
 
     def turn_ended(self, turn: TurnEnded) -> None:
-        """Note that a turn has ended, which is printed once the node is leaving."""
+        """Print that a turn has ended, if the node is leaving."""
         if self._speaking is not None:
             self._ends.put_nowait(turn)
 
@@ -87,7 +87,7 @@ class NodeExitReport:
             self._speaking = asyncio.create_task(self._speak(in_hand))
         elif in_hand:
             self._say(
-                f"Node {self._name} gives back at once what it has",
+                f"Node {self._name} gives back all its tasks at once",
                 {"type": "node", "name": self._name, "state": "draining", "at_once": True},
             )
 
@@ -110,7 +110,7 @@ class NodeExitReport:
         )
 
     async def _speak(self, tasks: frozenset[int]) -> None:
-        with suppress(OSError):  # nobody reads it; the node leaves all the same
+        with suppress(OSError):  # the reader is gone; the node leaves anyway
             for task in tasks:
                 self._known[task] = await self._held_task(task)
             self._say_what_is_waited_for([self._known[each] for each in sorted(tasks)])
@@ -134,8 +134,8 @@ class NodeExitReport:
         elif held:
             count = "1 task" if len(held) == 1 else f"{len(held)} tasks"
             write_line(
-                f"Node {self._name} takes no more turns. It waits for {count}, {seconds:g} s at "
-                f"most: {', '.join(each.name for each in held)}"
+                f"Node {self._name} takes no more turns. It waits up to {seconds:g} s for {count}: "
+                f"{', '.join(each.name for each in held)}"
             )
             write_line(
                 "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over"

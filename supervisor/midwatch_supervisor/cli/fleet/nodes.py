@@ -39,9 +39,9 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
 def _in_hand(
     status: NodeStatus, at_work: Iterable[HeldAttempt]
 ) -> tuple[list[HeldAttempt], list[HeldAttempt]]:
-    """Return the attempts that a node works on, and those it left that nobody took over.
+    """Return the attempts that a node is working on, and those it left that nobody took over.
 
-    The latter include attempts of an earlier start of the node.
+    The latter include attempts from an earlier start of the node.
     """
     mine = [each for each in at_work if each.holder == status.holder]
     others = [
@@ -96,7 +96,7 @@ def _text(
         words.append(_left_behind(left))
     if status.doubted:
         words.append("the broker says that it is gone")
-    return f"{', '.join(words)}, version {status.version}, heard {round_time(silent)} ago"
+    return f"{', '.join(words)}, version {status.version}, last heard from {round_time(silent)} ago"
 
 
 def _has(attempts: Iterable[HeldAttempt], now: datetime) -> str:
@@ -106,7 +106,7 @@ def _has(attempts: Iterable[HeldAttempt], now: datetime) -> str:
 
 def _left_behind(attempts: Iterable[HeldAttempt]) -> str:
     named = ", ".join(f"{each.name} ({each.attempt})" for each in attempts)
-    return f"left {named}, which no node has taken yet"
+    return f"left {named}, which no node has taken over yet"
 
 
 def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:

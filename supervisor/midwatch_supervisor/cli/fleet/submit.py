@@ -1,4 +1,4 @@
-"""`midwatch submit`: hand the tasks of a file to a fleet."""
+"""`midwatch submit`: submit the tasks of a file to a fleet."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.present.assignment import Assignment
 
 _ASKED_SECONDS = 10.0
-"""Seconds that `--dry-run` waits for a repository elsewhere."""
+"""Seconds that `--dry-run` waits for a remote repository."""
 _NAMED = 3
 """Number of tasks named in one warning; the others are counted."""
 
@@ -105,7 +105,7 @@ def _say_run(
         told = {"run": run.id, "tasks": tasks, "already": already, "warnings": warnings}
         write_json({"type": "run", **told})
         return
-    there = f" is there already, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
+    there = f" already exists, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
     write_line(f"Run {run.id}{there}: {count_noun(tasks, 'task')}, journal {journal}")
     watch, status = command(f"watch --run {run.id}"), command("status")
     write_line(f"`{watch}` shows it, `{status}` sums it up")
@@ -123,7 +123,7 @@ async def _hand_out(
     try:
         await dispatch_once(journal, location, settings=settings.fleet, clock=clock)
     except JournalError as error:
-        write_error(f"the tasks are stored; a node or monitor will hand them out, as here {error}")
+        write_error(f"the tasks are stored, but a node or monitor must dispatch them: {error}")
 
 
 def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
@@ -140,15 +140,15 @@ def _missing_on_nodes(each: "Assignment", nodes: "Sequence[NodeStatus] | None") 
     from midwatch_supervisor.present.waiting import missing_node_words
 
     missing = "" if nodes is None else missing_node_words(each.task.labels, nodes)
-    advice = "" if each.origin else "; `workspace:` takes the URL of a git repository, too"
+    advice = "" if each.origin else "; `workspace:` also takes the URL of a git repository"
     return [missing] * bool(missing) + [
-        f"{each.source} is a folder of this machine: others reach it only if they have it shared "
-        f"under the same path{advice}"
+        f"{each.source} is a folder on this machine: other nodes can use it only if it is shared "
+        f"with them under the same path{advice}"
     ] * each.local
 
 
 class _Known(NamedTuple):
-    """What the journal tells before anything is submitted."""
+    """What the journal says before anything is submitted."""
 
     nodes: "list[NodeStatus] | None"
     """The nodes of the fleet; `None` if they cannot be read now."""
@@ -160,9 +160,9 @@ class _Known(NamedTuple):
 async def _look(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None
 ) -> _Known:
-    """Return what the journal tells before these tasks are submitted.
+    """Return what the journal says before these tasks are submitted.
 
-    Raises UsageError if the key is that of other tasks, and JournalError if the journal could never
+    Raises UsageError if the key belongs to other tasks, and JournalError if the journal could never
     be read: the address, password or Midwatch version is wrong.
     """
     from midwatch_monitor.errors import (
@@ -185,8 +185,8 @@ async def _look(
     except (JournalAccessError, JournalCorruptError, JournalTooNewError):
         raise
     except JournalError as error:
-        unknown = "whether there is a run of this key, and which nodes are up," if key else ""
-        write_error(f"{unknown or 'which nodes are up'} is not known: {error}")
+        unknown = "whether a run with this key exists, and " if key else ""
+        write_error(f"cannot tell {unknown}which nodes are up: {error}")
         return _Known(None)
 
 
@@ -245,6 +245,6 @@ def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None
         at = f" at {start.commit[:12]}" if start.commit else ""
         write_line(f"would submit {task.id}: worker {each.worker}, workspace {place}{at}{labels}")
         if start.problem:
-            write_line(f"  its commit is not known: {start.problem}")
+            write_line(f"  its commit is unknown: {start.problem}")
         if warning:
             write_line(f"  warning: {warning}")

@@ -1,4 +1,4 @@
-"""`midwatch attach`: watch agents that others start, by their session files and hooks."""
+"""`midwatch attach`: watch agents that a person starts, through their session files and hooks."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 OTLP = "otlp"
 _LOOK_SECONDS = 0.5
-"""Seconds between two looks at the journal for something to print."""
+"""Seconds between two looks into the journal for something to print."""
 
 
 def attach(
@@ -50,16 +50,16 @@ def attach(
         ),
     ],
     since: Annotated[
-        float, Parameter(help="Include sessions that changed in the last so many hours.")
+        float, Parameter(help="Include sessions that changed within this many hours.")
     ] = 1.0,
     port: Annotated[
         AnyPort,
         Parameter(
-            help=f"Port of this machine on which `{OTLP}` receives spans by HTTP; 0 for a free one."
+            help=f"Local port on which `{OTLP}` receives spans over HTTP; 0 for any free one."
         ),
     ] = 4318,
     once: Annotated[
-        bool, Parameter(negative="", help="Record and judge the sessions there are, then end.")
+        bool, Parameter(negative="", help="Record and judge the existing sessions, then exit.")
     ] = False,
     headless: HeadlessOption = False,
     config: ConfigOption = None,
@@ -79,7 +79,7 @@ def attach(
     settings = settings_in_force(config)
     headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     if OTLP in what and once:
-        raise UsageError(f"`{OTLP}` receives spans until interrupted, so not with --once")
+        raise UsageError(f"`{OTLP}` receives spans until interrupted: leave out --once")
     sources = _sources([each for each in what if each != OTLP], hours=since)
     if set(what) == {OTLP}:
         sources = replace(sources, agents=())
@@ -100,12 +100,12 @@ def _sources(what: Sequence[str], *, hours: float) -> "SessionSources":
     from midwatch_supervisor.sessions.session_watch import SessionSources
 
     if not 0 <= hours <= 24 * 365:
-        raise UsageError("--since takes hours, from 0 to a year")
+        raise UsageError("--since takes a number of hours, from 0 to a year")
     unknown = [each for each in what if each not in KEPT and not _is_place(each)]
     if unknown:
         raise UsageError(
-            f"{unknown[0] or '``'} is neither a program whose sessions are known "
-            f"({', '.join(KEPT)}) nor a file or folder"
+            f"{unknown[0] or '``'} is neither a known agent ({', '.join(KEPT)}) nor a file or "
+            "folder"
         )
     return SessionSources(
         agents=tuple(KEPT[each] for each in (what or KEPT) if each in KEPT),
@@ -166,7 +166,7 @@ async def _attach(
         works.append(_begin(stack, showing))
         done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
-            each.result()  # a watch ends only with an error, and then nothing is seen any more
+            each.result()  # a watch ends only with an error, and sees nothing afterwards
     return 0
 
 
@@ -192,7 +192,7 @@ async def _watch(
     try:
         at = socket_path(folder)
         if at is None:
-            raise PermissionError(EACCES, "it is not a folder of yours")
+            raise PermissionError(EACCES, "it is not your folder")
         await stack.enter_async_context(listen_for_hooks(at, watch))
         # Record what hooks left while no watch ran; what is for another watch stays.
         lines = take_inbox(folder)
@@ -201,8 +201,8 @@ async def _watch(
             put_in_inbox(folder, line + b"\n")
     except OSError as error:
         raise UsageError(
-            f"hooks cannot be heard in {folder} ({error.strerror or error}): "
-            "name a folder of yours that can be written in MIDWATCH_STATE"
+            f"cannot listen for hooks in {folder} ({error.strerror or error}): "
+            "set MIDWATCH_STATE to a writable folder of yours"
         ) from error
     return watch
 
@@ -210,7 +210,7 @@ async def _watch(
 async def _take_spans(
     stack: AsyncExitStack, desk: "SessionJournal", port: int, works: "list[asyncio.Task[None]]"
 ) -> str:
-    """Follow sessions by their spans, add that work to `works`, and return the receiving address.
+    """Follow sessions through spans, add that work to `works`, and return the receiving address.
 
     Raises UsageError if it cannot listen there, and MissingExtraError.
     """
@@ -261,16 +261,16 @@ async def _end(task: "asyncio.Task[None]") -> None:
 
 
 def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
-    """Describe for people what is watched."""
+    """Describe what is watched."""
     files = sources.agents or sources.paths
     hooked = [each.agent for each in sources.agents if _is_hooked(each.agent)]
     install = "; `midwatch hook install AGENT` lets you guide and stop its next sessions"
     guided = install if files else ""
     about = f"Watching sessions of {_watched(sources, spans)}; journal {journal}"
     if hooked:
-        guided = f"Those of {', '.join(hooked)} can be guided and stopped by their hooks"
+        guided = f"Those of {', '.join(hooked)} can be guided and stopped through their hooks"
         rest = len(hooked) < len(sources.agents) or sources.paths or spans
-        return [about, f"{guided}; others are only read" if rest else guided]
+        return [about, f"{guided}; the others are only read" if rest else guided]
     return [about, f"They are only read{guided}"]
 
 
@@ -287,7 +287,7 @@ def _is_hooked(agent: str) -> bool:
 
 def _watched(sources: "SessionSources", spans: str) -> str:
     what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
-    what += [f"whoever sends spans to {spans}"] if spans else []
+    what += [f"any agent that sends spans to {spans}"] if spans else []
     return ", ".join(what)
 
 
@@ -295,7 +295,7 @@ def _nothing(sources: "SessionSources", spans: str) -> str:
     """Return the console's text before the first session."""
     back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
     return (
-        f"No session yet of {_watched(sources, spans)}. Start an agent: its session appears "
+        f"No session of {_watched(sources, spans)} yet. Start an agent: its session appears "
         f"here as soon as it does something{back}."
     )
 
@@ -305,7 +305,7 @@ def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
     # For a file given by name, the watch has said why.
     searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
     if not watch.sessions and (what := _watched(searched, "")):
-        write_error(f"No session of {what} that was written lately; `--since 24` looks back a day")
+        write_error(f"No recent session of {what}; `--since 24` looks back a day")
     return 0
 
 

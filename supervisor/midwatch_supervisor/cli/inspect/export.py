@@ -20,8 +20,8 @@ OneAttempt = Annotated[
     str | None,
     Parameter(
         name="ATTEMPT",
-        help="An attempt's id, TASK#N for attempt number N of a task, or a task's id or the unique "
-        "beginning of one, which means its latest attempt. The latest run that has it counts.",
+        help="An attempt's id, TASK#N for attempt number N of a task, or a task's id or a unique "
+        "prefix of it for its latest attempt; in the latest run that has it.",
     ),
 ]
 OutputOption = Annotated[StdoutOrFile, Parameter(help="File to write; - is stdout.")]
@@ -33,12 +33,12 @@ Everything = Annotated[
         "TASK-N.jsonl. It is created if missing; its parent must exist.",
     ),
 ]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite files that are there already.")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files.")]
 
 _PAGE = 200
 """Entries held in memory at a time; a step may carry its whole output."""
 _LONGEST = 100
-"""Letters of a task's name used in the name of its file."""
+"""Characters of a task's name used in its file's name."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -53,7 +53,7 @@ async def export(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write an attempt as a trace: its steps, and what else the rules received."""
+    """Write an attempt as a trace: its steps, and whatever else the rules received."""
     if (attempt is None) == (folder is None) or (folder is not None and output != "-"):
         raise UsageError("name either an ATTEMPT, perhaps with --output, or a folder with --all")
     async with await journal_to_read(journal) as opened:
@@ -81,7 +81,7 @@ def _make(folder: Path) -> None:
     except OSError as error:
         gone = isinstance(error, FileNotFoundError)
         why = f"the folder {folder.parent} does not exist" if gone else error.strerror
-        raise UsageError(f"{folder} cannot be made: {why}") from error
+        raise UsageError(f"{folder} cannot be created: {why}") from error
 
 
 async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
@@ -121,7 +121,7 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
         for entry in page:
             event = _event(entry)
             if isinstance(entry.record, Plan) and isinstance(event, Change):
-                # Most plans name no files, and most records of a plan change none.
+                # Most plans name no files, and most of their records do not change these.
                 before, files = files, event.plan_step_files
                 event = None if before == files else event
             if event is not None:
@@ -137,7 +137,7 @@ def _event(entry: Entry) -> Event | None:
         case Step() | Change() as event:
             return event
         case Plan(in_hand=in_hand):
-            # Neighbours are told which files it plans to change.
+            # Concurrent attempts are told which files it plans to change.
             return Change(at=entry.at, plan_step_files=in_hand.files if in_hand else ())
         case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
             # Otherwise the silence before the end of an attempt would be lost.

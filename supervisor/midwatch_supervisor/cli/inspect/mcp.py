@@ -1,4 +1,4 @@
-"""`midwatch mcp`: serve Midwatch's data and tools to programs by the Model Context Protocol."""
+"""`midwatch mcp`: serve Midwatch's data and tools to programs, over the Model Context Protocol."""
 
 import logging
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.cli.inspect.web import Page
 
 AUTHOR = "mcp"
-"""Author of acts if none is given."""
+"""The default author of actions."""
 _HOST = "127.0.0.1"
 _GRACE_SECONDS = 0.5
 
@@ -30,7 +30,7 @@ def mcp(
     worker: Annotated[
         str | None,
         Parameter(
-            help="Watch the client itself as a worker of that name, which reports with tools."
+            help="Watch the client itself as a worker with this name, which reports through tools."
         ),
     ] = None,
     http: Annotated[
@@ -50,7 +50,7 @@ def mcp(
     ] = None,
     author: Annotated[
         str | None,
-        Parameter(name="--from", help=f"Author of acts with `--write`. Default: {AUTHOR}."),
+        Parameter(name="--from", help=f"Author of actions with `--write`. Default: {AUTHOR}."),
     ] = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
@@ -84,7 +84,7 @@ def _check_name(worker: str) -> None:
 
 
 def _log_plainly() -> None:
-    """Have warnings logged as everywhere else, before the library chooses another format."""
+    """Log warnings in the usual format, before the library chooses another."""
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

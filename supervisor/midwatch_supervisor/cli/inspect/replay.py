@@ -1,4 +1,4 @@
-"""`midwatch replay`: run today's rules over recorded runs, and print alerts or a table."""
+"""`midwatch replay`: run the current rules over recorded runs, and print alerts or a table."""
 
 import os
 import re
@@ -65,11 +65,11 @@ def replay(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Run today's rules over recorded runs.
+    """Run the current rules over recorded runs.
 
-    Prints every alert of a single file, or a table of the runs with alerts of several. Files that
-    cannot be read are named, the others are replayed, and the exit code is 2; with --together, none
-    is replayed then.
+    Prints every alert of a single file; of several files, a table of the runs with alerts. If files
+    cannot be read, they are reported, the others are replayed, and the exit code is 2; with
+    --together, none is replayed.
     """
     check_format(format)
     settings = settings_in_force(config)
@@ -153,7 +153,7 @@ def _print(line: ReplayLine, *, json: bool) -> None:
         case DamageLine():
             write_error(f"{line.trace}:{line.line}: skipped: {line.problem}")
         case FaultLine():
-            write_error(f"{line.trace}: the rule {line.rule} broke and was off: {line.error}")
+            write_error(f"{line.trace}: the rule {line.rule} failed and was off: {line.error}")
         case _ if json:
             write_json(asdict(line))
         case AlertLine():
@@ -189,7 +189,7 @@ class ReplayedSession:
     path: Path
     steps: int = 0
     alarms: int = 0
-    """Number of alarms that fired; a severity that rises is not another alarm."""
+    """Number of alarms that fired; a rise in severity is not another alarm."""
     first: int = 0
     """Step of the first alarm."""
     worst: AlertLine | None = None
@@ -227,7 +227,7 @@ def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[ReplayedSe
 def session_table(
     sessions: Sequence[ReplayedSession], *, skipped: int, width: int
 ) -> Iterator[str]:
-    """Return a table, at most that wide, of sessions with alarms, a count of the others, and the
+    """Return a table of sessions with alarms, at most `width` wide, a count of the others, and the
     totals.
     """
     found = [(each, each.worst) for each in sessions if each.worst is not None]
@@ -275,7 +275,7 @@ def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Ite
 
 
 def _names(paths: Sequence[Path], width: int) -> list[str]:
-    """Return short names; names that are the same are told apart by their folders."""
+    """Return short names; equal names are told apart by their folders."""
     stems = [path.stem.removesuffix(".traj") for path in paths]
     often = Counter(stems)
     return [

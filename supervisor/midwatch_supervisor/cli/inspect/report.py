@@ -1,5 +1,5 @@
 """`midwatch report`, `calibration` and `metrics`: figures on tasks, on what was learned, and on how
-far models' own statements can be trusted.
+far models' stated confidence can be trusted.
 """
 
 import asyncio
@@ -64,18 +64,16 @@ class ReportOptions:
     since: Annotated[
         str | None,
         Parameter(
-            help="Only tasks of which anything was recorded since then, each from its beginning: "
+            help="Only tasks with anything recorded since then, each from its beginning: "
             "a duration (90m, 2h, 7d, 2w), a date (2026-11-21) or a time (2026-11-21T20:00)."
         ),
     ] = None
     run: OnlyRunOption = None
     html: Annotated[
-        bool, Parameter(name="--html", negative="", help="As one HTML page with charts.")
+        bool, Parameter(name="--html", negative="", help="Print one HTML page with charts.")
     ] = False
     output: Annotated[StdoutOrFile, Parameter(help="File for the page; - is stdout.")] = "-"
-    force: Annotated[
-        bool, Parameter(negative="", help="Overwrite the file if it is there already.")
-    ] = False
+    force: Annotated[bool, Parameter(negative="", help="Overwrite the file if it exists.")] = False
     journal: JournalOption = None
     json: JsonOption = False
 
@@ -98,7 +96,7 @@ AnyProject = Annotated[
     str | None,
     Parameter(
         name="--project",
-        help="The project: its name, the unique beginning of one, or its folder's name. "
+        help="The project: its name, a unique prefix of it, or its folder's name. "
         "Default: all of them.",
     ),
 ]
@@ -131,7 +129,7 @@ async def lessons(*, project: AnyProject = None, options: ReportOptions = _OPTIO
     head = selection.description(len(reading.tasks), opened.name, now)
     found = learning_sections(reading)
     if not (found or options.html):
-        head += " Nothing was judged, and nothing was learned yet."
+        head += " Nothing has been judged or learned yet."
     _print(options, "Midwatch: what was learned", head, learning_lines(reading), found)
 
 
@@ -171,8 +169,8 @@ REPORTED = (20, 40, 60, 80, 90, 100)
 
 _HEADINGS = ("model", "attempts", "tasks", "succeeded", "error before", "error after")
 _EXPLAINED = (
-    "Under each stated confidence: how often attempts that said so succeeded.",
-    "The error is the expected calibration error, 0.00 at best, weighted by attempt; after: by "
+    "Under each stated confidence: how often attempts that stated it succeeded.",
+    "The error is the expected calibration error, 0.00 at best, weighted by attempt; after: with "
     "curves that had not seen the task.",
 )
 
@@ -192,7 +190,7 @@ async def calibration(
         else:
             write_line(
                 "no attempt of a known model that reported its confidence has succeeded or failed "
-                f"in {opened.name}; `{command('feedback')}` says so of one that nobody checked"
+                f"in {opened.name}; `{command('feedback')}` judges one that nothing checked"
             )
 
 
@@ -245,9 +243,9 @@ def _print_records(records: Sequence[TrackRecord], useful: float) -> None:
 def _worthless(found: Separation) -> str:
     low, high = found.interval.low, found.interval.high
     return (
-        "its stated confidence is worth nothing. Of an attempt that succeeded and one that failed, "
-        f"the first stated more in {found.area:.2f} of the cases ({low:.2f} to {high:.2f}; chance "
-        "is 0.50). low_confidence and declining_confidence are silent in its new attempts."
+        "its stated confidence is worthless. Of an attempt that succeeded and one that failed, the "
+        f"former stated more in {found.area:.2f} of the cases ({low:.2f} to {high:.2f}; chance is "
+        "0.50). low_confidence and declining_confidence are silent in its new attempts."
     )
 
 
@@ -270,7 +268,7 @@ async def metrics(
         str | None,
         Parameter(
             help="Serve them under /metrics at HOST:PORT, or at PORT of 127.0.0.1, "
-            "until interrupted. Anybody who reaches that address can read them."
+            "until interrupted. Anybody who can reach that address can read them."
         ),
     ] = None,
     journal: JournalOption = None,

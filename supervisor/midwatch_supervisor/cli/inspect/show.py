@@ -69,10 +69,10 @@ TaskOrAttempt = Annotated[
     str,
     Parameter(
         name="ID",
-        help="A task's id or the unique beginning of one, an attempt's id, or TASK#N for its "
-        "attempt number N. The latest run that has it counts. The number of an intervention, a "
-        "request or an escalation shows the attempt that it is about; where numbers are equal, "
-        "that is the order in which they count.",
+        help="A task's id or a unique prefix of it, an attempt's id, or TASK#N for its attempt "
+        "number N, in the latest run that has it. The number of an intervention, a request or an "
+        "escalation means the attempt that it is about. If one number fits several of these, the "
+        "first in this order counts.",
     ),
 ]
 
@@ -132,7 +132,7 @@ async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
 async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """Return the nodes of the fleet that runs the task, by name, and complete the task's state.
 
-    That is whether the run was interrupted, and what a task that has not begun waits for.
+    The state lacks whether the run was interrupted, and what a task that has not begun waits for.
     """
     run = await journal.run(state.task.run)
     nodes = nodes_of(run, await Nodes(journal).all())
@@ -145,7 +145,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
 async def _calibrations(
     journal: Journal, state: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
-    """Return calibrations by model, for attempts shown that have stated a confidence."""
+    """Return calibrations by model, for the shown attempts that have stated a confidence."""
     calibrator = Calibrator(journal)
     return {
         each.attempt.model: await calibrator.calibration(each.attempt.model)
@@ -196,7 +196,7 @@ def record_line(record: Record, plan_steps: int = 0) -> str:
 
 
 async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[ShownRecord]:
-    """Yield the records about what was found that have a line, oldest first."""
+    """Yield those records of the found task or attempt that have a line, oldest first."""
     transcript = Transcript([found.task], await journal.attempts(found.task.id))
     async for entry in journal.all_entries(task=found.task.id):
         await meet_new(journal, transcript.run, entry)
@@ -233,7 +233,7 @@ def _task_lines(
     goal = masker.text(assignment.task.goal).splitlines() if assignment else []
     yield from _section("goal", goal, indent="  ")
     spent = (line(each).text for each in state.spent.values())
-    yield from _section("used besides the workers", spent, indent="  ")
+    yield from _section("used apart from the workers", spent, indent="  ")
     for id, attempt in state.attempts.items():
         if only is None or only.id == id:
             yield ""
@@ -270,7 +270,7 @@ def _attempt(
     details = state.details
     for saved in filter(None, (details.saved, details.unsaved)):
         yield f"  {record_line(saved)}"
-    # The meters continue from the attempt before.
+    # The meters continue from the previous attempt.
     of = "" if attempt.number == 1 else " of the task's budget"
     yield f"  used{of}: {budget_text(state.budget)}"
     yield from _section("plan", () if state.plan.bare else plan_lines(state.plan))

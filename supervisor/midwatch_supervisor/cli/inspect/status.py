@@ -96,11 +96,11 @@ class StatusLine:
     """State of the task in a word for people."""
     health: Health | None
     node: str | None
-    """Node that works on the attempt, or did last."""
+    """Node that is working on the attempt, or last did."""
     node_state: NodeState | None
     """State of that node, if it belongs to a fleet."""
     interrupted: bool
-    """Whether the task is not over although the process that worked on its run is gone."""
+    """Whether the process that worked on its run is gone although the task is not over."""
     sandbox: str | None
     """Sandbox of the attempt's commands."""
     plan_step: int | None
@@ -113,7 +113,7 @@ class StatusLine:
     requests_used: int
     requests_limit: int | None
     alerts: int
-    """Number of alerts that fire now, or at an end that no check has passed."""
+    """Number of alerts that fire now, or fired at the end of an attempt that passed no check."""
     waits_for: str | None
     needs_person: bool
     accepted: bool | None
@@ -125,7 +125,7 @@ class StatusLine:
 async def status(
     *,
     run: RunOption = None,
-    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Show every run.")] = False,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -175,7 +175,8 @@ async def status(
 def _unreachable_line(target: UnreachableTarget) -> str:
     since = f"{target.since.astimezone():%Y-%m-%d %H:%M}"
     return (
-        f"messages of run {target.run} to {target.target} fail since {since}: {brief(target.error)}"
+        f"messages of run {target.run} to {target.target} have failed since {since}: "
+        f"{brief(target.error)}"
     )
 
 
@@ -183,15 +184,15 @@ def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator
     """Yield a line for each project with learned things that wait for a person."""
     for project, count in waiting.items():
         of = f" --project {shlex.quote(project)}" if several else ""
-        yield f"{what} that wait for you: {count} (`{command(f'{what} list{of}')}`)"
+        yield f"{what} waiting for you: {count} (`{command(f'{what} list{of}')}`)"
 
 
 async def read_states(
     journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
 ) -> AsyncIterator[tuple[Run, list[TaskState], dict[str, NodeStatus]]]:
-    """Yield each run with the states of its tasks and, of all `nodes`, those of its fleet, by name.
+    """Yield each run with the states of its tasks and those of all `nodes` in its fleet, by name.
 
-    There are none if one process runs it.
+    A run of a single process has no nodes.
     """
     for run in runs:
         tasks, interrupted = (
@@ -219,7 +220,7 @@ async def _unfinished(
 ) -> AsyncIterator[str]:
     """Yield a line for each run of the last week with tasks that are not over.
 
-    Sessions are left out: nothing tells that one has ended if its process was killed.
+    Sessions are left out: if its process was killed, nothing tells that one has ended.
     """
     since = await journal.now() - _UNFINISHED
     recent = [each for each in runs if each.started_at >= since]
@@ -247,7 +248,7 @@ def lost_lines(
 ) -> Iterator[str]:
     """Yield a line for each node lost since then, with the time when it was last heard from.
 
-    `holders` are the processes that hold attempts at work.
+    `holders` are the processes that hold attempts that are being worked on.
     """
     manned = {each.fleet for each in nodes if not each.state.gone}
     holding = {name_of(each) for each in holders}
@@ -256,7 +257,7 @@ def lost_lines(
             heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
             left = each.name in holding and each.fleet in manned
             others = "; other nodes take over its attempts" if left else ""
-            yield f"node {each.name} is lost: last heard {heard}{others}"
+            yield f"node {each.name} is lost: last heard from {heard}{others}"
 
 
 def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
@@ -295,7 +296,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
 
 
 def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
-    """Describe what must come from elsewhere before a task goes on; empty for nothing.
+    """Describe what a task waits for that must come from elsewhere; empty for nothing.
 
     `nodes` are the nodes, by name, of the fleet that runs it.
     """

@@ -52,13 +52,13 @@ def tune(
         Path,
         Parameter(
             help="CSV with the columns path and outcome (resolved, unresolved, unknown), and "
-            "perhaps task, source and exit_status."
+            "optionally task, source and exit_status."
         ),
     ],
     format: FormatOption = AUTO,
     config: ConfigOption = None,
     max_false_alarms: Annotated[
-        float, Parameter(help="Percent of the resolved runs that may be alarmed.")
+        float, Parameter(help="Percentage of the resolved runs that may be alarmed.")
     ] = 3.0,
     folds: Annotated[int, Parameter(help="Parts for cross-validation, split by task.")] = 5,
     spent: Annotated[
@@ -75,11 +75,11 @@ def tune(
     output: Annotated[Path | None, Parameter(help="A new file for the proposal.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what each rule's thresholds find and falsely alarm in recorded runs, and propose
-    better.
+    """Print what each rule's thresholds find in recorded runs and their false alarms, and propose
+    better ones.
 
-    Thresholds are proposed only if they are better beyond noise on tasks they were not chosen on,
-    and not worse on any source; otherwise the reason is printed. The exit code is 0 either way.
+    Proposes thresholds only if they are better, beyond noise, on tasks they were not chosen on, and
+    not worse on any source; otherwise prints the reason. The exit code is 0 either way.
 
     Only thresholds are varied: windows, weights, hold and cooldown stay as configured, as do the
     settings of single workers and tools.
@@ -112,9 +112,9 @@ def _tell(result: ThresholdStudy, text: str, *, json: bool) -> None:
 
 def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
     if not 0 < max_false_alarms <= 100:
-        raise UsageError(f"--max-false-alarms is a percentage above 0; is {max_false_alarms:g}")
+        raise UsageError(f"--max-false-alarms: {max_false_alarms:g} is not a percentage above 0")
     if not 2 <= folds <= _MAX_FOLDS:
-        raise UsageError(f"--folds is 2 to {_MAX_FOLDS}; is {folds}")
+        raise UsageError(f"--folds: {folds} is not from 2 to {_MAX_FOLDS}")
     return Aim(allowed=max_false_alarms / 100, folds=folds, seed=seed)
 
 
@@ -134,7 +134,7 @@ def _warn(found: Recordings, result: ThresholdStudy) -> None:
         write_error("all tasks are in one fold: nothing can be held out")
     if len({label.source for label in found.traces.values()}) == 1:
         why = "no column source" if "source" in found.absent else "only one source"
-        write_error(f"{why}: whether thresholds hold on another source is not tried")
+        write_error(f"{why}: whether thresholds hold on another source is not tested")
     for source in result.untried:
         few = f"fewer than {MIN_TARGETS} runs {result.target} outside {source or NO_SOURCE}"
         write_error(f"{few}: no thresholds are chosen without it")
@@ -152,7 +152,7 @@ MAX_ROWS = 12
 """Thresholds shown for each rule; one that counts to large numbers has a hundred."""
 _FOUND = {
     AlarmTarget.SPENT: "in the first 80 % of their steps",
-    AlarmTarget.UNRESOLVED: "at whatever step",
+    AlarmTarget.UNRESOLVED: "at any step",
 }
 
 
@@ -233,9 +233,9 @@ def _explained(target: AlarmTarget) -> Iterator[str]:
     yield "resolved: resolved runs alarmed, the false alarms, with a 95 % interval."
     yield f"found: runs {target} alarmed {_FOUND[target]}."
     if target is not AlarmTarget.UNRESOLVED:
-        yield "unresolved: unresolved runs alarmed at whatever step."
-    yield f"lift: how much likelier an alarmed run is {target} than runs of its source as long."
-    yield f"when: the first alarm of runs {target}, as a share of their steps; the median."
+        yield "unresolved: unresolved runs alarmed at any step."
+    yield f"lift: how much likelier an alarmed run is {target} than runs of its source and length."
+    yield f"when: the first alarm of runs {target}, as a share of their steps (median)."
     yield "difference: in percentage points, with a 95 % interval (paired bootstrap by task)."
 
 

@@ -1,4 +1,4 @@
-"""`midwatch watch`: the console for runs of other processes, here or elsewhere, also past ones."""
+"""`midwatch watch`: the console for runs of other processes, here or elsewhere, even past ones."""
 
 import asyncio
 import signal
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 AttemptOption = Annotated[
     int | None,
-    Parameter(help="Open this attempt of its run, by its number in the journal."),
+    Parameter(help="Open the console on this attempt, given by its id in the journal."),
 ]
 BrokerNameOption = Annotated[
     str | None,
@@ -50,7 +50,7 @@ BrokerNameOption = Annotated[
 async def watch(
     *,
     run: RunOption = None,
-    all: Annotated[bool, Parameter(name="--all", negative="", help="Every run.")] = False,
+    all: Annotated[bool, Parameter(name="--all", negative="", help="Show every run.")] = False,
     attempt: AttemptOption = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
@@ -70,7 +70,7 @@ async def watch(
         ),
     ] = None,
 ) -> int:
-    """Open the console of a run: one of another process, on any machine, or a finished one.
+    """Open the console on a run of another process, on any machine, or on a finished one.
 
     Only the journal is needed: a file, or the URL of a database. What you decide is written to it,
     and the process that runs the attempt carries it out. If you may only read the journal, you can
@@ -91,7 +91,7 @@ async def watch(
         return await serve(words, page_at(host, port, token_file), environ)
     if not (on_terminal() or in_browser()):
         status = command("status")
-        raise UsageError(f"the console needs a terminal; `{status}` prints where tasks stand")
+        raise UsageError(f"the console needs a terminal; `{status}` prints the state of the tasks")
     patience = settings.journal.patience_seconds
     opened, barred = await journal_to_watch(journal, patience_seconds=patience)
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
@@ -177,8 +177,8 @@ async def show_run(
 ) -> int:
     """Conduct a run under a console that stays open after it, and return the run's exit code.
 
-    If the console is closed while the run only waits for a person, that is 3; while the run works,
-    KeyboardInterrupt is raised. Both can be resumed.
+    If the console is closed while the run only waits for a person, that is 3; if the run is still
+    working, KeyboardInterrupt is raised. It can be resumed in both cases.
     """
     from midwatch_supervisor.run.launch import conduct, load_jobs
     from midwatch_supervisor.tui.app import INTERRUPTED, Console
@@ -225,7 +225,7 @@ async def show_run(
 async def show_console(console: "Console") -> int | None:
     """Show a console until it is closed, and return the exit code of its run, if it has one.
 
-    If this is canceled, the console is closed in order: canceled during its start, Textual prints
+    If this is canceled, it closes the console properly: if canceled while it starts, Textual prints
     tracebacks.
     """
     from midwatch_supervisor.tui.app import INTERRUPTED, collect_garbage_seldom
@@ -241,7 +241,7 @@ async def show_console(console: "Console") -> int | None:
 
 
 async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
-    """Cancel work that still goes on. Raises the error it ended with, if any."""
+    """Cancel work that is still running. Raises the error it ended with, if any."""
     for task in conducted:
         task.cancel()
     await asyncio.gather(*conducted, return_exceptions=True)

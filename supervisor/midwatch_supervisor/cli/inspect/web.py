@@ -1,4 +1,4 @@
-"""The console in a browser, for those who know its token only."""
+"""The console in a browser, only for those who know its token."""
 
 import asyncio
 import hmac
@@ -23,7 +23,7 @@ from midwatch_supervisor.cli.output import write_error, write_line
 TOKEN = "MIDWATCH_WEB_TOKEN"
 """Environment variable that may hold the token."""
 _SHORTEST = 16
-"""Shortest token allowed: a shorter one could be guessed by trying."""
+"""Shortest token allowed: a shorter one could be found by trial."""
 _PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 _LEFT_BY = "web."
 _LOOK_SECONDS = 1.0
@@ -44,16 +44,14 @@ class Page:
 
     @classmethod
     def at(cls, host: str, port: int, token: str | None, *, source: str = "") -> "Page":
-        """Return a page with this token, or with a new random one. Raises UsageError for a weak
-        one.
-        """
+        """Return a page with this token or a new random one. Raises UsageError for a weak token."""
         if token is None:
             return cls(host=host, port=port, token=secrets.token_urlsafe())
         letters = token.replace("-", "").replace("_", "")
         if not (token.isascii() and letters.isalnum() and len(token) >= _SHORTEST):
             raise UsageError(
-                f"the token of {source or 'the page'} must be {_SHORTEST} letters, digits, `-` and "
-                "`_` or more"
+                f"the token of {source or 'the page'} must be at least {_SHORTEST} letters, "
+                "digits, `-` and `_`"
             )
         return cls(host=host, port=port, token=token, source=source)
 
@@ -85,13 +83,13 @@ class Page:
         write_line(line)
         if not self.loopback:
             write_error(
-                f"warning: {self.host} is not only this machine: whoever knows the token is let "
-                "in, and the way is not encrypted"
+                f"warning: other machines can reach {self.host}: anybody who knows the token is "
+                "let in, and the connection is not encrypted"
             )
         sys.stdout.flush()
 
     def is_at(self, host: str) -> bool:
-        """Whether a `Host` header names this page: somebody's DNS may have other names for it."""
+        """Whether a `Host` header names this page: foreign DNS may point other names at it."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -153,7 +151,7 @@ def read_token(file: Path) -> str:
                 new.write(f"{secrets.token_urlsafe()}\n")
         with file.open(encoding="ascii", errors="replace") as opened:
             if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
-                raise UsageError(f"others may read the token in {file}: `chmod 600` it, then again")
+                raise UsageError(f"others can read the token in {file}: run `chmod 600` on it")
             return opened.read(4096).strip()
     except OSError as error:
         raise UsageError(f"{file} cannot be used: {error.strerror}") from error
@@ -165,7 +163,7 @@ def in_browser() -> bool:
 
 
 async def end_with_server() -> None:
-    """End this console once its server is gone, however that ended."""
+    """End this console once its server is gone, no matter how that ended."""
     name, _, server = os.environ.get(MARK, "").partition(".")
     if f"{name}." != _LEFT_BY:  # another program serves it
         return

@@ -1,4 +1,4 @@
-"""The server of `watch --web`: who is let in, and one console process for each browser."""
+"""The server of `watch --web`: access control, and one console process for each browser."""
 
 import asyncio
 import secrets
@@ -33,8 +33,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-# The cookie is sent by pages of this address only. A redirect would still count as coming from the
-# page that held the link, and the browser would keep the cookie back: hence a page that leads on.
+# Only pages of this address send the cookie. A redirect would still count as coming from the page
+# that held the link, and the browser would withhold the cookie: hence a page that leads on.
 _ENTER = '<!doctype html><meta http-equiv="refresh" content="0;url={}"><title>Midwatch</title>'
 _NO_TOKEN = "open the address that `midwatch watch --web` printed\n"
 _WRONG_NAME = "open it by the name or address that `midwatch watch --web` printed\n"
@@ -63,9 +63,7 @@ class _Place:
 
 
 class WebServer(Server):
-    """textual-serve with a check of who asks, a page without inline scripts or styles, and no
-    output.
-    """
+    """textual-serve with access control, a page without inline scripts or styles, and no output."""
 
     def __init__(
         self,
@@ -124,7 +122,7 @@ class WebServer(Server):
     def _require_room(self, browser: str) -> None:
         if browser not in self._places and len(self._places) >= self._limits.consoles:
             raise web.HTTPServiceUnavailable(
-                text=f"{len(self._places)} browsers show the console already: close one\n"
+                text=f"{len(self._places)} browsers already show the console: close one\n"
             )
 
     # -- answers ---------------------------------------------------------------------------
@@ -149,7 +147,7 @@ class WebServer(Server):
         return answer
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Run a console for a browser, after ending the one it has open already."""
+        """Run a console for a browser, after ending the one it already has open."""
         browser = request[_BROWSER]
         self._require_room(browser)
         place = self._places.setdefault(browser, _Place())
@@ -253,12 +251,12 @@ class BrowserConsole(AppService):
         return process
 
     async def wait_ended(self) -> None:
-        """Wait until the console draws no more."""
+        """Wait until the console has stopped drawing."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
-        """Let the console end within the grace, else kill it: its browser may block it."""
+        """Let the console end within the grace period, else kill it: its browser may block it."""
         process, drawing = self._process, self._task
         if process is None or drawing is None:
             return
@@ -300,9 +298,9 @@ def _lead_on(request: web.Request) -> web.Response:
 
 
 def _elsewhere(request: web.Request) -> bool:
-    """Whether another site's page asks: cookies do not distinguish ports of the same host."""
+    """Whether another site's page sent it: cookies do not distinguish ports of the same host."""
     origin = request.headers.get("Origin")
-    if origin is None:  # every browser says it where a socket is opened
+    if origin is None:  # every browser sends one when it opens a socket
         return request.path.startswith("/ws")
     return origin.partition("://")[2] != request.host
 

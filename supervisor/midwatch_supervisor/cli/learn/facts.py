@@ -1,4 +1,4 @@
-"""`midwatch facts`: read what workers found out about a workspace, and decide on it."""
+"""`midwatch facts`: read what workers found out about a project, and decide on it."""
 
 from typing import Annotated
 
@@ -33,11 +33,11 @@ async def list_facts(
     project: ProjectOption = None,
     everything: Annotated[
         bool,
-        Parameter(name="--all", negative="", help="Also those that were replaced or retired."),
+        Parameter(name="--all", negative="", help="Include replaced and retired ones."),
     ] = False,
     unreviewed: Annotated[
         bool,
-        Parameter(name="--unreviewed", negative="", help="Only those that nobody has reviewed."),
+        Parameter(name="--unreviewed", negative="", help="Only unreviewed ones."),
     ] = False,
     json: JsonOption = False,
     journal: JournalOption = None,
@@ -82,16 +82,16 @@ async def show(
 
 @app.command
 async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None:
-    """Allow facts that wait for review to be shared with workers; read them first."""
+    """Allow facts waiting for review to be shared with workers; read them first."""
     if not numbers:
-        raise UsageError(f"say which, by their numbers: `{command('facts list')}` says which wait")
+        raise UsageError(f"name facts by their numbers: `{command('facts list')}` shows them")
     for number in numbers:
         await _mark(number, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
-    """Retire a fact: no worker is given it any more."""
+    """Retire a fact: it is no longer given to workers."""
     await _mark(number, LearningMark.RETIRE, options)
 
 

@@ -1,4 +1,4 @@
-"""`midwatch feedback`: verdicts on the results of attempts, said by people or implied."""
+"""`midwatch feedback`: verdicts on the results of attempts, given by people or implied."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class _Verdict:
     at: datetime
     verdict: Feedback
     id: int | None = None
-    """Id of the journal's entry that says or implies it; `None` if it is not stored."""
+    """Id of the journal's entry that states or implies it; `None` if it is not stored."""
 
 
 @app.default
@@ -78,7 +78,7 @@ async def feedback(
         place = await _find_ended(opened, attempt, run)
         id, lesson, reason = None, None, ""
         if not dry_run:
-            # The verdict is safe before anything is asked of a model.
+            # The verdict is stored before a model is asked anything.
             async with operator_in(opened, author) as operator:
                 id = await operator.judge(place.attempt, accepted=accepted, comment=comment)
             if not json:
@@ -100,18 +100,18 @@ async def feedback(
 @app.command(name="list")
 async def list_verdicts(
     id: Annotated[
-        str | None, Parameter(name="ID", help="Only of this task or attempt, by any of its ids.")
+        str | None, Parameter(name="ID", help="Only for this task or attempt, given by any id.")
     ] = None,
     /,
     *,
     run: OnlyRunOption = None,
     project: Annotated[
-        str | None, Parameter(name="--project", help="Only of this project, by its exact name.")
+        str | None, Parameter(name="--project", help="Only for this project, by its exact name.")
     ] = None,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print all verdicts, oldest first: of people, implied and automatic."""
+    """Print all verdicts, oldest first: given by people, implied and automatic."""
     async with await journal_to_read(journal) as opened:
         given = None
         async for given in _verdicts_on(opened, id, run, project):
@@ -154,7 +154,7 @@ async def scan(
         text = f"{'would store: ' if dry_run else ''}{_verdict_line(given)}"
         write_either({**_verdict_fields(given), "dry_run": dry_run}, text, json=json)
     if not found:
-        write_note("nothing new became of merged work", json=json)
+        write_note("there is nothing new about merged work", json=json)
 
 
 # -- finding an attempt --------------------------------------------------------------------
@@ -170,8 +170,8 @@ async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttemp
     place = NamedAttempt(task=found.task, attempt=state.attempt)
     if not state.lifecycle.over:
         raise UsageError(
-            f"{place.name} is not over ({state.status}): wait until it is, or say something to "
-            f"it with `{command('tell')}`"
+            f"{place.name} is not over ({state.status}): wait until it is, or send it a message "
+            f"with `{command('tell')}`"
         )
     return place
 

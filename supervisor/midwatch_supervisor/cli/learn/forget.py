@@ -19,7 +19,7 @@ from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
 from midwatch_supervisor.present.numbers import count_noun
 
-KEPT = "Git is not touched: worktrees, branches and what was merged stay where they are."
+KEPT = "Git is not touched: worktrees, branches and merged work stay where they are."
 
 
 async def forget(
@@ -27,7 +27,7 @@ async def forget(
         str,
         Parameter(
             name="PROJECT",
-            help="The project: its name, the unique beginning of one, or its folder's name.",
+            help="The project: its name, a unique prefix of it, or its folder's name.",
         ),
     ],
     /,

@@ -44,7 +44,7 @@ class _Versions:
 
     @property
     def proposed(self) -> KnownGuidelines | None:
-        """The newest version that waits for a decision."""
+        """The newest version that is waiting for a decision."""
         return self._first(GuidelinesState.PROPOSED)
 
     @property
@@ -122,18 +122,18 @@ async def diff(
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print what a version would change; by default the newest one that waits."""
+    """Print what a version would change; by default the newest one waiting for a decision."""
     async with await journal_to_read(journal) as opened:
         versions = await _versions(opened, project)
     if version is None and versions.proposed is None:
-        write_note(f"no version of {versions.project} waits", json=json)
+        write_note(f"no version of {versions.project} is waiting", json=json)
         return
     known = _find_waiting(versions, version)
     changes = version_diff(versions.live, known)
     if json:
         write_json(_change_fields(versions.live, known, changes))
         return
-    write_diff(changes or "it is the text in force")
+    write_diff(changes or "it is the same text as the one in force")
     if known.state is GuidelinesState.PROPOSED and _outdated(known, versions.live):
         write_line(_OUTDATED)
 
@@ -153,17 +153,17 @@ def _change_fields(
     }
 
 
-_OUTDATED = "It was written over another version than the one in force."
+_OUTDATED = "It is based on a version that is no longer in force."
 
 
 def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
-    """Whether a proposal was written over a version that is no longer in force."""
+    """Whether a proposal is based on a version that is no longer in force."""
     return known.guidelines.base != (live.id if live else None)
 
 
 def _none_in_force(versions: _Versions) -> str:
     waiting = versions.proposed
-    hint = f"; version {waiting.guidelines.version} waits" if waiting else ""
+    hint = f"; version {waiting.guidelines.version} is waiting" if waiting else ""
     return f"no guidelines are in force in {versions.project}{hint}"
 
 
@@ -178,7 +178,7 @@ async def approve(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Put a version in force; by default the newest one that waits."""
+    """Put a version in force; by default the newest one waiting for a decision."""
     async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen = _find_waiting(versions, version)
@@ -195,7 +195,7 @@ async def reject(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Reject a version; by default the newest one that waits."""
+    """Reject a version; by default the newest one waiting for a decision."""
     async with await options.open_journal() as opened:
         chosen = _find_waiting(await _versions(opened, project), version)
         await options.mark(opened, LearningMark.REJECT, chosen)
@@ -227,7 +227,7 @@ async def retire(
     project: ProjectOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Retire the guidelines in force and all before them, and reject one that waits."""
+    """Retire the guidelines in force and all before them; or reject VERSION, if it is waiting."""
     async with await options.open_journal() as opened:
         versions = await _versions(opened, project)
         chosen: KnownGuidelines | None = _in_force(versions, version)
@@ -240,19 +240,19 @@ async def retire(
             chosen = None if options.dry_run else again
         if options.dry_run and versions.former:
             numbers = ", ".join(str(each.guidelines.version) for each in versions.former)
-            write_note(f"so would all before it: {numbers}", json=options.json)
+            write_note(f"so would all versions before it: {numbers}", json=options.json)
 
 
 def _find_waiting(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """Return the version that is meant, by default the one that waits. Raises UsageError."""
+    """Return the named version, by default the one waiting for a decision. Raises UsageError."""
     chosen = versions.proposed if version is None else versions.find(version)
     if chosen is None:
-        raise UsageError(f"no version of {versions.project} waits")
+        raise UsageError(f"no version of {versions.project} is waiting")
     return chosen
 
 
 def _in_force(versions: _Versions, version: int | None) -> KnownGuidelines:
-    """Return the version that is meant, by default the one in force. Raises UsageError."""
+    """Return the named version, by default the one in force. Raises UsageError."""
     chosen = versions.live if version is None else versions.find(version)
     if chosen is None:
         raise UsageError(_none_in_force(versions))

@@ -35,11 +35,11 @@ WaitOption = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Wait for the configured quiet hours, and do it once in each, until told to stop.",
+        help="Wait for the configured quiet hours, and do this once in each, until told to stop.",
     ),
 ]
 _NAP = 300.0
-"""Seconds between two looks at the clock, which may have been set forward or back."""
+"""Seconds between checks of the clock, which may have been set forward or back."""
 
 
 async def learn(
@@ -74,7 +74,7 @@ async def learn(
         if wait:
             looking = nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
             await run_until_stopped(
-                looking, lambda: write_note("no more is learned now", json=json)
+                looking, lambda: write_note("nothing more is learned", json=json)
             )
             return 0
         return 0 if await look() else 1
@@ -87,7 +87,7 @@ async def nightly(
     clock: Callable[[], datetime],
     sleep: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Reflect once in each window of the quiet hours, for ever."""
+    """Reflect once in each window of the quiet hours, forever."""
     from midwatch_supervisor.learning.reflection_schedule import next_window
 
     done: datetime | None = None
@@ -112,7 +112,7 @@ def _asked_for(settings: Settings) -> Settings:
 
 
 async def _projects(journal: Journal, project: str | None) -> list[str]:
-    """Return the projects to reflect on: the one that is named, else all."""
+    """Return the projects to reflect on: the named one, else all."""
     learned = Learned(journal)
     return [await project_named(learned, project)] if project else await learned.projects()
 
@@ -125,13 +125,13 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     learning, learned = settings.learning, Learned(journal)
     chores = await learned.chores(tries=learning.tries, kinds=enabled_chores(learning))
     fields = {"type": "chores", "open": len(chores), "dry_run": True}
-    write_either(fields, f"would take up {count_noun(len(chores), 'chore')}", json=json)
+    write_either(fields, f"would do {count_noun(len(chores), 'chore')}", json=json)
     for name in await _projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
         attempts = [each.attempt for each in batch.deep]
         fields = {"type": "reflection", "project": name, "watermark": mark, "attempts": attempts}
-        text = f"would look back at {count_noun(len(attempts), 'attempt')} of {name}"
+        text = f"would reflect on {count_noun(len(attempts), 'attempt')} of {name}"
         write_either({**fields, "dry_run": True}, text, json=json)
 
 

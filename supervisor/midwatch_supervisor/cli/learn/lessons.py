@@ -54,7 +54,7 @@ _PAGE = 500
 
 LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `lessons list`.")]
 AllOption = Annotated[
-    bool, Parameter(name="--all", negative="", help="Retired and archived ones too.")
+    bool, Parameter(name="--all", negative="", help="Include retired and archived ones.")
 ]
 
 
@@ -63,9 +63,9 @@ async def list_lessons(
     *,
     project: ProjectOption = None,
     all: AllOption = False,
-    task: Annotated[str | None, Parameter(help="Only from the task of that name.")] = None,
+    task: Annotated[str | None, Parameter(help="Only from the task with this name.")] = None,
     failure_class: Annotated[
-        str | None, Parameter(name="--class", help="Only of that failure class.")
+        str | None, Parameter(name="--class", help="Only of this failure class.")
     ] = None,
     journal: JournalOption = None,
     json: JsonOption = False,
@@ -94,7 +94,7 @@ async def list_lessons(
         return
     write_columns([_HEADS, *map(_row, lessons[:LISTED])])
     if len(lessons) > LISTED:
-        write_line(f"these are the newest {LISTED}; --json has them all")
+        write_line(f"these are the newest {LISTED}; --json prints all of them")
 
 
 _HEADS = ("id", "class", "from", "used", "helped", "hurt", "rated", "lesson")
@@ -127,16 +127,16 @@ async def show(id: LessonId, /, *, journal: JournalOption = None, json: JsonOpti
 
 @app.command
 async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
-    """Allow lessons that wait for review to be given to attempts; read them first."""
+    """Allow lessons waiting for review to be given to attempts; read them first."""
     if not ids:
-        raise UsageError(f"say which, by their ids: `{command('lessons list')}` says which wait")
+        raise UsageError(f"name lessons by their ids: `{command('lessons list')}` shows them")
     for id in ids:
         await _mark(id, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
-    """Retire a lesson: no attempt is given it any more, unless it is restored."""
+    """Retire a lesson: it is no longer given to attempts, unless it is restored."""
     await _mark(id, LearningMark.RETIRE, options)
 
 
@@ -221,7 +221,7 @@ async def add(
     fields: LessonFields = _PLAIN,
     project: ProjectOption = None,
     task: Annotated[
-        str | None, Parameter(help="The task it is about, which is always given it.")
+        str | None, Parameter(help="The task that it is about, to which it is always given.")
     ] = None,
     run: RunOption = None,
     options: MarkOptions = UNMARKED,
@@ -234,7 +234,7 @@ async def add(
     if options.comment:
         raise UsageError("the text of a lesson needs no --comment")
     if run is not None and task is None:
-        raise UsageError("--run says which --task is meant: name one")
+        raise UsageError("--run goes with --task: name one")
     classes = settings_in_force(config).learning.lessons.classes
     lesson = fields.lesson(await _from_stdin() if text is None else text, classes)
     try:
@@ -266,15 +266,13 @@ async def add(
 @app.command
 async def give(
     id: Annotated[int, Parameter(name="LESSON", help="The lesson's id, from `lessons list`.")],
-    task: Annotated[
-        str, Parameter(name="TASK", help="A task's id, or the unique beginning of one.")
-    ],
+    task: Annotated[str, Parameter(name="TASK", help="A task's id, or a unique prefix of it.")],
     /,
     *,
     run: RunOption = None,
     options: MarkOptions = UNMARKED,
 ) -> None:
-    """Give a lesson to the next attempt of a task, whether or not it would be selected.
+    """Give a lesson to the next attempt of a task, even if it would not be selected.
 
     In a comparison of runs with and without lessons, the task then counts in neither group.
     """
@@ -300,7 +298,7 @@ async def _from_stdin() -> str:
 
 def _check_text(text: str) -> str:
     if not (stripped := text.strip()):
-        raise UsageError("a lesson needs a text")
+        raise UsageError("a lesson needs text")
     if len(stripped) > MAX_TEXT:
         raise UsageError(f"{len(stripped)} characters are too many; at most {MAX_TEXT} are shown")
     return stripped
@@ -310,7 +308,7 @@ def _class(name: str, known: Several) -> str:
     found = named_class(name, known)
     if found == OTHER and name != OTHER:
         there = ", ".join(dict.fromkeys((*known, OTHER, UNKNOWN)))
-        raise UsageError(f"there is no class `{name}`; there is: {there}")
+        raise UsageError(f"there is no class `{name}`; known: {there}")
     return found
 
 
@@ -343,17 +341,17 @@ async def _require_news(journal: Journal, project: str, text: str) -> None:
         if fold_lines(known.lesson.text) == wanted:
             standing = lesson_standing(known)
             raise UsageError(
-                f"lesson {known.id} says that already{f', and is {standing}' if standing else ''}"
+                f"lesson {known.id} already says that{f', and is {standing}' if standing else ''}"
             )
 
 
 async def _require_use(journal: Journal, known: KnownLesson, task: Task) -> None:
     """Raise UsageError if no attempt would be given the lesson."""
     if known.project != task.project:
-        raise UsageError(f"lesson {known.id} is of {known.project}; {task.name} is not")
+        raise UsageError(f"lesson {known.id} belongs to {known.project}, {task.name} does not")
     if known.waiting or known.obsolete:
         verb = "approve" if known.waiting else "restore"
         use = command(f"lessons {verb} {known.id}")
         raise UsageError(f"lesson {known.id} is not in use; `{use}`")
     if (await task_state(journal, task)).lifecycle.over:
-        raise UsageError(f"task {task.name} is over: it has no next attempt")
+        raise UsageError(f"task {task.name} is over: it will have no next attempt")

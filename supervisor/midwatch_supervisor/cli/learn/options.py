@@ -43,7 +43,7 @@ ProjectOption = Annotated[
     str | None,
     Parameter(
         name="--project",
-        help="The project: its name, the unique beginning of one, or its folder's name. "
+        help="The project: its name, a unique prefix of it, or its folder's name. "
         "Default: that of this folder, else the only one there is.",
     ),
 ]
@@ -60,9 +60,9 @@ async def project_named(learned: "Learned", option: str | None) -> str:
 
 
 def choose_project(known: Sequence[str], option: str | None, *, here: str) -> str:
-    """Return the known project that is meant; `here` is the name of this folder's. Pure.
+    """Return the project that an option names; `here` is the name of this folder's. Pure.
 
-    An exact name wins over a folder's name, and both over a beginning. Raises UsageError.
+    An exact name wins over a folder's name, and both over a prefix. Raises UsageError.
     """
     if not known:
         raise UsageError(f"nothing has been learned yet: start with `{command('run FILE')}`")
@@ -70,13 +70,13 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
     if option is None:
         if here in known or len(known) == 1:
             return here if here in known else known[0]
-        raise UsageError(f"say which project with --project; there is: {names}")
+        raise UsageError(f"name the project with --project; known: {names}")
     for found in _matches(known, option):
         if len(found) == 1:
             return found[0]
         if found:
-            raise UsageError(f"`{option}` may mean each of {', '.join(found)}")
-    raise UsageError(f"there is no project `{option}`; there is: {names}")
+            raise UsageError(f"`{option}` could mean any of {', '.join(found)}")
+    raise UsageError(f"there is no project `{option}`; known: {names}")
 
 
 def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
@@ -104,7 +104,7 @@ class MarkOptions:
     json: JsonOption = False
 
     async def open_journal(self) -> Journal:
-        """Open the journal, in a dry run for reading only. Raises JournalError and UsageError."""
+        """Open the journal, read-only in a dry run. Raises JournalError and UsageError."""
         return await journal_to_write(self.journal, dry_run=self.dry_run)
 
     async def mark(
@@ -169,7 +169,7 @@ def _mark_fields(mark: LearningMark, known: Known, rating: int) -> tuple[str, Kn
 
 
 UNMARKED = MarkOptions()
-"""The options if none was given."""
+"""The default options."""
 
 
 def write_parts(parts: Parts) -> None:
@@ -180,6 +180,6 @@ def write_parts(parts: Parts) -> None:
 
 
 def write_note(text: str, *, json: bool) -> None:
-    """Print a line that is meant for people only."""
+    """Print a line that is only for people."""
     if not json:
         write_line(text)

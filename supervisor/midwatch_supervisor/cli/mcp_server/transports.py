@@ -80,7 +80,7 @@ class AccessCheck:
 
 
 def application(server: MCPServer[Any], page: Page) -> ASGIApp:
-    """Return the application with the door before it."""
+    """Return the application behind its access check."""
     door = TransportSecuritySettings(
         enable_dns_rebinding_protection=False
     )  # `AccessCheck` checks every request
@@ -104,7 +104,7 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
         ws="none",
     )
     serving = uvicorn.Server(config)
-    # It handles signals only once it has started, and raises them again at its end.
+    # It handles signals only once it has started, and re-raises them at its end.
     _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
     with listening:
         token = f"the token of {page.source}" if page.source else page.token

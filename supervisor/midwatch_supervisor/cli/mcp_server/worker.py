@@ -2,7 +2,7 @@
 
 pydantic-ai asks a model, runs the tools that it calls, and asks again. Here the client takes the
 model's place: its answer is its next call, and the next request holds the result of that call and
-any guidance. So the tools, their validation and the watch are those of every worker.
+any guidance. So the tools, their validation and the watch are the same as for every worker.
 """
 
 import asyncio
@@ -47,11 +47,11 @@ from midwatch_tools.watch import Watch
 Context = ServerRequestContext[dict[str, Any]]
 _CLOSED = "The connection was closed."
 _END_SECONDS = 1.0
-"""Seconds that a call under way may take when the connection ends."""
+"""Seconds that a call in progress may take when the connection ends."""
 
 
 class _ClientWatch(Watch):
-    """The watch over a client, of which only its disconnection is known."""
+    """Watches a client, of whose end only the disconnection is known."""
 
     finished = "the connection was closed"
     prompt = True  # nobody else stores what the client was told is recorded
@@ -86,7 +86,7 @@ class ClientModel(Model[None]):
 
     @property
     def model_name(self) -> str:
-        """The worker's name where models are told apart."""
+        """The worker's name, to tell models apart."""
         return self._watch.name
 
     @property
@@ -201,7 +201,7 @@ def watch_of(
     *,
     seconds: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Return the watch over a client of that name. What it does besides its reports is not seen.
+    """Return the watch over a client with that name. It sees nothing but the client's reports.
 
     `seconds` is a monotonic clock.
     """

@@ -1,4 +1,4 @@
-"""`midwatch approve` and `reject`: a person decides on what waits for approval."""
+"""`midwatch approve` and `reject`: a person decides on what is waiting for approval."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ QuestionId = Annotated[
     Parameter(
         name="ID",
         help="The number of an intervention or a worker's request, as printed by "
-        "`status` and `show`, or the unique beginning of one that waits.",
+        "`status` and `show`, or a unique prefix of one that is waiting.",
     ),
 ]
 
@@ -41,7 +41,7 @@ async def approve(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Approve an intervention that waits, or what a worker asked for."""
+    """Approve a waiting intervention, or what a worker asked for."""
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         write_line(await settle(opened, id, author=author, agreed=True, dry_run=dry_run))
 
@@ -55,7 +55,7 @@ async def reject(
     dry_run: DryRunOption = False,
     journal: JournalOption = None,
 ) -> None:
-    """Reject an intervention that waits, or what a worker asked for."""
+    """Reject a waiting intervention, or what a worker asked for."""
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         said = await settle(
             opened, id, author=author, agreed=False, comment=comment, dry_run=dry_run
@@ -72,7 +72,7 @@ async def settle(
     comment: str = "",
     dry_run: bool = False,
 ) -> str:
-    """Approve or reject what waits for a person, and return a sentence that says what was done.
+    """Approve or reject what is waiting for a person, and say what was done in a sentence.
 
     Raises UsageError if it is not waiting, or if nothing has that id.
     """
@@ -125,7 +125,7 @@ async def question_states(journal: Journal, *more: type[Record]) -> RunState:
 def find_question(run: RunState, id: str | int) -> tuple[int, int]:
     """Return the journal ids of the question that `id` names and of its attempt. Pure.
 
-    If `id` is text, the beginning of a waiting question's id is enough. Raises UsageError.
+    If `id` is text, a prefix of a waiting question's id is enough. Raises UsageError.
     """
     attempts = [each for task in run.tasks.values() for each in task.attempts.values()]
     for each in attempts:
@@ -139,9 +139,9 @@ def find_question(run: RunState, id: str | int) -> tuple[int, int]:
     if len(found) == 1:
         return found[0][:2]
     there = ", ".join(f"{number} ({question_name(asked)})" for number, _, asked in waiting)
-    said = f"waiting for approval: {there}" if waiting else "none waits for approval"
+    said = f"waiting for approval: {there}" if waiting else "nothing is waiting for approval"
     if found:
-        raise UsageError(f"`{id}` may mean more than one; {said}")
+        raise UsageError(f"`{id}` could mean several; {said}")
     raise UsageError(f"there is no intervention `{id}`; {said}")
 
 
@@ -149,10 +149,10 @@ def _require_waiting(what: str, id: int, asked: OpenQuestion, state: AttemptStat
     """Raise UsageError if it was settled, needs no approval, or would reach nobody."""
     if not isinstance(asked, InterventionState):
         if (answer := state.answer(id)) is not None:
-            raise UsageError(f"{what} was answered already: {answer_text(answer)}")
+            raise UsageError(f"{what} was already answered: {answer_text(answer)}")
     elif asked.status is InterventionStatus.ISSUED:
         raise UsageError(f"{what} needs no approval: it is being delivered")
     elif not asked.needs_approval:
-        raise UsageError(f"{what} is {asked.status} already")
+        raise UsageError(f"{what} is already {asked.status}")
     if state.over:
         raise UsageError(f"{what} comes too late: the attempt is {state.status}")

@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 
 
 def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
-    """Return the bus for a console or a single command; no messages are kept for it while it is
-    away.
+    """Return the bus for a console or a single command, for which no messages are kept while away.
 
-    It logs in under `name`, by default the host's name, unless `fleet.broker.username` says
-    otherwise. Without a broker in the settings it reaches this process only.
+    It logs in under `name`, by default the host's name, unless `fleet.broker.username` is set.
+    Without a broker in the settings, it reaches only this process.
     """
     from midwatch_monitor.bus import bus_for
     from midwatch_supervisor.fleet.process import identity
@@ -73,9 +72,7 @@ async def operator_in(journal: "Journal", author: str | None) -> AsyncGenerator[
 
 
 def fleet_here() -> "FleetSettings":
-    """Return the fleet's settings of this folder, used to send hints; the defaults if a file is
-    wrong.
-    """
+    """Return this folder's fleet settings, for sending hints; the defaults if a file is invalid."""
     try:
         return settings_in_force(None).fleet
     except ConfigError as error:
@@ -112,7 +109,7 @@ async def open_attempt(journal: Journal, id: str, *, run: int | None = None) -> 
     if target.state.over:
         said = f"{target.name} is over: {target.state.status}; nothing reaches it any more"
         if assignment_of(target.task) is not None:
-            # Without the run, a task of that name in another one could be begun again.
+            # Without the run, a task with that name in another run could be begun again.
             name = f"{quote(target.task.name)} --run {target.task.run}"
             again = command(f'tell {name} --restart "what to do differently"')
             said += f", but `{again}` begins the task again"
@@ -124,8 +121,8 @@ async def meant_attempt(journal: Journal, id: str, *, run: int | None = None) ->
     """Return the attempt that `id` names, or a task's latest one, in the given run or in any.
 
     Among tasks with the same name, the newest that is not over is meant, if there is one: an
-    attempt that is over would not receive anything. Raises UsageError if `id` is only the beginning
-    of a name, and of several open tasks.
+    attempt that is over would not receive anything. Raises UsageError if `id` is only a prefix, and
+    fits several open tasks.
     """
     if run is None:
         await _require_one(journal, id.partition("#")[0])
@@ -145,7 +142,7 @@ async def _require_one(journal: Journal, beginning: str) -> None:
     states = [await task_state(journal, each, kinds=(TaskTransition,)) for each in found]
     names = dict.fromkeys(each.task.name for each in states if not each.over)
     if len(names) > 1:
-        raise UsageError(f"`{beginning}` may mean each of {', '.join(names)}")
+        raise UsageError(f"`{beginning}` could mean any of {', '.join(names)}")
 
 
 async def _older_namesake(journal: Journal, task: Task, number: int | None) -> OpenAttempt | None:
@@ -315,7 +312,7 @@ async def switch(
     async with await journal_to_write(journal, dry_run=dry_run) as opened:
         target = await open_attempt(opened, attempt, run=run)
         if target.state.model == name:
-            raise UsageError(f"{target.name} works with {name} already")
+            raise UsageError(f"{target.name} already works with {name}")
         known = models_of(target.task, target.state.attempt.worker)
         if known and name not in known:
             there = ", ".join(known)
@@ -340,7 +337,7 @@ async def _send(
     request: int | None = None,
     dry_run: bool,
 ) -> str:
-    """Send an act, or say what would be sent. A pause, resume or stop resolves no alert.
+    """Send an action, or say what would be sent. A pause, resume or stop resolves no alert.
 
     `what` is its name for people, `request` the journal id of the worker's request that it answers.
     """

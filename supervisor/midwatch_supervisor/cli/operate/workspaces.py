@@ -1,6 +1,4 @@
-"""`midwatch diff`, `merge` and `clean`: look at what tasks have changed, take it over, or delete
-it.
-"""
+"""`midwatch diff`, `merge` and `clean`: show, merge or delete what tasks have changed."""
 
 import asyncio
 import shlex
@@ -71,8 +69,8 @@ async def diff(
 ) -> None:
     """Print what a task or an attempt has changed, committed or not.
 
-    Compares with the commit it began from; outside git with its source folder as it is now. With
-    --json, prints an object for each file with its counts of lines.
+    Compares with the commit it began from; outside git, with its source folder as it is now. With
+    --json, prints an object for each file with its line counts.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
@@ -97,27 +95,27 @@ async def diff(
 
 
 def _lost_text(source: Path, name: str) -> str:
-    return f"{source} is not on this machine, so every file of {name} reads as new"
+    return f"{source} is not on this machine, so every file of {name} is shown as new"
 
 
 def _write_diff(diff: Diff, files: Sequence[FileChange], *, masked: Callable[[str], str]) -> None:
-    """Print a diff, and on stderr what keeps it from being a whole patch."""
+    """Print a diff, and on stderr what keeps it from being a complete patch."""
     text = masked(diff.text)
     if text:
         exact = write_diff(text) and text == diff.text and _NOT_UTF8 not in text
         if not exact:
             write_error(
                 "secrets, control characters and what is not UTF-8 are not printed as they are in "
-                "the files: `git apply` would write such lines as they stand here"
+                "the files: `git apply` would write such lines as shown here"
             )
     left_out = set(diff.left_out)
     if left_out:
         write_error(
-            f"left out, as too large, too many or unreadable: {brief(', '.join(diff.left_out))}"
+            f"left out (too large, too many or unreadable): {brief(', '.join(diff.left_out))}"
         )
     if binary := [each.name for each in files if each.binary and each.name not in left_out]:
         write_error(
-            f"named only, as binary or too large: {brief(', '.join(binary))}; "
+            f"only named (binary or too large): {brief(', '.join(binary))}; "
             "`git apply` needs an --exclude for each of them"
         )
 
@@ -141,7 +139,7 @@ async def _read_changes(
 
 async def merge(
     task: Annotated[
-        str, Parameter(name="TASK", help="A completed task's id, or the unique beginning of one.")
+        str, Parameter(name="TASK", help="A completed task's id, or a unique prefix of it.")
     ],
     /,
     *,
@@ -155,15 +153,15 @@ async def merge(
 ) -> None:
     """Merge a completed task's branch into the branch checked out in its repository.
 
-    Prints the changed files first, and removes the task's branch and worktree afterwards. All files
-    of a task that did not work in git are written into a folder, from any machine of a fleet.
+    Prints the changed files first, and removes the task's branch and worktree afterwards. If a task
+    did not work in git, writes all its files into a folder, from any machine of a fleet.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
         state = await task_state(opened, found.task)
         result = _completed_workspace(state)
         if not await result.there() and await result.find_merge():
-            write_line(f"{branch_of(result.folder)} was merged before, and removed")
+            write_line(f"{branch_of(result.folder)} was already merged and removed")
             return
         await result.require_kept()
         _require_accepted(state)
@@ -184,13 +182,13 @@ async def merge(
 async def _write_files(
     journal: "Journal", result: TaskWorkspace, into: Path | None, *, dry_run: bool
 ) -> bool:
-    """Write a result outside git into a new folder, and return whether the result is such a one."""
+    """Write a result into a new folder if it is not in git, and return whether it is not."""
     of = await run_option(journal, await run_of(journal, result.attempt.id))
     async with result.open_anywhere(journal) as workspace:
         in_git = result.of_fleet if workspace is None else workspace.worktree is not None
         if in_git and into is not None:
             take = command(f"merge {shlex.quote(result.name)}{of}")
-            raise UsageError(f"{result.name} worked in git: `{take}` takes its branch")
+            raise UsageError(f"{result.name} worked in git: `{take}` merges its branch")
         if in_git or workspace is None:
             return False
         if into is None:
@@ -233,7 +231,7 @@ def _copy_files(folder: Path, into: Path, *, dry_run: bool) -> None:
 
 async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
     if not plan.commits:
-        write_line(f"{plan.branch} is in {plan.into} already")
+        write_line(f"{plan.branch} is already in {plan.into}")
         if not dry_run:
             await record_merge(plan)
         return
@@ -242,7 +240,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
         write_line(text)
     if plan.left_out:
         write_line(
-            f"left out: {brief(', '.join(plan.left_out))} (build rubbish, or ignored by git here)"
+            f"left out: {brief(', '.join(plan.left_out))} (build artifacts, or ignored by git here)"
         )
     await (try_merge if dry_run else merge_branch)(plan)
     commits = count_noun(plan.commits, "commit") + (" as one" if plan.left_out else "")
@@ -264,7 +262,7 @@ async def _clean_up(plan: Merge, result: TaskWorkspace, run: int, *, run_over: b
             f"kept {workspace.branch}: once its run is over, `{command('clean')}` removes it"
         )
     elif await uncommitted(workspace):
-        write_line(f"kept {workspace.folder}: it holds files that are not committed")
+        write_line(f"kept {workspace.folder}: it holds uncommitted files")
     elif names := await result.only_here(workspace):
         write_line(
             f"kept {workspace.folder}: {_ignored_text(names)}; copy it from there, then "
@@ -299,7 +297,7 @@ async def _repository(source: Path | None, name: str) -> Path:
     home = await repository_here(source)
     if home is None:
         here = await asyncio.to_thread(Path.cwd)
-        raise UsageError(f"{here} is in no git repository: call it in a clone of {name}")
+        raise UsageError(f"{here} is not in a git repository: use a clone of {name}")
     return home
 
 
@@ -322,7 +320,7 @@ def _completed_workspace(state: TaskState) -> TaskWorkspace:
 
 
 def _verdict_of_person(state: TaskState) -> Feedback | None:
-    """Return what a person said of the result; `None` if nobody did."""
+    """Return a person's verdict on the result; `None` if there is none."""
     verdict = state.verdict
     return verdict if verdict and verdict.origin is Origin.EXPLICIT else None
 
@@ -362,11 +360,11 @@ async def clean(
         left = [each for each in found if await each.at.there()]
         gone = [await _clean(each, named=bool(tasks), dry_run=dry_run) for each in left]
     for why in open_runs:
-        write_line(f"{why}; its workspaces stay")
+        write_line(f"{why}; its workspaces are kept")
     if not left and not open_runs:
         write_line("there is nothing to clean")
     elif not all(gone):
-        write_line(f"`{command('clean TASK --run N')}` throws such work away")
+        write_line(f"`{command('clean TASK --run N')}` deletes such work")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,6 +452,6 @@ async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
     done = "would remove" if dry_run else "removed"
     branch = f"the branch {workspace.branch} and " if workspace.branch else ""
     gone = ", ".join([*([changes_text(lost)] if lost else []), *ignored])
-    why = f"{gone} thrown away" if gone else "nothing in it is unmerged"
+    why = f"{gone} discarded" if gone else "nothing in it is unmerged"
     write_line(f"{done} {left.name}: {branch}{left.at.folder} ({why})")
     return True

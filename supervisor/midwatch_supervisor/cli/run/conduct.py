@@ -71,7 +71,7 @@ EXIT_CODES = {
     0: "all tasks completed",
     1: "some tasks failed, or a person stopped them",
     2: "wrong usage or configuration, or a provider that refuses the first request",
-    3: "waiting for a person: answer what is asked above, then go on with `midwatch resume`",
+    3: "waiting for a person: answer the questions above, then continue with `midwatch resume`",
     4: "ended as stuck or out of budget",
     130: "interrupted",
 }
@@ -139,7 +139,7 @@ def in_advise_mode(settings: Settings) -> Settings:
 
 
 def with_patience(settings: Settings) -> Settings:
-    """Return the same configuration, waiting for a provider that has not answered yet."""
+    """Return the same configuration, but wait for a provider that has not answered yet."""
     provider = settings.provider.model_copy(update={"wait_for_first_answer": True})
     return settings.model_copy(update={"provider": provider})
 
@@ -165,7 +165,7 @@ def start(
     journal: str | None,
     output: Output,
 ) -> int:
-    """Start a new run, stay with it to its end, and return the exit code.
+    """Start a new run, see it through to its end, and return the exit code.
 
     `wanted` is called last before the start, because it may write the files its tasks work on.
     """
@@ -190,7 +190,7 @@ def start(
 
 
 def resume_run(found: Run, *, patient: bool, journal: str | None, output: Output) -> int:
-    """Continue a run, stay with it to its end, and return the exit code.
+    """Continue a run, see it through to its end, and return the exit code.
 
     With `patient`, wait for a provider that has not answered yet.
     """
@@ -227,7 +227,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
                     f"there is no run {wanted}; `{command('status --all')}` lists them"
                 )
             if chosen[0].supervised_by is SupervisedBy.MONITOR:
-                raise UsageError(f"run {wanted} belongs to a fleet, which goes on with it")
+                raise UsageError(f"run {wanted} belongs to a fleet, which continues it")
             await refuse_held(journal, wanted, tell=write_error)
             return chosen[0]
         unfinished = [
@@ -240,7 +240,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
                 await refuse_held(journal, run.id, tell=write_error)
                 return run
     if unfinished:
-        raise UsageError(f"run {unfinished[0].id} belongs to a fleet, which goes on with it")
+        raise UsageError(f"run {unfinished[0].id} belongs to a fleet, which continues it")
     raise UsageError(f"there is no unfinished run; `{command('run FILE')}` starts a new one")
 
 
@@ -277,7 +277,7 @@ def conduct_to_end(
         return run_to_end(
             _conduct_to_end(noted, settings, journal_place(journal), output),
             grace_seconds=settings.run.grace_seconds,
-            notice="" if output is Output.CONSOLE else NOTICE,  # its screen is not written on
+            notice="" if output is Output.CONSOLE else NOTICE,  # its screen must not be written on
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
         said = f"`{_resume_command(begun)}` continues it" if begun else "the run had not begun"
@@ -343,13 +343,13 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
         f"Sandbox for commands: {sandbox_words(resources.sandbox_kind)}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
-        script = " (a script plays it; no model is asked)" if "scripted:" in name else ""
+        script = " (played by a script; no model is called)" if "scripted:" in name else ""
         lines.append(f"Model of the {name}{script}")
     return lines
 
 
 class Reporter:
-    """Prints a run as it goes: for people, or one JSON object a line.
+    """Prints a run as it goes: for people, or one JSON object per line.
 
     Entries of the journal up to `told` have been printed before. Without a `run` it prints all
     runs.
@@ -380,7 +380,7 @@ class Reporter:
             await self.follow(page)
 
     async def follow(self, entries: Sequence[Entry]) -> None:
-        """Print new entries in a thread, so that a reader who does not read holds up nobody."""
+        """Print new entries in a thread, so that a stalled reader holds up nothing."""
         lines: list[JsonLine | str] = []
         for entry in entries:
             await meet_new(self._journal, self._transcript.run, entry)
@@ -394,7 +394,7 @@ class Reporter:
             await asyncio.to_thread(self._print, lines)
 
     def _print(self, lines: Sequence[JsonLine | str]) -> None:
-        # A run goes on without a reader, for its work; a watch ends.
+        # Without a reader, a run continues, because of its work; a watch ends.
         with nullcontext() if self._run is None else outlasting_reader():
             for line in lines:
                 if isinstance(line, str):
@@ -424,12 +424,10 @@ class Reporter:
 
 
 def sandbox_words(sandbox_kind: SandboxKind) -> str:
-    """Say what workers' commands run in, and what that leaves open."""
+    """Say what workers' commands run in, and what that does not prevent."""
     if sandbox_kind is SandboxKind.NONE:
         return f"none ({OPEN})"
-    return (
-        f"{sandbox_kind} (nothing of your files but the workspace, no network unless `run.network`)"
-    )
+    return f"{sandbox_kind} (none of your files but the workspace, no network unless `run.network`)"
 
 
 def _models(job: Job) -> list[str]:
@@ -478,7 +476,7 @@ async def end_without_journal(location: str) -> AsyncGenerator[None]:
 
 async def _end_without(there: Callable[[], bool], main: "asyncio.Task[object]") -> None:
     """Cancel the task once the file is gone."""
-    while there():  # noqa: ASYNC110 - files tell of no event
+    while there():  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(_LOOK_SECONDS)
     main.cancel()
 
@@ -496,5 +494,5 @@ def _loss_error(location: str, main: "asyncio.Task[object]") -> JournalError:
     if main.cancelling():
         main.uncancel()
     return JournalError(
-        f"the journal {location} was deleted under this run, which has ended: start it again"
+        f"the journal {location} was deleted during this run, which has ended: start it again"
     )

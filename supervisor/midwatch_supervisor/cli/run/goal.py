@@ -42,15 +42,13 @@ class RunRequest:
     folder: Path
     """Folder that relative workspaces start from."""
     notice: str = ""
-    """One line that says what was chosen for the person; empty for a task file, which says it
-    itself.
-    """
+    """One line that says what was chosen for the person; empty for a task file, which states it."""
 
 
 def run_request(
     text: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
 ) -> RunRequest:
-    """Return what the first word of `midwatch run` means in the current folder.
+    """Return what the argument of `midwatch run` means in the current folder.
 
     A file, or a name that ends like one, is a task file; `-` is one on stdin; anything else is a
     goal. Raises UsageError for what is none of these, and ConfigError for an invalid file.
@@ -58,15 +56,15 @@ def run_request(
     if _is_file(text):
         if checks or model:
             raise UsageError(
-                "--check and --model go with a goal; a task file says `acceptance` and `models`"
+                "--check and --model go with a goal; a task file has `acceptance` and `models`"
             )
         return _of_file(text)
     if os.path.isdir(text):  # noqa: PTH112 - a goal may be longer than a path can be
         raise UsageError(f"{text} is a folder: name a task file, or give a goal as in {_EXAMPLE}")
     if not text.strip() or not (checks or re.search(r"\s", text.strip())):
-        raise UsageError(f"{text!r} is not a file, and one word is not a goal; as in {_EXAMPLE}")
+        raise UsageError(f"{text!r} is not a file, and one word is not a goal; try {_EXAMPLE}")
     if not all(each.strip() for each in checks):
-        raise UsageError("--check is empty: it would pass whatever was done")
+        raise UsageError("--check is empty: it would always pass")
     return _of_goal(" ".join(text.split()), checks=checks, model=model, environ=environ)
 
 
@@ -109,7 +107,7 @@ def _of_goal(
     found = None if checks else find_check(folder)
     if not checks and found is None:
         raise UsageError(
-            f"no test command was found in {folder}: say with --check which command passes once "
+            f"no test command was found in {folder}: name with --check a command that passes once "
             f"the goal is reached, as in {_EXAMPLE}"
         )
     commands = tuple(checks) if found is None else (found.command,)

@@ -57,7 +57,7 @@ def init(
 
 
 def _model() -> ModelChoice | None:
-    """Return a model that can be asked on this machine, if there is one."""
+    """Return a model that can be used on this machine, if there is one."""
     try:
         return choose_model(os.environ)
     except UsageError:

@@ -43,13 +43,13 @@ ModelOption = Annotated[
     Parameter(
         name="--model",
         help="With a goal: the model of worker and supervisor, such as ollama:qwen3. "
-        "Default: one of the provider whose key is set, else of a running Ollama.",
+        "Default: a model of the provider whose key is set, else of a running Ollama.",
     ),
 ]
 
 
 class Output(Enum):
-    """How a run is shown while it goes on."""
+    """How a run is shown while it is running."""
 
     CONSOLE = auto()
     PROGRESS = auto()
@@ -59,7 +59,7 @@ class Output(Enum):
 
 
 def output(*, headless: bool, quiet: bool, json: bool) -> Output:
-    """Choose how a run is shown: in the console at a terminal, unless something else is wanted."""
+    """Choose how a run is shown: at a terminal in the console, unless options say otherwise."""
     if json:
         return Output.JSON
     if quiet:

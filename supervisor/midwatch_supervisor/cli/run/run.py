@@ -1,4 +1,4 @@
-"""`midwatch run`, `demo` and `resume`: run tasks or the bundled example, or go on with a run."""
+"""`midwatch run`, `demo` and `resume`: run tasks or the bundled example, or continue a run."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _CONSOLE_PACE = 0.8
-"""Seconds the demo's scripted model takes for an answer: long enough to watch and to step in."""
+"""Seconds the demo's scripted model takes to answer: long enough to watch and to step in."""
 
 
 def run(
@@ -93,8 +93,7 @@ def demo(
         float | None,
         Parameter(
             validator=Number(gte=0, lte=60),
-            help="Seconds the scripted model takes for an answer. Default: 0.05, in "
-            "the console 0.8.",
+            help="Seconds the scripted model takes to answer. Default: 0.05; 0.8 in the console.",
         ),
     ] = None,
     headless: HeadlessOption = False,
@@ -112,7 +111,7 @@ def demo(
     shown = output(headless=headless, quiet=quiet, json=json)
     if pace is None and shown is Output.CONSOLE:
         pace = _CONSOLE_PACE
-    # No model is asked, so its commands are known: it runs where there is no sandbox too.
+    # No model is called, so its commands are known: it may run without a sandbox.
     own = RunSettings(sandbox=Sandbox.AUTO)
     ours = settings_in_force(None)
     settings = Settings(console=ours.console, notify=ours.notify, run=own)
@@ -132,7 +131,7 @@ def demo(
 
 
 def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
-    """Return the same task with scripted models that take that many seconds for an answer."""
+    """Return the same task with scripted models that take that many seconds to answer."""
     if seconds is None:
         return assignment
     models = {
@@ -197,7 +196,7 @@ def resume(
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
     dry_run: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Print which run it would be.")
+        bool, Parameter(name="--dry-run", negative="", help="Print which run would be continued.")
     ] = False,
     json: JsonOption = False,
 ) -> int:
@@ -206,7 +205,7 @@ def resume(
 
     found = INTERRUPTS.run(find_run(journal_place(journal), run))
     if dry_run:
-        write_line(f"run {found.id} of {found.source} would go on")
+        write_line(f"would continue run {found.id} of {found.source}")
         return 0
     shown = output(headless=headless, quiet=quiet, json=json)
     return resume_run(found, patient=wait_for_provider, journal=journal, output=shown)

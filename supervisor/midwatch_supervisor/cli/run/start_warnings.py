@@ -28,8 +28,7 @@ _OF_SHELL = frozenset(
 
 
 async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
-    """Return a sentence for each repository with changes that workers will not see: uncommitted
-    ones.
+    """Return a sentence for each repository with uncommitted changes, which workers will not see.
 
     `besides` is the task file, which workers do not need.
     """

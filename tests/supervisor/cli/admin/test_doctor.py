@@ -68,7 +68,7 @@ def test_with_a_key_a_run_has_what_it_needs_and_the_key_is_not_shown(
     lines = out.splitlines()
     assert lines[0] == "Midwatch"
     assert lines[-1] == "`midwatch run` has what it needs here"
-    assert f"  ✓ journal        {folder}/.midwatch/journal.db: created by the first run" in lines
+    assert f"  ✓ journal        {folder}/.midwatch/journal.db: the first run creates it" in lines
     assert "  ✓ keys           set: OPENAI_API_KEY" in lines
     assert "  ✓ for a goal     openai:gpt-5.2: OPENAI_API_KEY is set" in lines
     assert [each.name for each in folder.iterdir()] == ["midwatch.yaml"]
@@ -88,7 +88,7 @@ def test_an_ollama_on_another_machine_is_not_asked(capsys: Capture, monkeypatch:
     monkeypatch.setenv("OLLAMA_HOST", "ollama.invalid")
     code, found = findings(capsys)
     assert (code, found["for a goal"]["state"]) == (0, "missing")
-    assert "Ollama was not asked" in found["for a goal"]["detail"]
+    assert "Ollama was not contacted" in found["for a goal"]["detail"]
 
 
 def test_without_git_and_bubblewrap_it_says_what_to_install(
@@ -195,7 +195,7 @@ def test_an_agent_that_hangs_is_told_and_ended_with_all_that_it_started(
 def test_a_journal_is_opened_and_told_as_it_is(capsys: Capture, folder: Path) -> None:
     open_store(journal := folder / "j.db", Access.CREATE).close()
     _, found = findings(capsys, "--journal", str(journal))
-    assert found["journal"]["detail"] == f"{journal}: can be written, up to date"
+    assert found["journal"]["detail"] == f"{journal}: writable, up to date"
     journal.write_text("no journal" * 100)
     code, found = findings(capsys, "--journal", str(journal))
     assert (code, found["journal"]["state"]) == (1, "failed")

@@ -110,7 +110,7 @@ def test_the_help_of_what_an_agent_calls_says_who_calls_it(state: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("claude-code", b"`midwatch hook install claude-code` has them call it"),
+        ("claude-code", b"`midwatch hook install claude-code` makes them call it"),
         ("claude", b"claude-code, codex, gemini, qwen"),
     ],
 )
@@ -174,7 +174,7 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
     assert settings.read_text() != SETTINGS
     assert settings.stat().st_mode & 0o777 == 0o640
     assert main(["hook", "install", "claude-code"]) == 0
-    assert capsys.readouterr().out == f"{settings} calls Midwatch already\n"
+    assert capsys.readouterr().out == f"{settings} already calls Midwatch\n"
     assert main(["hook", "uninstall", "claude-code", "--yes"]) == 0
     assert settings.read_text() == SETTINGS
     assert [file.name for file in settings.parent.iterdir()] == ["settings.json"]

@@ -111,7 +111,7 @@ async def test_an_attempt_under_way_is_stopped_once(
     )
     assert capsys.readouterr().out == (
         f"fix#1: stop sent ({entry.id}); fix ends with it\n"
-        f"fix#1 is being stopped already ({entry.id})\n"
+        f"fix#1 is already being stopped ({entry.id})\n"
     )
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
 

@@ -118,8 +118,8 @@ async def test_a_folder_of_this_machine_is_warned_of(
 ) -> None:
     (tmp_path / "tasks.yaml").write_text(TASKS.replace("id: a,", "id: a, workspace: .,"))
     lacks = (
-        f"{tmp_path} is a folder of this machine: others reach it only if they have it shared "
-        "under the same path; `workspace:` takes the URL of a git repository, too"
+        f"{tmp_path} is a folder on this machine: other nodes can use it only if it is shared "
+        "with them under the same path; `workspace:` also takes the URL of a git repository"
     )
     words = ("submit", "tasks.yaml", "--journal", postgres, "--json")
     _, out, _ = await say(*words, "--dry-run")
@@ -136,8 +136,8 @@ async def test_of_a_repository_of_this_machine_named_by_url_it_is_not_said_that_
     (tmp_path / "tasks.yaml").write_text(TASKS.replace("id: a,", f'id: a, workspace: "{url}",'))
     _, out, _ = await say("submit", "tasks.yaml", "--journal", AWAY, "--json", "--dry-run")
     assert json.loads(out.splitlines()[0])["warning"] == (
-        f"{url} is a folder of this machine: others reach it only if they have it shared under "
-        "the same path"
+        f"{url} is a folder on this machine: other nodes can use it only if it is shared with "
+        "them under the same path"
     )
 
 
@@ -145,8 +145,8 @@ async def test_of_a_repository_of_this_machine_named_by_url_it_is_not_said_that_
     ("words", "told"),
     [
         (("--name", "a b"), "a name may have letters"),
-        (("--slots", "0"), "--slots 0: a node has at least 1 slot"),
-        (("--label", "a b"), "--label 'a b': a label has letters, digits"),
+        (("--slots", "0"), "--slots 0: a node has 1 to 1000 slots"),
+        (("--label", "a b"), "--label 'a b': a label consists of at most 80 letters, digits"),
         (tuple(f"--label={each}" for each in "abcdefg"), "6 labels at most"),
     ],
 )
@@ -229,7 +229,7 @@ async def test_a_plan_for_a_journal_that_is_out_of_reach_is_a_plan_all_the_same(
     words = ("submit", "tasks.yaml", "--dry-run", "--json", "--journal")
     code, out, errors = await say(*words, AWAY)
     assert (code, len(out.splitlines())) == (0, 2)
-    assert errors.startswith("which nodes are up is not known: ")
+    assert errors.startswith("cannot tell which nodes are up: ")
 
 
 async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_submit_with_a_key_may_be_said_again(say: Say, postgres: str, tmp_
     assert json.loads((await say(*again, "--json"))[1])["already"] is False
     code, out, errors = await say(*again)
     assert (code, errors) == (0, "")
-    assert re.match(r"Run 1 is there already, since \S+ \S+ UTC: 2 tasks, journal ", out)
+    assert re.match(r"Run 1 already exists, since \S+ \S+ UTC: 2 tasks, journal ", out)
     (tmp_path / "tasks.yaml").write_text(TASKS.replace("Do it.", "Do something else."))
     code, out, errors = await say(*again)
     assert (code, out) == (2, "")
@@ -266,7 +266,9 @@ async def test_a_dry_run_says_that_it_cannot_know_whether_a_key_is_taken(say: Sa
     words = ("submit", "tasks.yaml", "--journal", AWAY, "--key", "night-1", "--dry-run")
     code, out, errors = await say(*words)
     assert (code, len(out.splitlines())) == (0, 2)
-    assert errors.startswith("whether there is a run of this key, and which nodes are up, is not ")
+    assert errors.startswith(
+        "cannot tell whether a run with this key exists, and which nodes are up: "
+    )
 
 
 async def test_a_bad_key_is_refused(say: Say) -> None:
@@ -278,10 +280,10 @@ async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(say: Say, postgres: 
     await say("submit", "tasks.yaml", "--journal", postgres)
     code, _, errors = await say("resume", "--journal", postgres, "--run", "1")
     assert code == 2
-    assert "a fleet, which goes on with it" in errors
+    assert "a fleet, which continues it" in errors
     code, _, errors = await say("resume", "--journal", postgres)
     assert code == 2
-    assert "run 1 belongs to a fleet, which goes on with it" in errors
+    assert "run 1 belongs to a fleet, which continues it" in errors
 
 
 async def _with_nodes(location: str) -> None:
@@ -305,7 +307,7 @@ async def test_nodes_are_listed(say: Say, tmp_path: Path) -> None:
     one, two, monitors = out.splitlines()
     assert one.startswith("one: up, 1 of 3 slots, labels gpu, the broker says that it is gone, ver")
     assert two.startswith("two: down, version ")
-    assert monitors.startswith("no monitor is at work: ")
+    assert monitors.startswith("no monitor is running: ")
     first = json.loads((await say("nodes", "--journal", location, "--json"))[1].splitlines()[0])
     assert {key: first[key] for key in ("type", "name", "state", "busy", "labels", "attempts")} == {
         "type": "node",
@@ -320,5 +322,5 @@ async def test_nodes_are_listed(say: Say, tmp_path: Path) -> None:
 async def test_a_journal_without_nodes_says_so(say: Say, tmp_path: Path) -> None:
     location = str(tmp_path / "journal.db")
     await (await Journal.open(location)).close()
-    assert (await say("nodes", "--journal", location))[1].startswith("no node has been here yet")
+    assert (await say("nodes", "--journal", location))[1].startswith("no node has joined yet")
     assert (await say("nodes", "--journal", location, "--json"))[1] == ""

@@ -200,8 +200,8 @@ async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> No
     assert (one.returncode, err) == (0, b"")
     assert fleet.said.startswith("Monitor one watches ")
     unable, stops = out.decode().splitlines()
-    assert unable.startswith("It hands no tasks out: a fleet needs a journal in PostgreSQL")
-    assert stops == "Monitor one stops, and gives back what it looked after"
+    assert unable.startswith("It dispatches no tasks: a fleet needs a journal in PostgreSQL")
+    assert stops == "Monitor one is stopping and gives up its leases"
     query = select(tables.guard.c.until)
     until = await fleet.journal.read(lambda connection: connection.execute(query).scalar_one())
     assert until <= datetime.now(UTC)

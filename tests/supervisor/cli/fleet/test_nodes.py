@@ -40,9 +40,9 @@ from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.waiting import monitor_absent
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
-NO_NODE = "no node is up: nothing goes on until one is; `midwatch node` starts one"
+NO_NODE = "no node is up: nothing continues until one is; `midwatch node` starts one"
 NO_MONITOR = (
-    "no monitor is at work: nobody escalates, decides or learns until one is; "
+    "no monitor is running: nobody escalates, decides or learns until one is; "
     "`midwatch monitor` starts one"
 )
 SPEC = "of a task file"
@@ -132,13 +132,15 @@ async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note
     await journal.write(_heard_at, long_ago)
     node, none, _ = await say("nodes")
     left = f"left fix#1 ({at_work.id}), which no node has taken yet"
-    assert node.startswith(f"node-a: lost, {left}, version 0.1.0, heard 5 min ago")
+    assert node.startswith(f"node-a: lost, {left}, version 0.1.0, last heard from 5 min ago")
     assert none == NO_NODE
     line = json.loads((await say("nodes", "--json"))[0])
     assert (line["state"], line["silent_seconds"] > 299) == ("lost", True)
     status = await say("status")
     assert "node-a (lost)" in status[2]
-    assert f"node node-a is lost: last heard {long_ago.astimezone():%Y-%m-%d %H:%M:%S}" in status
+    assert (
+        f"node node-a is lost: last heard from {long_ago.astimezone():%Y-%m-%d %H:%M:%S}" in status
+    )
     (task,) = map(json.loads, await say("status", "--json"))
     assert (task["health"], task["waits_for"]) == ("unknown", "another node (node-a is lost)")
     (stored,) = await Nodes(journal).starts()

@@ -122,7 +122,7 @@ async def test_once_says_where_it_has_found_no_session(
     (empty := tmp_path / "empty").mkdir()
     (named := tmp_path / "named").touch()
     assert await midwatch("attach", "codex", str(empty), str(named), "--once") == 0
-    assert f"No session of codex, {empty} that was written lately; " in capsys.readouterr().err
+    assert f"No recent session of codex, {empty}; " in capsys.readouterr().err
     assert await midwatch("attach", str(named), "--once") == 0
     told = capsys.readouterr().err
     assert f"{named} holds no session of a known program" in told
@@ -143,8 +143,8 @@ def test_where_hooks_cannot_be_heard_it_says_what_to_do(
         monkeypatch.setenv("MIDWATCH_STATE", str(state))
         assert main(["attach", "--once"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"hooks cannot be heard in {state} (")
-    assert said.endswith("): name a folder of yours that can be written in MIDWATCH_STATE\n")
+    assert said.startswith(f"cannot listen for hooks in {state} (")
+    assert said.endswith("): set MIDWATCH_STATE to a writable folder of yours\n")
 
 
 async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
@@ -184,7 +184,8 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
         ),
         (
             True,
-            "Those of claude-code can be guided and stopped by their hooks; others are only read",
+            "Those of claude-code can be guided and stopped through their hooks; the others are "
+            "only read",
         ),
     ],
 )

@@ -102,7 +102,7 @@ async def test_a_confidence_worth_nothing_is_said_to_be(
     for _ in range(3):
         await unsure(journal, at)
     (said,) = [each for each in await read(capsys, "calibration") if "worth nothing" in each]
-    assert said.startswith("m: its stated confidence is worth nothing. Of an attempt that ")
+    assert said.startswith("m: its stated confidence is worthless. Of an attempt that ")
     assert "low_confidence and declining_confidence are silent" in said
     assert await midwatch("calibration", "--json") == 0
     assert json.loads(capsys.readouterr().out)["worthless"] is True
@@ -160,5 +160,5 @@ async def test_show_says_where_the_rules_do_not_go_by_it(
 ) -> None:
     await finish(journal, at, *changes)
     assert await midwatch("show", "task-1") == 0
-    silent = "  confidence worth nothing: low_confidence and declining_confidence are silent"
+    silent = "  confidence is worthless: low_confidence and declining_confidence are silent"
     assert (silent in capsys.readouterr().out.splitlines()) is said

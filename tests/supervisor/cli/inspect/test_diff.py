@@ -158,7 +158,7 @@ async def test_outside_git_a_binary_file_is_named_and_git_apply_can_leave_it_out
     (copied / "good.txt").write_text("good\n")
     assert await midwatch("diff", "fix") == 0
     out, err = capsys.readouterr()
-    assert err.startswith("named only, as binary or too large: b.bin; ")
+    assert err.startswith("only named (binary or too large): b.bin; ")
     (patch := tmp_path / "patch").write_text(out)
     await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
     assert (tmp_path / "source" / "good.txt").read_text() == "good\n"
@@ -176,10 +176,9 @@ async def test_what_git_apply_would_not_take_as_it_is_is_said(
     out, err = capsys.readouterr()
     assert err.splitlines() == [
         "secrets, control characters and what is not UTF-8 are not printed as they are in the "
-        "files: `git apply` would write such lines as they stand here",
-        "left out, as too large, too many or unreadable: large.txt",
-        "named only, as binary or too large: b.bin; "
-        "`git apply` needs an --exclude for each of them",
+        "files: `git apply` would write such lines as shown here",
+        "left out (too large, too many or unreadable): large.txt",
+        "only named (binary or too large): b.bin; `git apply` needs an --exclude for each of them",
     ]
     (patch := tmp_path / "patch").write_text(out)
     await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))

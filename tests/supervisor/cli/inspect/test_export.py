@@ -295,11 +295,11 @@ async def test_nothing_is_overwritten_unless_forced(
             ["1", "--output", "no/such/x"],
             "no/such/x cannot be written: the folder no/such does not exist\n",
         ),
-        (["--all", "no/such"], "no/such cannot be made: the folder no does not exist\n"),
+        (["--all", "no/such"], "no/such cannot be created: the folder no does not exist\n"),
         (["1", "--output", ".", "--force"], ". is not a file\n"),
-        (["1", "--output", "--json"], 'Invalid value "--json" for --output. It takes a file'),
+        (["1", "--output", "--json"], 'Invalid value "--json" for --output. Must be a file'),
         (["1", "--output"], 'Command "export" parameter --output requires an argument'),
-        (["--all", "file"], "file cannot be made: File exists\n"),
+        (["--all", "file"], "file cannot be created: File exists\n"),
     ],
 )
 async def test_what_cannot_be_done_is_said_and_exits_with_2(

@@ -50,9 +50,9 @@ async def test_of_a_git_url_the_commit_is_said_or_why_it_is_not_known(
     code, out, _ = await say(*words)
     first, warning, second, problem, *_ = out.splitlines()
     assert (code, first) == (0, f"would submit t0: worker clerk, workspace {here} at {commit[:12]}")
-    assert warning.startswith(f"  warning: {here} is a folder of this machine: ")
+    assert warning.startswith(f"  warning: {here} is a folder on this machine: ")
     assert second == f"would submit t1: worker clerk, workspace {away}"
-    assert problem.startswith("  its commit is not known: git ls-remote: ")
+    assert problem.startswith("  its commit is unknown: git ls-remote: ")
     lines = (await say(*words, "--json"))[1].splitlines()
     told = [json.loads(line) for line in lines]
     assert [(each["workspace"], each["commit"]) for each in told] == [(here, commit), (away, "")]

@@ -385,7 +385,7 @@ async def test_where_nothing_was_learned_it_says_so(capsys: Capture, past: PastA
     assert await ask(capsys, "report", "lessons") == []
     (said,) = await read(capsys, "report", "lessons")
     assert said.startswith("1 task in ")
-    assert said.endswith("Nothing was judged, and nothing was learned yet.")
+    assert said.endswith("Nothing has been judged or learned yet.")
 
 
 @pytest.mark.usefixtures("learned")

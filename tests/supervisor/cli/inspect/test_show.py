@@ -139,7 +139,7 @@ async def test_a_task_is_shown_with_all_that_happened(
         "      Look",
         "      up.",
         "  faults of the watch:",
-        "    the rule silence broke and is off: ValueError: x",
+        "    the rule silence failed and is off: ValueError: x",
         "  last steps:",
         "    step 17, run: FAILED (exit code 1): pytest",
     ]
@@ -267,9 +267,9 @@ async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
     [
         ("x", "there is no task or attempt `x`; the tasks are: totals, total\n"),
         ("9", "there is no task or attempt `9`; the tasks are: totals, total\n"),
-        ("tot", "`tot` may mean each of totals, total\n"),
-        ("totals#7", "there is no attempt totals#7; there is: totals#1\n"),
-        ("total#1", "there is no attempt total#1; there is: none yet\n"),
+        ("tot", "`tot` could mean any of totals, total\n"),
+        ("totals#7", "there is no attempt totals#7; known: totals#1\n"),
+        ("total#1", "there is no attempt total#1; known: none yet\n"),
     ],
 )
 async def test_what_is_not_there_is_bad_usage(

@@ -68,7 +68,7 @@ async def test_the_accounts_of_a_worker_are_shown_with_what_was_answered(
     )
     lines = await read(capsys, "show", "fix")
     assert {
-        "used besides the workers:": "  planner (m): 1 request, 900 tokens",
+        "used apart from the workers:": "  planner (m): 1 request, 900 tokens",
         "  plan:": "    [ ] 1. read (confidence 40 %; 12 requests; flag: by eye)",
         "  plan checks:": f"    {revision} plan step 2, pending: a module → none; proposes: x",
         "  completions:": "    accepted with a flag, plan step 1 at 75 %: it reads; flag: by eye",

@@ -278,7 +278,7 @@ async def test_an_unknown_run_is_bad_usage(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
     assert await midwatch("status", "--run", "7") == 2
-    assert capsys.readouterr().err == f"there is no run 7 in {journal.name}; there is: 1\n"
+    assert capsys.readouterr().err == f"there is no run 7 in {journal.name}; known: 1\n"
 
 
 async def test_an_empty_journal_says_nothing_as_json(journal: Journal, capsys: Capture) -> None:

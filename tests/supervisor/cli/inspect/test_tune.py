@@ -257,10 +257,10 @@ def test_a_source_is_left_untried_where_the_others_say_too_little(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--max-false-alarms", "0"], "--max-false-alarms is a percentage above 0; is 0"),
-        (["--max-false-alarms", "101"], "--max-false-alarms is a percentage above 0; is 101"),
-        (["--max-false-alarms", "nan"], "--max-false-alarms is a percentage above 0; is nan"),
-        (["--folds", "1"], "--folds is 2 to 50; is 1"),
+        (["--max-false-alarms", "0"], "--max-false-alarms: 0 is not a percentage above 0"),
+        (["--max-false-alarms", "101"], "--max-false-alarms: 101 is not a percentage above 0"),
+        (["--max-false-alarms", "nan"], "--max-false-alarms: nan is not a percentage above 0"),
+        (["--folds", "1"], "--folds: 1 is not from 2 to 50"),
         (["--format", "yaml"], "no trace format is called 'yaml'"),
         (["--output", "midwatch.yaml"], "midwatch.yaml exists already, so nothing was written"),
         (["--outcomes", "none.csv"], "none.csv cannot be read"),

@@ -33,7 +33,7 @@ async def served(journal_file: Path) -> AsyncGenerator[tuple[str, int]]:
         assert server.stdout is not None
         assert server.stderr is not None
         async with asyncio.timeout(300):
-            assert (await server.stderr.readline()).startswith(b"Starting the server")
+            assert (await server.stderr.readline()).startswith(b"Starting the console's server")
             yield (await server.stdout.readline()).split()[-1].decode(), server.pid
     finally:
         server.terminate()

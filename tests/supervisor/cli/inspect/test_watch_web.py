@@ -246,7 +246,7 @@ async def test_so_many_browsers_and_no_more(
         window, process = await look(browser, served)
         async with another.get(served.origin) as answer:
             assert (answer.status, answer.content_type) == (503, "text/plain")
-            assert await answer.text() == "1 browsers show the console already: close one\n"
+            assert await answer.text() == "1 browsers already show the console: close one\n"
         with pytest.raises(WSServerHandshakeError, match="503"):
             await look(another, served)
         async with browser.get(served.origin) as answer:

@@ -55,7 +55,7 @@ async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
     await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
     _, _, row, lost = await read(capsys, "status")
     assert row.split()[3:6] == ["unknown", "node-a", "(lost)"]
-    assert lost.startswith("node node-a is lost: last heard ")
+    assert lost.startswith("node node-a is lost: last heard from ")
     (line,) = await ask(capsys, "status")
     assert (line["health"], line["node"], line["node_state"]) == ("unknown", "node-a", "lost")
 
@@ -96,7 +96,7 @@ async def test_a_task_waits_for_a_node_of_its_own_fleet(capsys: Capture) -> None
     (line,) = await ask(capsys, "status")
     assert line["waits_for"] == "a node (none is up)"
     assert "waits for: a node (none is up)" in await read(capsys, "show", "fix")
-    none = "no node of fleet ours has been here yet: `midwatch node` starts one"
+    none = "no node of fleet ours has joined yet: `midwatch node` starts one"
     assert none in await read(capsys, "status")
 
 

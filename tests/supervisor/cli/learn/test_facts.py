@@ -147,7 +147,7 @@ async def test_of_several_projects_status_names_the_one_where_facts_wait(
     await say(Fact(text="Docs are built by hand", state=FactState.WAITING), project="a shed")
     await midwatch("status")
     told = capsys.readouterr().out
-    assert "facts that wait for you: 1 (`midwatch facts list --project 'a shed'`)" in told
+    assert "facts waiting for you: 1 (`midwatch facts list --project 'a shed'`)" in told
 
 
 async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
@@ -157,7 +157,7 @@ async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
     numbers = await say(waits, replace(waits, text="Ruff is run by make lint"))
     await say(FactMark(fact=numbers[1], act=FactAct.HELD, reason="it names a command"))
     await midwatch("status")
-    assert "facts that wait for you: 2 (`midwatch facts list`)" in capsys.readouterr().out
+    assert "facts waiting for you: 2 (`midwatch facts list`)" in capsys.readouterr().out
     await midwatch("facts", "list")
     assert capsys.readouterr().out.splitlines() == [
         f"{numbers[1]} (waiting: it names a command, inferred): Ruff is run by make lint",
@@ -176,7 +176,7 @@ async def test_who_approves_nothing_hears_where_they_are_listed(
 ) -> None:
     await say(Fact(text="Tests run with make check", state=FactState.WAITING))
     assert await midwatch(what, "approve") == 2
-    assert f"`midwatch {what} list` says which wait" in capsys.readouterr().err
+    assert f"`midwatch {what} list` shows them" in capsys.readouterr().err
 
 
 async def test_a_dry_run_only_says_what_it_would_do(say: Say, capsys: Capture) -> None:
@@ -209,7 +209,7 @@ async def test_what_is_done_to_a_fact_is_one_object(
 async def test_what_changes_nothing_or_is_not_there_is_refused(say: Say, capsys: Capture) -> None:
     (number,) = await say(REDIS)
     assert await midwatch("facts", "restore", str(number)) == 2
-    assert f"fact {number}: it is in use already" in capsys.readouterr().err
+    assert f"fact {number}: it is already in use" in capsys.readouterr().err
     for act in ("show", "retire"):
         assert await midwatch("facts", act, "999") == 2
         assert "no fact 999; `midwatch facts list --all`" in capsys.readouterr().err

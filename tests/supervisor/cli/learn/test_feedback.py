@@ -287,6 +287,6 @@ async def test_r20_people_read_who_said_what(attempted: Attempted, capsys: Captu
 
 async def test_a_scan_that_finds_nothing_says_so(attempted: Attempted, capsys: Capture) -> None:
     await attempted(DONE)
-    assert await read(capsys, "feedback", "scan") == ["nothing new became of merged work"]
+    assert await read(capsys, "feedback", "scan") == ["there is nothing new about merged work"]
     assert await midwatch("feedback", "scan", "--json") == 0
     assert capsys.readouterr().out == ""

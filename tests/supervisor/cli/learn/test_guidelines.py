@@ -75,7 +75,7 @@ async def test_without_any_version_that_is_said(past: PastAttempts, capsys: Capt
 async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
     await propose(past, FIRST)
     assert await read(capsys, "guidelines", "show") == [
-        "no guidelines are in force in shop; version 1 waits"
+        "no guidelines are in force in shop; version 1 is waiting"
     ]
     await midwatch("guidelines", "approve")
     capsys.readouterr()
@@ -123,7 +123,7 @@ async def test_a_diff_without_anything_that_waits_says_so(
 ) -> None:
     await propose(past, FIRST)
     await midwatch("guidelines", "reject")
-    assert await read(capsys, "guidelines", "diff") == ["no version of shop waits"]
+    assert await read(capsys, "guidelines", "diff") == ["no version of shop is waiting"]
 
 
 async def test_c5_a_version_is_in_force_once_a_person_approves_it(
@@ -198,7 +198,7 @@ async def test_a_dry_run_names_all_versions_that_would_go(
     before = await states(past)
     assert await read(capsys, "guidelines", "retire", "--dry-run") == [
         "version 2 of shop would be rolled back",
-        "so would all before it: 1",
+        "so would all versions before it: 1",
     ]
     assert await states(past) == before
 
@@ -206,7 +206,7 @@ async def test_a_dry_run_names_all_versions_that_would_go(
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        ("approve", "no version of shop waits\n"),
+        ("approve", "no version of shop is waiting\n"),
         ("approve 1", "version 1 of shop: it is not proposed; it is rejected\n"),
         ("rollback", "no guidelines are in force in shop\n"),
         ("retire", "no guidelines are in force in shop\n"),
@@ -229,7 +229,7 @@ async def test_an_approval_of_what_was_written_over_another_version_says_so(
     await propose(past, SECOND)
     await midwatch("guidelines", "approve", "1")
     assert await read(capsys, "guidelines", "approve", "2") == [
-        "It was written over another version than the one in force.",
+        "It is based on a version that is no longer in force.",
         "version 2 of shop is in force",
     ]
 

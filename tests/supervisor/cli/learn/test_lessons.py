@@ -177,7 +177,8 @@ async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(
 ) -> None:
     assert await midwatch("lessons", "retire", str(taught)) == 0
     assert (
-        capsys.readouterr().out == f"lesson {taught} is retired: no attempt is given it any more\n"
+        capsys.readouterr().out
+        == f"lesson {taught} is retired: it is no longer given to attempts\n"
     )
     (line,) = await ask(capsys, "lessons", "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
@@ -199,7 +200,7 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     for argv in (("retire", str(taught)), ("rate", str(taught), "1")):
         assert await midwatch("lessons", *argv, "--dry-run") == 0
     assert capsys.readouterr().out == (
-        f"lesson {taught} would be retired: no attempt is given it any more\n"
+        f"lesson {taught} would be retired: it is no longer given to attempts\n"
         f"lesson {taught} would be rated 1 of 5\n"
     )
     assert await past.journal.last_id() == before
@@ -209,7 +210,7 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     ("argv", "error"),
     [
         (("show", "99"), "there is no lesson 99"),
-        (("restore", "{id}"), "lesson {id}: it is in use already"),
+        (("restore", "{id}"), "lesson {id}: it is already in use"),
         (("list", "--project", "nowhere"), "there is no project `nowhere`"),
     ],
 )

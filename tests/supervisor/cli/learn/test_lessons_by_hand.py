@@ -123,17 +123,17 @@ async def test_the_task_is_that_of_the_run_that_is_named(
         (line,) = await ask(capsys, *text)
         assert line["source_attempt"] == attempt.id
     assert await midwatch("lessons", "add", "More.", "--run", "1") == 2
-    assert "--run says which --task is meant" in capsys.readouterr().err
+    assert "--run goes with --task" in capsys.readouterr().err
 
 
 async def test_the_same_text_is_not_written_twice(capsys: Capture, past: PastAttempts) -> None:
     await past.attempt()
     id = await added(capsys)
     assert await midwatch("lessons", "add", f"  {TEXT}\n") == 2
-    assert capsys.readouterr().err == f"lesson {id} says that already\n"
+    assert capsys.readouterr().err == f"lesson {id} already says that\n"
     await midwatch("lessons", "retire", str(id))
     assert await midwatch("lessons", "add", TEXT) == 2
-    assert f"lesson {id} says that already, and is retired" in capsys.readouterr().err
+    assert f"lesson {id} already says that, and is retired" in capsys.readouterr().err
 
 
 async def test_a_result_that_is_accepted_takes_no_persons_own_lesson_back(
@@ -241,7 +241,7 @@ async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
     (would,) = await read(capsys, *words, "--dry-run")
     (did,) = await read(capsys, *words)
     (known,) = await past.learned.lessons(project="shop")
-    note = f"; what is secret in it is masked: Use the key. {known.lesson.insights[0]}"
+    note = f"; secrets in it are masked: Use the key. {known.lesson.insights[0]}"
     assert "[masked: openai key" in note
     assert would == f"would add a lesson to shop{note}"
     assert did == f"added lesson {known.id} to shop{note}"
@@ -273,11 +273,11 @@ async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> 
     [
         (("add", " "), "a lesson needs a text"),
         (("add", "x" * 2001), "2001 characters are too many; at most 2000 are shown"),
-        (("add", "x", "--class", "nonsense"), "there is no class `nonsense`; there is: "),
+        (("add", "x", "--class", "nonsense"), "there is no class `nonsense`; known: "),
         (("add", "x", "--task", "nothing"), "there is no task or attempt"),
         (("add", "x", "--comment", "y"), "the text of a lesson needs no --comment"),
         (("give", "99", "fix"), "there is no lesson 99"),
-        (("give", "{id}", "elsewhere"), "lesson {id} is of shop; elsewhere is not"),
+        (("give", "{id}", "elsewhere"), "lesson {id} belongs to shop, elsewhere does not"),
         (("give", "{id}", "over"), "task over is over: it has no next attempt"),
         (("give", "{waiting}", "fix"), "lesson {waiting} is not in use; `midwatch lessons approve"),
         (("give", "{retired}", "fix"), "lesson {retired} is not in use; `midwatch lessons restore"),

@@ -38,10 +38,10 @@ def test_without_a_name_it_is_that_of_the_folder_or_the_only_one(
     [
         ((), None, "nothing has been learned yet: start with `midwatch run FILE`"),
         ((), "site", "nothing has been learned yet: start with `midwatch run FILE`"),
-        (("a", "b"), None, "say which project with --project; there is: a, b"),
-        (("a", "b"), "c", "there is no project `c`; there is: a, b"),
-        (("a", "b"), "", "there is no project ``; there is: a, b"),
-        (("ab", "ac"), "a", "`a` may mean each of ab, ac"),
+        (("a", "b"), None, "name the project with --project; known: a, b"),
+        (("a", "b"), "c", "there is no project `c`; known: a, b"),
+        (("a", "b"), "", "there is no project ``; known: a, b"),
+        (("ab", "ac"), "a", "`a` could mean any of ab, ac"),
     ],
 )
 def test_a_project_that_cannot_be_told_is_an_error_that_lists_them(

@@ -85,7 +85,7 @@ async def test_a_permission_is_given_under_the_name_of_who_gives_it(
     (answer,) = [each.record for each in await journal.entries(id)]
     assert isinstance(answer, Intervention)
     assert (answer.action, answer.author, answer.petition) == (Action.RESUME, "mcp", id)
-    assert "answered already" in await actor.refusal("approve", number=id)
+    assert "already answered" in await actor.refusal("approve", number=id)
 
 
 async def test_no_more_is_granted_than_by_the_command(
@@ -153,7 +153,7 @@ async def test_an_attempt_is_held_and_let_go_on(
 ) -> None:
     last = await journal.last_id()
     assert "pause sent" in await actor.say("pause", attempt="fix")
-    assert "is paused already" in await actor.refusal("pause", attempt="fix")
+    assert "is already paused" in await actor.refusal("pause", attempt="fix")
     assert "resume sent" in await actor.say("resume", attempt="fix", message="Go on now.")
     assert "stop sent" in await actor.say("stop", attempt="fix")
     done = [each.record for each in await journal.entries(last)]

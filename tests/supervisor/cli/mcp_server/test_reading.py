@@ -195,7 +195,7 @@ async def test_a_huge_journal_makes_no_huge_answer(
         ("timeline", {"attempt": "9" * 190}, "there is no task or attempt"),
         ("timeline", {"attempt": "fix", "last": 10**9}, "last"),
         ("timeline", {"attempt": "fix", "last": 0}, "last"),
-        ("timeline", {"attempt": "fix#2"}, "there is no attempt fix#2; there is: fix#1"),
+        ("timeline", {"attempt": "fix#2"}, "there is no attempt fix#2; known: fix#1"),
         ("why", {"attempt": "' OR 1=1"}, "there is no task or attempt"),
         ("why", {"attempt": ["fix"]}, "attempt"),
         ("list_attempts", {"run": 2**80}, "run"),

@@ -15,7 +15,7 @@ from midwatch_supervisor.workspaces.workspace import commit_work, prepare
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]
-HINT = "`midwatch clean TASK --run N` throws such work away"
+HINT = "`midwatch clean TASK --run N` deletes such work"
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -120,7 +120,7 @@ async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(
     await room.task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=tries)
     other = await room.task("other", "three\n")
     first, second = await read(capsys, "clean", "fix")
-    assert first.endswith("(1 file, +1 -1 thrown away)")
+    assert first.endswith("(1 file, +1 -1 discarded)")
     assert second.startswith("removed fix#2 of run 1: ")
     assert await room.branches() == ["midwatch/r1/other-1"]
     assert other.exists()
@@ -167,7 +167,9 @@ async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
 async def test_a_run_that_is_not_over_is_left_alone(room: Room, capsys: Capture) -> None:
     idle = await room.task("idle")
     await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
-    assert await read(capsys, "clean") == ["run 1 is not over: busy (working); its workspaces stay"]
+    assert await read(capsys, "clean") == [
+        "run 1 is not over: busy (working); its workspaces are kept"
+    ]
     assert await midwatch("clean", "idle") == 2
     assert capsys.readouterr().err == "run 1 is not over: busy (working)\n"
     assert idle.exists()

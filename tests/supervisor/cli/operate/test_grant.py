@@ -144,7 +144,7 @@ async def test_a_dry_run_writes_nothing(
             "a grant can only add: no amount may be below 0",
         ),
         ((), ("switch", "fix", " "), "name the model to switch to"),
-        ((Change(model="big"),), ("switch", "fix", "big"), "fix#1 works with big already"),
+        ((Change(model="big"),), ("switch", "fix", "big"), "fix#1 already works with big"),
         (
             (AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR),),
             ("grant", "fix", "--requests", "5"),

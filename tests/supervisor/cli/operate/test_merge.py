@@ -56,7 +56,7 @@ async def test_what_is_merged_already_is_left_alone(
     await midwatch("merge", "totals")
     capsys.readouterr()
     head = git(repository, "rev-parse", "HEAD")
-    assert await read(capsys, "merge", "totals") == [f"{BRANCH} was merged before, and removed"]
+    assert await read(capsys, "merge", "totals") == [f"{BRANCH} was already merged and removed"]
     assert git(repository, "rev-parse", "HEAD") == head
 
 
@@ -84,7 +84,7 @@ async def test_what_its_owner_merged_by_hand_is_removed(
     git(repository, "commit", "--quiet", "--message", "Take it as one")
     assert await midwatch("merge", "totals") == 0
     assert capsys.readouterr().out == (
-        f"{BRANCH} is in main already\nremoved the branch and its worktree {worktree}\n"
+        f"{BRANCH} is already in main\nremoved the branch and its worktree {worktree}\n"
     )
     assert await read(capsys, "merge", "totals") == [f"{BRANCH} was merged before, and removed"]
 
@@ -268,7 +268,7 @@ async def test_after_a_conflict_that_was_resolved_by_hand_the_branch_is_removed(
     assert "<<<<<<<" in (repository / "a.py").read_text()
     commit(repository, "a.py", "a = 5\n")
     assert await read(capsys, "merge", "totals") == [
-        f"{BRANCH} is in main already",
+        f"{BRANCH} is already in main",
         f"removed the branch and its worktree {worktree}",
     ]
 

@@ -129,7 +129,7 @@ async def test_the_command_named_for_a_branch_of_another_node_merges_it(
     assert named is not None
     own_git(Path(named[2]), *named[1].split())
     assert (repository / "old.enc").read_text() == "other\n"
-    assert "is in main already" in (await read(capsys, "merge", "totals"))[0]
+    assert "is already in main" in (await read(capsys, "merge", "totals"))[0]
 
 
 @pytest.mark.usefixtures("elsewhere")

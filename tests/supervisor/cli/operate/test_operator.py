@@ -71,9 +71,7 @@ async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
     (told,) = await written(journal, id)
     assert isinstance(told, Intervention)
     assert "[masked: openai key" in told.message
-    assert (
-        said == f"fix#1: guidance sent ({id + 1}); what is secret in it is masked: {told.message}"
-    )
+    assert said == f"fix#1: guidance sent ({id + 1}); secrets in it are masked: {told.message}"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +112,7 @@ async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
     await write(*filler, HELD, HELD)  # entries 1 and 2 are the first states
     assert await midwatch("approve", "1") == 2
     assert capsys.readouterr().err == (
-        "`1` may mean more than one; waiting for approval: 12 (restart), 13 (restart)\n"
+        "`1` could mean several; waiting for approval: 12 (restart), 13 (restart)\n"
     )
     assert await midwatch("approve", "12") == 0
     assert await midwatch("approve", "1") == 0
@@ -127,7 +125,7 @@ async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
         *(
             (
                 (HELD, Delivery(intervention=3, state=state)),
-                f"restart 3 for fix#1 is {state} already",
+                f"restart 3 for fix#1 is already {state}",
             )
             for state in DeliveryState
         ),
@@ -177,7 +175,7 @@ async def test_of_two_who_answer_at_the_same_moment_one_hears_what_the_other_sai
             return await super().answer(commit)
 
     async with await Slower.open(location) as slower:
-        with pytest.raises(UsageError, match=f"restart {id} for fix#1 is approved already"):
+        with pytest.raises(UsageError, match=f"restart {id} for fix#1 is already approved"):
             await settle(slower, id, author="eve", agreed=False)
     assert await written(journal, id) == [
         Delivery(intervention=id, state=DeliveryState.APPROVED, author="ada")
@@ -309,7 +307,7 @@ async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
     made = await new_attempt(journal, first)
     await new_attempt(journal, await new_task(journal, "proj-2b"))
     assert await midwatch(*argv) == 2
-    assert capsys.readouterr().err == "`proj` may mean each of proj-2b, proj-1a\n"
+    assert capsys.readouterr().err == "`proj` could mean any of proj-2b, proj-1a\n"
     assert await midwatch("tell", "proj-1a", "--stop", "--dry-run") == 0
     end = TaskTransition(lifecycle=Lifecycle.FAILED)
     over = Draft(record=OVER, at=at, task=first.id, attempt=made.id)
@@ -325,10 +323,10 @@ async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
         ((), [" "], "give a message, or use --pause, --resume, --stop or --restart"),
         ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
         ((), ["--restart"], "say what the next attempt should do differently"),
-        ((OVER,), ["No.", "--restart"], "fix: it is not over: it goes on by itself"),
+        ((OVER,), ["No.", "--restart"], "fix: it is not over: it continues by itself"),
         ((), ["--resume"], "fix#1: it is not paused: submitted"),
-        ((PARKED,), ["--pause"], "fix#1: it is paused already, or waits for you"),
-        ((PAUSE,), ["--pause"], "fix#1: it is paused already, or waits for you"),
+        ((PARKED,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
+        ((PAUSE,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
         ((OVER,), ["Hello."], "fix#1 is over: failed; nothing reaches it any more"),
     ],
 )
@@ -370,7 +368,7 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(
 ) -> None:
     made = await over_in(journal, at, task_spec)
     before = await journal.last_id()
-    follows = "attempt 2 begins if run 1 is at work, else by `midwatch resume --run 1`\n"
+    follows = "attempt 2 begins if run 1 is running, or with `midwatch resume --run 1`\n"
     argv = ("tell", "fix", "Go day by day.", "--restart")
     assert await midwatch(*argv, "--dry-run") == 0
     assert capsys.readouterr().out == f"fix: would be begun again: {follows}"

@@ -83,7 +83,7 @@ async def test_a_diff_without_its_source_folder_says_so(
     if not kept:
         shutil.rmtree(source)
     assert await midwatch("diff", "fix") == 0
-    said = f"{source} is not on this machine, so every file of fix reads as new\n"
+    said = f"{source} is not on this machine, so every file of fix is shown as new\n"
     assert capsys.readouterr().err == said * (not kept)
 
 
@@ -124,7 +124,7 @@ async def test_all_files_are_written_and_those_that_the_task_changed_are_listed(
         shutil.rmtree(source)
     into = tmp_path / "result"
     assert await midwatch("merge", "fix", "--into", str(into)) == 0
-    lost = f"{source} is not on this machine, so every file of fix reads as new\n"
+    lost = f"{source} is not on this machine, so every file of fix is shown as new\n"
     changed = "+1 -1  b.txt\n+0 -1  gone.txt\n+1 -0  new.txt\n"
     new = "+1 -0  a.txt\n+1 -0  b.txt\n+1 -0  new.txt\n+1 -0  same.txt\n"
     total = "3 files, +2 -2" if kept else "4 files, +4 -0"
@@ -172,4 +172,6 @@ async def test_a_branch_is_not_written_into_a_folder(
     done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
     await journal.commit(Commit(drafts=(done,)))
     assert await midwatch("merge", "fix", "--into", str(tmp_path / "result")) == 2
-    assert capsys.readouterr().err == ("fix worked in git: `midwatch merge fix` takes its branch\n")
+    assert capsys.readouterr().err == (
+        "fix worked in git: `midwatch merge fix` merges its branch\n"
+    )

@@ -124,7 +124,7 @@ async def test_a_dry_run_answers_nothing(
 @pytest.mark.parametrize(
     ("later", "why"),
     [
-        (replace(MINE, message="No.", petition=3), "was answered already: refused: No."),
+        (replace(MINE, message="No.", petition=3), "was already answered: refused: No."),
         (OVER, "comes too late: the attempt is split"),
     ],
 )
@@ -165,11 +165,11 @@ async def test_the_beginning_of_a_petition_that_waits_is_enough(
 @pytest.mark.parametrize(
     ("records", "waits"),
     [
-        ((MINE,), "none waits for approval"),
+        ((MINE,), "nothing is waiting for approval"),
         ((HELD,), "waiting for approval: 3 (restart)"),
         ((BUDGET,), "waiting for approval: 3 (budget request)"),
-        ((BUDGET, replace(MINE, petition=3)), "none waits for approval"),
-        ((REVISION, OVER), "none waits for approval"),
+        ((BUDGET, replace(MINE, petition=3)), "nothing is waiting for approval"),
+        ((REVISION, OVER), "nothing is waiting for approval"),
     ],
 )
 async def test_an_unknown_number_is_answered_with_what_waits(

@@ -54,13 +54,13 @@ def test_what_was_chosen_for_a_goal_is_said_in_one_line(
     ("words", "said"),
     [
         (("tsks.yaml",), "tsks.yaml: there is no such file (did you mean `tasks.yaml`?)"),
-        (("fix",), "'fix' is not a file, and one word is not a goal; as in `midwatch run "),
-        (("  ",), "'  ' is not a file, and one word is not a goal; as in `midwatch run "),
+        (("fix",), "'fix' is not a file, and one word is not a goal; try `midwatch run "),
+        (("  ",), "'  ' is not a file, and one word is not a goal; try `midwatch run "),
         (("--headles",), "Unknown option: --headles. Did you mean --headless?"),
         ((".",), ". is a folder: name a task file, or give a goal as in `midwatch run "),
-        (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file says "),
+        (("tasks.yaml", "--check", "x"), "--check and --model go with a goal; a task file has "),
         ((GOAL,), "no test command was found in "),
-        ((GOAL, "--check", " "), "--check is empty: it would pass whatever was done"),
+        ((GOAL, "--check", " "), "--check is empty: it would always pass"),
         ((GOAL, "--check", "true"), "no model is available: set one of ANTHROPIC_API_KEY, "),
     ],
 )

@@ -24,7 +24,7 @@ from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.run.conduct import conduct_to_end
 from midwatch_supervisor.cli.run.options import Output
 
-NOTICE = "ending what is under way; Ctrl-C again leaves at once\n"
+NOTICE = "stopping what is in progress; press Ctrl-C again to leave at once\n"
 
 
 async def gate(ctx: RunContext[object]) -> str:
@@ -172,7 +172,7 @@ async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
     code, out, errors = await ended(process)
     assert (code, errors) == (
         1,
-        f"the journal {journal} was deleted under this run, which has ended: start it again\n",
+        f"the journal {journal} was deleted during this run, which has ended: start it again\n",
     )
     assert "exit code" not in out
 
