@@ -50,5 +50,5 @@ async def test_whatever_is_told_names_it(
 async def test_the_line_of_the_exit_code_names_it_too(capsys: pytest.CaptureFixture[str]) -> None:
     with naming_journal("x.db"):
         await print_end([], 3)
-    told = "then go on with `midwatch resume --journal x.db`\n"
+    told = "then continue with `midwatch resume --journal x.db`\n"
     assert capsys.readouterr().out.endswith(told)

@@ -140,7 +140,7 @@ def test_the_commands_at_the_end_of_an_older_run_name_it(
     assert "\n  continue midwatch resume --run 1\n" in out
     assert "\n  look     midwatch diff fix --run 1\n" in out
     assert code == 3
-    assert out.endswith("then go on with `midwatch resume --run 1`\n")
+    assert out.endswith("then continue with `midwatch resume --run 1`\n")
 
 
 @pytest.mark.usefixtures("_asking")

@@ -214,7 +214,7 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
 ) -> None:
     await new_task(journal)
     assert await midwatch("cancel", "fix") == 1
-    assert capsys.readouterr().out.startswith("fix waits in the program that works on run 1")
+    assert capsys.readouterr().out.startswith("fix is waiting in the program that works on run 1")
     await begin(journal, at, WORKING)
     assert await midwatch("cancel", "fix") == 0
     assert len(await states(journal)) == 1

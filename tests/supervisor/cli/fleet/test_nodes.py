@@ -98,8 +98,8 @@ async def test_what_a_node_left_and_nobody_has_taken_is_named(
 ) -> None:
     await leaves(journal, state)
     node, none, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
-    assert node.startswith(f"node-a: {state}, {left}, version 0.1.0, heard ")
+    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
+    assert node.startswith(f"node-a: {state}, {left}, version 0.1.0, last heard from ")
     assert none == NO_NODE
     line = json.loads((await say("nodes", "--json"))[0])
     assert (line["attempts"], line["left_behind"]) == ([], [at_work.id])
@@ -111,7 +111,7 @@ async def test_what_an_earlier_start_of_a_node_left_is_named_too(
     await leaves(journal, NodeState.DOWN)
     await Nodes(journal).enter(replace(NODE_A, boot="2", busy=0), alive_seconds=1)
     node, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
+    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
     assert node.startswith(f"node-a: up, 0 of 2 slots, {left}, version ")
 
 
@@ -131,7 +131,7 @@ async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note
     long_ago = datetime.now(UTC) - timedelta(minutes=5)
     await journal.write(_heard_at, long_ago)
     node, none, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken yet"
+    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
     assert node.startswith(f"node-a: lost, {left}, version 0.1.0, last heard from 5 min ago")
     assert none == NO_NODE
     line = json.loads((await say("nodes", "--json"))[0])

@@ -98,10 +98,10 @@ async def test_a_confidence_worth_nothing_is_said_to_be(
     await unsure(journal, at)
     await overconfident(journal, at)
     assert await midwatch("calibration") == 0
-    assert "worth nothing" not in capsys.readouterr().out
+    assert "worthless" not in capsys.readouterr().out
     for _ in range(3):
         await unsure(journal, at)
-    (said,) = [each for each in await read(capsys, "calibration") if "worth nothing" in each]
+    (said,) = [each for each in await read(capsys, "calibration") if "worthless" in each]
     assert said.startswith("m: its stated confidence is worthless. Of an attempt that ")
     assert "low_confidence and declining_confidence are silent" in said
     assert await midwatch("calibration", "--json") == 0

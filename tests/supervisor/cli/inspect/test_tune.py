@@ -130,7 +130,7 @@ def test_the_table_shows_what_is_in_force_and_what_is_proposed(capsys: Capture) 
     assert "Better than what is configured" in out
     assert err == (
         "fewer than 10 runs ran out of budget: thresholds are chosen to find unresolved ones\n"
-        "only one source: whether thresholds hold on another source is not tried\n"
+        "only one source: whether thresholds hold on another source is not tested\n"
     )
 
 
@@ -219,7 +219,7 @@ def test_what_makes_the_figures_weak_is_told(runs: Path, capsys: Capture) -> Non
     ]
     assert told[-2:] == [
         "all tasks are in one fold: nothing can be held out",
-        "no column source: whether thresholds hold on another source is not tried",
+        "no column source: whether thresholds hold on another source is not tested",
     ]
     assert list(lines(out))[-1]["better"] is None
 
@@ -233,7 +233,7 @@ def test_without_the_columns_each_run_is_a_task_and_all_are_one_source(
     assert tune() == 0
     out, err = capsys.readouterr()
     assert "no column task: every run counts as a task of its own\n" in err
-    assert "no column source: whether thresholds hold on another source is not tried\n" in err
+    assert "no column source: whether thresholds hold on another source is not tested\n" in err
     assert "By source" not in out
 
 

@@ -240,7 +240,7 @@ async def test_the_project_is_named_where_there_are_several(
     await propose(past, FIRST)
     await propose(past, SECOND, project="/srv/ada/site")
     assert await midwatch("guidelines", "approve") == 2
-    assert "say which project with --project" in capsys.readouterr().err
+    assert "name the project with --project" in capsys.readouterr().err
     assert await midwatch("guidelines", "approve", "--project", "site") == 0
     assert await states(past, "/srv/ada/site") == [(1, GuidelinesState.LIVE.value)]
     assert await states(past) == [(1, GuidelinesState.PROPOSED.value)]

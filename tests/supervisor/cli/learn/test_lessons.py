@@ -92,7 +92,7 @@ async def test_of_many_lessons_people_are_shown_the_newest(
     await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
     assert len(await ask(capsys, "lessons", "list")) == LISTED + 1
     *listed, last = (await read(capsys, "lessons", "list"))[1:]
-    assert (len(listed), last) == (LISTED, "these are the newest 50; --json has them all")
+    assert (len(listed), last) == (LISTED, "these are the newest 50; --json prints all of them")
     assert "number 49" in listed[0]
 
 

@@ -271,14 +271,14 @@ async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> 
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        (("add", " "), "a lesson needs a text"),
+        (("add", " "), "a lesson needs text"),
         (("add", "x" * 2001), "2001 characters are too many; at most 2000 are shown"),
         (("add", "x", "--class", "nonsense"), "there is no class `nonsense`; known: "),
         (("add", "x", "--task", "nothing"), "there is no task or attempt"),
         (("add", "x", "--comment", "y"), "the text of a lesson needs no --comment"),
         (("give", "99", "fix"), "there is no lesson 99"),
         (("give", "{id}", "elsewhere"), "lesson {id} belongs to shop, elsewhere does not"),
-        (("give", "{id}", "over"), "task over is over: it has no next attempt"),
+        (("give", "{id}", "over"), "task over is over: it will have no next attempt"),
         (("give", "{waiting}", "fix"), "lesson {waiting} is not in use; `midwatch lessons approve"),
         (("give", "{retired}", "fix"), "lesson {retired} is not in use; `midwatch lessons restore"),
     ],

@@ -211,9 +211,7 @@ async def test_a_worktree_with_files_that_are_not_committed_stays(
     (worktree / "notes.txt").touch()
     await finish(journal, worktree)
     assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out.endswith(
-        f"kept {worktree}: it holds files that are not committed\n"
-    )
+    assert capsys.readouterr().out.endswith(f"kept {worktree}: it holds uncommitted files\n")
     assert (worktree / "notes.txt").exists()
 
 

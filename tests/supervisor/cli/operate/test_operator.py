@@ -405,7 +405,7 @@ async def test_how_an_attempt_is_begun_again_names_its_run_if_a_newer_one_has_th
     assert await midwatch("tell", str(made.id), "Hello.") == 2
     (hint,) = re.findall(r"`midwatch (.*)`", capsys.readouterr().err)
     assert await midwatch(*shlex.split(hint), "--dry-run") == 0
-    assert "if run 1 is at work" in capsys.readouterr().out
+    assert "if run 1 is running" in capsys.readouterr().out
 
 
 async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_its_run_is_over(
