@@ -86,7 +86,7 @@ async def test_what_its_owner_merged_by_hand_is_removed(
     assert capsys.readouterr().out == (
         f"{BRANCH} is already in main\nremoved the branch and its worktree {worktree}\n"
     )
-    assert await read(capsys, "merge", "totals") == [f"{BRANCH} was merged before, and removed"]
+    assert await read(capsys, "merge", "totals") == [f"{BRANCH} was already merged and removed"]
 
 
 async def test_a_file_that_a_check_names_and_git_ignores_is_kept_until_it_is_copied(
