@@ -103,7 +103,7 @@ class AttemptWatch(AbstractCapability[Any]):
             model_for: Finds a model by name, for interventions that switch to another one.
             board: What other agents have reported, for the worker to read.
             facts: What is known about the project.
-            ignored_by_git: Which files below `root` are nobody's edit; looked up by default.
+            ignored_by_git: Which files below `root` do not count as edits; by default, git says.
             draw: Eight random hexadecimal digits, which mark Midwatch's messages to the worker.
             reach: How much the watch does; by default everything.
         """
@@ -348,7 +348,7 @@ class AttemptWatch(AbstractCapability[Any]):
         args: Any,
         error: Any,
     ) -> dict[str, Any]:
-        """Record a call that was refused for its arguments; the model is told why."""
+        """Record a call that was refused because of its arguments; the model is told why."""
         if self._acts is not None and isinstance(error, Exception | ModelRetry):
             await self._tolerate(self._acts.record_invalid(ctx, call, error))
         raise error

@@ -428,7 +428,7 @@ class Session:
         )
 
     async def all_of(self, kinds: Sequence[type[Record]]) -> list[Entry]:
-        """Return all records of these kinds that the journal holds for this attempt."""
+        """Return all records of these kinds that the journal has for this attempt."""
         attempt = self.recorder.attempt.id
         found = self.recorder.journal.all_entries(attempt=attempt, kinds=kinds)
         return [entry async for entry in found]

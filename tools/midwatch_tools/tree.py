@@ -20,7 +20,7 @@ IGNORED = frozenset(
         ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox", ".hypothesis",
     }
 )  # fmt: skip
-"""Folders that tools fill; changes in them are nobody's edit."""
+"""Folders that tools fill; changes in them do not count as edits."""
 
 _HASHED_BYTES = 4_000_000
 """A larger file is hashed by its size and this many bytes at its beginning."""

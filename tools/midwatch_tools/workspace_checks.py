@@ -36,7 +36,7 @@ class WorkspaceChecks:
         return await asyncio.to_thread(_present, self._root, paths)
 
     async def run(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
-        """Run acceptance commands, if possible here. Files they write are nobody's edit."""
+        """Run acceptance commands, if possible here. Files they write do not count as edits."""
         if self._check is None or not commands:
             return ()
         results = await self._check(commands)

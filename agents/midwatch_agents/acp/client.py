@@ -165,7 +165,7 @@ class AgentSession:
         for begun in self._calls.values():
             begun.withdraw()
         _, late = await asyncio.wait(self._turns, timeout=_CANCEL_SECONDS)
-        for turn in late:  # an agent that does not end its turn is no longer listened to
+        for turn in late:  # nothing more is expected from an agent that does not end its turn
             turn.cancel()
         self._turns.clear()
         self._end(*self._calls.values())

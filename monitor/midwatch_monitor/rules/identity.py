@@ -272,7 +272,7 @@ _HANDLES = re.compile(
 _SAYS_DONE = re.compile(
     r"(?i)\W*(?:\w+ ){0,3}(?:saved|created|updated|posted|submitted|added|booked|uploaded|sent)\b"
 )
-"""Start of a receipt, whatever the tool is called."""
+"""Start of a receipt, whatever the tool's name."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 _RECEIPT = 80
 """Longest receipt, in characters."""

@@ -280,7 +280,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         return self.stands
 
     def _recent(self, blocked: str, number: int) -> tuple[int, ...]:
-        """Return the steps at which it was met, if the last of them is recent."""
+        """Return the steps that it blocked, if the last of them is recent."""
         steps = self._met.get(blocked, ())
         return steps if steps and number - steps[-1] < _STALE else ()
 

@@ -269,7 +269,7 @@ class MissedCheckpointDetector(GradedDetector):
 
     @property
     def awake(self) -> bool:
-        """Every request in which a checkpoint could have been given counts."""
+        """Every request in which the worker could have reported counts."""
         return self._offered
 
     def _change(self, change: Change) -> Sequence[RuleAnswer]:
