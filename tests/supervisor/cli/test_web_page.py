@@ -25,7 +25,7 @@ def test_an_address_of_six_parts_stands_in_brackets() -> None:
 
 @pytest.mark.parametrize("token", ["", "two words of sixteen letters", "a/b" * 9, "ü" * 20, "few"])
 def test_a_token_that_does_not_fit_an_address_or_can_be_tried_is_refused(token: str) -> None:
-    with pytest.raises(UsageError, match="the token of here must be 16 letters"):
+    with pytest.raises(UsageError, match="the token of here must be at least 16 letters"):
         Page.at("127.0.0.1", 8080, token, source="here")
 
 

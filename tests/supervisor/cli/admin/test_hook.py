@@ -274,7 +274,7 @@ def test_a_person_at_a_terminal_is_asked(settings: Path, answered: str, code: in
     with subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs) as child:
         os.close(theirs)
         shown = b""
-        while b"go on:" not in shown:
+        while b"continue:" not in shown:
             shown += os.read(ours, 4096)
         if answered == "change":
             settings.write_text("{}")
