@@ -21,7 +21,7 @@ OneAttempt = Annotated[
     Parameter(
         name="ATTEMPT",
         help="An attempt's id, TASK#N for attempt number N of a task, or a task's id or a unique "
-        "prefix of it for its latest attempt; in the latest run that has it.",
+        "prefix of it, for the task's latest attempt. The latest run that has it is used.",
     ),
 ]
 OutputOption = Annotated[StdoutOrFile, Parameter(help="File to write; - is stdout.")]

@@ -44,7 +44,7 @@ def mcp(
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="File with the token of `--http`, readable by you only; created if missing. "
+            help="File with the token of `--http`, readable only by you; created if missing. "
             "Default: $MIDWATCH_WEB_TOKEN, else a new random token."
         ),
     ] = None,

@@ -70,9 +70,9 @@ TaskOrAttempt = Annotated[
     Parameter(
         name="ID",
         help="A task's id or a unique prefix of it, an attempt's id, or TASK#N for its attempt "
-        "number N, in the latest run that has it. The number of an intervention, a request or an "
-        "escalation means the attempt that it is about. If one number fits several of these, the "
-        "first in this order counts.",
+        "number N. The latest run that has it is used. The number of an intervention, a request "
+        "or an escalation means the attempt that it is about. If a number fits several of these, "
+        "the first in this order is used.",
     ),
 ]
 

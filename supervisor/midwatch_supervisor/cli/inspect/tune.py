@@ -124,7 +124,7 @@ def _warn(found: Recordings, result: ThresholdStudy) -> None:
     if found.unlabelled:
         write_error(f"traces without an outcome, left out: {found.unlabelled}")
     if "task" in found.absent:
-        write_error("no column task: every run counts as a task of its own")
+        write_error("no column task: every run counts as a separate task")
     if resolved < MIN_RESOLVED:
         write_error(f"resolved runs: only {resolved}, so the intervals are wide")
     if result.target is AlarmTarget.UNRESOLVED:

@@ -64,7 +64,7 @@ async def watch(
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="File with the token that a browser must give, readable by you only; created if "
+            help="File with the token that a browser must give, readable only by you; created if "
             "missing. "
             f"Default: ${TOKEN}, else a new random token."
         ),

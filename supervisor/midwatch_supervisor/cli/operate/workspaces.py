@@ -153,8 +153,8 @@ async def merge(
 ) -> None:
     """Merge a completed task's branch into the branch checked out in its repository.
 
-    Prints the changed files first, and removes the task's branch and worktree afterwards. If a task
-    did not work in git, writes all its files into a folder, from any machine of a fleet.
+    Prints the changed files first, and removes the task's branch and worktree afterwards. If the
+    task did not work in git, writes all its files into a new folder, from any machine of a fleet.
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)

@@ -55,7 +55,7 @@ def run(
 ) -> int:
     """Run tasks, and stay until each is finished or waits for a person.
 
-    A goal is worked on in the repository around this folder, on a branch of its own.
+    A goal is worked on in the repository around this folder, on its own branch.
     """
     # Mistakes in the file are reported before the slow imports.
     from midwatch_supervisor.cli.run.goal import run_request

@@ -232,7 +232,7 @@ def test_without_the_columns_each_run_is_a_task_and_all_are_one_source(
     index.write_text("\n".join(rows) + "\n")
     assert tune() == 0
     out, err = capsys.readouterr()
-    assert "no column task: every run counts as a task of its own\n" in err
+    assert "no column task: every run counts as a separate task\n" in err
     assert "no column source: whether thresholds hold on another source is not tested\n" in err
     assert "By source" not in out
 
