@@ -53,7 +53,7 @@ class _ScriptsData(_Data):
 
 
 _OTHERWISE = "otherwise"
-"""The supervisor's script for tasks in which nothing is expected to happen."""
+"""The supervisor's script for tasks that are expected to need no help."""
 
 
 def script_for(role: Role, key: str) -> Script:

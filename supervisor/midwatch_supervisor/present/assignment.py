@@ -56,7 +56,7 @@ class Assignment(Section):
     part: int = 0
     """The number of this part, from 1."""
     provisional: bool = False
-    """Whether the task has no checks of its own: those of the whole are run with the whole."""
+    """Whether the task has no checks of its own: the checks of the whole run with the whole."""
 
     def model(self, role: Role) -> ModelSpec | None:
         """Return the model of a role in this task."""

@@ -22,10 +22,10 @@ def fleet_of(run: Run) -> str:
 
 
 def fleet_nodes(fleet: str, nodes: Iterable[NodeStatus]) -> list[NodeStatus]:
-    """Return those of the nodes that work for a fleet."""
+    """Return the nodes that work for a fleet."""
     return [each for each in nodes if each.fleet == fleet]
 
 
 def nodes_of(run: Run, nodes: Iterable[NodeStatus]) -> list[NodeStatus] | None:
-    """Return those of the nodes that may work on a run; `None` if one process runs it."""
+    """Return the nodes that may work on a run; `None` if one process runs it."""
     return fleet_nodes(fleet_of(run), nodes) if run.supervised_by is SupervisedBy.MONITOR else None

@@ -44,7 +44,7 @@ from midwatch_supervisor.present.learning_text import GivenLearning
 from midwatch_tools.data_blocks import cut
 
 JsonLine = dict[str, object]
-"""One line, with its fields in the order in which they are written."""
+"""One line, with its fields in the order of the output."""
 
 MAX_TEXT = 500
 """Characters of an output, an argument or a text in a line; the journal has all of it."""

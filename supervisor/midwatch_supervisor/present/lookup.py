@@ -90,7 +90,7 @@ def set_wait(
 ) -> None:
     """Set what a task waits for before it begins, in the words of `wait_of`.
 
-    A part of another task waits for no node: it runs where the whole does.
+    A part of another task waits for no node: it runs on the same node as the whole.
     """
     latest = state.latest
     begins = latest is None or latest.interventions.begin_again

@@ -195,7 +195,7 @@ def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
 def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
     """Whether no node of the fleet will take a task with these labels.
 
-    A node that has just left or was lost may come back; if none is up, that is said first.
+    A node that has just left or was lost may come back; if none is up, that is reported instead.
     """
     return any(not each.state.gone for each in nodes) and not any(
         _has(each, labels) for each in nodes

@@ -114,7 +114,7 @@ async def _select_tasks(journal: Journal, selection: Selection) -> list[Task]:
 
 
 def moment(text: str, *, now: datetime) -> datetime:
-    """Return the moment in UTC that a date, a time, or a duration before now stands for.
+    """Return the moment in UTC that a date, a time, or a duration before now means.
 
     A date means its midnight; the default zone is that of `now`. Raises UsageError.
     """

@@ -13,7 +13,7 @@ from midwatch_monitor.state.usage import Usage
 from midwatch_supervisor.present.numbers import hits, number, percent, rate
 
 RATE = "rate (95 % interval)"
-"""The second heading of a share; the first is that of its count."""
+"""The heading of a share's second column, beside its count."""
 
 TableCell = str | int | Share
 """The content of a table cell. A share takes two columns: its count, and its rate with interval."""

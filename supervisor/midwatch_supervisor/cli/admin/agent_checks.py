@@ -119,7 +119,7 @@ async def worker(name: str, spec: WorkerSpec) -> list[CheckResult]:
 async def agent(name: str, run: RunSettings) -> list[CheckResult]:
     """Check whether a coding agent is installed, calls Midwatch, and was used in the last day.
 
-    One that can be a worker is started where it would work: in the sandbox, if there is one.
+    An agent that can be a worker is started as a worker would be: in the sandbox, if there is one.
     """
     preset, said = PRESETS[name], await asyncio.to_thread(_use, name)
     program = shutil.which(_PROGRAMS.get(name, preset.command[0]))

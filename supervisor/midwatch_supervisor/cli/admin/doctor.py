@@ -63,7 +63,7 @@ async def doctor(
 
 
 def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
-    """Return the checks in the order in which they are reported."""
+    """Return the checks, in the order of the report."""
     specs = agent_checks.models_in(tasks)
     kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
     coder = "coder" if tasks is None or WorkerKind.CODER in kinds else ""

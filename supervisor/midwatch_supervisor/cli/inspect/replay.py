@@ -213,7 +213,7 @@ class ReplayedSession:
 
 
 def replayed_sessions(lines: Iterable[AlertLine | TraceLine]) -> list[ReplayedSession]:
-    """Return the sessions of one replay in the order in which they were found."""
+    """Return the sessions of one replay, in the order found."""
     sessions: dict[str, ReplayedSession] = {}
     for line in lines:
         session = sessions.setdefault(line.trace, ReplayedSession(path=Path(line.trace)))

@@ -51,10 +51,10 @@ _END_SECONDS = 1.0
 
 
 class _ClientWatch(Watch):
-    """Watches a client, of whose end only the disconnection is known."""
+    """Watches a client; all that is known about its end is that it disconnected."""
 
     finished = "the connection was closed"
-    prompt = True  # nobody else stores what the client was told is recorded
+    prompt = True  # the client is told that its report is recorded, and nothing else stores it
 
 
 class _Call(NamedTuple):
@@ -91,7 +91,7 @@ class ClientModel(Model[None]):
 
     @property
     def system(self) -> str:
-        """A provider name for which there are no prices."""
+        """A provider name without prices."""
         return "mcp"
 
     async def _work(self) -> None:

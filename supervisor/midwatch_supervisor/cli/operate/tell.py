@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def bus_of(settings: "FleetSettings", *, name: str | None = None) -> "FleetBus":
-    """Return the bus for a console or a single command, for which no messages are kept while away.
+    """Return the bus for a console or a single command; no messages are kept for it while offline.
 
     It logs in under `name`, by default the host's name, unless `fleet.broker.username` is set.
     Without a broker in the settings, it reaches only this process.

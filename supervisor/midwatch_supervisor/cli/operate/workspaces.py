@@ -424,7 +424,7 @@ async def _over(
 
 
 def _places(task: TaskState) -> list[TaskWorkspace]:
-    """Return the workspaces of all attempts, and that of the result if it is another."""
+    """Return the workspaces of all attempts, and the result's if it has another one."""
     places = [workspace_in(task.task, each) for each in task.attempts.values()]
     result = result_of(task)
     found = {each.folder: each for each in (*places, *([result] if result else []))}
