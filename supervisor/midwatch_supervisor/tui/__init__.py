@@ -1,1 +1,1 @@
-"""The operator's console. Without logic: it shows the journal and writes interventions."""
+"""The operator's console. It has no logic: it shows the journal and writes interventions."""

@@ -1,4 +1,4 @@
-"""The console as a Textual app: follows the journal, and shows each batch."""
+"""The console as a Textual app: follows the journal and shows each batch."""
 
 import asyncio
 import gc
@@ -56,20 +56,20 @@ _FRAME_SECONDS = 0.1
 _LONG = 20
 """Seconds for which an important notice is shown; escape closes it earlier."""
 _PATIENT = 3
-"""Seconds without a broker that are not reported."""
+"""Seconds without a broker before that is reported."""
 
 NO_BROKER = "no broker: hints are delayed"
-_WITHOUT_BROKER = "nothing is lost, only delayed; look at the broker and the account"
+_WITHOUT_BROKER = "nothing is lost, only delayed; check the broker and the account"
 
 INTERRUPTED = 130
-"""The exit code of a console that was left while its run worked."""
+"""Exit code if the console is quit while its run is working."""
 
 _SELDOM = (50_000, 20, 100)
 """Thresholds of the garbage collector: objects, and rounds of younger generations."""
 
 
 def collect_garbage_seldom() -> None:
-    """Exclude existing objects from garbage collection, and collect seldom.
+    """Exclude existing objects from garbage collection, and collect rarely.
 
     A full collection of all imported objects blocks keys for 200 ms. Affects the whole process.
     """
@@ -86,8 +86,8 @@ class Console(OperatorApp):
     """The operator's app; returns the exit code of the run, if it ran here."""
 
     TITLE = "Midwatch"
-    # What is told has lines of its own above the keys, and covers nothing. The newest is seen, and
-    # after it the one before, if that has not ended meanwhile.
+    # Notices have their own lines above the footer and cover nothing. Only the newest is visible,
+    # and after it the one before, if that has not expired.
     CSS = """
     ToastRack { layer: default; scrollbar-size: 0 0; }
     ToastHolder { display: none; }
@@ -113,9 +113,9 @@ class Console(OperatorApp):
         nothing: str = "",
         attempt: int | None = None,
     ) -> None:
-        """Show what `feed` brings, `attempt` first.
+        """Show the entries from `feed`, and open `attempt` first.
 
-        `about` are lines about what is watched, `nothing` says what to do if there is no task yet.
+        `about` are lines about what is watched; `nothing` says what to do if there is no task yet.
         """
         super().__init__()
         # No animations: sliding to another tab alone would take a third of a second.
@@ -138,7 +138,7 @@ class Console(OperatorApp):
         self._bell = Bell(now())
         self._first = attempt  # to be opened; None once it is
         self._visited: int | None = None
-        """The attempt that was opened last."""
+        """The last opened attempt."""
         self.operator = operator
         self.code: int | None = None
         """The exit code of this process's run, once it is over."""
@@ -146,7 +146,7 @@ class Console(OperatorApp):
         self._calibrator = Calibrator(feed.journal)
         self._title_line = TitleLine(self.board, self.queue, now)
         self._unheard = 0
-        """Seconds for which there has been no broker."""
+        """Seconds without a broker so far."""
         self._taken = asyncio.Event()
         self._leaving = False
         self._painted = 0.0
@@ -155,7 +155,7 @@ class Console(OperatorApp):
         self._now = now
 
     def _spoken_keys(self) -> dict[str, str]:
-        """Return the first key of each act, on an attempt or everywhere, as people read it."""
+        """Return the first key of each action, on an attempt or anywhere, as people write it."""
         return {key.id: key_text(in_force(key, self._keys)[0]) for key in (*ACTS, *EVERYWHERE)}
 
     def compose(self) -> ComposeResult:
@@ -171,7 +171,7 @@ class Console(OperatorApp):
         self.call_after_refresh(self.run_worker, _import_ahead)
         if self._work is not None:
             self._conduct(self._work)
-        # For what only time changes: idle times, ages.
+        # For what changes with time alone: idle times, ages.
         self.set_interval(1.0, self.pass_a_second)
 
     def on_unmount(self) -> None:
@@ -183,10 +183,10 @@ class Console(OperatorApp):
             async for batch in self._feed.batches():
                 self._taken.clear()
                 self.post_message(self.Grew(batch))
-                await self._taken.wait()  # keys are heard between two batches
+                await self._taken.wait()  # keys are handled between two batches
         except JournalError as error:
-            what = f"the journal cannot be read any more: {error}"
-            self.banner.report("journal", what, remedy=f"`{command('db check')}` says more")
+            what = f"the journal can no longer be read: {error}"
+            self.banner.report("journal", what, remedy=f"run `{command('db check')}`")
             self.banner.refresh_board()
 
     @work(exclusive=True, group="run")
@@ -196,13 +196,13 @@ class Console(OperatorApp):
         except MidwatchError as error:
             # The caller of the console gets the error too; people can still read the journal here.
             self.code = 1
-            said = f"the run broke off: {one_line(str(error))}"
+            said = f"the run failed: {one_line(str(error))}"
             self.notify(said, severity="error", timeout=_LONG, markup=False)
         else:
-            self.notify(f"the run is over (exit code {self.code}); q leaves", timeout=10)
+            self.notify(f"the run is over (exit code {self.code}); q quits", timeout=10)
 
     def offers(self) -> tuple[Offer, ...]:
-        """Return what can be done about the chosen row, or the chosen line of the Learned tab."""
+        """Return what can be done with the selected row, or line of the Learned tab."""
         if self.operator.barred:
             return ()
         return (*super().offers(), *self.learned.offers())
@@ -240,7 +240,7 @@ class Console(OperatorApp):
         self.refresh_panes()
 
     def refresh_panes(self) -> None:
-        """Show the board's present state; a covered screen can wait."""
+        """Show the board's current state; a covered screen can wait."""
         if len(self.screen_stack) == 1:
             self.panes.refresh_board()
             self._title_line.refresh_board()
@@ -271,16 +271,16 @@ class Console(OperatorApp):
             self.banner.report("broker", why, remedy=_WITHOUT_BROKER, passing=True)
 
     def _say_later_run(self) -> None:
-        """Say that a newer run than the one shown has begun since the console was opened."""
+        """Report that a newer run has begun since the console was opened."""
         if self._feed.later:
             newest = self._feed.later[-1].id
             shows, every = command(f"watch --run {newest}"), command("watch --all")
             remedy = f"`{shows}` shows it, `{every}` every run"
-            what = f"run {newest} has begun, and is not shown"
+            what = f"run {newest} has begun, but is not shown"
             self.banner.report("later run", what, remedy=remedy)
 
     def _call(self, said: str) -> None:
-        self.notify(said, title="A person is needed", severity="warning", markup=False)
+        self.notify(said, title="You are needed", severity="warning", markup=False)
         if self.settings.bell:
             self.bell()
         if self.settings.desktop_notify:
@@ -300,7 +300,7 @@ class Console(OperatorApp):
     def open_attempt(self, row: Row) -> None:
         """Show one attempt; for a task without one there is nothing to show."""
         if row.attempt is None:
-            said = f"{row.name} has not begun yet; it waits for {self.board.turn(row)}"
+            said = f"{row.name} has not begun yet; it is waiting for {self.board.turn(row)}"
             self.notify(one_line(said), timeout=5, markup=False)
             return
         from midwatch_supervisor.tui.screens.attempt import AttemptScreen
@@ -323,7 +323,7 @@ class Console(OperatorApp):
         if row is not None:
             self.open_attempt(row)
             return
-        said = f"attempt {message.attempt} is of another run: {command(f'show {message.attempt}')}"
+        said = f"attempt {message.attempt} is in another run: {command(f'show {message.attempt}')}"
         self.notify(said, markup=False)
 
     def action_pane(self, name: str) -> None:
@@ -337,13 +337,13 @@ class Console(OperatorApp):
 
     def _without_nodes(self) -> str:
         if self._feed.of_a_fleet and not self.board.node_list.read:
-            return "the nodes are not read yet: try again in a moment"
+            return "the nodes have not been read yet: try again in a moment"
         if self.board.open_since is not None:
             return f"No nodes: `{command('node')}` starts one"
         return "Local run: no nodes"
 
     def action_next_attention(self) -> None:
-        """Open the next attempt that needs a person, counted from the one shown."""
+        """Open the attempt that needs a person next, after the one shown."""
         inside = len(self.screen_stack) > 1
         row = next_of(self.queue.rows, self._visited if inside else None)
         if row is not None:
@@ -356,16 +356,16 @@ class Console(OperatorApp):
             self._uncover()
             self.panes.show_version(version.id)
         else:
-            self.notify("nothing waits for a person", timeout=3)
+            self.notify("nothing needs you", timeout=3)
 
     def _uncover(self) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
     def on_key(self, event: events.Key) -> None:
-        """Pass a letter that reached the list to the field being typed in.
+        """Pass a letter that reached the list on to the focused field.
 
-        Letters typed directly after `/` may still be sent to the list, where they would be acts.
+        Letters typed right after `/` may still be sent to the list, where they would be actions.
         """
         focused = self.focused
         if focused is not None and focused.check_consume_key(event.key, event.character):
@@ -373,7 +373,7 @@ class Console(OperatorApp):
             focused.post_message(events.Key(event.key, event.character))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether there are lines to be filtered; screens in front decide for themselves."""
+        """Whether there are lines to filter; screens in front decide for themselves."""
         if action == "filter":
             return len(self.screen_stack) == 1 and self.panes.table is not None
         return super().check_action(action, parameters)
@@ -396,7 +396,7 @@ class Console(OperatorApp):
             await self.run_action(target.action)
 
     async def action_back(self) -> None:
-        """Leave the screen in front; else drop the filter, the notices, or the banner."""
+        """Close the screen in front; else clear the filter, the notices, or the banner."""
         noticed = bool(self.screen.query("Toast"))
         self.clear_notifications()
         if len(self.screen_stack) > 1:
@@ -424,7 +424,7 @@ class Console(OperatorApp):
 
     def action_fold(self) -> None:
         if len(self.screen_stack) == 1 and not self.panes.fold():
-            self.notify("there is nothing to fold or unfold on this line", timeout=3)
+            self.notify("nothing to fold or unfold here", timeout=3)
 
     def action_help(self) -> None:
         self.push_screen(
@@ -437,23 +437,23 @@ class Console(OperatorApp):
 
     def action_help_quit(self) -> None:
         """After ctrl+c, say which key quits."""
-        self.notify(f"{self._spoken_keys()['quit']} leaves the console", timeout=3, markup=False)
+        self.notify(f"{self._spoken_keys()['quit']} quits the console", timeout=3, markup=False)
 
     async def action_quit(self) -> None:
-        """Replace Textual's own way to quit, from its command palette."""
+        """Replace Textual's own quit command, in its palette."""
         self.action_leave()
 
     def action_leave(self) -> None:
-        """Quit with the run's exit code. While it works here, ask first."""
+        """Quit with the run's exit code; ask first while the run is working here."""
         if self._work is None or self.code is not None:
             self._leave()
         else:
             self.push_screen(
                 ConfirmDialog(
                     DialogQuestion(
-                        title="Leave while the run is going?",
+                        title="Quit while the run is working?",
                         quote=f"The run stops; `{command('resume')}` continues it.",
-                        send="Leave",
+                        send="Quit",
                         leave="Stay",
                         confirm=True,
                     )
@@ -471,7 +471,7 @@ class Console(OperatorApp):
             self._go()
             return
         self._leaving = True
-        self.notify("what you said is being stored first; leave again to drop it", timeout=_LONG)
+        self.notify("storing your commands first; quit again to discard them", timeout=_LONG)
         self.run_worker(self._leave_when_stored, group="leaving")
 
     async def _leave_when_stored(self) -> None:

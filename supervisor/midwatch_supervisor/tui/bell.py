@@ -1,4 +1,4 @@
-"""Calls a person when something begins to need one: the bell, a notice, the desktop."""
+"""Calls a person when something begins to need one: bell, notice, desktop notification."""
 
 import asyncio
 import html
@@ -11,21 +11,21 @@ from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.state.attention import QueueItem
 
 _LONGEST = 160
-"""Characters of a notice, which is read in passing."""
+"""Maximum characters of a notice, which is read in passing."""
 
 
 def call_text(new: Sequence[QueueItem]) -> str:
-    """Return the call in one line, with an agent's text made harmless."""
+    """Return the call as one line, with agents' text sanitized."""
     said = new[0].call
     if len(new) > 1:
         what = "attempts" if all(each.row is not None for each in new) else "things"
-        said = f"{len(new)} {what} need a person; {said}"
+        said = f"{len(new)} {what} need you; {said}"
     said = one_line(said)
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
 
 
 class Bell:
-    """What was announced; each need of an attempt is announced once."""
+    """Remembers what was announced: each need of an attempt is announced once."""
 
     def __init__(self, opened_at: datetime) -> None:
         self._opened_at = opened_at
@@ -33,9 +33,7 @@ class Bell:
         self._known: set[Hashable] = set()
 
     def next_call(self, waiting: Sequence[QueueItem]) -> str | None:
-        """Return what is to be announced now, if anything; a need that passed may be announced
-        again.
-        """
+        """Return what to announce now, if anything. A need that passed may be announced again."""
         told = self._announced | self._known
         # Needs from before the console was opened are visible, and no reason to ring.
         new = [
@@ -58,7 +56,7 @@ def notifier(
 
 
 def escape(said: str) -> str:
-    """Return the sequence that notifies the user of a supporting terminal (OSC 9)."""
+    """Return the escape sequence for a notification by the terminal, if supported (OSC 9)."""
     return f"\x1b]9;Midwatch: {one_line(said)}\x07"
 
 
@@ -67,7 +65,7 @@ async def notify_desktop(program: str, said: str) -> None:
     try:
         process = await asyncio.create_subprocess_exec(
             *(program, "--app-name=Midwatch", "--", "Midwatch"),
-            html.escape(said),  # desktops read it as markup
+            html.escape(said),  # desktops parse it as markup
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

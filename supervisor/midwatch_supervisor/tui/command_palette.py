@@ -30,7 +30,7 @@ class ConsoleCommands(Provider):
     """Finds the console's panes and commands."""
 
     async def discover(self) -> Hits:
-        """List what can be done before anything is typed."""
+        """List the possible commands before anything is typed."""
         for each in self._commands():
             if each.rank != _NOT_NOW:
                 yield DiscoveryHit(each.does, each.run, help=each.help)
@@ -43,7 +43,7 @@ class ConsoleCommands(Provider):
                 yield Hit(score, matcher.highlight(each.does), each.run, help=each.help)
 
     def _commands(self) -> Iterator[_Found]:
-        """Yield commands in the order of the key tables, acts first, then Textual's own."""
+        """Yield commands in the order of the key tables, `ACTS` first, then Textual's own."""
         active = self.screen.active_bindings
         reached: dict[str, list[str]] = {}
         for key, each in active.items():
@@ -59,7 +59,7 @@ class ConsoleCommands(Provider):
             yield _Found(
                 does=key.does,
                 run=partial(self.app.run_action, found.binding.action, found.node),
-                # Escaped, as Textual reads it as markup and it may quote an agent's command.
+                # Escaped: Textual parses it as markup, and it may quote an agent's command.
                 help=escape(f"{said}; not now: {why}" if why else said),
                 rank=_NOT_NOW if why else _OURS,
             )

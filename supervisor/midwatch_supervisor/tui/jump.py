@@ -1,4 +1,4 @@
-"""Jumps to a pane, a task, an attempt or a step by its name."""
+"""The dialog for jumping to a pane, a task, an attempt or a step by name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ from midwatch_supervisor.tui.widgets.table import Column, Table
 _IN_TITLE = 3
 """The rank of a match in the title only."""
 SHOWN = 100
-"""Number of listed targets: instead of looking through more, people type another letter."""
+"""Maximum number of listed targets: typing another letter is easier than reading more."""
 _NEAR = 3
 _DIGITS = 9
-"""Largest number of digits of a step."""
+"""Maximum number of digits of a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JumpTarget:
-    """Something to jump to by its name."""
+    """Something to jump to by name."""
 
     name: str
     what: str
-    """Its kind, for people."""
+    """Its description, for people."""
     action: str = ""
     """Textual's action for it; empty for a row."""
     row: Row | None = None
 
 
 def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
-    """Return the targets of keys: the panes and, in an attempt's view, its tabs."""
+    """Return the targets that have keys: the panes and, in an attempt's view, its tabs."""
     panes = (("app", key) for key in EVERYWHERE if key.action.startswith("pane("))
     sides = (("screen", key) for key in ATTEMPT if key.action.startswith("tab("))
     return tuple(
@@ -82,10 +82,10 @@ class NamedRow:
 def targets(
     text: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow], *, in_attempt: bool
 ) -> list[JumpTarget]:
-    """Return the targets that match a text, best first: equal names, then names that begin with it.
+    """Return the targets that match a text, best first; an empty text matches all `known` places.
 
-    Then come names and titles that contain it, and of one task the newest attempt. A number means a
-    step of the shown attempt. An empty text means all `known` places.
+    Equal names come first, then names that begin with the text, then names and titles that contain
+    it; of one task, the newest attempt. A number means a step of the shown attempt.
     """
     wanted = text.strip().lower()
     if not wanted:
@@ -101,7 +101,7 @@ def _steps(wanted: str) -> list[JumpTarget]:
     """Return the step that a text names, if it is a valid step number."""
     if not wanted.isdecimal() or len(wanted) > _DIGITS:
         return []
-    number = int(wanted)  # Textual reads the action as Python, in which 07 is no number
+    number = int(wanted)  # Textual parses the action as Python, where 07 is not a number
     what = "Show this step of the attempt"
     return [JumpTarget(name=str(number), what=what, action=f"screen.step({number})")]
 
@@ -141,7 +141,7 @@ def _run(target: JumpTarget, colours: Palette) -> Cell:
 
 
 class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
-    """Asks where to go; the list below shows matches, and enter takes the chosen line."""
+    """Asks where to go; the list shows matches, and enter goes to the selected one."""
 
     DEFAULT_CSS = """
     JumpDialog { align: center top; }
@@ -168,7 +168,7 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
             [
                 Column("run", 3, 0, _run, differs=lambda: several_runs),
                 Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
-                Column("what it is", 20, 1, lambda target, c: (target.what, c.text), grow=2),
+                Column("description", 20, 1, lambda target, c: (target.what, c.text), grow=2),
             ],
             name="targets",
             nothing="",
@@ -176,10 +176,10 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
         self._found.list.can_focus = False
 
     def compose(self) -> ComposeResult:
-        step = ", or the number of a step" if self._in_attempt else ""
+        step = ", step number" if self._in_attempt else ""
         with Vertical(classes="box") as box:
             box.border_title = "Go to"
-            box.border_subtitle = "enter goes there · esc: cancel"
+            box.border_subtitle = "enter: go · esc: cancel"
             yield TextField(placeholder=f"pane, task, attempt{step}", id="jump", compact=True)
             yield self._found
 
@@ -197,8 +197,8 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     def _unknown(self, text: str) -> str:
         names = (*(each.name for each in self._places), *(row.name for row in self._rows))
         found = ", ".join(map(one_line, near(text, names)))
-        said = f"Nothing is called {one_line(text)!r}."
-        return f"{said} Near it: {found}." if found else said
+        said = f"Nothing is named {one_line(text)!r}."
+        return f"{said} Similar: {found}." if found else said
 
     @on(Input.Submitted, "#jump")
     @on(LineList.Opened)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An act of the console with its default keys. Positional, so that tables read as tables."""
+    """An action of the console with its default keys. Positional, so that tables read as tables."""
 
     id: str
     """The name in the configuration's `console.keys`."""
@@ -37,7 +37,7 @@ class Key:
     does: str
     """What it does, for the help and the footer."""
     short: str = ""
-    """One or two words for the footer; without them it is not in the footer."""
+    """One or two words for the footer; if empty, it is not there."""
 
     @property
     def binding(self) -> "Binding":
@@ -57,33 +57,33 @@ class Key:
 EVERYWHERE = (
     Key("fleet", "1", "pane('fleet-pane')", "Show the fleet"),
     Key("checkpoints", "2", "pane('checkpoints-pane')", "Show the checkpoints of all attempts"),
-    Key("attention", "3", "pane('attention-pane')", "Show what waits for a person"),
-    Key("overview", "4", "pane('overview-pane')", "Show the sums and the rates"),
+    Key("attention", "3", "pane('attention-pane')", "Show what needs you"),
+    Key("overview", "4", "pane('overview-pane')", "Show totals and rates"),
     Key("learned", "5", "pane('learned-pane')", "Show lessons, facts and guidelines"),
     Key("nodes", "6", "pane('nodes-pane')", "Show the nodes of a fleet"),
-    Key("next", "n", "next_attention", "Open the next attempt that needs a person", "Next"),
-    Key("filter", "slash", "filter", "Filter the lines", "Filter"),
-    Key("jump", "colon", "jump", "Go to a pane, a task, an attempt or a step by its name"),
-    Key("preview", "space", "preview", "Show or hide the preview of the chosen line"),
+    Key("next", "n", "next_attention", "Open the next attempt that needs you", "Next"),
+    Key("filter", "slash", "filter", "Filter the list", "Filter"),
+    Key("jump", "colon", "jump", "Go to a pane, task, attempt or step by name"),
+    Key("preview", "space", "preview", "Show or hide the preview of the selected line"),
     Key("group", "v", "group", "Group the fleet by need, task, state, worker, project or node"),
     Key("sort", "o", "sort", "Sort the fleet by need, name, age, confidence or budget"),
-    Key("fold", "z", "fold", "Fold or unfold the group of the line"),
+    Key("fold", "z", "fold", "Fold or unfold the group of the selected line"),
     Key("back", "escape", "back", "Close the filter, or go back"),
     Key("help", "question_mark,f1", "help", "Show all keys"),
     Key("theme", "T", "next_theme", "Change the theme"),
-    Key("palette", "ctrl+p", "command_palette", "Find an act by its name"),
+    Key("palette", "ctrl+p", "command_palette", "Find a command by name"),
     # ctrl+q is Textual's own, with the same effect.
-    Key("quit", "q", "leave", "Leave the console", "Quit"),
+    Key("quit", "q", "leave", "Quit the console", "Quit"),
 )
 """Keys that work on every screen."""
 
 LIST = (
     Key("list.down", "j,down", "move(1)", "Go to the next line"),
-    Key("list.up", "k,up", "move(-1)", "Go to the line before"),
+    Key("list.up", "k,up", "move(-1)", "Go to the previous line"),
     Key("list.first", "g,home", "first", "Go to the first line"),
     Key("list.last", "G,end", "last", "Go to the last line"),
-    Key("list.pagedown", "pagedown,ctrl+d", "page(1)", "Go a page down"),
-    Key("list.pageup", "pageup,ctrl+u", "page(-1)", "Go a page up"),
+    Key("list.pagedown", "pagedown,ctrl+d", "page(1)", "Go down a page"),
+    Key("list.pageup", "pageup,ctrl+u", "page(-1)", "Go up a page"),
     Key("list.open", "enter", "open", "Open the line", "Open"),
 )
 """Keys of every list."""
@@ -92,7 +92,9 @@ ACTS = (
     Key("guide", "i", "act('guide')", "Send guidance to the worker"),
     Key("pause", "p", "pause", "Pause or resume the attempt"),
     Key("stop", "x", "act('stop')", "Stop the attempt"),
-    Key("restart", "b", "act('restart')", "Restart it, or begin the task again, with a note"),
+    Key(
+        "restart", "b", "act('restart')", "Restart it, or begin a finished task again, with a note"
+    ),
     Key("grant", "B", "act('grant')", "Grant the attempt more budget"),
     Key("switch", "M", "act('switch')", "Continue the attempt with another model"),
     Key("approve", "a", "act('approve')", "Approve a decision or a worker's request"),
@@ -103,14 +105,14 @@ ACTS = (
     Key("acknowledge", "c", "act('acknowledge')", "Acknowledge the firing alerts"),
     Key("silence", "s", "act('silence')", "Silence the firing alerts for the rest of the attempt"),
 )
-"""Keys that act on the chosen attempt. Each says why if its act is impossible; the footer shows
-possible ones, named as in `operator_command.offers`.
+"""Keys that act on the selected attempt. If the action is impossible, the key says why. The footer
+shows the possible ones, with the names from `operator_command.offers`.
 """
 
 ATTEMPT = (
-    Key("attempt.next", "l,right", "turn(1)", "Show the next side", "Side"),
-    Key("attempt.previous", "h,left", "turn(-1)", "Show the side before"),
-    Key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Detail"),
+    Key("attempt.next", "l,right", "turn(1)", "Show the next tab", "Tab"),
+    Key("attempt.previous", "h,left", "turn(-1)", "Show the previous tab"),
+    Key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Details"),
     Key(
         "attempt.search",
         "slash",
@@ -118,27 +120,27 @@ ATTEMPT = (
         "Search the lines; `is:failed`, `is:edit`, `is:checkpoint`, `is:alert` show only those",
         "Search",
     ),
-    Key("attempt.match", "n", "match(1)", "Go to the next line that the search found", "Match"),
-    Key("attempt.match_before", "N", "match(-1)", "Go to the one before that the search found"),
+    Key("attempt.match", "n", "match(1)", "Go to the next match of the search", "Match"),
+    Key("attempt.match_before", "N", "match(-1)", "Go to the previous match of the search"),
     Key("attempt.evidence", "e", "evidence", "Go to the next evidence step of the opened alert"),
     Key("attempt.timeline", "f2", "tab('timeline')", "Show the timeline"),
-    Key("attempt.alerts", "f3", "tab('alerts')", "Show its alerts"),
+    Key("attempt.alerts", "f3", "tab('alerts')", "Show the alerts"),
     Key("attempt.chart", "f4", "tab('chart')", "Show confidence and progress as a chart"),
-    Key("attempt.plan", "f5", "tab('plan')", "Show its plan"),
-    Key("attempt.diff", "f6", "tab('diff')", "Show its changes in the workspace"),
+    Key("attempt.plan", "f5", "tab('plan')", "Show the plan"),
+    Key("attempt.diff", "f6", "tab('diff')", "Show the changes in the workspace"),
     Key(
         "attempt.messages",
         "f7",
         "tab('messages')",
-        "Show what was said to it, and what came of it",
+        "Show messages and other interventions, with outcomes",
     ),
     Key("attempt.checks", "f8", "tab('checks')", "Show the acceptance checks"),
 )
-"""Keys of an attempt's view."""
+"""Keys in an attempt's view."""
 
 LEARNED = (
-    Key("learned.next", "l,right", "turn(1)", "Show the next part"),
-    Key("learned.previous", "h,left", "turn(-1)", "Show the part before"),
+    Key("learned.next", "l,right", "turn(1)", "Show the next tab"),
+    Key("learned.previous", "h,left", "turn(-1)", "Show the previous tab"),
     Key("learned.detail", "space", "detail", "Show or hide the details of the line"),
     Key(
         "learned.approve",
@@ -152,19 +154,19 @@ LEARNED = (
         "learned.rollback",
         "b",
         "mark('roll back')",
-        "Roll back to the guidelines before",
+        "Roll back to the previous guidelines",
         "Roll back",
     ),
     Key("learned.rate", "s", "mark('rate')", "Rate the lesson, from 1 to 5", "Rate"),
-    Key("learned.retire", "x", "mark('retire')", "Retire the lesson or the fact", "Retire"),
-    Key("learned.restore", "u", "mark('restore')", "Bring a lesson or a fact back", "Bring back"),
-    Key("learned.source", "o", "source", "Show the attempt that it comes from"),
+    Key("learned.retire", "x", "mark('retire')", "Retire the lesson or fact", "Retire"),
+    Key("learned.restore", "u", "mark('restore')", "Restore a retired lesson or fact", "Restore"),
+    Key("learned.source", "o", "source", "Show the attempt that it came from"),
     Key("learned.lessons", "f2", "tab('lessons')", "Show the lessons"),
     Key("learned.facts", "f3", "tab('facts')", "Show the facts"),
     Key("learned.guidelines", "f4", "tab('guidelines')", "Show the guidelines"),
-    Key("learned.statistics", "f5", "tab('statistics')", "Show the statistics of what was learned"),
+    Key("learned.statistics", "f5", "tab('statistics')", "Show statistics of learning"),
 )
-"""Keys of the Learned tab, for the chosen line."""
+"""Keys in the Learned tab, for the selected line."""
 MARKS = frozenset(key.id for key in LEARNED if key.action.startswith("mark("))
 """Those that change something, by id; the footer shows possible ones, as for `ACTS`."""
 
@@ -177,9 +179,9 @@ def key_groups(*, acts: bool = True) -> tuple[tuple[str, tuple[Key, ...]], ...]:
     learned = LEARNED if acts else tuple(key for key in LEARNED if key.id not in MARKS)
     return (
         ("On every screen", EVERYWHERE),
-        ("On the chosen attempt", ACTS if acts else ()),
-        ("In the view of one attempt", ATTEMPT),
-        ("In the view of what was learned", learned),
+        ("On the selected attempt", ACTS if acts else ()),
+        ("In an attempt's view", ATTEMPT),
+        ("In the Learned tab", learned),
         ("In a list", LIST),
     )
 
@@ -189,13 +191,13 @@ def all_keys() -> tuple[Key, ...]:
 
 
 OLD_IDS: Mapping[str, str] = {key.id.replace("list.", "roll."): key.id for key in LIST}
-"""Names of acts in key maps of earlier versions, with the present names."""
+"""Names of actions in key maps of earlier versions, with the current names."""
 
 THEME_NAMES = ("midwatch", "midwatch-light", "midwatch-safe")
-"""Our themes, in the order of the key that changes them; themes.py defines them."""
+"""Our themes, in the order of the key that changes them; widgets/palette.py defines them."""
 
 IN_FORCE = FilePosition(file=Path("configuration"))
-"""The place of a problem in the settings in force, whichever file it is from."""
+"""Stands for the file of a problem in the settings in force, which may come from several."""
 
 _SECTION = "console.keys"
 _MODIFIERS = re.compile(r"(?:(?:ctrl|alt|shift|super|meta|hyper)\+)*")
@@ -225,9 +227,9 @@ def next_theme(name: str) -> str:
 
 
 def check_console(settings: ConsoleSettings) -> None:
-    """Raise ConfigError for an unknown theme, act or key, or if keys clash.
+    """Raise ConfigError for an unknown theme, action or key, or if keys clash.
 
-    Acts under an old name are accepted with a warning.
+    Old names of actions are accepted with a warning.
     """
     for old in OLD_IDS.keys() & settings.keys.keys():
         log.warning("%s: `%s.%s` is now `%s`", IN_FORCE, _SECTION, old, OLD_IDS[old])
@@ -239,7 +241,7 @@ def check_console(settings: ConsoleSettings) -> None:
 
 
 def _wrong_theme(name: str) -> list[ConfigError]:
-    from textual.theme import BUILTIN_THEMES  # only for one who asks for a theme of Textual's
+    from textual.theme import BUILTIN_THEMES  # only needed for a theme that is not ours
 
     if name in BUILTIN_THEMES:
         return []
@@ -249,18 +251,18 @@ def _wrong_theme(name: str) -> list[ConfigError]:
 
 
 def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
-    """Return a key map with the present names of acts."""
+    """Return a key map with the current names of actions."""
     return {OLD_IDS.get(id, id): keys for id, keys in wanted.items()}
 
 
 def key_problems(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
-    """Return all problems in a key map: ids and keys, else clashes."""
+    """Return all problems in a key map: wrong ids and keys or, if there are none, clashes."""
     problems = [*_unknown(wanted, keys), *_unreadable(wanted)]
     return problems or _clashes(wanted, keys)
 
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
-    """Return an act's keys by Textual's names."""
+    """Return an action's keys by Textual's names."""
     return tuple(textual_key(each) for each in _split(wanted.get(key.id, key.keys)))
 
 
@@ -308,7 +310,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def _unknown(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     ids = [key.id for key in keys]
-    problem = "there is no such act; the help (`?`) of the console lists them"
+    problem = "there is no such action; the console's help (`?`) lists them"
     return [
         ConfigError(IN_FORCE, f"{_SECTION}.{id}", problem, nearest=_nearest(id, ids))
         for id in wanted
@@ -331,13 +333,13 @@ def _is_key(key: str) -> bool:
 
 
 def _clashes(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
-    """Return keys with two meanings; a default used twice is on different screens."""
+    """Return keys with two meanings. Defaults that share a key are on different screens."""
     problems: list[ConfigError] = []
     for one, other in combinations(keys, 2):
         both = set(in_force(one, wanted)) & set(in_force(other, wanted))
         both -= set(in_force(one, {})) & set(in_force(other, {}))
         for key in sorted(both):
             id, taken = (one, other) if one.id in wanted else (other, one)
-            problem = f"`{key_text(key)}` is the key of `{taken.id}` already ({taken.does})"
+            problem = f"`{key_text(key)}` is already the key of `{taken.id}` ({taken.does})"
             problems.append(ConfigError(IN_FORCE, f"{_SECTION}.{id.id}", problem))
     return problems

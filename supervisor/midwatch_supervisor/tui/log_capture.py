@@ -12,7 +12,7 @@ LOGGERS = (
 )
 """Loggers of watching, deciding and learning; what workers and runs report is in the journal."""
 _BUS = "midwatch_monitor.bus"
-"""The logger of the bus: a lost broker loses nothing, so a mark on top and one banner suffice."""
+"""The logger of the bus: a lost broker loses nothing, so a mark and one banner suffice."""
 
 
 class LogCapture(logging.Handler):
@@ -38,7 +38,7 @@ class LogCapture(logging.Handler):
     def take(self) -> str | None:
         """Return the last message since the last look, if there is one."""
         said = None
-        while self._said:  # one by one: somebody may complain meanwhile
+        while self._said:  # one by one: another thread may be adding some
             said = self._said.popleft()
         return said
 
@@ -48,7 +48,7 @@ class LogCapture(logging.Handler):
         return said
 
     def attach(self) -> None:
-        """Capture the loggers until the end of the block."""
+        """Capture the loggers' messages until `close`."""
         for name in LOGGERS:
             logging.getLogger(name).addHandler(self)
 

@@ -1,4 +1,4 @@
-"""An operator's commands about a row: when each is possible, what it asks, what it results in.
+"""An operator's commands on a row: when each is possible, what it asks, and its result.
 
 Pure.
 """
@@ -65,7 +65,7 @@ class OperatorCommand(StrEnum):
 
     @property
     def of_decision(self) -> bool:
-        """Whether it is about something that waits for a person."""
+        """Whether it is about a decision or request that waits for a person."""
         return self in {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT}
 
     @property
@@ -85,7 +85,7 @@ class OperatorCommand(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandEffect:
-    """What a command does; not keyword-only, so that the table reads as a table."""
+    """What a command does. Positional, so that the table reads as a table."""
 
     confirmation: str
     """Shown once it is in the journal."""
@@ -97,14 +97,16 @@ _EFFECTS: Mapping[OperatorCommand, CommandEffect] = {
     OperatorCommand.GUIDE: CommandEffect(
         "guidance sent; the worker reads it at its next request", Action.NUDGE
     ),
-    OperatorCommand.PAUSE: CommandEffect("pause sent; it holds at the next request", Action.PAUSE),
+    OperatorCommand.PAUSE: CommandEffect(
+        "pause sent; it takes effect at the next request", Action.PAUSE
+    ),
     OperatorCommand.RESUME: CommandEffect("resume sent", Action.RESUME),
     OperatorCommand.STOP: CommandEffect("stop sent", Action.STOP),
     OperatorCommand.RESTART: CommandEffect("restart sent", Action.RESTART),
     OperatorCommand.GRANT: CommandEffect("more budget sent", Action.GRANT_BUDGET),
     OperatorCommand.SWITCH: CommandEffect("model switch sent", Action.SWITCH_MODEL),
     OperatorCommand.APPROVE: CommandEffect("approved"),
-    OperatorCommand.MODIFY: CommandEffect("approved in your words"),
+    OperatorCommand.MODIFY: CommandEffect("approved in your own words"),
     OperatorCommand.REJECT: CommandEffect("rejected"),
     OperatorCommand.ACCEPT: CommandEffect("result accepted"),
     OperatorCommand.REFUSE: CommandEffect("result rejected; a lesson follows"),
@@ -120,13 +122,13 @@ class DialogQuestion:
     title: str
     send: str
     quote: str = ""
-    """The text by others that the command answers."""
+    """The text that the command answers."""
     text: str = ""
     """The initial text of the answer."""
     required: bool = True
     confirm: bool = False
     """Whether it is a yes-or-no question; `send` is the yes, `leave` the no."""
-    leave: str = "Leave it"
+    leave: str = "Cancel"
     check: Callable[[str], str] | None = None
     """Returns what is wrong with an answer; empty if nothing."""
 
@@ -175,11 +177,11 @@ def _refusal_now(
     if command.of_decision:
         decisions = command is OperatorCommand.MODIFY
         waiting = row.state.interventions.held if decisions else questions(row.state)
-        return "" if waiting else "no decision waits for approval"
+        return "" if waiting else "no decision is waiting for approval"
     if command.of_alerts:
         return _alerts_refusal(command, row)
     if command is OperatorCommand.SWITCH and models and {*models} <= {row.state.model}:
-        return f"its worker may have no other model than {row.state.model}"
+        return f"its worker may only use {row.state.model}"
     held = pausing or is_held(row.state)
     return act_refusal(row.state, command.effect.action, held=held)
 
@@ -187,11 +189,11 @@ def _refusal_now(
 def _alerts_refusal(command: OperatorCommand, row: Row) -> str:
     """Return why a command about firing alerts is impossible; empty if it is possible."""
     if not row.state.firing:
-        return "no alert fires"
+        return "no alert is firing"
     if command is OperatorCommand.ACKNOWLEDGE:
-        return "" if row.state.unseen else "the alerts that fire are acknowledged already"
+        return "" if row.state.unseen else "the firing alerts are already acknowledged"
     hushed = {each.key for each in row.state.firing} <= row.state.silenced
-    return "the alerts that fire are silenced already" if hushed else ""
+    return "the firing alerts are already silenced" if hushed else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +227,11 @@ _LIKELY: Mapping[Need, Sequence[OperatorCommand]] = {
     ),
     Need.OVER: (OperatorCommand.ACCEPT, OperatorCommand.REFUSE, OperatorCommand.RESTART),
 }
-"""Likely commands for each state of a row, the most likely first; others as while it works."""
+"""Likely commands by a row's need, the most likely first; by default those while it works."""
 
 
 def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
-    """Return what can be done about a row now, most likely first. Arguments as for `refusal`."""
+    """Return what can be done with a row now, most likely first. Arguments as for `refusal`."""
     likely = _LIKELY.get(row.need, _GOES_ON)
     if questions(row.state):
         likely = _WAITS
@@ -247,8 +249,6 @@ def _name(command: OperatorCommand, row: Row) -> str:
     match command:
         case OperatorCommand.GUIDE if row.state.question is not None:
             return "Answer"
-        case OperatorCommand.RESTART if row.over:
-            return "Begin again"
         case OperatorCommand.REFUSE:
             return "Reject result"
         case _:
@@ -260,7 +260,7 @@ Waiting = tuple[int, OpenQuestion]
 
 
 def question_for(command: OperatorCommand, row: Row) -> Waiting | None:
-    """Return what has waited longest for a command, decisions before requests."""
+    """Return what a command answers: what has waited longest, decisions before requests."""
     state = row.state
     if command is OperatorCommand.GRANT:
         for id, request in state.open_requests.items():
@@ -272,7 +272,7 @@ def question_for(command: OperatorCommand, row: Row) -> Waiting | None:
 
 
 def terms_in(command: OperatorCommand, words: str) -> tuple[Terms, str]:
-    """Return the terms in an answer's first line, and the rest as message."""
+    """Return the terms in an answer's first line, and the rest as the message."""
     first, _, rest = words.strip().partition("\n")
     if command is OperatorCommand.GRANT and (grant := parse_grant(first)) is not None:
         return Terms(grant=grant), rest.strip()
@@ -297,18 +297,16 @@ def question(
             return _switch_question(row, models)
         case OperatorCommand.GUIDE:
             return DialogQuestion(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
-        case OperatorCommand.RESTART if row.over:
-            title = f"Begin {row.name} again: what should the next attempt do differently?"
-            return DialogQuestion(title=title, send="Begin again", quote=_restart_facts(row))
         case OperatorCommand.RESTART:
-            title = f"Restart {name}: what should the next attempt do differently?"
+            what = row.name if row.over else name
+            title = f"Restart {what}: what should the next attempt do differently?"
             return DialogQuestion(title=title, send="Restart", quote=_restart_facts(row))
         case OperatorCommand.STOP:
             quote = _stop_facts(row, unheard)
             return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
         case OperatorCommand.SILENCE:
             title = f"Silence these alerts of {name} until the attempt ends?"
-            quote = f"{_alerts(row)}\nThey call nobody any more, and nothing is done about them."
+            quote = f"{_alerts(row)}\nThey no longer call anybody, and nothing is done about them."
             return DialogQuestion(title=title, send="Silence", quote=quote, confirm=True)
         case OperatorCommand.APPROVE | OperatorCommand.MODIFY | OperatorCommand.REJECT:
             return _decision_question(command, row)
@@ -349,8 +347,8 @@ def _request_question(
             title=title, send="Approve", quote=request_text(request), confirm=True
         )
     quote = "\n".join(map(request_text, row.state.open_requests.values()))
-    title = f"Refuse the request of {row.label} (reason optional)"
-    return DialogQuestion(title=title, send="Refuse", quote=quote, required=False)
+    title = f"Reject the request of {row.label} (reason optional)"
+    return DialogQuestion(title=title, send="Reject", quote=quote, required=False)
 
 
 def _proposal_question(
@@ -360,18 +358,18 @@ def _proposal_question(
     if command is OperatorCommand.APPROVE:
         if held.action not in _FAR_REACHING:
             return None
-        title = f"Approve {held.action} of {name}?"
+        title = f"Approve the {held.action} for {name}?"
         return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
     if command is OperatorCommand.MODIFY:
-        title = f"The {held.action} for {name}, in your words"
-        return DialogQuestion(title=title, send="Issue", quote=quote, text=held.message)
+        title = f"Approve the {held.action} for {name} in your own words"
+        return DialogQuestion(title=title, send="Approve", quote=quote, text=held.message)
     title = f"Reject the {held.action} for {name} (reason optional)"
     return DialogQuestion(title=title, send="Reject", quote=quote, required=False)
 
 
 def _kept_words(row: Row) -> str:
     return (
-        "Kept: its workspace as it is, and what was learned; "
+        "Its workspace is kept as it is, and so is what was learned; "
         f"`{command(f'diff {row.label}')}` shows its changes."
     )
 
@@ -380,7 +378,7 @@ def _stop_facts(row: Row, unheard: str) -> str:
     """Return what a stop does, and what must happen before."""
     soon = "" if unheard else " at once"
     facts = (
-        f"It ends{soon} and counts as failed; the tasks that depend on it are not begun.\n"
+        f"It ends{soon} and counts as failed; the tasks that depend on it do not begin.\n"
         f"{_kept_words(row)}"
     )
     if row.state.acts is not None:  # somebody else's agent
@@ -389,14 +387,14 @@ def _stop_facts(row: Row, unheard: str) -> str:
 
 
 def _restart_facts(row: Row) -> str:
-    """Return what is to be answered, and what a restart keeps and drops."""
-    used = f"What is used still counts: {budget_text(row.state.budget)}"
+    """Return what the restart answers, and what it keeps and drops."""
+    used = f"The budget used so far still counts: {budget_text(row.state.budget)}"
     if row.over:
-        used = "The task has its budget once more; what is used stays counted."
+        used = "The task gets its whole budget again; what was used still counts."
     parts = (
         row.state.transition.reason if row.over else _trouble(row),
         f"Attempt {row.number + 1} begins in a new workspace, without these changes and this "
-        "conversation. It is told what was tried, why that ended, and your note.",
+        "conversation. It is told what was tried, why it ended, and your note.",
         _kept_words(row),
         used,
     )
@@ -408,7 +406,7 @@ def _switch_question(row: Row, models: Sequence[str]) -> DialogQuestion:
     others = [model for model in models if model != current]
     quote = [f"· {current} (current)"] if current else []
     quote += [f"· {model}" for model in others]
-    quote.append("The same attempt goes on with all it knows: a switch takes up no attempt.")
+    quote.append("The same attempt continues with all it knows: a switch uses up no attempt.")
 
     def problem(words: str) -> str:
         name = words.strip().partition("\n")[0].strip()
@@ -426,14 +424,14 @@ def _switch_question(row: Row, models: Sequence[str]) -> DialogQuestion:
 
 
 def _grant_question(row: Row) -> DialogQuestion:
-    quote, text = "For instance: 20 requests, 15 minutes", ""
+    quote, text = "For example: 20 requests, 15 minutes", ""
     used = f"Used: {budget_text(row.state.budget)}"
     match question_for(OperatorCommand.GRANT, row):
         case _, BudgetRequest() as asked:
             quote, text = request_text(asked), grant_text(asked.wanted)
         case _:
             pass
-    title = f"How much more for {row.label}? Further lines are the message"
+    title = f"How much more budget for {row.label}? Further lines are the message"
     return DialogQuestion(
         title=title, send="Grant", quote=f"{used}\n{quote}", text=text, check=_grant_problem
     )
@@ -442,11 +440,11 @@ def _grant_question(row: Row) -> DialogQuestion:
 def _grant_problem(words: str) -> str:
     if parse_grant(words.strip().partition("\n")[0]) is not None:
         return ""
-    return "write amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
+    return "enter amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
 
 
 def _trouble(row: Row) -> str:
-    """Return what a person would answer: the question asked, else the alerts."""
+    """Return what a person would respond to: the question asked, else the alerts."""
     if row.lifecycle is Lifecycle.INPUT_REQUIRED:
         return row.state.transition.reason
     return _alerts(row)
@@ -461,14 +459,14 @@ _ACTION_NAMES = {
     Action.GRANT_BUDGET: "more budget",
     Action.SWITCH_MODEL: "model switch",
 }
-"""Names of actions whose own names are not English."""
+"""Names of actions whose own names are not plain English."""
 _ARRIVED = {
     Action.PAUSE: "paused",
-    Action.RESUME: "goes on",
+    Action.RESUME: "resumed",
     Action.STOP: "stopped",
     Action.RESTART: "ended; a new attempt follows",
 }
-"""What has happened once these are delivered; others are "delivered"."""
+"""What has happened once these are delivered; for others, "delivered"."""
 
 
 def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bool]:
@@ -481,7 +479,7 @@ def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bo
         case DeliveryState.DELIVERED if not action.of_alerts:
             return _ARRIVED.get(action, f"{what} delivered"), True
         case DeliveryState.EXPIRED:
-            return f"{what} came too late, the attempt is over", False
+            return f"{what} came too late: the attempt is over", False
         case DeliveryState.REJECTED:
             return f"{what} rejected", False
         case _:

@@ -1,4 +1,4 @@
-"""An app with an operator's keys: asks, stores commands in the journal, and follows them."""
+"""An app with an operator's keys: asks, stores commands in the journal, follows their results."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,13 +46,13 @@ from midwatch_supervisor.tui.widgets.line_list import LineList
 
 STORING = "acts"
 """The group of Textual workers that store an operator's commands."""
-NOTHING_CHOSEN = "no attempt is chosen"
+NOTHING_CHOSEN = "no attempt is selected"
 _LONGEST = 300
-"""Characters of a notification."""
+"""Maximum characters of a notification."""
 
 
 class RowChooser(Widget):
-    """A part of the screen with a chosen row, on which the keys act. For use as a second base."""
+    """A part of the screen with a selected row, on which the keys act. Use it as a second base."""
 
     @property
     def chosen(self) -> Row | None:
@@ -60,11 +60,11 @@ class RowChooser(Widget):
 
     @property
     def unchosen(self) -> str:
-        """Return why no row is chosen, for people; empty if there is nothing to add."""
+        """Return why no row is selected, for people; empty if there is nothing to add."""
         return ""
 
     def slip(self, glance: float) -> str:
-        """Return why no act is taken on a row that moved under the cursor by itself.
+        """Return why a row that moved under the cursor by itself ignores action keys.
 
         Empty if it has been there for `glance` seconds.
         """
@@ -92,12 +92,12 @@ class _Pending:
 
     @property
     def settled(self) -> bool:
-        """Whether it no longer waits."""
+        """Whether that no longer waits."""
         return self.id is not None and self.id not in questions(self.row.state)
 
 
 class OperatorApp(App[int]):
-    """An app whose keys act on the chosen row. Dialogs ask, a Textual worker writes."""
+    """An app whose keys act on the selected row. Dialogs ask, a Textual worker writes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in ACTS]
 
@@ -106,8 +106,8 @@ class OperatorApp(App[int]):
     conducts: bool
     """Whether the run is in this process."""
     glance_seconds = 0.7
-    """Seconds for which a row that moved under the cursor by itself takes no act: the operator may
-    mean the row that was there before.
+    """Seconds for which a row that moved under the cursor by itself ignores action keys: they may
+    be meant for the row that was there before.
     """
 
     def __init__(self) -> None:
@@ -115,11 +115,11 @@ class OperatorApp(App[int]):
         self._followed: dict[int, Row] = {}
         """This console's interventions by journal id, with the row they were issued on."""
         self._in_turn = asyncio.Lock()
-        """Commands are stored in the order of the keys."""
+        """Keeps commands in the order of the key presses."""
         self._settled: set[int] = set()
-        """Journal ids of what was settled here; the board learns of it later."""
+        """Journal ids of what was settled here, which the board may not know yet."""
         self.brought_at = -inf
-        """When the console itself chose the attempt in front, by `time.monotonic`."""
+        """When the console itself last opened an attempt, by `time.monotonic`."""
         self._pauses: set[int] = set()
         """Attempts with a pause that is being stored."""
 
@@ -130,7 +130,7 @@ class OperatorApp(App[int]):
         return None if chooser is None else chooser.chosen
 
     def offers(self) -> tuple[Offer, ...]:
-        """Return what can be done about the chosen row; empty while the cursor follows the list."""
+        """Return what can be done with the selected row; empty while the cursor follows a list."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None or chooser.slip(0):
@@ -138,8 +138,8 @@ class OperatorApp(App[int]):
         return offers(row, pausing=row.attempt in self._pauses)
 
     def refresh_footer(self) -> None:
-        """Update the footer in front."""
-        # Called for every key, as querying the screen takes only half a millisecond. An app that
+        """Update the footer of the screen in front."""
+        # Called for every key: going through the screen takes only half a millisecond. An app that
         # is closing has no screen.
         for screen in self.screen_stack[-1:]:
             for each in screen.children:
@@ -217,7 +217,7 @@ class OperatorApp(App[int]):
             self.push_screen(OnceCommandPalette(id="--command-palette"))
 
     def action_act(self, name: str) -> None:
-        """Begin a command on the chosen row, or say why it is impossible."""
+        """Begin a command on the selected row, or say why it is impossible."""
         chooser = self._chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None:
@@ -229,13 +229,13 @@ class OperatorApp(App[int]):
             self.begin(OperatorCommand(name), row)
 
     def _unread(self, chooser: RowChooser) -> str:
-        """Return why nobody can have read the chosen row's present text; empty if somebody can."""
+        """Return why nobody can have read the selected row yet; empty if somebody can."""
         if monotonic() - self.brought_at < self.glance_seconds:
-            return "this attempt has just come in front: look at it first"
+            return "this attempt was just opened: look at it first"
         return chooser.slip(self.glance_seconds)
 
     def action_pause(self) -> None:
-        """Pause the chosen attempt, or let it continue."""
+        """Pause the selected attempt, or let it continue."""
         row = self.target
         held = row is not None and self._is_held(row)
         self.action_act(OperatorCommand.RESUME if held else OperatorCommand.PAUSE)
@@ -245,7 +245,7 @@ class OperatorApp(App[int]):
 
     def begin(self, command: OperatorCommand, row: Row) -> None:
         """Ask the command's question and then act, unless the command is impossible for the row."""
-        # The dialog may be open for long: the command acts on the decision it showed.
+        # The dialog may be open for a long time: the command acts on the decision it showed.
         pending = _Pending(command=command, row=row, waiting=question_for(command, row))
         if self._refused(pending):
             return
@@ -277,13 +277,13 @@ class OperatorApp(App[int]):
             return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
-                return "that decision was settled meanwhile"
-            return "what it asked for was answered meanwhile"
+                return "that decision has already been settled"
+            return "its request has already been answered"
         # A person must have been able to read what is approved; a dialog shows it itself.
         if command is OperatorCommand.APPROVE and pending.id is not None and not answered:
             screen = self.screen
             if isinstance(screen, RowChooser) and not screen.shows(pending.id):
-                return "what waits has just changed: look at it first"
+                return "what is waiting has just changed: look at it first"
         return ""
 
     def _newest(self, row: Row) -> int:
@@ -340,7 +340,7 @@ class OperatorApp(App[int]):
 
 
 _Written = tuple[int | None, str]
-"""The journal id of a delivered intervention, if there is one, and of an approved one."""
+"""The journal id of the issued intervention, if any, and words to add to the confirmation."""
 
 
 async def _write(

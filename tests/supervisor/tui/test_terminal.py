@@ -170,7 +170,7 @@ async def test_a_key_that_clashes_is_refused_before_anything_runs(
 ) -> None:
     (tmp_path / "midwatch.yaml").write_text(f"{SETTINGS}console: {{keys: {{fleet: '2'}}}}\n")
     run = await terminal("run", "tasks.yaml")
-    await run.sees("console.keys.fleet: `2` is the key of `checkpoints` already")
+    await run.sees("console.keys.fleet: `2` is already the key of `checkpoints`")
     assert await run.left() == 2
     assert not (tmp_path / "journal.db").exists()
 

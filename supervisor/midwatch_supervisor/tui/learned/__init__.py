@@ -1,1 +1,1 @@
-"""What was learned, for people: lessons, facts, guidelines, and statistics about them."""
+"""The Learned tab: lessons, facts, guidelines, and statistics about them."""

@@ -59,9 +59,9 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
         name="lessons",
         hint="words, class, tag, file, task, project, `waiting` or `obsolete`",
         nothing=(
-            "No lesson yet.\n"
-            "One is drawn from each attempt that failed or whose result was rejected: reject one\n"
-            f"that is over in the fleet or in its view, or with `{command('feedback')}`."
+            "No lessons yet.\n"
+            "One is drawn from each attempt that failed or whose result was rejected. To reject a\n"
+            f"result, select the attempt in the fleet, or use `{command('feedback')}`."
         ),
         text=_lesson_words,
         key=lambda known: known.id,
@@ -105,7 +105,7 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
             Column("age", 4, 4, _age(now)),
             Column("state", 17, 1, _fact_state),
             Column("fact", 32, 0, _fact_text, grow=8),
-            Column("known", 9, 3, lambda known, c: (known.fact.certainty.value, c.dim)),
+            Column("certainty", 9, 3, lambda known, c: (known.fact.certainty.value, c.dim)),
             Column("files", 12, 2, _fact_files, grow=2),
             Column("task", 12, 5, _task, grow=1),
             Column("project", 14, 7, _project, grow=1),
@@ -114,9 +114,9 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
         name="facts",
         hint="words, `waiting`, `unreviewed`, `replaced`, tag, file, task or project",
         nothing=(
-            "No fact yet.\n"
-            "Workers record what they find out about their workspace, and more is taken out of\n"
-            "finished attempts: `learning.facts` in the configuration."
+            "No facts yet.\n"
+            "Workers record what they find out about their workspace, and more is extracted from\n"
+            "finished attempts: see `learning.facts` in the configuration."
         ),
         text=_fact_words,
         key=lambda known: known.id,
@@ -170,11 +170,11 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
             Column("id", 7, 6, _id),
         ],
         name="guidelines",
-        hint="state, words of the text, project, or who decided",
+        hint="state, words of the text, project or author",
         nothing=(
             "No guidelines yet.\n"
-            f"`{command('learn')}` looks back at attempts that are over and proposes a version;\n"
-            "with `learning.guidelines.enabled` every run does so at its end."
+            f"`{command('learn')}` reflects on finished attempts and proposes a version; with\n"
+            "`learning.guidelines.enabled`, every run does so at its end."
         ),
         text=_version_words,
         key=lambda known: known.id,
@@ -217,13 +217,13 @@ def question(mark: LearningMark, known: Known, view: LearningView) -> DialogQues
     quote = known.lesson.text if isinstance(known, KnownLesson) else known.fact.text
     match mark:
         case LearningMark.APPROVE:
-            title = f"Let workers be given {name}?"
+            title = f"Allow {name} to be given to workers?"
             return DialogQuestion(title=title, send="Approve", quote=quote, confirm=True)
         case LearningMark.RATE:
-            title = f"What is {name} worth, from 1 (misleading) to 5 (saved the day)?"
+            title = f"How useful is {name}, from 1 (misleading) to 5 (saved the day)?"
             return DialogQuestion(title=title, send="Rate", quote=quote, check=_unrated_note)
         case LearningMark.RETIRE:
-            title = f"Retire {name}: no worker gets it any more. Why?"
+            title = f"Retire {name}: it is no longer given to workers. Why?"
             return DialogQuestion(title=title, send="Retire", quote=quote, required=False)
         case _:
             return None
@@ -233,7 +233,7 @@ def _of_version(mark: LearningMark, known: KnownGuidelines, view: LearningView) 
     name, diff = known_name(known), version_diff(view.before(known), known)
     match mark:
         case LearningMark.APPROVE:
-            title = f"Put {name} in force, for every attempt that begins from now on?"
+            title = f"Put {name} in force for every attempt that begins from now on?"
             return DialogQuestion(title=title, send="Approve", quote=diff, confirm=True)
         case LearningMark.REJECT:
             title = f"Reject {name}: why?"
@@ -241,15 +241,15 @@ def _of_version(mark: LearningMark, known: KnownGuidelines, view: LearningView) 
         case _:
             former = view.former(known.project)
             then = "no guidelines are" if former is None else f"{known_name(former)} is"
-            title = f"Roll {name} back: {then} in force again. Why?"
+            title = f"Roll back {name}: {then} in force again. Why?"
             return DialogQuestion(title=title, send="Roll back", required=False)
 
 
 def rating_in(words: str) -> tuple[int, str]:
-    """Return the rating on the first line, 0 for none, and the rest as comment."""
+    """Return the rating on the first line, 0 for none, and the rest as the comment."""
     first, _, rest = words.strip().partition("\n")
     return (int(first) if first.strip() in {"1", "2", "3", "4", "5"} else 0), rest.strip()
 
 
 def _unrated_note(words: str) -> str:
-    return "" if rating_in(words)[0] else "write a number from 1 to 5; the lines below it comment"
+    return "" if rating_in(words)[0] else "enter a number from 1 to 5; further lines are a comment"

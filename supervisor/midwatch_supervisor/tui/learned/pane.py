@@ -1,4 +1,4 @@
-"""The Learned tab: four parts on tabs, with the detail of the chosen line below."""
+"""The Learned tab: four parts on tabs, with the detail of the selected line below."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -68,9 +68,9 @@ from midwatch_supervisor.tui.widgets.palette import app_of
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 _PAUSE = 0.3
-"""Minimum seconds between two readings."""
+"""Minimum seconds between two reads."""
 _OLD = 5.0
-"""Seconds after which shown data is read again, as other processes write too."""
+"""Seconds after which shown data is read again, because other processes write, too."""
 _OF_GUIDELINES = (Guidelines, GuidelinesMark)
 _SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
 
@@ -107,11 +107,11 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
     ) -> None:
         super().__init__(id="learned-pane")
         self.view = LearningView()
-        """The last data read."""
+        """The data read last."""
         self.read = 0
-        """Number of complete readings."""
+        """Number of complete reads."""
         self.problem = ""
-        """Why the journal could not be read the last time; empty if it could."""
+        """Why the last read of the journal failed; empty if it succeeded."""
         self._learned = Learned(journal)
         self._actions = actions
         self._lessons = lessons_list(now)
@@ -137,8 +137,8 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
 
     def on_mount(self) -> None:
         for part in (self._lessons, self._facts, self._guidelines):
-            part.wait_for("Reading what was learned…")
-        # Look for what waits for a person now, and then whenever it may have changed.
+            part.wait_for("Reading the journal…")
+        # Look for proposals now, and then whenever there may be new ones.
         self.set_interval(0.5, self._look_for_proposals)
         self._look_for_proposals()
 
@@ -167,7 +167,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
                     self._proposals_stale = True
 
     def refresh_board(self) -> None:
-        """Show the present data, and read what may have changed. Called only while shown."""
+        """Show the current data, and read what may have changed. Called only while shown."""
         if self.tab == "statistics":
             self._statistics.refresh_board()
         elif self._stale or monotonic() - self._read_at > _OLD:
@@ -178,7 +178,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             self._look(everything=False)
 
     def _look(self, *, everything: bool) -> None:
-        # Too early: the next batch, or the next second, will do it.
+        # Too early: the next batch, or the next second, will call this again.
         if self._reading or monotonic() - self._read_at < _PAUSE:
             return
         self._reading, self._proposals_stale = True, False
@@ -201,7 +201,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         self._reading, self._read_at = False, monotonic()
         if problem and problem != self.problem:
             said = one_line(problem)
-            self.notify(said, title="The journal", severity="error", markup=False)
+            self.notify(said, title="Journal", severity="error", markup=False)
         self.problem = problem
         if not problem:
             for part in (self._lessons, self._facts, self._guidelines) if self.read else ():
@@ -273,13 +273,13 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             case KnownGuidelines(guidelines=version) if version.sources:
                 self.post_message(self.Wanted(max(version.sources)))
             case _:
-                self._say("no line is chosen", good=False)
+                self._say("no line is selected", good=False)
 
     def action_mark(self, name: str) -> None:
         """Begin a mark on the cursor's line, or say why it is impossible."""
         known, mark = self.current, LearningMark(name)
         if known is None:
-            self._say("no line is chosen", good=False)
+            self._say("no line is selected", good=False)
             return
         if why := refusal(mark, known):
             self._say(f"{known_name(known)}: {why}", good=False)
@@ -293,7 +293,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
     def _carry_out(self, mark: LearningMark, known: Known, said: str | bool | None) -> None:
         if said is None or said is False:
             return
-        # The dialog may have been open for long.
+        # The dialog may have been open for a long time.
         now = self.view.newest(known)
         if why := refusal(mark, now):
             self._say(f"{known_name(now)}: {why}", good=False)
@@ -306,7 +306,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         try:
             await self._actions.mark(mark, known, comment, rating=rating)
         except MidwatchError as error:
-            said = one_line(f"{mark} of {known_name(known)} was not stored: {error}")
+            said = one_line(f"{mark} for {known_name(known)} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
         self._say(f"{known_name(known)} is {marked_state(mark, known, rating)}")

@@ -1,4 +1,4 @@
-"""Statistics of learning: verdicts by origin, classes of failure, what was given, what failed."""
+"""Statistics of learning: verdicts by origin, lessons, failure classes, facts, failures."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -21,14 +21,14 @@ from midwatch_supervisor.tui.widgets.table import clock
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _CLASSES = 8
-"""Number of classes of failure shown."""
+"""Number of failure classes shown."""
 _VERDICTS = 12
-"""Number of verdicts shown with their words."""
+"""Number of verdicts shown with their comments."""
 _PAUSE = 2.0
-"""Minimum seconds between two sums."""
+"""Minimum seconds between two computations."""
 EMPTY = (
-    "No verdict yet. The result of an attempt is judged when it ends; accept or reject it in the\n"
-    "fleet or in its view (A and R, unless changed), or with `midwatch feedback`."
+    "No verdicts yet. When an attempt has ended, accept or reject its result in the fleet or in\n"
+    "its view (A and R, unless changed), or with `midwatch feedback`."
 )
 
 
@@ -70,15 +70,15 @@ def _parts(
         f"{each.origin.value:<10} {percent(each.accepted):<18} {curve(each)}"
         for each in figures.acceptance
     ]
-    yield "Results accepted, by who says so", told or ["nobody has said anything yet"]
+    yield "Accepted results, by origin of the verdict", told or ["no verdicts yet"]
     yield "Lessons", _lessons(figures)
     if figures.lessons.classes:
-        yield "Classes of failure", _classes(figures.lessons)
+        yield "Failure classes", _classes(figures.lessons)
     if figures.facts.facts:
         yield "Facts", _facts(figures)
     if counts.failed:
         failed = ", ".join(f"{brief(part)} {count}" for part, count in counts.failed.items())
-        title = "What failed; the next run tries again what can be made up for"
+        title = "Failures of learning; the next run retries what it can"
         yield title, [f"{failed}{because(counts.failure)}"]
     if history := list(counts.history)[-_VERDICTS:]:
         verdicts = (
@@ -86,7 +86,7 @@ def _parts(
             f"{verdict_text(each.verdict)}{because(each.verdict.comment)}"
             for each in reversed(history)
         )
-        yield "Verdicts, the newest first", verdicts
+        yield "Verdicts, newest first", verdicts
 
 
 def _lessons(figures: LearningFigures) -> Iterator[str]:
@@ -99,10 +99,10 @@ def _lessons(figures: LearningFigures) -> Iterator[str]:
         yield f"found by   {found}"
     for effect in lessons.effects[:3]:
         rate = percent(effect.accepted).strip()
-        yield f"of use     lesson {effect.lesson}: {rate} ({effect.origin})"
+        yield f"useful     lesson {effect.lesson}: {rate} ({effect.origin})"
     for each in figures.comparisons:
         with_them, without = percent(each.treatment), percent(each.control)
-        sides = f"with them {with_them.strip()}, without {without.strip()}"
+        sides = f"with lessons {with_them.strip()}, without {without.strip()}"
         yield f"accepted   {sides} ({each.origin}): {each.answer}"
 
 
@@ -116,7 +116,7 @@ def _facts(figures: LearningFigures) -> Iterator[str]:
     )
     said = ", ".join(f"{number} {word}" for number, word in changed if number)
     yield f"known      {facts.facts}; {facts.unreviewed} unreviewed, {facts.pending} pending"
-    yield f"reviews    {facts.reviews} worked, {facts.fallbacks} failed, {facts.skipped} skipped"
+    yield f"reviews    {facts.reviews} succeeded, {facts.fallbacks} failed, {facts.skipped} skipped"
     yield f"changed    {said or 'nothing'}"
 
 

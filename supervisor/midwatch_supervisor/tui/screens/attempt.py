@@ -1,4 +1,4 @@
-"""The view of one attempt: a header, tabs, and the detail of the chosen line below."""
+"""The view of one attempt: a header, tabs, and the detail of the selected line below."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -47,11 +47,11 @@ from midwatch_supervisor.workspaces.task_workspace import workspace_in
 _PAGE = 1_000
 """Entries read at a time; keys are handled in between."""
 _DIFF_SECONDS = 2.0
-"""Minimum interval between readings of the diff while it is shown."""
+"""Seconds between checks whether the shown diff must be read again."""
 
 
 class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
-    """One attempt, from its first entry on and live. It only reads the journal."""
+    """One attempt, from its first entry on, followed live. It only reads the journal."""
 
     CSS = """
     AttemptScreen > .header {
@@ -75,7 +75,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         now: Callable[[], datetime],
         calibrator: Calibrator,
     ) -> None:
-        """Show an attempt of a task; `row` is its row in the fleet, on which the keys act.
+        """Show an attempt at a task; `row` is its row in the fleet, on which the keys act.
 
         Times are shown in the zone of `now`.
         """
@@ -103,7 +103,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._diff = diff_tab()
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
-        # Kept, since a query finds nothing if the view is closed while it reads.
+        # Kept, because a query finds nothing if the view is closed while it reads.
         self._standing = Static(id="standing", classes="header", markup=False)
         self._waiting = Static(id="waiting", classes="header", markup=False)
         self._detail = Detail()
@@ -136,7 +136,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         return waiting == held[0].id if held else waiting in state.open_requests
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Whether there is something to search, or was found."""
+        """Whether there is something to search or, for a match, a search."""
         del parameters
         if action in {"filter", "match"}:
             return self.table is not None and (action == "filter" or bool(self.table.wanted))
@@ -148,7 +148,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._calibrate()
         self.focus_lines()
         on_theme_change(self, self._show_header)
-        # For what only time changes, the idle time, and for the diff while it is shown.
+        # For the idle time, which changes with time alone, and for the diff while it is shown.
         self.set_interval(1.0, self._pass_a_second)
         self.set_interval(_DIFF_SECONDS, self._compare_again)
 
@@ -184,7 +184,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             self._wait_for("")
         if problem and problem != self._problem:
             said = one_line(problem)
-            self.notify(said, title="The journal", severity="error", markup=False)
+            self.notify(said, title="Journal", severity="error", markup=False)
         self._problem = problem
         if self._behind and not problem:
             self._look()
@@ -271,7 +271,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             self.table.go_to_match(matches)
 
     async def action_back(self) -> None:
-        """Close the search being typed, else the detail, else the search, or go back."""
+        """Close the search being typed, else the detail, else the search; else go back."""
         if not self.close_filter():
             await self.run_action("app.back")
 
@@ -291,7 +291,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
     def _jump(self, step: int) -> None:
         self.action_tab("timeline")
         if not self._timeline.jump(self.timeline, step):
-            self.notify(f"the timeline does not have step {step}", markup=False)
+            self.notify(f"the timeline has no step {step}", markup=False)
 
     def action_step(self, number: int) -> None:
         self._jump(number)
@@ -320,7 +320,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
 
     @work(group="diff")
     async def _read_diff(self) -> None:
-        text, nothing = "", "Nothing is changed."
+        text, nothing = "", "No changes."
         at = workspace_in(self.timeline.task, self.timeline.state)
         try:
             found = await at.diff(self._journal)

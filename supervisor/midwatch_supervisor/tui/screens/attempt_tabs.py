@@ -103,7 +103,7 @@ _ALERT_STYLES = {
 
 
 def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
-    """Return the table of alerts in their present state, each with its changes below."""
+    """Return the table of alerts in their current state, each with its changes below."""
     return Table(
         [
             Column("", 1, 0, _alert_sign),
@@ -117,7 +117,7 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
         ],
         name="alerts",
         searches=True,
-        nothing="No alert so far.",
+        nothing="No alerts yet.",
         key=lambda line: (line.alert.key, line.change, line.at),
         detail=lambda line: line.detail,
     )
@@ -169,7 +169,7 @@ def plan_tab() -> Table[NumberedStep]:
             Column("state", 9, 0, _plan_state),
             Column("plan step", 20, 0, _plan_title, grow=2),
             Column(
-                "sure", 4, 3, lambda each, c: (_value_text(each[1].confidence, "3", "%"), c.text)
+                "conf", 4, 3, lambda each, c: (_value_text(each[1].confidence, "3", "%"), c.text)
             ),
             Column("share", 5, 3, lambda each, c: (_value_text(each[1].requests, "5"), c.text)),
             Column("files", 12, 4, lambda each, c: (brief(", ".join(each[1].files)), c.dim), 1),
@@ -177,7 +177,7 @@ def plan_tab() -> Table[NumberedStep]:
         ],
         name="plan",
         searches=True,
-        nothing="There is no plan.",
+        nothing="No plan.",
         detail=_plan_detail,
     )
 
@@ -215,8 +215,8 @@ def _plan_detail(each: NumberedStep) -> str:
         (
             (f"plan step {number}", step.title),
             ("confidence", _value_text(step.confidence, "", " %")),
-            ("share of the model requests", _value_text(step.requests, "")),
-            ("files that it should leave", "\n".join(step.files)),
+            ("share of model requests", _value_text(step.requests, "")),
+            ("files to produce", "\n".join(step.files)),
             ("acceptance", "\n".join(step.acceptance)),
             ("finished with a flag", step.flag),
         )
@@ -224,7 +224,7 @@ def _plan_detail(each: NumberedStep) -> str:
 
 
 def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
-    """Return the table of an attempt's interventions: by whom, when delivered, what came of it."""
+    """Return the table of an attempt's interventions, with author, delivery and outcome."""
 
     def arrived(each: InterventionState, colours: Palette) -> Cell:
         if each.delivered and each.stamped_at is not None:
@@ -236,15 +236,15 @@ def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
         [
             Column("time", 8, 3, lambda each, c: (clock(each.issued_at, zone), c.dim)),
             Column("step", 4, 4, lambda each, c: (f"{each.issued_step or '-':>4}", c.dim)),
-            Column("act", 12, 0, lambda each, c: (each.action.value, c.strong)),
+            Column("action", 12, 0, lambda each, c: (each.action.value, c.strong)),
             Column("by", 12, 1, lambda each, c: (author_text(each.intervention), c.text), grow=1),
-            Column("arrived", 18, 0, arrived),
+            Column("delivery", 18, 0, arrived),
             Column("outcome", 12, 0, _outcome, grow=2),
             Column("message", 12, 2, _message, grow=3),
         ],
         name="messages",
         searches=True,
-        nothing="Nobody has said or done anything to this attempt.",
+        nothing="No interventions yet.",
         detail=intervention_detail,
         follow=True,
     )
@@ -255,7 +255,7 @@ _WAYS = {
     InterventionStatus.HELD: "? needs approval",
     InterventionStatus.APPROVED: "… approved",
     InterventionStatus.REJECTED: "✗ rejected",
-    InterventionStatus.EXPIRED: "⊘ came too late",
+    InterventionStatus.EXPIRED: "⊘ too late",
     InterventionStatus.DELIVERED: "» delivered",
 }
 
@@ -285,10 +285,10 @@ CheckLine = Acceptance | Feedback
 
 
 def no_check_text(*, over: bool) -> str:
-    """Return what is said while no check was run of an attempt, which may be over."""
+    """Return the text for an attempt without check results, depending on whether it is over."""
     if over:
-        return "No acceptance check was run."
-    return "No acceptance check was run yet: they are run when the worker says it is done."
+        return "No acceptance checks were run."
+    return "No acceptance checks yet: they run when the worker says it is done."
 
 
 def checks_tab() -> Table[CheckLine]:
@@ -323,14 +323,14 @@ def _check_detail(check: CheckLine, colours: Palette) -> Cell:
 
 
 _SEEN = 500
-"""Characters of a line that can matter: no terminal is wider. The detail has all of them."""
+"""Characters drawn of a line: no terminal is wider. The detail has the whole line."""
 _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "rename ", "similarity ")
 
 
 def diff_tab() -> Table[str]:
-    """Return the table of a diff's lines; each line's sign tells what it is."""
+    """Return the table of a diff's lines; each line's sign says what it is."""
     return Table(
-        [Column("+ is new, - is gone", 20, 0, _diff_line, grow=1)],
+        [Column("+ added, - removed", 20, 0, _diff_line, grow=1)],
         name="diff",
         text=str.lower,
         searches=True,
@@ -357,5 +357,5 @@ def _diff_line(line: str, colours: Palette) -> Cell:
 
 
 def flat(line: str) -> str:
-    """Return a line of code made harmless, with its indentation; its end may be cut."""
+    """Return a line of code, sanitized but with its indentation; its end may be cut."""
     return plain(line[:_SEEN]).replace("\n", " ")

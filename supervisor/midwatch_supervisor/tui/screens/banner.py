@@ -1,4 +1,4 @@
-"""The banner: problems of the watch itself."""
+"""The banner: problems with the watch itself."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
 
 _PATIENT = 3.0
-"""Seconds for which the journal may not answer."""
+"""Seconds without an answer from the journal before that is reported."""
 _NO_CONNECTION = "no connection to the journal, trying again"
-_NEXT_TIME = "look yourself; a new attempt has the rule again"
+_NEXT_TIME = "watch it yourself; a new attempt has the rule again"
 LASTING = timedelta(minutes=1)
 """How long a temporary problem is shown; a failing monitor reports more often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A problem of the watch itself."""
+    """A problem with the watch itself."""
 
     what: str
     since: datetime
@@ -35,7 +35,7 @@ class Trouble:
     """When a temporary problem was last reported."""
 
     key: str = ""
-    """Its subject, if its words change with time; otherwise its words."""
+    """Its subject, if `what` changes with time; else empty."""
 
     @property
     def text(self) -> str:
@@ -47,14 +47,14 @@ class Trouble:
         return self.key or self.what, self.since
 
     def passed(self, now: datetime) -> bool:
-        """Whether it need not be shown any more."""
+        """Whether it no longer needs to be shown."""
         return self.last is not None and now - self.last > LASTING
 
 
 def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list[Trouble]:
-    """Return failures that still matter: an ended attempt needs no rules any more.
+    """Return failures that still matter: an ended attempt no longer needs rules.
 
-    A lost node is in the attention queue; the watch goes on without it.
+    A lost node is in the attention queue; the watch continues without it.
     """
     if not faults:
         return []
@@ -64,7 +64,7 @@ def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list
         Trouble(
             what=fault_text(fault, f" in {row.label}" if row else ""),
             since=at,
-            remedy=_NEXT_TIME if fault.part in RULES else "the work goes on without it",
+            remedy=_NEXT_TIME if fault.part in RULES else "work continues without it",
         )
         for at, row, fault in faults
         if fault.part != NODE and (row is None or not row.over)
@@ -74,7 +74,7 @@ def failed_parts(faults: Collection[tuple[datetime, Row | None, Fault]]) -> list
 def journal_still(
     rows: Iterable[Row], last_at: datetime | None, now: datetime, *, stale_seconds: float
 ) -> Trouble | None:
-    """Return the problem that agents work but the journal does not grow; `None` if not."""
+    """Return the problem that agents are working but the journal is not growing, else `None`."""
     if last_at is None or (now - last_at).total_seconds() < stale_seconds:
         return None
     at_work = sum(works(row) for row in rows)
@@ -86,44 +86,44 @@ def journal_still(
     return Trouble(
         what=what,
         since=last_at,
-        remedy=f"does the run's process live? `{command('status')}` says where it stands",
+        remedy=f"is the run's process alive? `{command('status')}` shows the run's state",
         key=f"still {agents}",
     )
 
 
 def interrupted_run(board: FleetBoard) -> Trouble | None:
-    """Return the problem that agents should work but their run's process is gone; `None` if not."""
+    """Return the problem that agents should be working but their process is gone, else `None`."""
     for id in sorted({row.run for row in board.rows.values() if works(row)}):
         run = board.runs.get(id)
         if run is not None and id in board.interrupted:
             since = board.last_at or run.started_at
             remedy = f"`{command(f'resume --run {id}')}` continues it"
             if run.of_session:
-                what = f"nobody watches the session of run {id}"
-                return Trouble(what=what, since=since, remedy=f"`{attach_command(run.agent)}` does")
+                what = f"nothing is watching the session of run {id}"
+                return Trouble(what=what, since=since, remedy=f"`{attach_command(run.agent)}`")
             if any(each.run == id and each.embedded for each in board.tasks.values()):
-                remedy = f"`{command(f'cancel --run {id}')}` puts it away"
+                remedy = f"`{command(f'cancel --run {id}')}` cancels it"
             return Trouble(what=f"no process works on run {id}", since=since, remedy=remedy)
     return None
 
 
 def no_node(board: FleetBoard) -> Trouble | None:
-    """Return the problem that a fleet has tasks but no node; `None` if not."""
+    """Return the problem that a fleet has tasks but no node, else `None`."""
     waiting = board.without_node
     if not waiting:
         return None
     runs = {row.run for row in waiting}
     beats = [each.beat_at for run in runs for each in board.nodes_of(run)]
     since = max(beats, default=min(board.runs[run].started_at for run in runs))
-    attempts = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+    tasks = "1 task is" if len(waiting) == 1 else f"{len(waiting)} tasks are"
     names = ", ".join(sorted({board.fleets[run] for run in runs}))
     of = f" of fleet {names}" if board.node_list.at_work else ""
-    what = f"no node{of} is up, and {attempts} for one"
+    what = f"no node{of} is up, and {tasks} waiting for one"
     return Trouble(what=what, since=since, remedy=f"`{command('node')}` starts one")
 
 
 def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
-    """Return the problem that a fleet has tasks but no monitor; `None` if not."""
+    """Return the problem that a fleet has tasks but no monitor, else `None`."""
     monitors = board.node_list.monitors
     what = "" if monitors is None else monitor_absent(monitors, now)
     handed_over = board.open_since if what else None
@@ -134,7 +134,7 @@ def no_monitor(board: FleetBoard, now: datetime) -> Trouble | None:
 
 
 def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
-    """Return what a fleet lacks as one problem, since the banner shows only one."""
+    """Return what a fleet lacks as one problem, because the banner shows only one."""
     found = [each for each in (no_node(board), no_monitor(board, now)) if each is not None]
     if len(found) < 2:
         return found[0] if found else None
@@ -146,7 +146,7 @@ def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
 
 
 def works(row: Row) -> bool:
-    """Whether an attempt should write entries: it works, here or on a living node."""
+    """Whether an attempt should write entries: it is working, here or on a running node."""
     if row.adrift or row.state.activity is Activity.WAITING:
         return False
     return row.lifecycle is Lifecycle.WORKING
@@ -158,7 +158,7 @@ def newest_of(troubles: Sequence[Trouble]) -> Trouble:
 
 
 def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
-    """Return the newest problem in one line, and the number of others; empty if there are none."""
+    """Return the newest problem as one line, with the number of others; empty if there are none."""
     if not troubles:
         return ""
     newest = newest_of(troubles)
@@ -197,7 +197,7 @@ class Banner(Static):
         """Its present text."""
 
     def report(self, part: str, what: str, *, remedy: str = "", passing: bool = False) -> None:
-        """Report a problem of the watch that is not in the journal.
+        """Report a problem with the watch that is not in the journal.
 
         A `passing` problem is forgotten a minute after its last report.
         """
@@ -207,28 +207,30 @@ class Banner(Static):
         self._reported[part] = Trouble(what=what, since=since, remedy=remedy, last=last)
 
     def forget(self, part: str) -> None:
-        """Withdraw a problem of a part of the watch."""
+        """Withdraw the problem reported for a part of the watch."""
         self._reported.pop(part, None)
 
     def report_drops(self, dropped: int) -> None:
-        """Report how many hints the bus has dropped: the journal has everything, but later."""
+        """Report dropped hints: their entries are still read from the journal, but later."""
         if dropped > self._dropped:
             self._dropped = dropped
-            what = "the bus drops hints: what is shown may be late"
-            self.report("bus", what, remedy="nothing to do: the journal has all", passing=True)
+            what = "the bus is dropping hints: the display may lag"
+            self.report(
+                "bus", what, remedy="nothing to do: the journal has everything", passing=True
+            )
 
     def report_silence(self, seconds: float, problem: str) -> None:
-        """Report for how long the journal has not answered, and why, as far as known."""
+        """Report how long the journal has not answered, and why, if known."""
         if seconds < _PATIENT:
             self._silence = None
             return
         began = self._now() - timedelta(seconds=seconds)
         since = began if self._silence is None else self._silence.since
         what = f"{_NO_CONNECTION}{because(problem)}"
-        self._silence = Trouble(what=what, since=since, remedy="look at the journal's database")
+        self._silence = Trouble(what=what, since=since, remedy="check the journal's database")
 
     def refresh_board(self) -> None:
-        """Check whether all is well."""
+        """Look for problems, and show the newest."""
         now, board = self._now(), self._board
         # What has been read so far is old, and says nothing about the present.
         found = [] if board.loading else [missing_parts(board, now)]

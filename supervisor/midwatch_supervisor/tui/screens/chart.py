@@ -17,12 +17,12 @@ from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change
 
 _POINTS = 400
 """Number of checkpoints drawn: more than a wide terminal has columns."""
-_NONE = "No checkpoint so far."
+_NONE = "No checkpoints yet."
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one meaning, with a marker that needs no colour. Positional, as in a table."""
+    """Points of one kind, with a marker that is clear without colour. Positional, as in a table."""
 
     name: str
     marker: str
@@ -105,7 +105,7 @@ class Chart(Vertical):
         on_theme_change(self, self.redraw)
 
     def wait_for(self, progress: str) -> None:
-        """Say what is being read while the chart is empty; an empty text ends that."""
+        """Show `progress` while the chart is empty; an empty text ends that."""
         self._empty.update(progress or _NONE)
 
     def show_timeline(self, timeline: AttemptTimeline) -> None:

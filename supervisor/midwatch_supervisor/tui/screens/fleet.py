@@ -49,7 +49,7 @@ def bar(percent: int | None) -> str:
 
 
 _SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budget"}
-"""Columns that show what lines are sorted by."""
+"""The column that shows what lines are sorted by, for each order."""
 
 
 def arrange_columns(columns: Sequence[Column[Row]], sort: str) -> list[Column[Row]]:
@@ -170,7 +170,7 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
 
 def _no_task() -> str:
     run, submit, demo = command("run FILE"), command("submit FILE"), command("demo")
-    return f"There is no task here yet: `{run}`, `{submit}` to a fleet, or `{demo}` brings some."
+    return f"No tasks yet. Start some with `{run}`, `{submit}` (on a fleet) or `{demo}`."
 
 
 class FleetPane(Table[FleetLine], RowChooser):
@@ -191,7 +191,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._now = now
         self._settled = False
         self._placed: FleetLine | None = None
-        """What the cursor was on when lines were last shown."""
+        """The line under the cursor when lines were last shown."""
         self._moved_at = self._sorted_at = now()
 
     def on_mount(self) -> None:
@@ -210,7 +210,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         return f"{len(self.order.rows):,} of {self.order.count:,} match"
 
     def refresh_board(self) -> None:
-        """Show the board's present state; the cursor stays on its row."""
+        """Show the board's current state; the cursor stays on its row."""
         self.order.filter(self.wanted)
         changed, gone = self._board.take_moved()
         if changed or gone:
@@ -241,9 +241,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._placed = self.current
 
     def settle(self) -> None:
-        """Note that the history is read: from now on the cursor stays on its row instead of the
-        top.
-        """
+        """Keep the cursor on its row, and no longer at the top: the history has been read."""
         self._settled = True
 
     def _arrange_columns(self) -> list[Column[FleetLine]]:
@@ -301,7 +299,7 @@ def _standing_style(standing: RowStanding, colours: Palette) -> Style:
 
 
 def _place(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
-    """Return the present index of a line that was at an index; `None` if it is hidden."""
+    """Return the current index of a line that was at index `before`; `None` if it is hidden."""
     if line is None:
         return None
     if before < len(lines) and _same(lines[before], line):

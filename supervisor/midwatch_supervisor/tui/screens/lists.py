@@ -1,4 +1,4 @@
-"""Tables: the queue of what waits for a person, the stream of checkpoints, and the nodes."""
+"""Tables: the attention queue, the stream of checkpoints, and the nodes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
 from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches, span
 
 LATE = 30.0
-"""Seconds without a beat that are highlighted: a node beats once a second."""
+"""Seconds without a heartbeat that are highlighted: a node sends one every second."""
 _COURSES = {CheckpointDecision.ESCALATE: "bad", CheckpointDecision.PIVOT: "warn"}
 _SIGNS: Mapping[NodeState, tuple[str, str]] = {
     NodeState.LOST: (LOST_SIGN, "bad"),
@@ -56,14 +56,14 @@ class AttentionPane(Table[QueueItem], RowChooser):
                 Column("alerts", 16, 3, lambda item, c: (item.rules or "-", c.dim), grow=1),
             ],
             name="attention",
-            hint="task, worker, what it needs, or rule",
-            nothing="Nothing waits for a person.",
+            hint="task, worker, need or rule",
+            nothing="Nothing needs you.",
             text=lambda item: item.text.lower(),
             key=lambda item: item.key,
         )
         self._queue = queue
         self._unfolded: set[Hashable] = set()
-        """Same needs that are listed one by one."""
+        """Needs whose attempts are listed one by one."""
 
     @property
     def chosen(self) -> Row | None:
@@ -72,13 +72,13 @@ class AttentionPane(Table[QueueItem], RowChooser):
 
     @property
     def unchosen(self) -> str:
-        """Why no attempt is chosen, if the line stands for several."""
+        """Why no attempt is selected, if the line stands for several."""
         if self.current is not None and self.current.equal:
-            return f"{len(self.current.equal)} attempts are on this line: unfold it first (enter)"
+            return f"{len(self.current.equal)} attempts share this line: unfold it first (enter)"
         return ""
 
     def refresh_board(self) -> None:
-        """Show the queue's present state; a filter also searches folded lines."""
+        """Show the queue's current state; a filter also searches folded lines."""
         items = [*self._queue.calling, *self._queue.proposals]
         before = self.current
         self.take(items if self.wanted else collapse(items, self._unfolded))
@@ -86,12 +86,12 @@ class AttentionPane(Table[QueueItem], RowChooser):
             self._see_again(before)
 
     def _see_again(self, before: QueueItem) -> None:
-        """Stay on the same need after its lines were folded."""
+        """Stay on the same need after its attempts were folded."""
         if all(each.key != before.key for each in self.items):
             self.see(before.need)
 
     def fold(self) -> bool:
-        """Fold or unfold the same needs at the cursor; return whether there are any."""
+        """Fold or unfold attempts with the cursor's need; return whether it has several."""
         need = None if self.current is None else self.current.need
         if need is None or all(each.key != need for each in self.items):
             return False
@@ -115,7 +115,7 @@ def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
 
 
 class CheckpointsPane(Table[Report], RowChooser):
-    """Workers' reports; the cursor follows the end until a line is picked."""
+    """Workers' reports; the cursor follows the end until a person selects a line."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         super().__init__(
@@ -133,7 +133,7 @@ class CheckpointsPane(Table[Report], RowChooser):
             ],
             name="checkpoints",
             hint="task, worker, decision, blocker or note",
-            nothing="No checkpoint yet.",
+            nothing="No checkpoints yet.",
             follow=True,
         )
         self._board = board
@@ -146,12 +146,12 @@ class CheckpointsPane(Table[Report], RowChooser):
         return self.current.row if self.current else None
 
     def slip(self, glance: float) -> str:
-        """Return why no act is taken on the cursor's line; empty once a person has picked it."""
+        """Return why the cursor's line ignores action keys; empty once a person has selected it."""
         del glance
-        return "" if self.list.picked else "pick a line first: the cursor follows the newest"
+        return "" if self.list.picked else "select a line first: the cursor follows the newest"
 
     def close_filter(self) -> bool:
-        """Clear the filter, or else the pick; return whether there was a filter."""
+        """Clear the filter, or else follow the end again; return whether there was a filter."""
         was_open = super().close_filter()
         if not was_open:
             self.list.picked = False
@@ -177,7 +177,7 @@ class CheckpointsPane(Table[Report], RowChooser):
 
 
 def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
-    """Return the index of the picked line, searched near `at` first; else the newest."""
+    """Return the index of the picked line, looking at `at` first; else of the newest."""
     if picked is not None:
         if 0 <= at < len(reports) and reports[at] is picked:
             return at
@@ -231,7 +231,7 @@ class Host:
 
     status: NodeStatus
     attempts: tuple[str, ...] = ()
-    """Names of the unfinished attempts that it has, or had when last heard."""
+    """Names of the unfinished attempts that it has, or had when last heard from."""
 
     @property
     def lives(self) -> bool:
@@ -240,7 +240,7 @@ class Host:
 
     @property
     def has(self) -> str:
-        """What it works on, in words: the console may follow one run of several."""
+        """What it is working on, in words; of runs that are not shown, only the number."""
         others = max(0, self.status.busy - len(self.attempts)) if self.lives else 0
         more = f"{others} more" if self.attempts else f"{others} of other runs"
         return one_line(", ".join((*self.attempts, *([more] if others else ())))) or "-"
@@ -266,7 +266,7 @@ def hosts(board: FleetBoard) -> list[Host]:
 
 
 class NodesPane(Table[Host], RowChooser):
-    """The nodes; a line opens the attempts that work, or worked, there."""
+    """The nodes; opening a line shows the attempts that work, or worked, there."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         def beat(host: Host, colours: Palette) -> Cell:
@@ -286,7 +286,7 @@ class NodesPane(Table[Host], RowChooser):
             ],
             name="nodes",
             hint="node, state, label, version or attempt",
-            nothing="No node has been here yet.",
+            nothing="No node has joined yet.",
             text=lambda host: host.text.lower(),
             key=lambda host: host.status.name,
         )

@@ -33,7 +33,7 @@ _NODES = (
     ("down", "dim"),
     ("lost", "bad"),
 )
-"""Names of nodes' states, with their styles."""
+"""Nodes' states, with their styles."""
 SPANS = (10, 30, 60, 120, 300, 600, 1800, 3600)
 """Possible durations of one bar, in seconds."""
 
@@ -139,7 +139,7 @@ def overview_text(
             text.append("\n")
     text.append("\n")
     _add_nodes(text, board.node_list, colours)
-    text.append("Spent so far, by the workers\n", colours.heading)
+    text.append("Used by workers so far\n", colours.heading)
     text.append(
         f"  {count_noun(totals.used.requests, 'request')}   {amount(totals.used.tokens)} tokens"
     )
@@ -155,13 +155,13 @@ def overview_text(
         text.append(f"{what.capitalize()} per {found.length}\n", colours.heading)
         _add_chart(text, found, width - _AXIS - 2, style, colours, zone)
     if about:
-        text.append("What is watched\n", colours.heading)
+        text.append("Watching\n", colours.heading)
         text.append("".join(f"  {one_line(line)}\n" for line in about), colours.text)
     return text
 
 
 def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
-    """Add the nodes; nothing if the work is done in one place."""
+    """Add the nodes, if there are any."""
     if not nodes.nodes:
         return
     text.append("Nodes\n", colours.heading)
@@ -223,6 +223,6 @@ class OverviewPane(ScrollingText, RowChooser):
         colours, zone = palette_of(self), self._now().tzinfo
         width = max(20, self.scrollable_content_region.width)
         text = overview_text(self._board, colours, width=width, zone=zone, about=self._about)
-        if (text, colours) != self._drawn:  # an update lays the whole screen out again
+        if (text, colours) != self._drawn:  # an update lays out the whole screen again
             self._drawn = (text, colours)
             self.show_text(text)

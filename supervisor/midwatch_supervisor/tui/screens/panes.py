@@ -40,15 +40,15 @@ class BatchReceiver(Protocol):
 
 
 _BESIDE = 140
-"""Columns from which the preview is beside the list."""
+"""Minimum columns for a preview beside the list."""
 _BELOW = 28
-"""Lines from which it is below the list."""
+"""Minimum lines for one below the list."""
 
 
 class Panes(Vertical):
     """The fleet, the checkpoints, the attention queue, the overview and the Learned tab.
 
-    The nodes get a tab when there are any. A list of attempts has a preview of the chosen one.
+    Nodes get a tab if there are any. A list of attempts has a preview of the selected one.
     """
 
     DEFAULT_CSS = """
@@ -79,7 +79,7 @@ class Panes(Vertical):
         about: Sequence[str] = (),
         nothing: str = "",
     ) -> None:
-        """Show a board; `keys` returns the key of each act, `about` what is watched.
+        """Show a board; `keys` has the key of each action, `about` lines about what is watched.
 
         `nothing` is as for `FleetPane`.
         """
@@ -89,12 +89,12 @@ class Panes(Vertical):
         self._tabs = TabbedContent(initial="fleet-tab", id="panes")
         self._waiting = -1
         self._several = False
-        """Whether there are several machines to distinguish."""
+        """Whether there are nodes, which then have a tab."""
         self.fleet = FleetPane(board, now, nothing)
         self.learned = learned
         self.preview = PreviewView(board, now, keys)
         self._previewed = True
-        """Whether a preview is wanted if there is room for one."""
+        """Whether to show a preview if there is room for one."""
         self._attention = AttentionPane(queue, now, board)
         self._hosts = NodesPane(board, now)
         self._panes: dict[str, Pane] = {
@@ -119,7 +119,7 @@ class Panes(Vertical):
 
     @property
     def table(self) -> Table[Any] | None:
-        """The shown lines, which can be filtered; not every pane has some."""
+        """The shown table, which can be filtered; not every pane has one."""
         pane = self.current.table if isinstance(self.current, LearnedPane) else self.current
         return pane if isinstance(pane, Table) else None
 
@@ -137,7 +137,7 @@ class Panes(Vertical):
 
     def show_version(self, id: int) -> None:
         """Show a version of the guidelines, with its changes."""
-        # Select the part first, since focusing a line selects its tab.
+        # Select the part first, because focusing a line selects its tab.
         self._tabs.active = "learned-tab"
         self.learned.see_version(id)
         self.focus_lines()
@@ -177,7 +177,7 @@ class Panes(Vertical):
         if not self._of_attempts:
             return "only a list of attempts has a preview"
         if not self._place:
-            return f"no room: a preview takes {_BELOW} lines or {_BESIDE} columns; enter shows more"
+            return f"no room: a preview needs {_BELOW} lines or {_BESIDE} columns; enter shows more"
         self._previewed = not self._previewed
         self._arrange()
         self._show_preview()
@@ -197,7 +197,7 @@ class Panes(Vertical):
         self.refresh_bindings()
 
     def refresh_board(self) -> None:
-        """Show the board's present state in the shown pane."""
+        """Show the board's current state in the shown pane."""
         self._wait()
         self.current.refresh_board()
         self._show_preview()

@@ -1,4 +1,4 @@
-"""What is said about a row: a few words on the reason for its position, and the full preview."""
+"""Texts about a row: a few words on the reason for its position, and the full preview."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ _NARROW = 90
 _EVIDENCE = 6
 """Number of evidence steps named for an alert; the attempt's view has all."""
 LOW = 40
-"""Percent of confidence below which the number is drawn as a warning."""
+"""Confidence, in percent, below which the number is drawn as a warning."""
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
@@ -65,7 +65,7 @@ def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Draws the chosen row for a width, at a time, in a theme's colours."""
+    """Draws the selected row for a width, at a time, in a theme's colours."""
 
     row: Row
     width: int
@@ -74,7 +74,7 @@ class Preview:
     waits: str = ""
     """What a task that has not begun waits for."""
     keys: Mapping[str, str]
-    """The key of each act, as people write it."""
+    """The key of each action, as people write it."""
 
     def lines(self) -> list[PreviewLine]:
         if self.width < _NARROW:
@@ -111,7 +111,7 @@ class Preview:
         return [[(line, style)] for line in wrap_text(text, width, indent)]
 
     def _state_lines(self, width: int) -> list[PreviewLine]:
-        """Yield the row's state, beginning with what waits, which concerns the person."""
+        """Return the row's state; what waits for a person precedes alerts and usage."""
         return [
             *self._title(width),
             *self._question_lines(width),
@@ -142,7 +142,7 @@ class Preview:
         at = alert.at or alert.since_at
         age = "" if at is None else long_span((self.now - at).total_seconds())
         steps = steps_text(alert.evidence[-_EVIDENCE:])
-        grounds = one_line(", ".join(filter(None, (seen, steps, age and f"since {age}"))))
+        grounds = one_line(", ".join(filter(None, (seen, steps, age and f"for {age}"))))
         room = width - cell_len(said) - cell_len(grounds) - 3
         if room >= 0 and "\n" not in said:
             return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
@@ -159,7 +159,7 @@ class Preview:
         return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
 
     def _question_lines(self, width: int) -> list[PreviewLine]:
-        """Yield the waiting proposal, question or request in full, with its keys."""
+        """Return the waiting proposal, question or request in full, with its keys."""
         row, state = self.row, self.row.state
         if row.need is Need.OVER:
             return []
@@ -182,7 +182,7 @@ class Preview:
 
     def _wait_words(self) -> str:
         since = self.row.state.needed_since
-        return f", waits {long_span((self.now - since).total_seconds())}" if since else ""
+        return f", waiting {long_span((self.now - since).total_seconds())}" if since else ""
 
     def _proposal_lines(self, held: InterventionState, count: int, width: int) -> list[PreviewLine]:
         issued = held.intervention
@@ -223,7 +223,7 @@ class Preview:
             for each in self.row.checkpoints.newest_first
             for line in self._checkpoint_lines(each, width)
         ]
-        return [*title, *(said or self._text("no report yet", width, self.colours.dim))]
+        return [*title, *(said or self._text("no checkpoints yet", width, self.colours.dim))]
 
     def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         c, said = self.colours, each.checkpoint
@@ -249,7 +249,7 @@ class Preview:
 
 
 _ANSWERS = frozenset({"approve", "modify", "reject", "guide", "pause"})
-"""The keys that answer what waits."""
+"""The keys that answer what is waiting."""
 
 
 def _change_sign(each: EqualCheckpoints) -> str:
@@ -276,18 +276,18 @@ def trend_style(confidences: Sequence[int], colours: Palette) -> Style:
 
 
 _ACTIVITIES = {
-    Activity.MODEL: "asks the model",
-    Activity.WAITING: "waits for a person",
+    Activity.MODEL: "calling the model",
+    Activity.WAITING: "waiting for a person",
     Activity.RATE_LIMITED: "rate-limited",
     Activity.IDLE: "-",
-    Activity.COMMAND: "runs a tool",
+    Activity.COMMAND: "running a tool",
 }
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 class Why(NamedTuple):
-    """A harmless one-line text, and how it is meant."""
+    """A sanitized one-line text, with its tone."""
 
     text: str
     tone: Tone = Tone.PLAIN
@@ -330,7 +330,7 @@ def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
 
 
 def _seen(state: AttemptState, alert: Alert) -> str:
-    """Return that a person has seen a firing alert, as in the Alerts tab; empty if nobody has."""
+    """Return how a person has handled a firing alert, as in the Alerts tab; empty if nobody has."""
     status = state.alert_status(alert.key)
     return status if status in {AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED} else ""
 
@@ -356,9 +356,9 @@ def repetition_text(said: EqualCheckpoints) -> str:
 
 
 class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore[reportIncompatibleMethodOverride] - in Textual itself
-    """The preview of the chosen row: the reason for its position, usage, what waits, reports.
+    """The preview of the selected row: why it is there, what it asks, alerts, usage, reports.
 
-    It is drawn by lines as lists are; tab focuses it, and then the keys of lists scroll it.
+    It is drawn line by line, as lists are. Tab focuses it; then the list keys scroll it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
@@ -369,7 +369,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
     def __init__(
         self, board: FleetBoard, now: Callable[[], datetime], keys: Mapping[str, str]
     ) -> None:
-        """Preview rows of a board; `keys` returns the key of each act, as people write it."""
+        """Preview rows of a board; `keys` has the key of each action, as people write it."""
         super().__init__(id="preview")
         self._board = board
         self._now = now
@@ -397,7 +397,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         if not self.display or width < 1:
             return
         lines = [] if row is None else self._draw(row, width)
-        # A constant size, since a change would lay out the whole screen again.
+        # A stable size, because a change would lay out the whole screen again.
         size = Size(self.size.width, max(len(lines), self.size.height))
         if self.virtual_size != size:
             self.virtual_size = size

@@ -1,6 +1,4 @@
-"""The lines at the top: for the fleet, needs of a person and costs; for an attempt, its state, its
-health and what it waits for.
-"""
+"""The lines at the top: the fleet's counts and costs; an attempt's state, health and wait."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -112,7 +110,7 @@ def _runs(board: FleetBoard, now: datetime) -> str:
 
 
 class TitleLine(Static):
-    """One line; what does not fit is cut at its end, and is in the overview."""
+    """One line, cut at its end if it is too long; the overview has everything."""
 
     DEFAULT_CSS = """
     TitleLine {
@@ -156,7 +154,7 @@ def header(
     *,
     adrift: bool = False,
 ) -> tuple[Text, Text]:
-    """Return the two lines, most important first, as a narrow terminal cuts the ends.
+    """Return the two lines, most important first, because a narrow terminal cuts their ends.
 
     An `adrift` attempt has lost its node, and no other continues it yet.
     """
@@ -198,8 +196,8 @@ def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
     if state.progress is not None:
         parts.append(f"progress {state.progress}%")
     if (stated := state.confidence) is not None:
-        known = "" if calibration is None else f" (so far worth {calibration.percent(stated)}%)"
-        known = known if state.confidence_counts else " (worth nothing)"
+        known = "" if calibration is None else f" (worth {calibration.percent(stated)}% so far)"
+        known = known if state.confidence_counts else " (worthless)"
         parts.append(f"confidence {stated}%{known}")
     return "  ".join(parts)
 

@@ -40,7 +40,7 @@ from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import TextLine
 
 KEPT = 5_000
-"""Minimum number of items kept in the timeline; the journal has all."""
+"""Minimum number of items kept in the timeline; the journal has all of them."""
 _SEARCHED = 4_000
 """Characters of an item that a search covers."""
 
@@ -109,7 +109,7 @@ def intervention_detail(state: InterventionState) -> str:
     """Return an intervention in full, with its results."""
     parts = [line(state.intervention).detail]
     if state.stamp is not None:
-        parts.append(f"then:\n{state.action} {settled_text(state)}")
+        parts.append(f"delivery:\n{state.action} {settled_text(state)}")
     if state.outcome is not None:
         reason = f": {state.reason}" if state.reason else ""
         parts.append(f"outcome:\n{state.outcome.value}{reason}")
@@ -118,11 +118,11 @@ def intervention_detail(state: InterventionState) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertTabLine:
-    """One alert in its present state or, below it, one of its changes."""
+    """One alert in its current state or, below it, one of its changes."""
 
     alert: Alert
     at: datetime
-    """The time of the change; for an alert, since when it has its present state."""
+    """The time of the change; for an alert, since when it has been in its current state."""
     status: AlertStatus
     change: bool = False
 
@@ -148,11 +148,11 @@ class AttemptTimeline:
         self.verdicts: list[Feedback] = []
         """Verdicts of people, implied ones, and the reviewer's, oldest first."""
         self.recall: Recall | None = None
-        """What it was given at its beginning."""
+        """What it was given when it began."""
         self.last_id = 0
         self.last_at: datetime | None = None
         self.state = AttemptState(attempt=attempt, judged=judged)
-        """The attempt's present state."""
+        """The attempt's current state."""
         self._others = Interventions()
 
     def fold(self, entry: Entry) -> None:
@@ -177,12 +177,12 @@ class AttemptTimeline:
                 if (self.state.lifecycle, self.state.node) != before:
                     self._add(entry)
             case Study(state=StudyState.DONE) | Snapshot() | TaskTransition():
-                pass  # what came of a study says that it is done
+                pass  # the records that a study leads to show that it is done
             case _:
                 self._add(entry)
 
     def _answer(self, entry: Entry) -> None:
-        """Add the answer, if it holds at present, to a worker's request."""
+        """Add its answer, if one is currently valid, to a worker's request."""
         state = self._about(entry)
         request = None if state is None else state.intervention.petition
         if request is not None:
@@ -258,7 +258,7 @@ class AttemptTimeline:
         return (*self.state.details.checks.values(), *self.verdicts)
 
     def alert_lines(self) -> tuple[AlertTabLine, ...]:
-        """Return each alert in its present state, firing ones first, with its changes below."""
+        """Return each alert in its current state, firing ones first, with its changes below."""
         changes: dict[AlertKey, list[AlertTabLine]] = defaultdict(list)
         for change in self.alerts:
             changes[change.alert.key].append(change)

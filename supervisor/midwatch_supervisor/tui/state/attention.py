@@ -1,4 +1,4 @@
-"""The queue of what waits for a person: what it needs, and since when. Pure."""
+"""The attention queue: what is waiting for a person, why, and since when. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -39,14 +39,14 @@ from midwatch_supervisor.tui.state.row import Need, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueItem:
-    """Something that waits for a person: one line of the queue, with harmless texts."""
+    """Something that waits for a person: one line of the queue, with sanitized texts."""
 
     key: Hashable
     """Identifies it: an attempt, a node, labels, a version of the guidelines."""
     mark: Hashable
     """Distinguishes this need from earlier or later ones of the same attempt."""
     known: frozenset[Hashable] = frozenset()
-    """Needs of the attempt that are known to whoever hears of this one."""
+    """Needs of the attempt that a person knows who hears of this one."""
     name: str
     kind: str
     """The kind of need, in a word."""
@@ -56,7 +56,7 @@ class QueueItem:
     sign: str
     tone: Tone
     call: str = ""
-    """How a person is called for it; empty if nobody is."""
+    """The text that calls a person for it; empty if nobody is called."""
     fresh: bool | None = None
     """Whether it began while the console was open; `None` if `since` tells."""
     row: Row | None = None
@@ -71,7 +71,7 @@ class QueueItem:
     """Attempts with the same need, if it stands for several."""
 
     def began(self, opened_at: datetime) -> bool:
-        """Whether it began after the console was opened, or as it was."""
+        """Whether it began when the console was opened, or later."""
         if self.fresh is not None:
             return self.fresh
         return self.since is not None and self.since >= opened_at
@@ -98,14 +98,14 @@ _NEEDS = {
 
 
 def waiting_attempt(row: Row) -> QueueItem:
-    """Return the item of a waiting attempt; nobody is called for what others may answer too."""
+    """Return the item of a waiting attempt; nobody is called for what others may also answer."""
     want, since = _want_of(row)
     since = since or row.state.last_at
     paused = row.state.paused and row.need is Need.ANSWER
     need = _NEEDS.get(row.need, _ASKS) if row.called else _ASKS
     kind, sign, tone, call = _PAUSED if paused else need
     if paused and _paused_by(row) is Actor.OPERATOR:
-        call = ""  # who paused it need not be told
+        call = ""  # whoever paused it knows
     marks = _marks(row)
     what = _with_blockers(row, want)
     return QueueItem(
@@ -132,7 +132,7 @@ def _paused_by(row: Row) -> Actor:
 def _marks(row: Row) -> list[Hashable]:
     """Return the marks of an attempt's needs, the present one first.
 
-    After an answer, the earlier circumstances of the question are no news.
+    After an answer, what led to the question is no longer news.
     """
     state, of = row.state, row.attempt
     held: list[Hashable] = [(of, each.id) for each in reversed(state.interventions.held)]
@@ -193,13 +193,13 @@ def _last_blockers(row: Row) -> str:
 
 
 _SEVERAL = 3
-"""From this many attempts on, the same need is one line."""
+"""From this many attempts on, the same need takes one line."""
 
 
 def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list[QueueItem]:
     """Return the queue with the same need of several attempts as one line, in place of the first.
 
-    The attempts of those that are `unfolded` are listed below.
+    The attempts with `unfolded` needs are listed below it.
     """
     by_need: dict[Hashable, list[QueueItem]] = {}
     for item in items:
@@ -215,7 +215,7 @@ def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list
 
 
 def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
-    """Return one line for attempts with the same need, on which no act is possible."""
+    """Return one line for attempts with the same need; action keys do nothing on it."""
     first = equal[0]
     name = f"{'▸' if folded else '▾'} {len(equal)} {_TIMES}"
     return replace(
@@ -229,8 +229,8 @@ def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
     if not loss.status.busy:
         what = "the node is lost; it was running no attempt"
     if adrift:
-        waits = "1 attempt waits" if adrift == 1 else f"{adrift} attempts wait"
-        what = f"the node is lost; {waits} for another one"
+        waits = "1 attempt is" if adrift == 1 else f"{adrift} attempts are"
+        what = f"the node is lost; {waits} waiting for another one"
     name = one_line(loss.status.name)
     return QueueItem(
         key=("node", loss.key),
@@ -242,7 +242,7 @@ def lost_node(loss: LostNode, adrift: int = 0) -> QueueItem:
         sign=LOST_SIGN,
         tone=Tone.BAD,
         call=f"{name}: {what}",
-        fresh=not loss.old,  # its beats are of another clock
+        fresh=not loss.old,  # its heartbeats have another clock's time
     )
 
 
@@ -252,7 +252,7 @@ def unplaced_tasks(tasks: Unplaced) -> QueueItem:
     name = one_line(f"{tasks.rows[0].name}{f' +{more}' if more else ''}")
     named = f"the label{'s' if len(tasks.labels) > 1 else ''} {', '.join(tasks.labels)}"
     options = " ".join(f"--label {each}" for each in tasks.labels)
-    what = one_line(f"no node has {named}; `{command(f'node {options}')}` starts one that has")
+    what = one_line(f"no node has {named}; `{command(f'node {options}')}` starts one that does")
     return QueueItem(
         key=("labels", tasks.fleet, tasks.labels),
         mark=(tasks.fleet, tasks.labels),
@@ -276,7 +276,7 @@ def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
         mark=known.id,
         name="guidelines",
         kind="approval",
-        what=one_line(f"{what}: enter shows what it changes"),
+        what=one_line(f"{what}: enter shows the changes"),
         since=known.at,
         sign="·",
         tone=Tone.ACCENT,
@@ -285,7 +285,7 @@ def proposed_guidelines(known: KnownGuidelines) -> QueueItem:
 
 
 def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
-    """Return the row after an attempt in the queue, cyclically; the first for others."""
+    """Return the row after an attempt in the queue, cyclically; the first if it is not there."""
     places = [row.attempt for row in queue]
     if not queue:
         return None
@@ -303,7 +303,7 @@ class AttentionQueue:
         self._board = board
         self._rows: list[Row] | None = None
         self.proposals: tuple[QueueItem, ...] = ()
-        """Waiting guidelines, the newest first, listed after all attempts."""
+        """Proposed guidelines, the newest first, listed after all attempts."""
 
     def observe(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
         """Note whether new entries can change the queue; `of_nodes` says that nodes changed."""

@@ -44,10 +44,10 @@ from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingT
 from midwatch_supervisor.tui.state.row import Need, Row
 
 STREAM = 5_000
-"""Number of checkpoints kept in the stream; the journal has all."""
+"""Number of checkpoints kept in the stream; the journal has all of them."""
 
 _TIMES = 24 * 60 * 6
-"""Number of ten-second spans that are counted: a day's worth, or more if some are empty."""
+"""Number of ten-second spans kept: a day's worth, or more if some are empty."""
 
 
 def _moves(record: Record) -> bool:
@@ -86,7 +86,7 @@ class Totals:
     interventions: int = 0
     outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
     acts: Counter[Actor] = field(default_factory=Counter[Actor])
-    """Decisions of the policy and the supervisor, and operators' acts on attempts."""
+    """Decisions of the policy and the supervisor, and operators' interventions."""
     times: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, Counter[str]])
     """Fired `alerts` and delivered `interventions`, by ten-second span."""
 
@@ -115,7 +115,7 @@ class FleetBoard:
         self.read = 0
         """Number of entries so far."""
         self.loading = True
-        """Whether the journal's end was never reached, so that data is incomplete."""
+        """Whether the journal's end has not been reached yet, so that data is incomplete."""
         self.rows: dict[int, Row] = {}
         """By attempt id."""
         self.queued: dict[int, Row] = {}
@@ -132,13 +132,13 @@ class FleetBoard:
         self.faults: deque[tuple[datetime, Row | None, Fault]] = deque(maxlen=50)
         self.last_at: datetime | None = None
         self.ended_at: datetime | None = None
-        """When a task or an attempt ended last; people judge results later, and lessons follow."""
+        """When a task or an attempt last ended; verdicts and lessons may be later."""
         self.reopened: set[int] = set()
         """Tasks that a person has restarted, until the next attempt begins."""
         self._lifecycles: dict[int, Lifecycle] = {}
         """Lifecycles of tasks with entries, by id."""
         self._refusals: dict[int, str] = {}
-        """For tasks that a node refused, by id: which node, and why."""
+        """For tasks that a node refused, by id: the node and the reason."""
         self._interventions = Interventions()
         self._used: dict[int, WorkerUsage] = defaultdict(WorkerUsage)
         """By task: its attempts share one budget."""
@@ -155,7 +155,7 @@ class FleetBoard:
         self._changed: set[Row] = set()
         self._gone: set[Row] = set()
         self._needs: dict[Row, Need] = {}
-        """Needs as counted."""
+        """Needs as last counted."""
 
     def take(self, batch: FeedBatch) -> None:
         for run in batch.runs:
@@ -177,7 +177,7 @@ class FleetBoard:
 
     @property
     def progress(self) -> str:
-        """Return how far the journal is read; empty once all of it was."""
+        """Return how much of the journal has been read; empty once all of it has."""
         if not self.loading:
             return ""
         return f"Reading the journal{f': {self.read:,} entries' if self.read else ''}…"
@@ -255,7 +255,7 @@ class FleetBoard:
             self._update_place(row)
 
     def _change(self, row: Row) -> None:
-        """Note that a row may have moved, and count its present need."""
+        """Note that a row may have moved, and count its current need."""
         self._changed.add(row)
         before, needs = self._needs.get(row), self.totals.needs
         need = self._needs[row] = row.need
@@ -309,7 +309,7 @@ class FleetBoard:
             self._queue(task)
 
     def _count(self, row: Row, entry: Entry) -> None:
-        """Count what an entry adds to its row's present values."""
+        """Count what an entry adds to its row's values so far."""
         totals, state = self.totals, row.state
         match entry.record:
             case Step(checkpoint=Checkpoint() as checkpoint):
@@ -402,7 +402,7 @@ class FleetBoard:
 
     @property
     def unplaced(self) -> tuple[Unplaced, ...]:
-        """Return the tasks that no node will take, in the nodes' present state."""
+        """Return the tasks that no node will take, in the nodes' current state."""
         if self._unplaced is None:
             of_nodes = (
                 (row, self.tasks[row.task], self.fleets[row.run])
@@ -428,7 +428,7 @@ class FleetBoard:
         return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:
-        """Return in words what a task waits for before it begins; empty if it has begun."""
+        """Return what a task waits for before it begins, in words; empty if it has begun."""
         wait = self.wait(row)
         return wait.what if wait is not None else TURN * (row.attempt is None)
 

@@ -19,7 +19,7 @@ _BATCH = 500
 """Entries in one batch; a long history takes many, so that keys are handled in between."""
 
 _AGAIN = 1.0
-"""Seconds between two tries while the journal cannot be read."""
+"""Seconds between two attempts to read an unreadable journal."""
 _NODES = 1.0
 """Seconds between two looks at the nodes, which beat once a second."""
 _MONITORS = 3.0
@@ -43,7 +43,7 @@ class FeedBatch:
     tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     nodes: tuple[NodeStatus, ...] | None = None
-    """All nodes, if one of them changed, and when read for the first time."""
+    """All nodes, if one of them changed or they were read for the first time."""
     monitors: tuple[MonitorStatus, ...] | None = None
     """All monitors, likewise."""
     interrupted: tuple[int, ...] | None = None
@@ -84,7 +84,7 @@ class Feed:
     ) -> None:
         """Follow one run, or every run if `run` is `None`, at most `hertz` batches a second.
 
-        `nodes` and `monitors` are asked if there may be a fleet; `connected` tells whether the bus
+        `nodes` and `monitors` are polled if there may be a fleet; `connected` tells whether the bus
         has its broker. With `others`, it also notices newer runs.
         """
         self.journal = journal
@@ -112,7 +112,7 @@ class Feed:
         self.dropped = 0
         """Hints dropped by the bus: their entries are still read, but later."""
         self.problem = ""
-        """Why the journal could not be read the last time; empty if it could."""
+        """Why the last read of the journal failed; empty if it succeeded."""
         self.later: tuple[Run, ...] = ()
         """Other runs that began since, oldest first."""
 
@@ -133,7 +133,7 @@ class Feed:
     async def batches(self) -> AsyncGenerator[FeedBatch]:
         """Yield the journal's entries from its beginning, and then new ones.
 
-        Nothing is read ahead: the previous batch has been processed. Raises JournalTooNewError or
+        Nothing is read before the previous batch has been processed. Raises JournalTooNewError or
         JournalCorruptError, for which retrying is useless.
         """
         async with self._bus.subscribe() as hints:
@@ -215,7 +215,7 @@ class Feed:
 
 
 class _Seen(Generic[T]):
-    """Something besides entries that is asked for at intervals."""
+    """Something besides entries that is polled at intervals."""
 
     def __init__(self, ask: Callable[[], Awaitable[Sequence[T]]], *, every: float) -> None:
         self._ask = ask
@@ -225,7 +225,7 @@ class _Seen(Generic[T]):
         self._kept: tuple[T, ...] | None = None
 
     async def take_change(self) -> tuple[T, ...] | None:
-        """Return its present value; `None` if unchanged, or asked for just now."""
+        """Return its current value; `None` if it is the reported one."""
         if self._at is None or monotonic() - self._at >= self._every:
             self._at = monotonic()
             self._found = tuple(await self._ask())

@@ -27,12 +27,12 @@ from midwatch_supervisor.present.known_text import Known
 from midwatch_supervisor.present.text_line import LEARNING
 
 PAGE = 500
-"""Number of lessons and facts shown; `midwatch lessons list` and `facts list` have all."""
+"""Number of lessons and facts shown; `midwatch lessons list --json` and `facts list` have all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningView:
-    """Lessons, facts and versions of guidelines in their present state."""
+    """Lessons, facts and versions of guidelines in their current state."""
 
     lessons: tuple[KnownLesson, ...] = ()
     facts: tuple[KnownFact, ...] = ()
@@ -72,7 +72,7 @@ class LearningView:
         return max(formers, key=lambda former: former[:2])[2] if formers else None
 
     def newest(self, known: Known) -> Known:
-        """Return the same lesson, fact or version in its present state."""
+        """Return the same lesson, fact or version in its current state."""
         every = (*self.lessons, *self.facts, *self.guidelines)
         return next((each for each in every if each.id == known.id), known)
 
@@ -81,12 +81,12 @@ class LearningView:
 
 
 async def read_guidelines(learned: Learned, before: LearningView) -> LearningView:
-    """Return the view with present versions of the guidelines. Raises JournalError."""
+    """Return the view with the current versions of the guidelines. Raises JournalError."""
     return replace(before, guidelines=tuple(await learned.guidelines()))
 
 
 async def read_learning(learned: Learned) -> LearningView:
-    """Read everything in its present state. Raises JournalError."""
+    """Read everything in its current state. Raises JournalError."""
     facts = tuple(await learned.facts(live=False, limit=PAGE))
     known = {fact.id for fact in facts}
     lacking = sorted({fact.instead for fact in facts if fact.instead is not None} - known)
@@ -100,7 +100,7 @@ async def read_learning(learned: Learned) -> LearningView:
 
 
 HISTORY = 200
-"""Number of verdicts kept with their words; all are counted."""
+"""Number of verdicts kept with their comments; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class LearningCounts:
     def __init__(self) -> None:
         self._learning = LearningTally()
         self._waiting: deque[Entry | Task] = deque()
-        """Records not yet included in the figures; a deque, since two threads may use its ends."""
+        """Records not yet in the figures; a deque, because two threads may use its ends."""
         self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)
         """Oldest first."""
         self.failed: Counter[str] = Counter()

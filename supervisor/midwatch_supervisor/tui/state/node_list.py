@@ -24,7 +24,7 @@ def node_word(status: NodeStatus) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostNode:
-    """A lost node, as people are told of it."""
+    """A lost node, as reported to people."""
 
     status: NodeStatus
     old: bool = False
@@ -32,7 +32,7 @@ class LostNode:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Identifies the start of a node."""
+        """Identifies this start of the node."""
         return self.status.name, self.status.boot
 
 
@@ -46,10 +46,10 @@ class NodeList:
         self.read = False
         """Whether the nodes' states are known at all."""
         self.monitors: tuple[MonitorStatus, ...] | None = None
-        """Monitors that hold something, or last held it; `None` while unknown."""
+        """Monitors that hold leases, or held them last; `None` while unknown."""
 
     def take(self, statuses: Iterable[NodeStatus]) -> bool:
-        """Take in the present states; return whether a node came, left or changed its state."""
+        """Take in the current states; return whether a node came, left or changed its state."""
         before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
         self.nodes = _newest(statuses)
         known = {loss.key: loss.old for loss in self.losses}
@@ -78,7 +78,7 @@ def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """Tasks that no node of their fleet will take at present: none has their labels."""
+    """Tasks that no node of their fleet will take now: none has their labels."""
 
     fleet: str
     labels: tuple[str, ...]
@@ -101,7 +101,7 @@ class WaitingTasks:
         self._ids: dict[tuple[int, str], int] = {}
         """Tasks by run and name."""
         self._wanted: dict[int, tuple[TaskSpec, bool] | None] = {}
-        """By task, with whether it is a part of a split one, which waits for no node."""
+        """By task, with whether it is part of a split task, and so waits for no node."""
 
     def meet(self, task: Task) -> None:
         self._ids[task.run, task.name] = task.id
@@ -112,7 +112,7 @@ class WaitingTasks:
     def wait(
         self, task: Task, states: Mapping[int, Lifecycle], nodes: Iterable[NodeStatus] | None
     ) -> Wait | None:
-        """Return what a task waits for; `None` for an agent that came by itself.
+        """Return what a task waits for; `None` for an agent that Midwatch did not start.
 
         `states` are those of all tasks, by id; `nodes` are as for `wait_of`.
         """

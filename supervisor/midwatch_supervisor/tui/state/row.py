@@ -20,7 +20,7 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.need import calls_person
 
 KEPT = 12
-"""Number of groups of equal checkpoints kept for each attempt; the journal has all."""
+"""Number of groups of equal checkpoints kept for each attempt; the journal has all of them."""
 _LOOKS_BACK = 3
 """Number of checkpoints that a trend covers."""
 _STEADY = 5
@@ -31,7 +31,7 @@ class Trend(StrEnum):
     """The direction of a confidence; the value is its sign."""
 
     UNKNOWN = ""
-    """There are too few reports."""
+    """Too few reports."""
     UP = "↑"
     LEVEL = "="
     DOWN = "↓"
@@ -103,7 +103,7 @@ def _says(checkpoint: Checkpoint) -> tuple[object, ...]:
 
 
 class Need(IntEnum):
-    """How much a line needs a person, most first."""
+    """How urgently a line needs a person, most urgent first."""
 
     ANSWER = 0
     """It waits for an answer."""
@@ -233,7 +233,7 @@ class Row:
 
     @property
     def called(self) -> bool:
-        """Whether a person is called for it, which is not so for what others may answer."""
+        """Whether a person is called for it; not for what others may also answer."""
         return calls_person(self.state, adrift=self.adrift)
 
     @property

@@ -168,7 +168,7 @@ FleetLine = Row | GroupHeading
 """One line of the fleet."""
 
 RESORT_AFTER = timedelta(seconds=3)
-"""How long lines sorted by something that changes with time keep their order at least."""
+"""How long lines sorted by something that changes with time keep their order, at least."""
 READ_FOR = timedelta(seconds=1)
 """How long they keep it after the cursor was moved."""
 
@@ -192,18 +192,17 @@ def _confidence(row: Row) -> float:
 
 
 SORTS = (
-    Sort(name="need", says="what needs a person first", by_need=True),
+    Sort(name="need", says="what needs you first", by_need=True),
     Sort(name="name", says="from A to Z"),
-    Sort(name="age", says="the longest idle first", measure=_last_heard),
-    Sort(name="confidence", says="the lowest first", measure=_confidence),
-    Sort(name="budget", says="the most used first", measure=lambda row: -(row.used or 0)),
+    Sort(name="age", says="longest idle first", measure=_last_heard),
+    Sort(name="confidence", says="lowest first", measure=_confidence),
+    Sort(name="budget", says="most used first", measure=lambda row: -(row.used or 0)),
 )
 """In the order of the key that changes it."""
 
 
 def may_resort(now: datetime, *, sorted_at: datetime, moved_at: datetime) -> bool:
-    """Whether lines sorted by something that changes with time may be reordered: nobody is reading
-    them.
+    """Whether lines sorted by something that changes with time may move: nobody is reading them.
 
     `sorted_at` is when they were last sorted, `moved_at` when the cursor was last moved.
     """

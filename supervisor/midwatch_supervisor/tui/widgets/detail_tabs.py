@@ -1,4 +1,4 @@
-"""Tabs selected by keys, with the detail of the chosen line below."""
+"""Tabs selected by keys, with the detail of the selected line below."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -15,12 +15,12 @@ from midwatch_supervisor.tui.widgets.table import Table
 
 class DetailTabs(Widget):
     """The keys' actions on tabs and a detail. Textual takes styles only from the first base class:
-    this is for use as the second, and its user creates the parts and the detail.
+    use this as the second. The subclass creates the parts and the detail.
     """
 
     _tabs: TabbedContent
     _parts: Mapping[str, Widget]
-    """Return the parts by tab name, in order."""
+    """The parts by tab name, in order."""
     _detail: Detail
 
     def _compose_tabs(self) -> ComposeResult:

@@ -105,7 +105,7 @@ class TextDialog(QuestionDialog[str | None]):
                 yield Button("Cancel", id="cancel", compact=True)
 
     def _hint(self) -> str:
-        may = "" if self._question.required else ", also without a word"
+        may = "" if self._question.required else ", even without text"
         return f"enter: {self._question.send.lower()}{may} · ctrl+j: new line · esc: cancel"
 
     def on_mount(self) -> None:
@@ -141,7 +141,7 @@ class TextDialog(QuestionDialog[str | None]):
 class ConfirmDialog(QuestionDialog[bool]):
     """Asks for confirmation; returns whether it was given.
 
-    Enter means the focused button.
+    Enter presses the focused button.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -158,7 +158,7 @@ class ConfirmDialog(QuestionDialog[bool]):
                 yield Button(f"{self._question.leave} (n)", id="no", compact=True)
 
     def on_mount(self) -> None:
-        """Focus the harmless button, against a careless enter."""
+        """Focus the harmless button, in case enter is pressed carelessly."""
         self.query_one("#no", Button).focus()
 
     def action_other(self) -> None:
@@ -193,7 +193,7 @@ KeyGroup = tuple[str, Sequence[Key]]
 
 
 def help_lines(groups: Sequence[KeyGroup], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Yield each key as keys, act and id; a group's title is alone in the first place."""
+    """Return each line as keys, action and id; a group's title stands alone in the first place."""
     lines: list[tuple[str, str, str]] = []
     for title, keys in groups:
         lines += [(title, "", "")] if keys else []
@@ -230,7 +230,7 @@ class HelpScreen(ModalScreen[None], ClosesOnce[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as scroll:
             scroll.border_title = "Midwatch: keys"
-            scroll.border_subtitle = "esc closes"
+            scroll.border_subtitle = "esc: close"
             if self._about:
                 yield Static("\n".join(self._about) + "\n", markup=False)
             yield from (Static(_help_line(*line)) for line in self.lines)

@@ -54,15 +54,15 @@ def fit_keys(keys: Sequence[ShownKey], width: int) -> list[ShownKey]:
 
 @runtime_checkable
 class Offering(Protocol):
-    """An app that says which acts on the chosen row are possible now."""
+    """An app that says which actions on the selected row are possible now."""
 
     def offers(self) -> tuple[Offer, ...]:
-        """The acts, the most likely first."""
+        """The actions, the most likely first."""
         ...
 
 
 def arrange_keys(keys: Iterable[ShownKey], offers: Sequence[Offer]) -> list[ShownKey]:
-    """Return offered acts in their order, then all other keys, with the help last."""
+    """Return offered actions in their order, then all other keys, with the help last."""
     acts = {key.id: key for key in keys if key.id in _ACTS}
     others = [key for key in keys if key.id not in _ACTS]
     found = [replace(acts[each.key], does=each.does) for each in offers if each.key in acts]
@@ -108,12 +108,12 @@ class Footer(Widget):
             for binding in reversed(active)
             if binding.show or binding.action == _HELP or binding.id in _ACTS
         )
-        # The first key of each act is shown.
+        # The first key of each action is shown.
         self._active = [*{key.action: key for key in shown}.values()][::-1]
         self._arrange(app.offers() if isinstance(app, Offering) else ())
 
     def offer(self, offers: tuple[Offer, ...]) -> None:
-        """Show these acts on the chosen row, and no others."""
+        """Show these actions on the selected row, and no others."""
         if offers != self._offers:
             self._arrange(offers)
 

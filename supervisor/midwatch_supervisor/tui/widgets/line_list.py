@@ -23,7 +23,7 @@ Painter = Callable[[int, int, Palette], Sequence[Cell]]
 """Draws the line with an index, for a width in cells."""
 
 CURSOR = ">"
-"""Before the cursor's line, in a cell of its own, so that no colour is needed."""
+"""Before the cursor's line, in its own cell, so that no colour is needed."""
 MATCH = "•"
 """In the same cell, before a line that matches a search."""
 
@@ -41,7 +41,7 @@ class LineList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor moved to another line, or a person picked its line."""
+        """The cursor moved to another line, or a person selected its line."""
 
         list: "LineList"
         index: int
@@ -179,7 +179,7 @@ class LineList(ScrollView, can_focus=True):
         at_cursor = index == self.cursor
         if at_cursor and self.has_focus:
             over = under + self.colours.cursor
-            # One style for the whole line: signs also tell what the cells' colours tell.
+            # One style for the whole line: signs say the same as the cells' colours.
             segments = [Segment(text, over) for text, _ in cells]
             return Strip([Segment(CURSOR, over), *segments]).adjust_cell_length(width, over)
         # Styles of the palette already include the background.

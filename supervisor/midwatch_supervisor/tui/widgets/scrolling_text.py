@@ -1,4 +1,4 @@
-"""Texts scrolled by the keys of lists, and a one-line text field."""
+"""Texts that the list keys scroll, and a one-line text field."""
 
 from typing import ClassVar
 
@@ -35,7 +35,7 @@ class ScrollActions(Widget):
 
 
 class ScrollingText(VerticalScroll, ScrollActions, can_focus=True):
-    """A text that the keys of a list scroll."""
+    """A text that the list keys scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = SCROLL_KEYS
     DEFAULT_CSS = """
@@ -71,7 +71,7 @@ class Detail(ScrollingText):
 
     def __init__(self) -> None:
         super().__init__(id="detail")
-        self.border_title = "detail: tab to scroll it, escape closes it"
+        self.border_title = "details · tab: scroll · esc: close"
 
     @property
     def open(self) -> bool:

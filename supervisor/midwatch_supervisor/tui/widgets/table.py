@@ -290,13 +290,13 @@ class Table(Vertical, Generic[T]):
             self.post_message(LineList.Moved(self.list, self.list.cursor))
 
     def slip(self, glance: float) -> str:
-        """Return why no act is taken on the cursor's item: nobody can have read it yet.
+        """Return why the cursor's item ignores action keys: nobody can have read it yet.
 
-        Empty if one is: a person picked it, or it has been there for `glance` seconds.
+        Empty if it does not: a person picked it, or it has been there for `glance` seconds.
         """
         if self.list.picked or monotonic() - self._slipped_at >= glance:
             return ""
-        return "another line has just come under the cursor: look at it first"
+        return "another line has just moved under the cursor: look at it first"
 
     def take(self, items: Sequence[T]) -> None:
         """Show the items that match the filter; the cursor stays on its item.
@@ -387,7 +387,7 @@ class Table(Vertical, Generic[T]):
             self._nothing.update(self._progress or why)
 
     def wait_for(self, progress: str) -> None:
-        """Say how far the journal is read while the table is empty; an empty text ends that."""
+        """Show `progress` while the table is empty; an empty text ends that."""
         if progress != self._progress:
             self._progress = progress
             self._say_why(nothing=not self.items)
@@ -482,10 +482,10 @@ def _words_of(kinds: Mapping[str, object]) -> str:
 def _placeholder(hint: str, kinds: Mapping[str, object], *, searches: bool) -> str:
     """Return the text of an empty filter field."""
     only = f" · only: {_words_of(kinds)}" if kinds else ""
-    return f"find: words, enter, then n or N{only}" if searches else f"filter: {hint}"
+    return f"search: words, enter, then n or N{only}" if searches else f"filter: {hint}"
 
 
 def _left_out(kinds: Mapping[str, object]) -> str:
     """Return the sentence for a table whose filter hides everything."""
-    known = f" There are {_words_of(kinds)}." if kinds else ""
-    return f"No line is what the filter wants; escape drops it.{known}"
+    known = f" Kinds of lines: {_words_of(kinds)}." if kinds else ""
+    return f"No line matches the filter; escape clears it.{known}"

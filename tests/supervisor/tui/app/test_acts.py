@@ -207,7 +207,7 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(sit: S
         await seat.write(stamp(held, DeliveryState.APPROVED), replace(HELD, message="Another."))
         await seat.press("enter")
         assert await seat.written() == []
-        assert seat.app.told == ["fix#1: that decision was settled meanwhile"]
+        assert seat.app.told == ["fix#1: that decision has already been settled"]
 
 
 async def test_alerts_are_acknowledged_and_silenced(sit: Sit) -> None:
@@ -287,7 +287,7 @@ async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(sit
 async def test_without_a_line_nothing_is_acted_on(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("2", "x")
-        assert seat.app.told == ["no attempt is chosen"]
+        assert seat.app.told == ["no attempt is selected"]
         assert await seat.written() == []
 
 
@@ -347,7 +347,7 @@ async def test_a_grant_that_is_not_readable_is_not_sent(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("B", *"lots", "enter")
         assert isinstance(seat.app.screen, TextDialog)
-        assert seat.text(".hint").startswith("write amounts of requests")
+        assert seat.text(".hint").startswith("enter amounts of requests")
         await seat.press("escape")
         assert await seat.written() == []
 

@@ -130,7 +130,7 @@ async def test_that_no_check_was_run_is_said_as_final_of_an_attempt_that_is_over
         await seat.press("f8")
         assert seat.text("#checks-pane > .nothing").endswith("when the worker says it is done.")
         await seat.write(ended(Ending.RESTARTED))
-        said = "No acceptance check was run."
+        said = "No acceptance checks were run."
         await seat.until(lambda: seat.text("#checks-pane > .nothing") == said)
 
 
@@ -161,7 +161,7 @@ async def test_keys_act_on_the_attempt_while_its_detail_is_scrolled(sit: Sit) ->
         await seat.press("enter", "tab")
         assert seat.app.focused is view.query_one(Detail)
         await seat.press("p")
-        assert seat.app.told == ["fix#1: pause sent; it holds at the next request"]
+        assert seat.app.told == ["fix#1: pause sent; it takes effect at the next request"]
 
 
 async def test_enter_on_an_alert_jumps_to_its_evidence_and_e_goes_round(seat: Seat) -> None:

@@ -11,7 +11,7 @@ from midwatch_stage.factories import ended, reflecting
 
 @pytest.mark.parametrize(
     ("attempts", "words"),
-    [(5, "confidence 80% (so far worth 7%)  coder"), (4, "confidence 80%  coder")],
+    [(5, "confidence 80% (worth 7% so far)  coder"), (4, "confidence 80%  coder")],
 )
 async def test_the_header_tells_it_once_there_are_enough_attempts(
     tmp_path: Path, attempts: int, words: str
@@ -27,4 +27,4 @@ async def test_the_header_says_where_the_rules_do_not_go_by_it(tmp_path: Path) -
     records = Change(confidence_counts=False), reflecting(1, 40, 80)
     async with console_in(tmp_path, *records, size=(120, 30)) as seat:
         await seat.open_attempt()
-        await seat.until(lambda: "confidence 80% (worth nothing)" in seat.text("#standing"))
+        await seat.until(lambda: "confidence 80% (worthless)" in seat.text("#standing"))

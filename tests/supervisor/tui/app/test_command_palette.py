@@ -12,7 +12,7 @@ from midwatch_stage.factories import transition
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
 
 Watch = ConsoleDriver[Journal]
-AGAIN = "Restart it, or begin the task again, with a note"
+AGAIN = "Restart it, or begin a finished task again, with a note"
 APPROVE = "Approve a decision or a worker's request"
 
 
@@ -39,7 +39,7 @@ async def test_our_own_commands_come_first_and_what_makes_no_sense_is_left_out(
 ) -> None:
     lines = [*await found(watch)]
     assert lines[0] == "Send guidance to the worker"
-    assert lines.index("Leave the console") < lines.index("Quit")
+    assert lines.index("Quit the console") < lines.index("Quit")
     assert APPROVE not in lines
 
 
@@ -60,7 +60,7 @@ async def test_what_is_searched_for_and_makes_no_sense_now_says_why(
     watch: Watch, journal: Journal
 ) -> None:
     help = (await found(watch, "approve"))[APPROVE]
-    assert help == "key a; not now: no decision waits for approval"
+    assert help == "key a; not now: no decision is waiting for approval"
     async with console_of(journal, transition(Lifecycle.COMPLETED)) as over:
         assert "not now: it is over" in (await found(over, "pause"))["Pause or resume the attempt"]
 
@@ -71,7 +71,7 @@ async def test_without_an_attempt_no_act_is_listed(watch: Watch) -> None:
     assert not {AGAIN, "Stop the attempt"} & {*await found(watch)}
     assert (await found(watch, "stop"))[
         "Stop the attempt"
-    ] == "key x; not now: no attempt is chosen"
+    ] == "key x; not now: no attempt is selected"
     await watch.press("1")
 
 

@@ -110,7 +110,7 @@ async def test_after_the_run_it_leaves_with_the_code_of_the_run(six_tasks: Journ
 async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
     async with opened(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
         await seat.press("ctrl+c")
-        assert seat.app.told == ["Q leaves the console"]
+        assert seat.app.told == ["Q quits the console"]
         assert seat.app.is_running
 
 
@@ -164,6 +164,6 @@ async def test_a_run_that_begins_while_another_is_shown_is_told_of(journal: Jour
         await journal.add_run(source="later.yaml", settings="{}", at=AT)
         await seat.until(lambda: bool(seat.app.banner.said))
         assert seat.app.banner.said.endswith(
-            "run 2 has begun, and is not shown → `midwatch watch --run 2` shows it, "
+            "run 2 has begun, but is not shown → `midwatch watch --run 2` shows it, "
             "`midwatch watch --all` every run"
         )

@@ -130,7 +130,7 @@ async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -
     async with sit(HELD, HELD) as seat:
         await hurry(seat, "a", "a")
         assert await seat.written() == [stamp(seat.before - 1)]
-        assert "fix#1: that decision was settled meanwhile" in seat.app.told
+        assert "fix#1: that decision has already been settled" in seat.app.told
 
 
 async def test_what_was_not_stored_can_be_said_again(sit: Sit) -> None:
@@ -185,7 +185,7 @@ async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_
         last = await seat.write(stamp(first), HELD)
         await seat.pilot.press("a")
         assert await seat.written() == []
-        assert seat.app.told == ["fix#1: what waits has just changed: look at it first"]
+        assert seat.app.told == ["fix#1: what is waiting has just changed: look at it first"]
         read.set()
         await seat.until(lambda: screen.timeline.last_id == last)
         await seat.pilot.press("a")

@@ -117,7 +117,7 @@ async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
     assert view.tab == "timeline"
     assert "   7 " in seat.cursor_line
     await seat.press("colon", *"70", "enter")
-    assert seat.app.noticed == ["the timeline does not have step 70"]
+    assert seat.app.noticed == ["the timeline has no step 70"]
 
 
 async def test_a_line_below_is_chosen_by_the_arrows(seat: Seat) -> None:
@@ -128,7 +128,7 @@ async def test_a_line_below_is_chosen_by_the_arrows(seat: Seat) -> None:
 async def test_an_unknown_name_says_what_is_near_and_goes_nowhere(seat: Seat) -> None:
     await seat.press("colon", *"flet", "enter")
     said = seat.text("#targets-pane > .nothing")
-    assert said == "Nothing is called 'flet'. Near it: fleet."
+    assert said == "Nothing is named 'flet'. Similar: fleet."
     assert isinstance(seat.app.screen, JumpDialog)
     await seat.press("escape")
     assert not isinstance(seat.app.screen, JumpDialog | AttemptScreen)

@@ -165,13 +165,13 @@ async def test_the_footer_shows_what_can_be_done_about_the_line_and_nothing_else
     writer: Reader,
 ) -> None:
     def acts() -> set[str]:
-        words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Bring back")
+        words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Restore")
         return {each for each in words if each in writer.footer}
 
     assert acts() == {"Rate", "Retire"}
     await writer.press("x", "enter")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
-    assert acts() == {"Rate", "Bring back"}
+    assert acts() == {"Rate", "Restore"}
     await writer.press("f5")
     assert acts() == set()
 
@@ -284,7 +284,7 @@ async def test_r73_the_statistics_tell_verdicts_by_origin_and_classes(reader: Re
 
 async def test_r20_the_history_of_verdicts_is_told_the_newest_first(reader: Reader) -> None:
     lines = await statistics(reader)
-    history = lines[lines.index("Verdicts, the newest first") + 1 :]
+    history = lines[lines.index("Verdicts, newest first") + 1 :]
     assert [line.partition(" ")[2] for line in history if line] == [
         "discount#1 accepted by eve (implied: kept)",
         "totals#1 rejected by ada: Discounts come out wrong.",
@@ -356,7 +356,7 @@ async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobod
     for part, key in (("lessons", "f2"), ("facts", "f3"), ("guidelines", "f4")):
         await nobody.press(key, *"saxo")
         assert nobody.app.learned.query_one(f"#{part}-pane").has_class("empty")
-        assert nobody.app.noticed == ["no line is chosen"] * 4
+        assert nobody.app.noticed == ["no line is selected"] * 4
         nobody.app.noticed.clear()
     assert await nobody.written() == []
 

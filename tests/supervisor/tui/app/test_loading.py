@@ -64,14 +64,14 @@ async def test_until_the_journal_is_read_no_pane_says_that_there_is_nothing(
         assert "Reading" not in driver.app.query_one(OverviewPane).text
         assert "Reading" not in driver.text("TitleLine")
         await driver.press("2")
-        assert nothing(driver, "checkpoints").startswith("No checkpoint yet")
+        assert nothing(driver, "checkpoints").startswith("No checkpoints yet")
 
 
 async def test_an_empty_journal_is_read_at_once(journal: Journal, attempt: Attempt) -> None:
     assert attempt.number == 1
     async with opening(journal, Gate(lets=1)) as driver:
         await driver.until(lambda: not driver.app.board.loading)
-        assert nothing(driver, "fleet").startswith("There is no task here yet")
+        assert nothing(driver, "fleet").startswith("No tasks yet")
 
 
 async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt: Attempt) -> None:
@@ -116,4 +116,4 @@ async def test_an_attempt_says_nothing_untrue_until_it_is_read(
             said |= {str(each.content) for each in screen.query(".empty").results(Static)}
             assert said <= {"Reading the journal…", "Reading the workspace…"}
             slow.may.set()
-            await driver.until(lambda: nothing(driver, "alerts") == "No alert so far.")
+            await driver.until(lambda: nothing(driver, "alerts") == "No alerts yet.")

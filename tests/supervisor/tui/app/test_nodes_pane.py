@@ -197,7 +197,7 @@ async def test_before_the_nodes_were_read_nothing_is_said_of_them(tmp_path: Path
         seated(journal, fleet.nodes) as seat,
     ):
         await seat.press("6")
-        assert seat.app.told == ["the nodes are not read yet: try again in a moment"]
+        assert seat.app.told == ["the nodes have not been read yet: try again in a moment"]
         fleet.answers.set()
         await seat.until(lambda: bool(seat.app.board.node_list.nodes))
         await seat.press("6")

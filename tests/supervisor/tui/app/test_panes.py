@@ -177,7 +177,7 @@ async def test_equal_needs_are_one_line_that_enter_unfolds(four_stuck: Watch) ->
 
 async def test_no_act_is_taken_on_a_line_of_several(four_stuck: Watch) -> None:
     await four_stuck.press("j", "c")
-    assert four_stuck.app.told[-1] == "4 attempts are on this line: unfold it first (enter)"
+    assert four_stuck.app.told[-1] == "4 attempts share this line: unfold it first (enter)"
     assert await four_stuck.written() == []
 
 
@@ -226,7 +226,7 @@ async def test_n_opens_one_after_the_other_that_needs_a_person(busy: Watch) -> N
 async def test_keys_without_anything_to_do_say_why(watch: Watch) -> None:
     await watch.write(WORKING)
     await watch.press("n", "6")
-    assert watch.app.noticed == ["nothing waits for a person", "Local run: no nodes"]
+    assert watch.app.noticed == ["nothing needs you", "Local run: no nodes"]
 
 
 async def test_v_groups_the_fleet_from_any_pane(busy: Watch) -> None:
@@ -238,7 +238,7 @@ async def test_v_groups_the_fleet_from_any_pane(busy: Watch) -> None:
 async def test_o_sorts_the_fleet_from_any_pane(busy: Watch) -> None:
     await busy.press("4", "o", "o")
     assert busy.tab == "fleet-tab"
-    notices = {"sorted by name: from A to Z", "sorted by age: the longest idle first"}
+    notices = {"sorted by name: from A to Z", "sorted by age: longest idle first"}
     assert notices <= {*busy.app.told}
 
 
@@ -251,8 +251,8 @@ async def test_enter_and_z_fold_a_group_of_the_fleet(busy: Watch) -> None:
 
 async def test_where_nothing_folds_z_says_so_and_a_heading_is_no_attempt(busy: Watch) -> None:
     await busy.press("1", "z", "v", "v", "v", "g", "p")
-    assert "there is nothing to fold or unfold on this line" in busy.app.told
-    assert busy.app.told[-1] == "no attempt is chosen"
+    assert "nothing to fold or unfold here" in busy.app.told
+    assert busy.app.told[-1] == "no attempt is selected"
     assert await busy.written() == []
 
 
@@ -270,7 +270,7 @@ async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:
     await busy.write(Fault(part="observer", error="boom [x"), task="fine")
     busy.app.pass_a_second()
     assert busy.app.banner.display
-    what = "the observer failed in fine#1: boom [x → the work goes on without it"
+    what = "the observer failed in fine#1: boom [x → work continues without it"
     assert busy.app.banner.said == f"! since 20:00:00 (0s): {what}"
 
 
@@ -319,7 +319,7 @@ async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
 async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch) -> None:
     watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
-    assert "the bus drops hints: what is shown may be late" in watch.app.banner.said
+    assert "the bus is dropping hints: the display may lag" in watch.app.banner.said
     watch.app.time += timedelta(seconds=61)
     watch.app.pass_a_second()
     assert not watch.app.banner.said
@@ -329,7 +329,7 @@ async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch
     ("spec", "remedy"),
     [
         (assigned().model_dump_json(), "`midwatch resume --run 1` continues it"),
-        (EMBEDDED, "`midwatch cancel --run 1` puts it away"),
+        (EMBEDDED, "`midwatch cancel --run 1` cancels it"),
     ],
     ids=["of a task file", "of an agent with a Watch"],
 )

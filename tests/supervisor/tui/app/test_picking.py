@@ -22,8 +22,8 @@ from midwatch_stage.matrix import matrix
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
-FOLLOWS = "pick a line first: the cursor follows the newest"
-SLIPPED = "another line has just come under the cursor: look at it first"
+FOLLOWS = "select a line first: the cursor follows the newest"
+SLIPPED = "another line has just moved under the cursor: look at it first"
 HELD = intervention(Action.NUDGE, Actor.SUPERVISOR, message="Look up.", needs_approval=True)
 STUCK = alert(severity=Severity.CRITICAL, summary="the same acts", step=4)
 
@@ -128,7 +128,7 @@ async def test_the_next_attempt_that_needs_a_person_is_looked_at_before_it_is_an
     await watch.press("n")
     await watch.until(lambda: watch.opened == "one")
     await watch.press("a")
-    assert watch.app.told == ["this attempt has just come in front: look at it first"]
+    assert watch.app.told == ["this attempt was just opened: look at it first"]
     watch.app.glance_seconds = 0
     await watch.press("a")
     assert await watch.written() == [approved(held, step=0)]
@@ -162,7 +162,7 @@ async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Wat
     await watch.write(HELD, task="one")
     assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
     await watch.write(transition(Lifecycle.COMPLETED), task="one")
-    assert watch.footer.startswith("A Accept R Reject result b Begin again ⏎ Open")
+    assert watch.footer.startswith("A Accept R Reject result b Restart ⏎ Open")
 
 
 async def test_the_footer_says_resume_as_soon_as_a_pause_was_asked_for(watch: Watch) -> None:

@@ -78,7 +78,7 @@ async def test_space_hides_the_preview_and_shows_it_again(six_tasks: Journal) ->
 async def test_space_says_why_where_there_can_be_no_preview(six_tasks: Journal) -> None:
     async with console_on(six_tasks, size=(80, 24)) as seat:
         await seat.press("space")
-        no_room = "no room: a preview takes 28 lines or 140 columns; enter shows more"
+        no_room = "no room: a preview needs 28 lines or 140 columns; enter shows more"
         assert seat.app.told == [no_room]
         await seat.pilot.resize_terminal(120, 36)
         await seat.until(lambda: bool(shown(seat).region.area))  # it was not hidden meanwhile

@@ -155,8 +155,8 @@ async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat)
 async def test_an_unknown_kind_says_which_there_are(seat: Seat) -> None:
     await seat.press("slash", *"is:broken", "enter")
     assert seat.text("#timeline-pane > .nothing") == (
-        "No line is what the filter wants; escape drops it."
-        " There are is:failed is:edit is:checkpoint is:alert."
+        "No line matches the filter; escape clears it."
+        " Kinds of lines: is:failed is:edit is:checkpoint is:alert."
     )
 
 
@@ -244,7 +244,7 @@ async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(
     assert place(writing, "fleet") == "1 of 2 match"
     await writing.press("escape", "2", "slash", *"nothing")
     said = writing.text("#checkpoints-pane > .nothing")
-    assert said == "No line is what the filter wants; escape drops it."
+    assert said == "No line matches the filter; escape clears it."
 
 
 @pytest.mark.parametrize("keys", [(), ("4",), ("5",), ("enter",), ("enter", "space")])

@@ -202,7 +202,7 @@ def test_a_call_says_who_needs_what(kind: Need, words: str) -> None:
 
 def test_several_at_once_are_one_call() -> None:
     said = call_text([need(), need(attempt=2)])
-    assert said == "2 attempts need a person; fix#1 waits for an answer: Which port?"
+    assert said == "2 attempts need you; fix#1 waits for an answer: Which port?"
 
 
 def test_a_long_call_is_cut() -> None:
@@ -231,7 +231,7 @@ def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
     what = "the rule repeated_edits failed and is off in fix#1: ValueError: no [bold]"
     (found,) = failed_parts(faults)
     assert (found.what, found.since) == (what, AT)
-    assert found.text == f"{what} → look yourself; a new attempt has the rule again"
+    assert found.text == f"{what} → watch it yourself; a new attempt has the rule again"
 
 
 def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:

@@ -129,9 +129,9 @@ def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
 @pytest.mark.parametrize(
     ("command", "record", "why"),
     [
-        (OperatorCommand.APPROVE, WORKING, "no decision waits for approval"),
-        (OperatorCommand.MODIFY, BUDGET, "no decision waits for approval"),
-        (OperatorCommand.SILENCE, WORKING, "no alert fires"),
+        (OperatorCommand.APPROVE, WORKING, "no decision is waiting for approval"),
+        (OperatorCommand.MODIFY, BUDGET, "no decision is waiting for approval"),
+        (OperatorCommand.SILENCE, WORKING, "no alert is firing"),
         (OperatorCommand.ACCEPT, WORKING, "there is no result yet: working"),
         (OperatorCommand.REFUSE, PARKED, "there is no result yet: waits for you"),
         (OperatorCommand.PAUSE, PARKED, "it is already paused, or waiting for you"),
@@ -152,8 +152,8 @@ def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differen
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
     assert refusal(OperatorCommand.RESTART, over) == ""
     found = asked(OperatorCommand.RESTART, over)
-    assert found.title == "Begin fix again: what should the next attempt do differently?"
-    assert found.send == "Begin again"
+    assert found.title == "Restart fix: what should the next attempt do differently?"
+    assert found.send == "Restart"
     first, *_, last = found.quote.splitlines()
     assert first == "stop by operator"
     assert last == "The task has its budget once more; what is used stays counted."
@@ -196,8 +196,8 @@ def test_guidance_answers_the_question_or_the_alerts(
 
 def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
     assert question(OperatorCommand.MODIFY, row(WORKING, HELD)) == DialogQuestion(
-        title="The replan for fix#1, in your words",
-        send="Issue",
+        title="Approve the replan for fix#1 in your own words",
+        send="Approve",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
         text="Plan anew.",
     )
@@ -234,7 +234,7 @@ def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once(
 
 def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
     assert question(OperatorCommand.APPROVE, row(WORKING, HELD)) == DialogQuestion(
-        title="Approve replan of fix#1?",
+        title="Approve the replan for fix#1?",
         send="Approve",
         quote="replan by supervisor: Plan anew.\n1. read\n2. write",
         confirm=True,
@@ -254,8 +254,8 @@ def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
         ((WORKING, BUDGET), "Approve Reject Guide Pause Stop Restart"),
         ((ASKS, delivery(1), PARKED), "Answer Resume Stop"),
         ((PAUSE, delivery(1), PARKED), "Resume Guide Stop"),
-        ((transition(Lifecycle.COMPLETED),), "Accept Reject result Begin again"),
-        ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Begin again"),
+        ((transition(Lifecycle.COMPLETED),), "Accept Reject result Restart"),
+        ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Restart"),
         ((ended(Ending.RESTARTED),), "Accept Reject result"),
         ((ended(Ending.SPLIT),), "Accept Reject result"),
     ],
@@ -295,7 +295,7 @@ def test_a_grant_shows_what_is_used_of_each_limit() -> None:
     found = asked(OperatorCommand.GRANT, row(WORKING, change(budget=budget)))
     assert found.quote.splitlines() == [
         "Used: 12 of 60 requests, 0 tokens, $0.00, 3 of 30 min",
-        "For instance: 20 requests, 15 minutes",
+        "For example: 20 requests, 15 minutes",
     ]
 
 
@@ -304,16 +304,16 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
     assert found.quote.splitlines() == [
         "cycle: cycle was seen",
         "Attempt 2 begins in a new workspace, without these changes and this conversation. "
-        "It is told what was tried, why that ended, and your note.",
-        "Kept: its workspace as it is, and what was learned; "
+        "It is told what was tried, why it ended, and your note.",
+        "Its workspace is kept as it is, and so is what was learned; "
         "`midwatch diff fix#1` shows its changes.",
-        "What is used still counts: 0 requests, 0 tokens, $0.00, 0 min",
+        "The budget used so far still counts: 0 requests, 0 tokens, $0.00, 0 min",
     ]
 
 
 def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
     quote = asked(OperatorCommand.STOP, row(WORKING)).quote
-    assert "counts as failed; the tasks that depend on it are not begun" in quote
+    assert "counts as failed; the tasks that depend on it do not begin" in quote
     assert "`midwatch diff fix#1` shows its changes" in quote
 
 
@@ -365,7 +365,7 @@ def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
         (
             Action.PAUSE,
             delivery(1, DeliveryState.EXPIRED),
-            "pause came too late, the attempt is over",
+            "pause came too late: the attempt is over",
             False,
         ),
         (Action.REPLAN, delivery(1, DeliveryState.REJECTED), "replan rejected", False),

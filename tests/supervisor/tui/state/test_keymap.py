@@ -34,7 +34,7 @@ def test_a_map_of_known_acts_to_free_keys_is_taken(wanted: dict[str, str]) -> No
 
 def test_an_unknown_act_is_refused_with_the_nearest_one() -> None:
     assert refused({"dwon": "x"}, UP, DOWN) == (
-        "configuration: console.keys.dwon: there is no such act; the help (`?`) of the console "
+        "configuration: console.keys.dwon: there is no such action; the console's help (`?`) "
         "lists them (did you mean `down`?)",
     )
 
@@ -55,7 +55,7 @@ def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     old = ConsoleSettings(keys={"roll.down": "x", "guide": "f9"})
-    with caplog.at_level("WARNING"), pytest.raises(ConfigError, match="of `stop` already"):
+    with caplog.at_level("WARNING"), pytest.raises(ConfigError, match="already the key of `stop`"):
         check_console(old)
     assert caplog.messages == ["configuration: `console.keys.roll.down` is now `list.down`"]
     assert with_new_ids(old.keys) == {"list.down": "x", "guide": "f9"}
@@ -63,7 +63,7 @@ def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
 
 def test_two_acts_on_one_key_are_refused() -> None:
     assert refused({"up": "down"}, UP, DOWN) == (
-        "configuration: console.keys.up: `down` is the key of `down` already (Go down)",
+        "configuration: console.keys.up: `down` is already the key of `down` (Go down)",
     )
 
 

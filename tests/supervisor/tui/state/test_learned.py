@@ -109,7 +109,7 @@ def test_rolling_back_names_what_is_in_force_again() -> None:
     asked = question(Mark.ROLL_BACK, LIVE, replace(LORE, guidelines=(*LORE.guidelines, again)))
     assert asked is not None
     assert asked.title == (
-        "Roll version 2 of the guidelines back: version 4 of the guidelines is in force again. Why?"
+        "Roll back version 2 of the guidelines: version 4 of the guidelines is in force again. Why?"
     )
 
 

@@ -148,7 +148,7 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     assert (host.status, host.attempts) == (LOST, ("fix#1",))
     (lost,) = AttentionQueue(told.board).of_nodes
     assert (lost.name, lost.kind, lost.since) == ("north", "lost", AT)
-    assert lost.what == "the node is lost; 1 attempt waits for another one"
+    assert lost.what == "the node is lost; 1 attempt is waiting for another one"
     told.tell(Change(node="south"))
     (after,) = AttentionQueue(told.board).of_nodes
     assert after.what == "the node is lost; other nodes continue its attempts"
@@ -206,6 +206,6 @@ def test_without_any_node_the_work_stands_still() -> None:
     told.board.meet_nodes([LOST])
     still = no_node(told.board)
     assert still is not None
-    assert still.what == "no node is up, and 1 task waits for one"
+    assert still.what == "no node is up, and 1 task is waiting for one"
     told.tell(transition(Lifecycle.COMPLETED))
     assert no_node(told.board) is None

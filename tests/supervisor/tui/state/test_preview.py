@@ -73,7 +73,7 @@ def test_no_line_is_wider_than_the_preview(width: int) -> None:
 def test_an_alert_is_told_with_its_evidence_and_since_when() -> None:
     (line,) = [line for line in preview(row(WORKING, STUCK)) if "confidence 50" in line]
     assert line.startswith(" ■ confidence 50 to 24 %")
-    assert line.endswith("steps 55, 58, 66, since 1 min")
+    assert line.endswith("steps 55, 58, 66, for 1 min")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_alert_that_a_person_has_seen_says_so_and_calls_nobody(
     act = intervention(action, Actor.OPERATOR, answers=(STUCK.key,))
     made = row(WORKING, STUCK, act, delivery(3))
     (line,) = [line for line in preview(made) if "confidence 50" in line]
-    assert line.endswith(f"{word}, steps 55, 58, 66, since 1 min")
+    assert line.endswith(f"{word}, steps 55, 58, 66, for 1 min")
     assert why(made, None) == (f"{word}: confidence 50 to 24 %", Tone.PLAIN)
     assert why(row(WORKING, STUCK), None) == ("confidence 50 to 24 %", Tone.BAD)
     assert not made.called
@@ -100,7 +100,7 @@ def test_a_proposal_that_waits_is_told_in_full_with_the_keys_and_words_of_the_fo
         needs_approval=True,
     )
     said = text(row(WORKING, STUCK, plan), 50)
-    assert "PROPOSED: REPLAN by supervisor, waits 1 min" in said
+    assert "PROPOSED: REPLAN by supervisor, waiting 1 min" in said
     assert said.count("Do it in two") + said.count("Do it\n   in two") == 9
     assert "1. Count the days." in said
     assert "2. Skip the holidays." in said

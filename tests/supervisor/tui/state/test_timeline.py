@@ -143,7 +143,7 @@ def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
     assert (made.issued_step, made.delivered_step, made.outcome) == (1, 4, Outcome.RECOVERED)
     assert intervention_detail(made) == (
         "intervention:\nnudge by eve (operator)\n\nmessage:\nRead it.\n\n"
-        "then:\nnudge delivered\n\noutcome:\nrecovered: it moves"
+        "delivery:\nnudge delivered\n\noutcome:\nrecovered: it moves"
     )
 
 

@@ -79,7 +79,7 @@ def test_a_task_waits_for_a_node_of_its_own_fleet() -> None:
     assert (cells(made), calls(made)) == (["no node is up"] * 2, [])
     still = no_node(made)
     assert still is not None
-    assert still.what == "no node of fleet ours is up, and 2 tasks wait for one"
+    assert still.what == "no node of fleet ours is up, and 2 tasks are waiting for one"
     made.meet_nodes([replace(node("east", "fpga"), fleet="theirs"), OURS])
     assert (cells(made), no_node(made)) == (["its turn", "no node: fpga"], None)
     assert [name for name, _ in calls(made)] == ["b"]
@@ -100,8 +100,8 @@ def test_a_part_of_another_task_waits_for_no_node() -> None:
 def test_tasks_that_no_node_will_take_are_one_line_for_a_person() -> None:
     made = board(task("a", "fpga"), task("b", "fpga", "gpu"), task("c"), task("d", "fpga"))
     made.meet_nodes([node("east", "gpu")])
-    one = "`midwatch node --label fpga` starts one that has"
-    both = "`midwatch node --label fpga --label gpu` starts one that has"
+    one = "`midwatch node --label fpga` starts one that does"
+    both = "`midwatch node --label fpga --label gpu` starts one that does"
     assert calls(made) == [
         ("a +1", f"no node has the label fpga; {one}"),
         ("b", f"no node has the labels fpga, gpu; {both}"),
@@ -214,7 +214,7 @@ def test_that_no_node_was_ever_there_is_told_once_that_is_known() -> None:
     made.meet_nodes([])
     still = no_node(made)
     assert still is not None
-    assert (still.what, still.since) == ("no node is up, and 2 tasks wait for one", AT)
+    assert (still.what, still.since) == ("no node is up, and 2 tasks are waiting for one", AT)
 
 
 def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
@@ -225,6 +225,6 @@ def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
     both = missing_parts(made, AT)
     assert both is not None
     assert both.what.startswith(
-        "no node is up, and 1 task waits for one → `midwatch node` starts one; "
+        "no node is up, and 1 task is waiting for one → `midwatch node` starts one; "
         "no monitor is running: nobody escalates"
     )
