@@ -98,7 +98,7 @@ def _lesson_words(known: KnownLesson) -> str:
 
 
 def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
-    """Return the table of facts: what is shared, not yet reviewed, or replaced."""
+    """Return the table of facts: shared, not yet reviewed, and replaced ones."""
     return Table(
         [
             Column("", 1, 0, _fact_sign),
@@ -155,7 +155,7 @@ def _fact_words(known: KnownFact) -> str:
 
 
 def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
-    """Return the table of versions of the guidelines: their states and changes."""
+    """Return the table of the guidelines' versions, with their states and origins."""
     return Table(
         [
             Column("", 1, 0, _version_sign),

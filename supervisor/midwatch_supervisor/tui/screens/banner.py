@@ -86,7 +86,7 @@ def journal_still(
     return Trouble(
         what=what,
         since=last_at,
-        remedy=f"is the run's process alive? `{command('status')}` shows the run's state",
+        remedy=f"is the run's process alive? See `{command('status')}`",
         key=f"still {agents}",
     )
 
@@ -194,7 +194,7 @@ class Banner(Static):
         """All problems that were not dismissed."""
         self._put_away: set[tuple[str, datetime]] = set()
         self.said = ""
-        """Its present text."""
+        """Its current text."""
 
     def report(self, part: str, what: str, *, remedy: str = "", passing: bool = False) -> None:
         """Report a problem with the watch that is not in the journal.

@@ -291,7 +291,7 @@ class FleetPane(Table[FleetLine], RowChooser):
 
 
 def _standing_style(standing: RowStanding, colours: Palette) -> Style:
-    """Return the style of a state's count; what needs a person has a colour, besides its words."""
+    """Return the style of a state's count; what needs a person also has a colour."""
     if standing.need is Need.STUCK:
         return colours.bad
     urgent = standing.need < Need.WORKING or (standing.need is Need.OVER and not standing.calm)

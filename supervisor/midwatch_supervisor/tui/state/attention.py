@@ -130,7 +130,7 @@ def _paused_by(row: Row) -> Actor:
 
 
 def _marks(row: Row) -> list[Hashable]:
-    """Return the marks of an attempt's needs, the present one first.
+    """Return the marks of an attempt's needs, the current one first.
 
     After an answer, what led to the question is no longer news.
     """

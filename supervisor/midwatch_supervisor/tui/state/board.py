@@ -389,7 +389,7 @@ class FleetBoard:
 
     @property
     def without_node(self) -> list[Row]:
-        """Return what waits for a node in a fleet that has none at work; empty while unknown."""
+        """Return what waits for a node in a fleet without running nodes; empty while unknown."""
         manned = {each.fleet for each in self.node_list.at_work}
         if not self.node_list.read or manned.issuperset(self.fleets.values()):
             return []

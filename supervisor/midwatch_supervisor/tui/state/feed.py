@@ -21,12 +21,12 @@ _BATCH = 500
 _AGAIN = 1.0
 """Seconds between two attempts to read an unreadable journal."""
 _NODES = 1.0
-"""Seconds between two looks at the nodes, which beat once a second."""
+"""Seconds between two checks of the nodes, which beat once a second."""
 _MONITORS = 3.0
-"""Seconds between two looks at the monitors, whose leases last longer."""
+"""Seconds between two checks of the monitors, whose leases last longer."""
 
 _RUNS = 1.0
-"""Seconds between two looks for newer runs, and for runs whose process is gone."""
+"""Seconds between two checks for newer runs, and for runs whose process is gone."""
 
 NodesNow = Callable[[], Awaitable[Sequence[NodeStatus]]]
 """The nodes' states in the journal."""
@@ -148,7 +148,7 @@ class Feed:
                     continue
                 if batch.entries:
                     await asyncio.sleep(self._pause)
-                    await hints.wait(0)  # the next look at the journal answers them
+                    await hints.wait(0)  # the next read of the journal covers them
                 else:
                     await hints.wait(self._poll_seconds)
                 self.dropped = hints.dropped

@@ -156,7 +156,7 @@ def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differen
     assert found.send == "Restart"
     first, *_, last = found.quote.splitlines()
     assert first == "stop by operator"
-    assert last == "The task has its budget once more; what is used stays counted."
+    assert last == "The task gets its whole budget again; what was used still counts."
     assert confirmation(OperatorCommand.RESTART, over) == "begun again"
 
 
