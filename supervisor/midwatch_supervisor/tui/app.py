@@ -343,7 +343,7 @@ class Console(OperatorApp):
         return "Local run: no nodes"
 
     def action_next_attention(self) -> None:
-        """Open the attempt that needs a person next, after the one shown."""
+        """Open the next attempt that needs a person, else the nodes or the guidelines that do."""
         inside = len(self.screen_stack) > 1
         row = next_of(self.queue.rows, self._visited if inside else None)
         if row is not None:

@@ -85,7 +85,7 @@ def targets(
     """Return the targets that match a text, best first; an empty text matches all `known` places.
 
     Equal names come first, then names that begin with the text, then names and titles that contain
-    it; of one task, the newest attempt. A number means a step of the shown attempt.
+    it; of one task's attempts, the newest. A number means a step of the shown attempt.
     """
     wanted = text.strip().lower()
     if not wanted:

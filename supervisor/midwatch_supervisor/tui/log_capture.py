@@ -36,14 +36,14 @@ class LogCapture(logging.Handler):
         self._said.append(self._masked(said))
 
     def take(self) -> str | None:
-        """Return the last message since the last call, if there is one."""
+        """Return the last message since the previous call, if there is one."""
         said = None
         while self._said:  # one by one: another thread may be adding some
             said = self._said.popleft()
         return said
 
     def take_bus(self) -> str:
-        """Return the bus's last message since the last call; empty for none."""
+        """Return the bus's last message since the previous call; empty for none."""
         said, self._bus = self._bus, ""
         return said
 

@@ -177,7 +177,7 @@ class AttemptTimeline:
                 if (self.state.lifecycle, self.state.node) != before:
                     self._add(entry)
             case Study(state=StudyState.DONE) | Snapshot() | TaskTransition():
-                pass  # the records that a study leads to show that it is done
+                pass  # a study's results show that it is done
             case _:
                 self._add(entry)
 

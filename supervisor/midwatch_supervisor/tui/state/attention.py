@@ -46,7 +46,7 @@ class QueueItem:
     mark: Hashable
     """Distinguishes this need from earlier or later ones of the same attempt."""
     known: frozenset[Hashable] = frozenset()
-    """Needs of the attempt that a person knows who hears of this one."""
+    """Needs of the attempt that a person learns of together with this one."""
     name: str
     kind: str
     """The kind of need, in a word."""

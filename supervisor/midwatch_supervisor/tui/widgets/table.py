@@ -128,7 +128,7 @@ def holds(text: str, words: Sequence[str]) -> bool:
 
 
 def mark_words(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
-    """Yield a line's pieces with the given words, in lower case, highlighted."""
+    """Return a line's pieces with the given words, in lower case, highlighted."""
     found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     return [
         (piece, style + _FOUND if place % 2 else style)
