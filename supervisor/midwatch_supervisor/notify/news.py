@@ -16,6 +16,7 @@ from midwatch_monitor.records import (
     Fault,
     Notified,
     Record,
+    Resolution,
     Severity,
     TaskTransition,
 )
@@ -65,6 +66,8 @@ class News:
     bare: str
     """The text in Midwatch's own words, without anything from workers or about files."""
     severity: Severity = Severity.WARNING
+    alert: AlertKey | None = None
+    """The alert that it is about."""
     commands: tuple[str, ...] = ()
     """Commands with which a person answers; one is enough."""
 
@@ -109,11 +112,13 @@ class RunNews:
                 self._happen(entry, NewsKind.NODE, line(fault).text)
             case Fault() as fault:
                 self.failed.add(fault.part)
-            case Alert() as alert if alert.firing:
-                if attempt is None or alert.key not in attempt.silenced:
+            case Alert() as alert:
+                self._drop_outdated(entry.attempt, alert)
+                if alert.firing and (attempt is None or alert.key not in attempt.silenced):
                     key = AlertKey(rule=alert.key.rule)
                     bare = line(replace(alert, key=key, summary="", evidence=())).text
-                    self._happen(entry, NewsKind.ALERT, line(alert).text, bare, alert.severity)
+                    told = (line(alert).text, bare, alert.severity)
+                    self._happen(entry, NewsKind.ALERT, *told, alert=alert.key)
             case TaskTransition() as moved:
                 self._moved = entry
                 self._note_refusal(entry, moved)
@@ -131,6 +136,21 @@ class RunNews:
         if self._moved is not None and self.over:
             yield self._end(self._moved)
 
+    def _drop_outdated(self, attempt: int | None, alert: Alert) -> None:
+        """Drop news of the same alert if it fires as severely now, or has stopped firing.
+
+        An alert that fired until its attempt ended stays news.
+        """
+        over = not alert.firing and alert.resolution is not Resolution.ENDED
+        outdated = [
+            each
+            for each in self._happened
+            if (each.attempt, each.alert) == (attempt, alert.key)
+            and (over or (alert.firing and each.severity.rank <= alert.severity.rank))
+        ]
+        for each in outdated:
+            self._happened.remove(each)
+
     def _note_refusal(self, entry: Entry, moved: TaskTransition) -> None:
         """Make news of a node that cannot do a task, once for each reason."""
         if moved.lifecycle.over:
@@ -147,6 +167,8 @@ class RunNews:
         text: str,
         bare: str = "",
         severity: Severity = Severity.WARNING,
+        *,
+        alert: AlertKey | None = None,
     ) -> None:
         task = self.state.tasks[entry.task]
         attempt = task.attempts.get(entry.attempt or 0)
@@ -162,6 +184,7 @@ class RunNews:
                 text=text,
                 bare=bare or text,
                 severity=severity,
+                alert=alert,
             )
         )
 
@@ -252,7 +275,11 @@ class Notification:
 def message(
     news: Sequence[News], *, content: bool, link: str, mask: Callable[[str], str]
 ) -> Notification:
-    """Return one message about at least one piece of news; `mask` removes secrets."""
+    """Return one message about at least one piece of news, the most urgent first.
+
+    `mask` removes secrets.
+    """
+    news = sorted(news, key=_urgency)
     items = tuple(
         MessageItem(
             key=each.key,
@@ -280,9 +307,17 @@ def message(
     )
 
 
+def _urgency(news: News) -> tuple[int, int]:
+    """Order news: what waits for a person, then nodes, then alerts by severity, then the end."""
+    return _BY_URGENCY.index(news.kind), -news.severity.rank
+
+
+_BY_URGENCY = (NewsKind.WAITING, NewsKind.NODE, NewsKind.ALERT, NewsKind.END)
+
+
 def _look(news: News, link: str) -> str:
-    if link:
-        return link.replace("{attempt}", str(news.attempt or ""))
+    if link and (news.attempt is not None or "{attempt}" not in link):
+        return link.replace("{attempt}", str(news.attempt))
     return _status_of({news.run}) if news.attempt is None else command(f"show {news.attempt}")
 
 

@@ -13,12 +13,14 @@ from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.records import (
     Action,
     AlertKey,
+    AlertState,
     DeliveryState,
     Fault,
     Lifecycle,
     Notified,
     PermissionRequest,
     Record,
+    Resolution,
     Severity,
 )
 from midwatch_stage import factories as make
@@ -52,6 +54,33 @@ def test_an_alert_is_said_with_its_subject_and_barely_by_its_rule() -> None:
     assert SUBJECT in told.text
     assert "secret_plan.py again" in told.text
     assert told.bare == "firing warning repeated_edits"
+
+
+def test_an_alert_is_news_only_as_it_fires_now() -> None:
+    grown = make.alert(severity=Severity.CRITICAL)
+    other = make.alert("error_streak")
+    assert [each.key for each in news_of(make.alert(), other, grown)] == ["alert:2", "alert:3"]
+    cleared = make.alert(state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
+    assert [each.key for each in news_of(make.alert(), other, cleared)] == ["alert:2"]
+    ended = make.alert(state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    assert [each.key for each in news_of(make.alert(), ended)] == ["alert:1"]
+
+
+def test_what_waits_for_a_person_is_the_title_and_is_never_cut() -> None:
+    alerts = [make.alert(f"rule{number}") for number in range(25)]
+    asked = make.intervention(Action.ASK_OPERATOR, message="May I use curl?")
+    delivered = make.delivery(26, DeliveryState.DELIVERED)
+    news = news_of(*alerts, asked, delivered, make.transition(Lifecycle.INPUT_REQUIRED))
+    told = message(news, content=True, link="", mask=str)
+    waits = "fix#1 waits for an answer: May I use curl?"
+    assert told.title == f"Midwatch: {waits} (and 25 other things)"
+    assert (told.items[0].kind, told.more) == (NewsKind.WAITING, 6)
+
+
+def test_the_end_of_a_run_has_no_link_to_an_attempt() -> None:
+    (end,) = news_of(make.ended(), make.task_transition(Lifecycle.FAILED))
+    told = message([end], content=True, link="http://127.0.0.1/attempt/{attempt}", mask=str)
+    assert told.items[0].look == "midwatch status --run 1"
 
 
 def test_an_alert_that_a_person_silenced_is_no_news() -> None:

@@ -84,11 +84,11 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
     signed = hmac.new(b"key", body, hashlib.sha256).hexdigest()
     assert receiver.signatures == [f"sha256={signed}"]
     assert [each["text"] for each in receiver.items] == [
-        "firing warning cycle",
         "waits for an answer",
+        "firing warning cycle",
     ]
-    assert receiver.items[1]["commands"] == ['midwatch tell fix --run 1 "your answer"']
-    assert receiver.items[1]["look"] == "midwatch show 1"
+    assert receiver.items[0]["commands"] == ['midwatch tell fix --run 1 "your answer"']
+    assert receiver.items[0]["look"] == "midwatch show 1"
     assert b"plan.py" not in body
 
 
@@ -161,7 +161,7 @@ async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(flee
             fleet.ahead = timedelta(hours=2)
             await fleet.until_told(Notified)
     assert len(receiver.bodies) == 1
-    assert [each["kind"] for each in receiver.items] == ["alert", "waiting"]
+    assert [each["kind"] for each in receiver.items] == ["waiting", "alert"]
 
 
 async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> None:

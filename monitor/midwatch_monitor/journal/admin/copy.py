@@ -1,7 +1,7 @@
 """Copies a journal into another database, completely or not at all."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -68,14 +68,17 @@ def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]
         raise JournalError(f"{target.name} is open for reading only")
     with explain_errors(source.name), _open_to_read(source) as old:
         _require_current(old, source.name)
+        last = {name: mark.last for name, mark in marks(old).items()}
+        shown = {index: _indexed(old, index) for index in TextIndex}
         with explain_errors(target.name), transaction(target.writing) as new:
             _patient(new)
             _make_room(new, target.name)
-            copied = {table.name: _copy(old, new, table, progress) for table in COPIED}
-            go_on_after(new, {name: mark.last for name, mark in marks(old).items()})
-            for shelf in TextIndex:
-                _put_words(old, new, shelf)
-            _verify(new, copied)
+            rows = {table: _rows(old, table, source.name) for table in COPIED}
+            copied = {table.name: _copy(rows[table], new, table, progress) for table in COPIED}
+            go_on_after(new, last)
+            for index, ids in shown.items():
+                _put_words(new, index, ids)
+            _verify(new, copied, target.name)
             return {name: each.rows for name, each in copied.items()}
 
 
@@ -121,16 +124,19 @@ def count_rows(connection: Connection, table: Table) -> int:
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
+def _rows(connection: Connection, table: Table, name: str) -> Iterator[Row[Any]]:
+    """Yield a table's rows. Raises JournalError, with the database's name, as they are read."""
     query = select(table).order_by(*table.primary_key.columns)
-    return iter(connection.execute(query.execution_options(yield_per=_BATCH)))
+    with explain_errors(name):
+        yield from connection.execute(query.execution_options(yield_per=_BATCH))
 
 
-def _copy(old: Connection, new: Connection, table: Table, progress: CopyProgress) -> _Content:
+def _copy(
+    rows: Iterator[Row[Any]], new: Connection, table: Table, progress: CopyProgress
+) -> _Content:
     content = _Content()
     names = [column.name for column in table.columns]
     later = dict.fromkeys(_own(table))
-    rows = _rows(old, table)
     referring: list[dict[str, Any]] = []
     while batch := list(islice(rows, _BATCH)):
         values = [dict(zip(names, row, strict=True)) for row in batch]
@@ -160,18 +166,22 @@ def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]])
     connection.execute(change, values)
 
 
-def _put_words(old: Connection, new: Connection, shelf: TextIndex) -> None:
-    """Index the texts that the source has indexed; each database has its own kind of index."""
-    key = "rowid" if old.dialect.name == "sqlite" else "id"
-    shown = set(old.execute(text(f"SELECT {key} FROM {shelf.value}")).scalars())
-    table = tables.lesson if shelf is TextIndex.LESSONS else tables.fact
+def _indexed(connection: Connection, index: TextIndex) -> frozenset[int]:
+    """Return the ids of the indexed entries; each database has its own kind of index."""
+    key = "rowid" if connection.dialect.name == "sqlite" else "id"
+    return frozenset(connection.execute(text(f"SELECT {key} FROM {index.value}")).scalars())
+
+
+def _put_words(new: Connection, index: TextIndex, ids: Collection[int]) -> None:
+    """Index the texts of these entries."""
+    table = tables.lesson if index is TextIndex.LESSONS else tables.fact
     entry = tables.entry
     query = select(entry.c.id, entry.c.kind, entry.c.body, table.c.project).join(
         table, table.c.entry == entry.c.id
     )
     for row in new.execute(query).all():
-        if row.id in shown:
-            search.put(new, shelf, row.project, {row.id: _index_wording(row.kind, row.body)})
+        if row.id in ids:
+            search.put(new, index, row.project, {row.id: _index_wording(row.kind, row.body)})
 
 
 def _index_wording(kind: str, body: str) -> Wording:
@@ -184,10 +194,10 @@ def _index_wording(kind: str, body: str) -> Wording:
             raise JournalCorruptError("the journal holds something else in place of a lesson")
 
 
-def _verify(connection: Connection, copied: dict[str, _Content]) -> None:
+def _verify(connection: Connection, copied: dict[str, _Content], name: str) -> None:
     for table in COPIED:
         found = _Content()
-        for row in _rows(connection, table):
+        for row in _rows(connection, table, name):
             found.add(row)
         if found != copied[table.name]:
             raise JournalError(
