@@ -66,6 +66,8 @@ class TaskSpans:
         self._transcript = Transcript([task])
         self._events: dict[int, deque[Event]] = {}
         self._links: dict[int, Sequence[Link]] = {}
+        self._times: dict[int, tuple[datetime, datetime]] = {}
+        """The last two different times of each attempt's entries."""
         self._before: dict[int, Usage] = {}
         """What the task had used when an attempt began."""
 
@@ -92,8 +94,7 @@ class TaskSpans:
     def take(self, entry: Entry) -> Sequence[ReadableSpan]:
         """Take in the next entry; return the spans it completes."""
         state = self._task.attempts.get(entry.attempt or 0)
-        # The journal has no start times: a step begins at its attempt's previous entry.
-        since = (state.last_at or state.attempt.started_at) if state else entry.at
+        since = self._note_time(state, entry.at) if state else entry.at
         line = self._transcript.line(entry)
         if state is None or line is None:
             return ()
@@ -108,6 +109,18 @@ class TaskSpans:
             case _:
                 pass
         return ()
+
+    def _note_time(self, state: AttemptState, at: datetime) -> datetime:
+        """Return when what ends at this time began; the journal has no start times.
+
+        That is the attempt's previous entry. Entries of the same time, such as the change of
+        activity beside a step, end together.
+        """
+        before, last = self._times.get(state.id, (state.attempt.started_at,) * 2)
+        if at > last:
+            before, last = last, at
+            self._times[state.id] = before, last
+        return before
 
     def _step(
         self, state: AttemptState, step: Step, line: JsonLine, since: datetime, at: datetime
@@ -172,8 +185,7 @@ class TaskSpans:
             "gen_ai.agent.name": state.attempt.worker,
             "midwatch.attempt": state.id,
         }
-        if state.model:
-            own["gen_ai.request.model"] = state.model
+        own |= _model(state.model)
         failed = "error.type" in more
         return ReadableSpan(
             f"{operation} {about}".rstrip(),
@@ -187,6 +199,30 @@ class TaskSpans:
             start_time=_nanos(times[0]),
             end_time=_nanos(times[1]),
         )
+
+
+_PROVIDERS = {
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "google": "gcp.gemini",
+    "google-gla": "gcp.gemini",
+    "google-vertex": "gcp.vertex_ai",
+    "grok": "x_ai",
+    "xai": "x_ai",
+    "mistral": "mistral_ai",
+}
+"""OpenTelemetry's names of providers, by pydantic-ai's where they differ."""
+
+
+def _model(name: str) -> dict[str, AttributeValue]:
+    """Return the attributes of a model called `provider:model`, or by its name alone."""
+    provider, _, model = name.rpartition(":")
+    if not provider:
+        return {"gen_ai.request.model": model} if model else {}
+    known = _PROVIDERS.get(provider, provider)
+    return {"gen_ai.provider.name": known, "gen_ai.request.model": model}
 
 
 def _context(attempt: Attempt, key: str) -> SpanContext:

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
+    Activity,
     Attempt,
     AttemptTransition,
     Ending,
@@ -31,11 +32,13 @@ from midwatch_stage.collector import Collector, attributes, collector
 from midwatch_stage.command import write
 from midwatch_stage.factories import (
     alert,
+    change,
     decision,
     delivery,
     ended,
     escalation,
     intervention,
+    message,
     step,
     transition,
 )
@@ -99,6 +102,21 @@ async def test_steps_are_spans_below_the_span_of_their_attempt(
     assert told["midwatch.usage.requests"] == 6
     failed = [each for each in steps if each.status.code == 2]
     assert 3 in {attributes(each.attributes).get("midwatch.exit_code") for each in failed}
+
+
+async def test_an_answer_of_a_model_has_its_duration_and_the_names_of_model_and_provider(
+    journal: Journal, attempt: Attempt, at: datetime, taken: Collector
+) -> None:
+    later = at + timedelta(seconds=5)
+    async with export_spans(TelemetrySettings(endpoint=taken.url), journal, bus=LocalBus(), run=1):
+        await write(journal, attempt, at, transition(), change(model="google-gla:gemini"))
+        idle = change(activity=Activity.IDLE, at=later)
+        await write(journal, attempt, later, idle, message(at=later), ended())
+    (span,) = taken.named("chat")
+    assert span.end_time_unix_nano - span.start_time_unix_nano == 5_000_000_000
+    told = attributes(span.attributes)
+    assert told["gen_ai.provider.name"] == "gcp.gemini"
+    assert told["gen_ai.request.model"] == "gemini"
 
 
 async def test_alerts_decisions_and_interventions_are_events_of_the_attempt(

@@ -87,7 +87,8 @@ async def watch(
     if web:
         # Not an argument: its password would show in the list of processes.
         environ = {} if journal is None else {VARIABLE: journal}
-        words = _words(chosen, config=config, author=author, name=name)
+        which = ["--all"] if all else [] if run is None else ["--run", str(run)]
+        words = _words(which, config=config, author=author, name=name)
         return await serve(words, page_at(host, port, token_file), environ)
     if not (on_terminal() or in_browser()):
         status = command("status")
@@ -161,10 +162,14 @@ async def show_journal(
 
 
 def _words(
-    run: int | None, *, config: Sequence[Path] | None, author: str | None, name: str | None
+    which: Sequence[str],
+    *,
+    config: Sequence[Path] | None,
+    author: str | None,
+    name: str | None,
 ) -> list[str]:
-    """Return the command that shows the same console to one browser."""
-    words = ["watch", "--all"] if run is None else ["watch", "--run", str(run)]
+    """Return the command that shows the console to one browser, which finds the latest run anew."""
+    words = ["watch", *which]
     for file in config or ():
         words += ["--config", str(file)]
     words += ["--from", author] if author is not None else []

@@ -99,7 +99,10 @@ class ReadingTools:
             return block("why", [each async for each in _why(journal, target)])
 
     async def waiting(self) -> str:
-        """What waits for a person in all runs, with the id that answers each question."""
+        """What waits for a person in all runs.
+
+        `approve` and `reject` take the `id` of what `asks` lists; `guide` answers anything else.
+        """
         async with await journal_to_read(self._journal) as journal:
             return block("waiting", [each async for each in _read_waiting(journal)])
 

@@ -1,6 +1,8 @@
 """`midwatch db` over real databases."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,19 @@ async def test_nothing_is_copied_to_where_something_stands(
     for more in ([], ["--dry-run"]):
         assert await midwatch("db", "copy", location, location, *more) == 1
         assert "is not empty: there are rows in its `" in capsys.readouterr().err
+
+
+async def test_a_source_that_is_damaged_is_named_and_not_the_new_file(
+    capsys: Capture, lived: PastAttempts, location: str, tmp_path: Path
+) -> None:
+    bad, new = tmp_path / "bad.db", tmp_path / "new.db"
+    with closing(sqlite3.connect(location)) as whole:
+        whole.execute("VACUUM INTO ?", (str(bad),))
+    with bad.open("r+b") as damaged:
+        damaged.seek(bad.stat().st_size // 2)
+        damaged.write(b"\xff" * 40_000)
+    assert await midwatch("db", "copy", str(bad), str(new)) == 1
+    assert capsys.readouterr().err.startswith(f"{bad} is not a journal, or it is damaged")
 
 
 async def test_half_a_copy_is_taken_back(
