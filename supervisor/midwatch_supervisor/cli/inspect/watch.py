@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +48,9 @@ BrokerNameOption = Annotated[
 ]
 
 
+_NO_TERMINAL = "the console needs a terminal; `{}` prints the state of the tasks"
+
+
 async def watch(
     *,
     run: RunOption = None,
@@ -87,12 +91,11 @@ async def watch(
     if web:
         # Not an argument: its password would show in the list of processes.
         environ = {} if journal is None else {VARIABLE: journal}
-        which = ["--all"] if all else [] if run is None else ["--run", str(run)]
-        words = _words(which, config=config, author=author, name=name)
-        return await serve(words, page_at(host, port, token_file), environ)
+        words = _words(run, every=all, config=config, author=author, name=name)
+        known = partial(_require_attempt, journal)
+        return await serve(words, page_at(host, port, token_file), environ, known)
     if not (on_terminal() or in_browser()):
-        status = command("status")
-        raise UsageError(f"the console needs a terminal; `{status}` prints the state of the tasks")
+        raise UsageError(_NO_TERMINAL.format(command("status")))
     patience = settings.journal.patience_seconds
     opened, barred = await journal_to_watch(journal, patience_seconds=patience)
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
@@ -103,6 +106,12 @@ async def watch(
     if ending is not None:
         ending.cancel()
     return 0
+
+
+async def _require_attempt(journal: str | None, id: int) -> None:
+    opened, _ = await journal_to_watch(journal)
+    async with opened:
+        await run_of(opened, id)
 
 
 def _about(journal: Journal, run: int | None, *, barred: str) -> list[str]:
@@ -162,14 +171,15 @@ async def show_journal(
 
 
 def _words(
-    which: Sequence[str],
+    run: int | None,
     *,
+    every: bool,
     config: Sequence[Path] | None,
     author: str | None,
     name: str | None,
 ) -> list[str]:
-    """Return the command that shows the console to one browser, which finds the latest run anew."""
-    words = ["watch", *which]
+    """Return the command that shows the console to one browser; without a run, the latest one."""
+    words = ["watch", *(["--all"] if every else [] if run is None else ["--run", str(run)])]
     for file in config or ():
         words += ["--config", str(file)]
     words += ["--from", author] if author is not None else []

@@ -8,7 +8,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -174,10 +174,16 @@ async def end_with_server() -> None:
     os._exit(1)
 
 
-async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) -> int:
+async def serve(
+    words: Sequence[str],
+    page: Page,
+    environ: Mapping[str, str],
+    require_attempt: Callable[[int], Awaitable[object]],
+) -> int:
     """Serve the command `midwatch WORDS` to browsers until told to stop.
 
-    `environ` is added to the environment of the command. Raises UsageError if it cannot listen
+    `environ` is added to the environment of the command; `require_attempt` raises UsageError if
+    there is no such attempt. Raises UsageError if it cannot listen
     there, and MissingExtraError.
     """
     try:
@@ -188,7 +194,9 @@ async def serve(words: Sequence[str], page: Page, environ: Mapping[str, str]) ->
         raise MissingExtraError("`watch --web`", "web") from error
     mark = f"{_LEFT_BY}{os.getpid()}"
     command = (sys.executable, "-c", _PROGRAM, *words)
-    server = WebServer(command, page, environ={**environ, MARK: mark})
+    server = WebServer(
+        command, page, environ={**environ, MARK: mark}, require_attempt=require_attempt
+    )
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=5)
     await runner.setup()
     try:

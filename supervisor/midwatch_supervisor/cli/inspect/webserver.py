@@ -16,6 +16,7 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 from textual_serve.server import Server, to_int
 
+from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.inspect.web import Page
 
 _BROWSER = web.RequestKey("browser", str)
@@ -23,6 +24,7 @@ _ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
 """Page that opens one attempt, as messages link to it."""
 _LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 """What browsers send when a link in a mail or a chat was followed; they send no cookie then."""
+RequireAttempt = Callable[[int], Awaitable[object]]
 WebHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -72,8 +74,12 @@ class WebServer(Server):
         limits: Limits | None = None,
         *,
         environ: Mapping[str, str] = MappingProxyType({}),
+        require_attempt: RequireAttempt | None = None,
     ) -> None:
-        """Start the command for each browser, with `environ` added to its environment."""
+        """Start the command for each browser, with `environ` added to its environment.
+
+        `require_attempt` raises UsageError if there is no such attempt.
+        """
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             "", host=page.host, port=page.port, title="Midwatch"
         )
@@ -81,6 +87,7 @@ class WebServer(Server):
         self._environ = environ
         self._page = page
         self._limits = limits or Limits()
+        self._require_attempt = require_attempt
         self._places: dict[str, _Place] = {}
 
     def application(self) -> web.Application:
@@ -130,6 +137,12 @@ class WebServer(Server):
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """Return the page, with addresses that use the host name of the request."""
         self._require_room(request[_BROWSER])
+        attempt = request.match_info.get("attempt")
+        if attempt and self._require_attempt:
+            try:
+                await self._require_attempt(int(attempt))
+            except UsageError as error:
+                raise web.HTTPNotFound(text=f"{error}\n") from error
         nonce = secrets.token_urlsafe(16)
         scheme = "wss" if request.scheme == "https" else "ws"
         text = Template(
@@ -213,6 +226,10 @@ class WebServer(Server):
             _hang_up(place.shown)
 
 
+_MODES = 100
+"""Bytes of the longest packet that only sets up the terminal; a drawn screen has more."""
+
+
 class BrowserConsole(AppService):
     """The process of one console, which ends with its browser."""
 
@@ -238,6 +255,23 @@ class BrowserConsole(AppService):
         self._words = words
         self._environ = environ
         self._grace_seconds = grace_seconds
+        self._early_size: tuple[int, int] | None = None
+        """The size that the browser changed to before the console had drawn anything."""
+        self._drawn = False
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        """Pass on the browser's size; a console that is still starting would ignore it."""
+        if not self._drawn:
+            self._early_size = width, height
+        await super().set_terminal_size(width, height)
+
+    async def on_data(self, payload: bytes) -> None:
+        """Pass on what the console draws."""
+        await super().on_data(payload)
+        if not self._drawn and len(payload) > _MODES:
+            self._drawn = True
+            if self._early_size is not None:
+                await super().set_terminal_size(*self._early_size)
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
         process = await asyncio.create_subprocess_exec(

@@ -171,3 +171,27 @@ async def test_without_its_broker_a_person_is_heard_by_the_journal_alone(
     argv = ("tell", str(attempt.id), "Look up.", "--journal", journal.name)
     assert await midwatch(*argv) == 0
     assert len(await journal.entries(kinds=(Intervention,))) == 1
+
+
+async def test_an_attempt_that_is_not_there_is_no_console(
+    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt
+) -> None:
+    words = ("watch", "--attempt", str(attempt.id + 1), "--journal", str(journal_file))
+    assert await midwatch(*words) == 2
+    assert f"there is no attempt {attempt.id + 1} in " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("watch", "--web", "--all", "--host", "a..b"),
+        ("mcp", "--http", "a..b:8080"),
+    ],
+)
+async def test_a_host_that_there_cannot_be_is_told(
+    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt, words: tuple[str, ...]
+) -> None:
+    before = dict(os.environ)
+    assert await midwatch(*words, "--journal", str(journal_file)) == 2
+    assert capsys.readouterr().err.startswith("cannot listen ")
+    assert dict(os.environ) == before

@@ -28,7 +28,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch
+from midwatch_stage.command import MIDWATCH, PROGRAM
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
@@ -45,6 +45,15 @@ CALM = DRAWS + 'while b"quit" not in os.read(0, 1024): pass'
 """A console that ends when it is told to."""
 STUCK = DRAWS + 'while True: packet(b"D", b"x" * 65536)'
 """One that hears nothing, and draws more than any connection holds."""
+SLOW = (
+    DRAWS
+    + r"""
+for draws in (b"x" * 500, b"drawn again"):
+    while b'"width": 39' not in os.read(0, 1024): pass
+    packet(b"D", draws)
+"""
+)
+"""One that only draws in the size that it is told once it has drawn."""
 CRASHED = DRAWS + "os._exit(1)"
 QUICK = Limits(consoles=2, heartbeat_seconds=0.4, grace_seconds=0.4)
 
@@ -357,6 +366,17 @@ async def draw(
     return window
 
 
+async def test_a_size_that_changed_while_the_console_started_is_told_again(
+    serve: Serve, browser: ClientSession
+) -> None:
+    async with serve(SLOW) as served:
+        await enter(browser, served)
+        window, _ = await look(browser, served)
+        await window.send_json(["resize", {"width": 39, "height": 30}])
+        assert await window.receive_bytes() == b"x" * 500
+        assert await window.receive_bytes() == b"drawn again"
+
+
 async def test_the_page_of_an_attempt_opens_it_though_another_run_is_newer(
     start: Start, browser: ClientSession, journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
@@ -367,33 +387,14 @@ async def test_the_page_of_an_attempt_opens_it_though_another_run_is_newer(
         served = Served(url.partition("/?")[0], url)
         await enter(browser, served)
         await draw(browser, served, path=f"/attempt/{attempt.id}", shows=b"Timeline")
+        (process,) = children(server.pid)
+        assert "--run" not in read_process(process)[0]  # each console chooses the latest one
+        async with browser.get(f"{served.origin}/attempt/{attempt.id + 1}") as answer:
+            assert answer.status == 404
+            assert (await answer.text()).startswith(f"there is no attempt {attempt.id + 1} in ")
     finally:
         server.terminate()
         await server.wait()
-
-
-async def test_an_attempt_that_is_not_there_is_no_console(
-    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt
-) -> None:
-    words = ("watch", "--attempt", str(attempt.id + 1), "--journal", str(journal_file))
-    assert await midwatch(*words) == 2
-    assert f"there is no attempt {attempt.id + 1} in " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("watch", "--web", "--all", "--host", "a..b"),
-        ("mcp", "--http", "a..b:8080"),
-    ],
-)
-async def test_a_host_that_there_cannot_be_is_told(
-    capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt, words: tuple[str, ...]
-) -> None:
-    before = dict(os.environ)
-    assert await midwatch(*words, "--journal", str(journal_file)) == 2
-    assert capsys.readouterr().err.startswith("cannot listen ")
-    assert dict(os.environ) == before
 
 
 def read_process(number: int) -> tuple[str, str]:
