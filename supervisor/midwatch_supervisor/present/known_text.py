@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
     KnownGuidelines,
     KnownLesson,
 )
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
 from midwatch_supervisor.present.lesson_history import LessonHistory, NamedAttempt, Use
 from midwatch_supervisor.present.numbers import count_noun
@@ -136,8 +137,8 @@ def lesson_fields(known: KnownLesson) -> KnownFields:
         "rating": known.rating or None,
         "obsolete": known.obsolete,
         "waits": lesson.waits if known.waiting else None,
-        "at": known.at.isoformat(),
-        "last_used": known.last_used.isoformat() if known.last_used else None,
+        "at": moment(known.at),
+        "last_used": moment(known.last_used) if known.last_used else None,
         "project": known.project,
         "task": known.task or None,
         "kind": lesson.kind,
@@ -164,14 +165,14 @@ def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> KnownFi
                 **_place_fields(use.place),
                 "method": use.recalled.method.value,
                 "score": round(use.recalled.score, 4),
-                "at": use.at.isoformat(),
+                "at": moment(use.at),
                 "verdicts": tuple(map(verdict_fields, use.verdicts)),
             }
             for use in history.uses
         ),
         "marks": tuple(
             {
-                "at": at.isoformat(),
+                "at": moment(at),
                 "act": mark.act.value,
                 "rating": mark.rating or None,
                 "author": mark.author,
@@ -317,7 +318,7 @@ def version_fields(known: KnownGuidelines, *, text: bool = False) -> KnownFields
     fields: KnownFields = {
         "type": "guidelines",
         "id": known.id,
-        "at": known.at.isoformat(),
+        "at": moment(known.at),
         "project": known.project,
         "version": version.version,
         "state": known.state.value,
@@ -325,7 +326,7 @@ def version_fields(known: KnownGuidelines, *, text: bool = False) -> KnownFields
         "sources": version.sources,
         "base": version.base,
         "model": version.model,
-        "decided_at": known.decided_at.isoformat() if known.decided_at else None,
+        "decided_at": moment(known.decided_at) if known.decided_at else None,
         "author": known.author,
         "comment": known.comment,
     }

@@ -1,10 +1,17 @@
 """What commands print."""
 
 import json
+import re
 from io import StringIO
 
 import pytest
 
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
+from midwatch_monitor.journal.fleet.nodes import Nodes
+from midwatch_monitor.records import Lesson, Method, Recall, Recalled
+from midwatch_stage.command import ask
+from midwatch_stage.harness import PastAttempts
+from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 
 
@@ -59,3 +66,24 @@ def test_only_the_whole_word_agrees(
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     monkeypatch.setattr("sys.stderr", Terminal())
     assert confirm("delete it") is agrees
+
+
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_the_times_of_all_commands_have_one_form(
+    past: PastAttempts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempt = await past.attempt()
+    lesson = await past.say(attempt, Lesson(text="Look first."))
+    await past.say(attempt, Recall(lessons=(Recalled(lesson=lesson, method=Method.TASK, score=1),)))
+    await past.end(attempt)
+    await Nodes(past.journal).enter(node("node-a"), alive_seconds=60)
+    await MonitorLeases(past.journal).take_post("escalate", holder="mon:1", seconds=60)
+    said = [
+        *await ask(capsys, "lessons", "show", str(lesson)),
+        *await ask(capsys, "nodes"),
+        *await ask(capsys, "db", "check"),
+        *await ask(capsys, "forget", "shop", "--yes"),
+    ]
+    found = re.findall(r'"(\d{4}-\d\d-\d\dT[^"]*)"', json.dumps(said))
+    assert len(found) == 8
+    assert all(re.fullmatch(r"[\dT:-]{19}\.\d{3}Z", each) for each in found), found

@@ -134,6 +134,8 @@ def _tell_copied(
 
 
 def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
+    from midwatch_supervisor.present.json_lines import moment
+
     age = None if health.latest is None else (datetime.now(UTC) - health.latest).total_seconds()
     if json:
         for problem in health.problems:
@@ -146,7 +148,7 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
                 "oldest": health.oldest,
                 "tables": health.counts,
                 "last": health.last,
-                "latest_at": None if health.latest is None else health.latest.isoformat(),
+                "latest_at": None if health.latest is None else moment(health.latest),
                 "age_seconds": age,
                 "newer": health.newer,
                 "problems": len(health.problems),

@@ -10,6 +10,7 @@ from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.fleet.monitors.leases import EXPORTER, LEARNER, NOTIFIER
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 
@@ -68,8 +69,8 @@ def _fields(
         "busy": status.busy,
         "labels": list(status.labels),
         "version": status.version,
-        "started_at": status.started_at.isoformat(),
-        "beat_at": status.beat_at.isoformat(),
+        "started_at": moment(status.started_at),
+        "beat_at": moment(status.beat_at),
         "silent_seconds": max(0.0, round((now - status.beat_at).total_seconds(), 1)),
         "attempts": [each.attempt for each in has],
         "left_behind": [each.attempt for each in left],
@@ -113,7 +114,7 @@ def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:
     return {
         "type": "monitor",
         "name": monitor.name,
-        "until": monitor.until.isoformat(),
+        "until": moment(monitor.until),
         "posts": list(monitor.posts),
         "attempts": list(monitor.attempts),
     }

@@ -17,6 +17,7 @@ from midwatch_supervisor.cli.learn.options import project_named
 from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.operator.actions import operator_name
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.numbers import count_noun
 
 KEPT = "Git is not touched: worktrees, branches and merged work stay where they are."
@@ -70,7 +71,7 @@ def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
             {
                 "type": "erasure",
                 "id": erasure.id or None,
-                "at": None if dry_run else erasure.at.isoformat(),
+                "at": None if dry_run else moment(erasure.at),
                 "project": project,
                 "tasks": erasure.tasks,
                 "attempts": erasure.attempts,

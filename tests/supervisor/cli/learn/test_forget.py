@@ -11,6 +11,7 @@ from midwatch_stage.command import MIDWATCH, ask, midwatch, read
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import erasures
 from midwatch_supervisor.cli.learn.forget import KEPT
+from midwatch_supervisor.present.json_lines import moment
 
 Capture = pytest.CaptureFixture[str]
 
@@ -39,7 +40,7 @@ async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
     assert line == {
         "type": "erasure",
         "id": record.id,
-        "at": record.at.isoformat(),
+        "at": moment(record.at),
         "project": "shop",
         "tasks": 1,
         "attempts": 1,
