@@ -1,7 +1,7 @@
 """The lines of a run for other programs, made from its journal in order. Pure.
 
 A line is one JSON object: first `type`, `at`, `task`, `attempt` and `number`, then the fields of
-its type. The last line of a run has type `done`.
+its type. The first line of a run has type `run`, the last one `done`.
 """
 
 import math
@@ -199,6 +199,7 @@ def _task_sum(task: TaskState) -> JsonLine:
     """Return a task for the last line of its run."""
     return {
         "id": task.task.name,
+        "task": task.task.name,
         "status": task.lifecycle,
         "attempts": len(task.attempts),
         "alerts": task.alerts,
@@ -206,6 +207,11 @@ def _task_sum(task: TaskState) -> JsonLine:
         "recovered": task.recovered,
         "acceptance": _pick(task, "passed total"),
     }
+
+
+def begin_line(run: int, *, tasks: int, journal: str, at: datetime) -> JsonLine:
+    """Return the first line of a run."""
+    return {"type": "run", "at": moment(at), "run": run, "tasks": tasks, "journal": journal}
 
 
 class Transcript:
@@ -343,11 +349,12 @@ class Transcript:
             return about.intervention if about else None
         return self._delivered.get(entry.attempt)
 
-    def done_line(self, *, exit_code: int, at: datetime) -> JsonLine:
-        """Return the run's last line."""
+    def done_line(self, run: int | None, *, exit_code: int, at: datetime) -> JsonLine:
+        """Return the last line of the run with that id."""
         return {
             "type": "done",
             "at": moment(at),
+            "run": run,
             "exit_code": exit_code,
             "tasks": tuple(map(_task_sum, self.tasks)),
         }

@@ -24,7 +24,7 @@ FIELDS = {
     "decision": {"escalation", "action", "by", "diagnosis", "message", "rationale"},
     "intervention": {"id", "action", "by", "outcome", "state"},
 }
-SUM = {"id", "status", "attempts", "alerts", "interventions", "recovered", "acceptance"}
+SUM = {"id", "task", "status", "attempts", "alerts", "interventions", "recovered", "acceptance"}
 
 
 def demo(folder: Path) -> list[Line]:
@@ -96,11 +96,21 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Line]]:
     return folder, demo(folder)
 
 
+def test_the_first_line_says_which_run_it_is_and_where_its_journal_is(
+    first: tuple[Path, list[Line]],
+) -> None:
+    folder, (begun, *_) = first
+    assert begun.keys() == {"type", "at", "run", "tasks", "journal"}
+    assert (begun["type"], begun["run"], begun["tasks"]) == ("run", 1, 6)
+    assert Path(begun["journal"]).is_relative_to(folder)
+
+
 def test_the_last_line_is_the_sum_of_a_run_that_went_well(
     first: tuple[Path, list[Line]],
 ) -> None:
     *lines, done = first[1]
-    assert done.keys() == {"type", "at", "exit_code", "tasks"}
+    assert done.keys() == {"type", "at", "run", "exit_code", "tasks"}
+    assert done["run"] == 1
     assert done["type"] == "done"
     assert "done" not in {line["type"] for line in lines}
     assert all(task.keys() == SUM for task in done["tasks"])
@@ -108,8 +118,8 @@ def test_the_last_line_is_the_sum_of_a_run_that_went_well(
 
 
 def test_every_line_says_what_it_is_of_what_and_when(first: tuple[Path, list[Line]]) -> None:
-    *lines, done = first[1]
-    names = {task["id"] for task in done["tasks"]}
+    _, *lines, done = first[1]
+    names = {task["task"] for task in done["tasks"]}
     assert {line["type"] for line in lines} >= FIELDS.keys()
     for line in lines:
         assert line.keys() >= {"type", "at", "task", "attempt"}, line

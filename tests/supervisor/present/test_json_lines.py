@@ -309,13 +309,15 @@ def test_the_end_sums_up_every_task() -> None:
         ]
     ):
         transcript.line(entry)
-    assert json.loads(json.dumps(transcript.done_line(exit_code=1, at=make.AT))) == {
+    assert json.loads(json.dumps(transcript.done_line(3, exit_code=1, at=make.AT))) == {
         "type": "done",
         "at": "2026-11-21T20:00:00.000Z",
+        "run": 3,
         "exit_code": 1,
         "tasks": [
             {
                 "id": "totals",
+                "task": "totals",
                 "status": "completed",
                 "attempts": 1,
                 "alerts": 1,
@@ -325,6 +327,7 @@ def test_the_end_sums_up_every_task() -> None:
             },
             {
                 "id": "labels",
+                "task": "labels",
                 "status": "submitted",
                 "attempts": 0,
                 "alerts": 0,

@@ -45,7 +45,7 @@ from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.present.json_lines import JsonLine, Transcript
+from midwatch_supervisor.present.json_lines import JsonLine, Transcript, begin_line
 from midwatch_supervisor.present.lookup import (
     is_unfinished,
     meet_new,
@@ -194,9 +194,8 @@ def resume_run(found: Run, *, patient: bool, journal: str | None, output: Output
 
     With `patient`, wait for a provider that has not answered yet.
     """
-    told = {
-        "notify": settings_in_force(None).notify
-    }  # who is notified depends on the configuration here and now
+    # Who is notified depends on the configuration here and now.
+    told = {"notify": settings_in_force(None).notify}
     settings = settings_of(found).model_copy(update=told)
     settings = with_patience(settings) if patient else settings
 
@@ -404,7 +403,10 @@ class Reporter:
 
     async def see_to_end(self, resources: RunResources, jobs: tuple[Job, ...]) -> int:
         """Conduct a run, print what happens, and return its exit code."""
-        if not (self._json or self._quiet):
+        if self._json:
+            name, at = resources.journal.name, self._clock()
+            self._print([begin_line(resources.run.id, tasks=len(jobs), journal=name, at=at)])
+        elif not self._quiet:
             self._print(about(resources, jobs))
         try:
             return await conduct(resources, jobs, self.follow)
@@ -417,7 +419,7 @@ class Reporter:
         """Print the result."""
         with outlasting_reader():
             if self._json:
-                write_json(self._transcript.done_line(exit_code=code, at=self._clock()))
+                write_json(self._transcript.done_line(self._run, exit_code=code, at=self._clock()))
             else:
                 of = "" if self._run is None else await run_option(self._journal, self._run)
                 await print_end(self._transcript.tasks, code, of=of)
