@@ -82,10 +82,10 @@ def need_words(attempt: AttemptState) -> str:
 
 
 def is_stopped(task: TaskState) -> bool:
-    """Whether nothing works on a task that could continue without a person's answer."""
+    """Whether nothing works on a task that could continue without a person or another task."""
     latest = task.latest
     asks = latest is not None and latest.needed_since is not None and not latest.goes_on
-    return task.interrupted and not (task.over or asks)
+    return task.interrupted and not (task.over or asks or task.turn not in {"", TURN})
 
 
 def task_waits_for(task: TaskState) -> str:
@@ -160,16 +160,13 @@ def wait_of(
     `states` are those of its run's tasks, by name; `nodes` are those of the fleet that runs it,
     `None` if one process runs it.
     """
-    before = [name for name in wanted.depends_on if not _done(states.get(name))]
+    known = {name: states.get(name) for name in wanted.depends_on}
+    before = [name for name, state in known.items() if state is None or not state.over]
     if before:
         names = ", ".join(before)
         tasks = f"the task{'s' if len(before) > 1 else ''} {names}"
         return Wait(what=tasks, short=f"after {names}")
     return _TURN if nodes is None else _place(wanted.labels, [*nodes])
-
-
-def _done(state: Lifecycle | None) -> bool:
-    return state is Lifecycle.COMPLETED
 
 
 def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:

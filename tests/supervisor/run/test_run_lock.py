@@ -114,6 +114,26 @@ async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_t
     assert (await waits(capsys))[1] == LEFT
 
 
+async def test_a_task_that_waits_for_another_does_not_suggest_a_resume_that_would_do_nothing(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    wanted = assigned("after")
+    wanted = wanted.model_copy(
+        update={"task": wanted.task.model_copy(update={"depends_on": ("fix",)})}
+    )
+    await new_task(journal, "after", run=1, spec=wanted.model_dump_json())
+    async with hold_run(journal, 1, lease_seconds=15):
+        await say(journal, attempt, Lifecycle.INPUT_REQUIRED)
+    assert (await ask(capsys, "status"))[1]["waits_for"] == "the task fix"
+    assert "waits for: the task fix" in await read(capsys, "show", "after")
+    await new_task(journal)
+    assert (await read(capsys, "status"))[-1] == (
+        "run 1 is not over (`midwatch status --run 1`): fix (waits for you), after (submitted)"
+    )
+    await say(journal, attempt, Lifecycle.FAILED)
+    assert (await ask(capsys, "status", "--run", "1"))[1]["waits_for"] == LEFT
+
+
 async def test_of_a_run_that_is_over_nobody_asks(
     journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
