@@ -100,9 +100,10 @@ def task_waits_for(task: TaskState) -> str:
             watching = attach_command(latest.attempt.worker if latest else "")
             return f"`{watching}`: nothing is watching it"
         resume = command(f"resume --run {task.task.run}")
-        if latest is None or latest.awaited[0] is not Awaited.PROVIDER:
+        away = latest.outage if latest and latest.awaited[0] is Awaited.PROVIDER else None
+        if away is None:
             return f"`{resume}`: no process works on it"
-        return f"{attempt_waits_for(latest)}, then `{resume}`"
+        return f"`{resume}`, once the provider accepts requests: {away.reason} from {away.url}"
     if latest is None or latest.interventions.begin_again:
         return refused(task.refusal) or task.turn or TURN
     if latest.split:

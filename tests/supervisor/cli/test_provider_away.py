@@ -79,8 +79,9 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert await command("status", "--json", "--journal", str(journal)) == 0
     status = json.loads(capsys.readouterr().out)
     assert (status["lifecycle"], status["health"]) == ("working", "unknown")
-    away = f"the provider: Connection refused from {server.url}"
-    assert status["waits_for"] == f"{away}, then `midwatch resume --run 1 --journal {journal}`"
+    resume = f"`midwatch resume --run 1 --journal {journal}`"
+    away = f"once the provider accepts requests: Connection refused from {server.url}"
+    assert status["waits_for"] == f"{resume}, {away}"
 
     await server.open()
     code, lines, errors = await finished(await midwatch("resume", "--headless"))

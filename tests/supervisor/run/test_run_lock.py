@@ -15,7 +15,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, new_task, read
-from midwatch_stage.factories import AT, drafts, intervention
+from midwatch_stage.factories import AT, away, drafts, intervention
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_stage.matrix import DATABASES
 
@@ -87,6 +87,19 @@ async def test_status_and_show_say_that_nobody_works_on_a_run(
         assert await waits(capsys) == (False, None)
     assert await waits(capsys) == (True, LEFT)
     assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
+
+
+async def test_of_a_run_whose_provider_refused_the_command_is_not_cut_off_by_the_reason(
+    journal: Journal, attempt: Attempt, capsys: Capture
+) -> None:
+    async with hold_run(journal, 1, lease_seconds=15):
+        await say(journal, attempt)
+    outage = away(url="http://127.0.0.1:1/v1", reason=f"HTTP 401: {'Incorrect key. ' * 9}")
+    await journal.commit(Commit(drafts=drafts(attempt, [outage])))
+    assert (
+        "`midwatch resume --run 1`, once the provider accepts requests: HTTP 401"
+        in (await read(capsys, "status"))[2]
+    )
 
 
 async def test_of_an_earlier_run_that_nobody_works_on_that_is_told_below_the_latest(
