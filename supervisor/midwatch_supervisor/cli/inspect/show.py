@@ -63,6 +63,7 @@ from midwatch_supervisor.present.record_text import (
     plan_lines,
 )
 from midwatch_supervisor.present.text_line import because, status_text
+from midwatch_supervisor.present.waiting import answer_commands
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, workspace_in
 
 TaskOrAttempt = Annotated[
@@ -227,6 +228,8 @@ def _task_lines(
     waits = waits_for(state, nodes)
     if waits:
         yield f"waits for: {waits}"
+        answers = () if state.over else answer_commands(state, f" --run {task.run}")
+        yield from (f"  answer: {each}" for each in answers if each not in waits)
     assignment = assignment_of(task)
     if assignment is not None and assignment.task.labels:
         yield f"labels: {', '.join(assignment.task.labels)}"

@@ -48,6 +48,7 @@ from midwatch_supervisor.present.text_line import brief, status_text, with_reser
 from midwatch_supervisor.present.waiting import (
     TURN,
     adrift,
+    answer_commands,
     is_stopped,
     missing_lines,
     need_words,
@@ -115,6 +116,8 @@ class StatusLine:
     alerts: int
     """Number of alerts that fire now, or fired at the end of an attempt that passed no check."""
     waits_for: str | None
+    commands: tuple[str, ...]
+    """Commands that answer what it waits for; one of them is enough."""
     needs_person: bool
     accepted: bool | None
     """Whether the last verdict accepts the result; `None` without a verdict."""
@@ -288,6 +291,7 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         requests_limit=None if limit is None else int(limit),
         alerts=len(latest.unresolved) if latest else 0,
         waits_for=waits_for(state, nodes) or None,
+        commands=() if state.over else answer_commands(state, f" --run {state.task.run}"),
         needs_person=latest is not None
         and needs_person(latest, adrift=adrift(latest, nodes.get(latest.node))),
         accepted=state.verdict.accepted if state.verdict else None,
@@ -378,8 +382,14 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         str(line.steps),
         f"{line.requests_used}{limit}",
         str(line.alerts),
-        brief(line.waits_for or "-", _WAITS_WIDTH + 2 * journal_width()),
+        brief(_wait_text(line), _WAITS_WIDTH + 2 * journal_width()),
     )
+
+
+def _wait_text(line: StatusLine) -> str:
+    """Return what the task waits for, after the commands that answer it: the end may be cut off."""
+    waits, answers = line.waits_for or "-", " or ".join(f"`{each}`" for each in line.commands)
+    return f"{answers}: {waits.removesuffix(f': {answers}')}" if answers else waits
 
 
 def _node(line: StatusLine) -> str:

@@ -26,6 +26,7 @@ from midwatch_monitor.records import (
     Grant,
     Lifecycle,
     Meter,
+    PermissionRequest,
     Plan,
     PlanStep,
     PlanStepState,
@@ -93,6 +94,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "requests_limit": 60,
             "alerts": 1,
             "waits_for": None,
+            "commands": [],
             "needs_person": False,
             "accepted": None,
             "reservations": [],
@@ -203,6 +205,38 @@ async def test_an_attempt_waits_for_what_is_on_its_way_or_for_a_person_and_never
     await write(WORKING, *records)
     (line,) = await ask(capsys, "status")
     assert line["waits_for"] == waits_for
+
+
+QUESTION = f"Which {'very ' * 20}one?"
+
+
+@pytest.mark.parametrize(
+    ("records", "cell"),
+    [
+        (
+            (intervention(Action.ASK_OPERATOR, message=QUESTION), CAME, PARKED),
+            '`midwatch tell fix --run 1 "your answer"`: an answer: Which very',
+        ),
+        (
+            (PermissionRequest(tool="shell", what=QUESTION), PARKED),
+            "`midwatch approve 4` or `midwatch reject 4`: permission to Which",
+        ),
+        (
+            (intervention(Action.RESTART, needs_approval=True),),
+            "`midwatch approve 4` or `midwatch reject 4`: approval of restart",
+        ),
+    ],
+)
+async def test_the_command_that_answers_stands_before_the_question_that_is_cut_off(
+    write: Write, capsys: Capture, records: tuple[Record, ...], cell: str
+) -> None:
+    await write(WORKING, *records)
+    assert cell in (await read(capsys, "status"))[2]
+    (line,) = await ask(capsys, "status")
+    shown = await read(capsys, "show", "fix")
+    for each in line["commands"]:
+        assert each in cell
+        assert any(each in text for text in shown[2:4])
 
 
 async def test_a_task_that_was_split_waits_for_its_parts(write: Write, capsys: Capture) -> None:
