@@ -165,6 +165,16 @@ async def test_an_agent_whose_own_process_is_gone_can_only_be_put_away(
     assert (line["stands"], line["interrupted"], line["waits_for"]) == ("canceled", False, None)
 
 
+async def test_below_the_latest_run_the_command_that_puts_away_such_an_agent_is_named(
+    journal: Journal, embedded: Attempt, capsys: Capture
+) -> None:
+    await new_task(journal)
+    assert (await read(capsys, "status"))[-1] == (
+        "run 1 is not over, and no process works on it (`midwatch cancel --run 1`): "
+        "crawler (working)"
+    )
+
+
 async def test_a_stop_reaches_an_agent_whose_process_lives(
     journal: Journal, embedded: Attempt, capsys: Capture
 ) -> None:
@@ -176,8 +186,15 @@ async def test_a_stop_reaches_an_agent_whose_process_lives(
 async def test_what_no_task_file_began_is_passed_over_by_resume(
     journal: Journal, embedded: Attempt, capsys: Capture
 ) -> None:
-    assert await midwatch("resume", "--dry-run") == 2
+    async with hold_run(journal, 1, lease_seconds=15):
+        assert await midwatch("resume", "--dry-run") == 2
     assert "there is no unfinished run" in capsys.readouterr().err
+    for words in ((), ("--run", "1")):
+        assert await midwatch("resume", "--dry-run", *words) == 2
+        said = (
+            "run 1 is an agent's own, and its process is gone: `midwatch cancel --run 1` closes it"
+        )
+        assert capsys.readouterr().err == f"{said}\n"
     later = await PastAttempts(journal, AT).attempt(task=assigned())
     await say(journal, later)
     assert await midwatch("resume", "--dry-run") == 0

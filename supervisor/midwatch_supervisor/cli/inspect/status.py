@@ -232,9 +232,10 @@ async def _unfinished(
     async for run, tasks, _ in read_states(journal, left, nodes):
         found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
         named = list_names(found, _NAMED)
-        stopped = any(is_stopped(each) and not each.task.embedded for each in tasks)
+        gone = any(each.interrupted and each.task.embedded and not each.over for each in tasks)
+        stopped = gone or any(map(is_stopped, tasks))
         alone = ", and no process works on it" if stopped else ""
-        then = f"{'resume' if stopped else 'status'} --run {run.id}"
+        then = f"{'cancel' if gone else 'resume' if stopped else 'status'} --run {run.id}"
         yield f"run {run.id} is not over{alone} (`{command(then)}`): {named}"
 
 

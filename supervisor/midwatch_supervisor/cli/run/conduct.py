@@ -18,16 +18,15 @@ from midwatch_monitor.errors import (
     JournalFullError,
     MidwatchError,
     ProviderRefusedError,
-    UsageError,
     WorkspaceError,
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
-from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run, refuse_held
+from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run
 from midwatch_monitor.private_files import private_folder
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Entry, Run, SupervisedBy
+from midwatch_monitor.records import Entry, Run
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
@@ -47,7 +46,6 @@ from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript, begin_line
 from midwatch_supervisor.present.lookup import (
-    is_unfinished,
     meet_new,
     run_option,
     set_waits,
@@ -213,41 +211,6 @@ def resume_run(found: Run, *, patient: bool, journal: str | None, output: Output
     return conduct_to_end(
         opened, settings=settings, journal=journal, output=output, resumed=found.id
     )
-
-
-async def find_run(location: str, wanted: int | None) -> Run:
-    """Return the run to continue. Raises UsageError if there is none."""
-    async with await Journal.open(location, create=False) as journal:
-        runs = await journal.runs()
-        if wanted is not None:
-            chosen = [run for run in runs if run.id == wanted]
-            if not chosen:
-                raise UsageError(
-                    f"there is no run {wanted}; `{command('status --all')}` lists them"
-                )
-            if chosen[0].supervised_by is SupervisedBy.MONITOR:
-                raise UsageError(f"run {wanted} belongs to a fleet, which continues it")
-            await refuse_held(journal, wanted, tell=write_error)
-            return chosen[0]
-        unfinished = [
-            run
-            for run in reversed(runs)
-            if await _is_begun_by_us(journal, run) and await is_unfinished(journal, run)
-        ]
-        for run in unfinished:
-            if run.supervised_by is SupervisedBy.PROCESS:
-                await refuse_held(journal, run.id, tell=write_error)
-                return run
-    if unfinished:
-        raise UsageError(f"run {unfinished[0].id} belongs to a fleet, which continues it")
-    raise UsageError(f"there is no unfinished run; `{command('run FILE')}` starts a new one")
-
-
-async def _is_begun_by_us(journal: Journal, run: Run) -> bool:
-    """Whether Midwatch can start the run: an agent embedded in a program is started only by that
-    program.
-    """
-    return not all(task.embedded for task in await journal.tasks(run.id))
 
 
 def conduct_to_end(
