@@ -1,5 +1,7 @@
 """A run that a process works on, or none any more: what that means to other commands."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from midwatch_monitor.errors import UsageError
@@ -15,7 +17,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, new_task, read
-from midwatch_stage.factories import AT, away, drafts, intervention
+from midwatch_stage.factories import away, drafts, intervention
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_stage.matrix import DATABASES
 
@@ -23,13 +25,15 @@ from midwatch_stage.matrix import DATABASES
 @pytest.fixture
 async def attempt(journal: Journal) -> Attempt:
     """One at a task of a task file."""
-    return await PastAttempts(journal, AT).attempt(task=assigned())
+    return await PastAttempts(journal, datetime.now(UTC)).attempt(task=assigned())
 
 
 @pytest.fixture
 async def embedded(journal: Journal) -> Attempt:
     """One of an agent with a `Watch` in it, whose process was killed."""
-    found = await PastAttempts(journal, AT).attempt(task="crawler", source="embedded")
+    found = await PastAttempts(journal, datetime.now(UTC)).attempt(
+        task="crawler", source="embedded"
+    )
     await say(journal, found)
     async with hold_run(journal, 1, lease_seconds=15):
         pass
@@ -195,7 +199,7 @@ async def test_what_no_task_file_began_is_passed_over_by_resume(
             "run 1 is an agent's own, and its process is gone: `midwatch cancel --run 1` closes it"
         )
         assert capsys.readouterr().err == f"{said}\n"
-    later = await PastAttempts(journal, AT).attempt(task=assigned())
+    later = await PastAttempts(journal, datetime.now(UTC)).attempt(task=assigned())
     await say(journal, later)
     assert await midwatch("resume", "--dry-run") == 0
 

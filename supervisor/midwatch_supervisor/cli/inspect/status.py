@@ -1,19 +1,14 @@
 """`midwatch status`: what the tasks and their attempts are doing."""
 
-import asyncio
-import shlex
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, tzinfo
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from midwatch_agents.sandbox import OPEN, SandboxKind
-from midwatch_monitor.command_hint import command, journal_width
-from midwatch_monitor.journal import Journal
+from midwatch_monitor.command_hint import journal_width
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Fault,
@@ -25,31 +20,33 @@ from midwatch_monitor.records import (
     Run,
     SupervisedBy,
 )
-from midwatch_monitor.records.fleet import name_of
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus, planned
 from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
-from midwatch_supervisor.cli.output import write_columns, write_json, write_line
-from midwatch_supervisor.cli.settings import JsonOption
-from midwatch_supervisor.notify.unreachable_targets import UnreachableTarget, unreachable_targets
-from midwatch_supervisor.present.fleet_nodes import fleet_of, nodes_of
-from midwatch_supervisor.present.json_lines import moment
-from midwatch_supervisor.present.lookup import (
-    chosen_runs,
-    is_unfinished,
-    run_option,
-    set_waits,
-    task_states,
+from midwatch_supervisor.cli.inspect.notices import (
+    DAY,
+    Notice,
+    earlier_notices,
+    lost_notices,
+    missing_notices,
+    read_states,
+    unmerged_notices,
+    unreachable_notice,
+    unread_notices,
 )
-from midwatch_supervisor.present.numbers import list_names, plan_text
+from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_to_read
+from midwatch_supervisor.cli.output import write_columns, write_either, write_json, write_line
+from midwatch_supervisor.cli.settings import JsonOption
+from midwatch_supervisor.notify.unreachable_targets import unreachable_targets
+from midwatch_supervisor.present.fleet_nodes import fleet_of
+from midwatch_supervisor.present.lookup import chosen_runs
+from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import (
     TURN,
     adrift,
     answer_commands,
-    is_stopped,
     missing_lines,
     need_words,
     task_waits_for,
@@ -71,12 +68,6 @@ _HEADINGS = (
     "waits for",
 )
 _WAITS_WIDTH = 72
-_TOLD = timedelta(days=1)
-"""How long a lost node is listed: some machines are never switched on again."""
-_UNFINISHED = timedelta(days=7)
-"""How long an earlier run that is not over is listed."""
-_NAMED = 4
-"""Number of its tasks that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +110,8 @@ class StatusLine:
     commands: tuple[str, ...]
     """Commands that answer what it waits for; one of them is enough."""
     needs_person: bool
+    need: str | None
+    """What it needs a person for although it does not wait."""
     accepted: bool | None
     """Whether the last verdict accepts the result; `None` without a verdict."""
     reservations: tuple[str, ...]
@@ -137,106 +130,38 @@ async def status(
         runs = await chosen_runs(opened, run)
         known = Nodes(opened)
         nodes = await known.all()
-        now, needy, unreachable = await opened.now(), set[str](), list[UnreachableTarget]()
+        now, needy = await opened.now(), set[str]()
         shown = runs[::-1] if all else latest(runs)
+        told = list[Notice]()
         async for each, tasks, ours in read_states(opened, shown, nodes):
             shared = each.supervised_by is SupervisedBy.MONITOR
             needy |= {fleet_of(each)} if shared and any(map(_open_to_nodes, tasks)) else set()
             lines = [status_line(state, ours) for state in tasks]
-            if json:
-                for line in lines:
-                    write_json(asdict(line))
-            else:
-                _print(each, lines, nodes=shared)
-                _print_needs(tasks, lines)
-                await _print_unmerged(opened, each, tasks)
+            unmerged = [one async for one in unmerged_notices(opened, each, tasks)]
+            _say(each, lines, unmerged, json=json)
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
-            unreachable += unreachable_targets(each.id, [entry async for entry in faults])
-        earlier = [] if run or all or json else [each for each in runs if each not in shown]
-        unfinished = [line async for line in _unfinished(opened, earlier, nodes)]
-        monitors = await known.monitors() if needy and not json else []
-        holders = await known.in_hand() if nodes and not json else {}
+            unreachable = unreachable_targets(each.id, [entry async for entry in faults])
+            told += map(unreachable_notice, unreachable)
+        earlier = [] if run or all else [each for each in runs if each not in shown]
+        told += await earlier_notices(opened, earlier, nodes)
+        monitors = await known.monitors() if needy else []
+        told += lost_notices(nodes, now - DAY, await known.in_hand() if nodes else {})
         learned = Learned(opened)
-        lessons, facts = await learned.count_waiting()
         several = len(await learned.projects()) > 1
-    if json:
-        for each in unreachable:
-            write_json({**asdict(each), "since": moment(each.since)})
-        if lessons or facts:
-            counts = {"lessons": lessons.total(), "facts": facts.total()}
-            write_json({"type": "waiting", **counts})
-        return
-    told = [_unreachable_line(each) for each in unreachable]
-    told += [*unfinished, *lost_lines(nodes, now - _TOLD, holders)]
-    told += _unread("lessons", lessons, several=several)
-    told += _unread("facts", facts, several=several)
-    told += missing_lines(nodes, monitors, now, fleets=needy) if needy else ()
-    for text in told if runs else [*told, f"nothing has run yet in {opened.name}"]:
-        write_line(text)
-
-
-def _unreachable_line(target: UnreachableTarget) -> str:
-    since = f"{target.since.astimezone():%Y-%m-%d %H:%M}"
-    return (
-        f"messages of run {target.run} to {target.target} have failed since {since}: "
-        f"{brief(target.error)}"
-    )
-
-
-def _unread(what: str, waiting: Mapping[str, int], *, several: bool) -> Iterator[str]:
-    """Yield a line for each project with learned things that wait for a person."""
-    for project, count in waiting.items():
-        of = f" --project {shlex.quote(project)}" if several else ""
-        yield f"{what} waiting for you: {count} (`{command(f'{what} list{of}')}`)"
-
-
-async def read_states(
-    journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
-) -> AsyncIterator[tuple[Run, list[TaskState], dict[str, NodeStatus]]]:
-    """Yield each run with the states of its tasks and those of all `nodes` in its fleet, by name.
-
-    A run of a single process has no nodes.
-    """
-    for run in runs:
-        tasks, interrupted = (
-            await task_states(journal, run.id),
-            await is_interrupted(journal, run.id),
-        )
-        for task in tasks:
-            task.interrupted = interrupted
-        ours = nodes_of(run, nodes)
-        set_waits(tasks, ours)
-        yield run, tasks, {each.name: each for each in ours or ()}
+        told += unread_notices(*await learned.count_waiting(), several=several)
+    told += missing_notices(missing_lines(nodes, monitors, now, fleets=needy) if needy else ())
+    if not runs:
+        told.append(({}, f"nothing has run yet in {opened.name}"))
+    _say_all(told, json=json)
 
 
 def latest(runs: Sequence[Run]) -> list[Run]:
     """Return the newest run; for watched sessions, all that began in the day before it."""
     if not runs or not runs[0].of_session:
         return list(runs[:1])
-    since = runs[0].started_at - _TOLD
+    since = runs[0].started_at - DAY
     found = [each for each in runs if each.of_session]
     return [each for each in found if each.started_at >= since][::-1]
-
-
-async def _unfinished(
-    journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
-) -> AsyncIterator[str]:
-    """Yield a line for each run of the last week with tasks that are not over.
-
-    Sessions are left out: if its process was killed, nothing tells that one has ended.
-    """
-    since = await journal.now() - _UNFINISHED
-    recent = [each for each in runs if each.started_at >= since]
-    begun = [each for each in recent if not each.of_session]
-    left = [each for each in begun if await is_unfinished(journal, each)]
-    async for run, tasks, _ in read_states(journal, left, nodes):
-        found = [f"{each.task.name} ({each.status})" for each in tasks if not each.over]
-        named = list_names(found, _NAMED)
-        gone = any(each.interrupted and each.task.embedded and not each.over for each in tasks)
-        stopped = gone or any(map(is_stopped, tasks))
-        alone = ", and no process works on it" if stopped else ""
-        then = f"{'cancel' if gone else 'resume' if stopped else 'status'} --run {run.id}"
-        yield f"run {run.id} is not over{alone} (`{command(then)}`): {named}"
 
 
 def _open_to_nodes(state: TaskState) -> bool:
@@ -244,31 +169,14 @@ def _open_to_nodes(state: TaskState) -> bool:
     return not state.task.embedded and not state.lifecycle.over
 
 
-def lost_lines(
-    nodes: Collection[NodeStatus],
-    since: datetime,
-    holders: Collection[str],
-    zone: tzinfo | None = None,
-) -> Iterator[str]:
-    """Yield a line for each node lost since then, with the time when it was last heard from.
-
-    `holders` are the processes that hold attempts that are being worked on.
-    """
-    manned = {each.fleet for each in nodes if not each.state.gone}
-    holding = {name_of(each) for each in holders}
-    for each in nodes:
-        if each.state is NodeState.LOST and each.beat_at >= since:
-            heard = f"{each.beat_at.astimezone(zone):%Y-%m-%d %H:%M:%S}"
-            left = each.name in holding and each.fleet in manned
-            others = "; other nodes take over its attempts" if left else ""
-            yield f"node {each.name} is lost: last heard from {heard}{others}"
-
-
 def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine:
     """Return the line of one task; `nodes` are the nodes, by name, of the fleet that runs it."""
     latest = state.latest
     plan = planned(latest.plan_step, latest.plan_steps) if latest else None
     limit = latest.budget.requests.limit if latest else None
+    needs = latest is not None and needs_person(
+        latest, adrift=adrift(latest, nodes.get(latest.node))
+    )
     return StatusLine(
         run=state.task.run,
         task=state.task.name,
@@ -293,8 +201,8 @@ def status_line(state: TaskState, nodes: Mapping[str, NodeStatus]) -> StatusLine
         alerts=len(latest.unresolved) if latest else 0,
         waits_for=waits_for(state, nodes) or None,
         commands=() if state.over else answer_commands(state, f" --run {state.task.run}"),
-        needs_person=latest is not None
-        and needs_person(latest, adrift=adrift(latest, nodes.get(latest.node))),
+        needs_person=needs,
+        need=need_words(latest) or None if latest and needs else None,
         accepted=state.verdict.accepted if state.verdict else None,
         reservations=state.reservations,
     )
@@ -321,8 +229,25 @@ def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
 
 
-def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
+def _say(run: Run, lines: Sequence[StatusLine], unmerged: Sequence[Notice], *, json: bool) -> None:
+    """Print the tasks of one run and its results, for people or for programs."""
+    if json:
+        for line in lines:
+            write_json(asdict(line))
+    else:
+        _print(run, lines)
+    _say_all(unmerged, json=json)
+
+
+def _say_all(notices: Iterable[Notice], *, json: bool) -> None:
+    for fields, text in notices:
+        if fields if json else text:
+            write_either(fields, text, json=json)
+
+
+def _print(run: Run, lines: Sequence[StatusLine]) -> None:
     """Print the table; if nodes share the run, with the node of each attempt."""
+    nodes = run.supervised_by is SupervisedBy.MONITOR
     write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
     shown = [name for name in _HEADINGS if nodes or name != _NODE]
     every = [_HEADINGS, *(_row(line) for line in lines)]
@@ -333,40 +258,9 @@ def _print(run: Run, lines: Sequence[StatusLine], *, nodes: bool) -> None:
     for line in lines:
         if said := with_reservations(line.reservations):
             write_line(f"{line.task}: {line.status}, {said}")
-
-
-def _print_needs(tasks: Sequence[TaskState], lines: Sequence[StatusLine]) -> None:
-    """Print what a person should do that no task waits for; waiting tasks say so in their lines."""
-    for task, line in zip(tasks, lines, strict=True):
-        words = need_words(task.latest) if task.latest and line.needs_person else ""
-        if words:
-            write_line(f"{line.task} needs you: {words}")
-
-
-async def _print_unmerged(journal: Journal, run: Run, tasks: Sequence[TaskState]) -> None:
-    """Print the results that nobody has merged or rejected, as far as this machine knows."""
-    from midwatch_supervisor.workspaces.task_workspace import result_of
-
-    done = [each for each in tasks if each.lifecycle is Lifecycle.COMPLETED]
-    wanted = [each for each in done if each.verdict is None or each.verdict.accepted]
-    results = [each for each in map(result_of, wanted) if each is not None]
-    found = await asyncio.gather(*(each.unmerged() for each in results))
-    there = [each for each in found if each is not None]
-    of_fleet = await asyncio.gather(*(each.unmerged_in_repository() for each in results))
-    of = await run_option(journal, run.id)
-    for said, more, in_git in _UNMERGED:
-        waiting = {each.folder for each in there if bool(each.branch) == in_git}
-        names = [
-            each.name
-            for each, unmerged in zip(results, of_fleet, strict=True)
-            if each.folder in waiting or (in_git and unmerged)
-        ]
-        if names:
-            write_line(f"{said}: {', '.join(names)} (`{command(f'merge TASK{of}{more}')}`)")
-
-
-_UNMERGED = (("to be merged", "", True), ("to be taken", " --into FOLDER", False))
-"""What results wait for, the option of the command for that, and whether they are in git."""
+    for line in lines:
+        if line.need:
+            write_line(f"{line.task} needs you: {line.need}")
 
 
 def _row(line: StatusLine) -> tuple[str, ...]:

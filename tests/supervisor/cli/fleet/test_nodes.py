@@ -34,7 +34,7 @@ from midwatch_stage.command import new_attempt, new_task, read, write
 from midwatch_stage.factories import intervention
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
-from midwatch_supervisor.cli.inspect.status import lost_lines
+from midwatch_supervisor.cli.inspect.notices import DAY, lost_notices
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.waiting import monitor_absent
@@ -141,7 +141,8 @@ async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note
     assert (
         f"node node-a is lost: last heard from {long_ago.astimezone():%Y-%m-%d %H:%M:%S}" in status
     )
-    (task,) = map(json.loads, await say("status", "--json"))
+    task, lost, *_ = map(json.loads, await say("status", "--json"))
+    assert (lost["type"], lost["name"], lost["state"]) == ("node", "node-a", "lost")
     assert (task["health"], task["waits_for"]) == ("unknown", "another node (node-a is lost)")
     (stored,) = await Nodes(journal).starts()
     assert stored.state is NodeState.UP
@@ -243,7 +244,7 @@ async def test_what_lost_its_node_waits_for_another(
     journal: Journal, at_work: Attempt, say: Say
 ) -> None:
     await leaves(journal, NodeState.LOST)
-    (line,) = map(json.loads, await say("status", "--json"))
+    line, *_ = map(json.loads, await say("status", "--json"))
     assert (line["task"], line["waits_for"]) == ("fix", "another node (node-a is lost)")
     shown = await say("show", str(at_work.id))
     assert shown[2] == "waits for: another node (node-a is lost)"
@@ -257,11 +258,11 @@ async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
     await write(journal, at_work, datetime.now(UTC), Change(lifecycle=Lifecycle.INPUT_REQUIRED))
     number = await write(journal, at_work, datetime.now(UTC), held)
     await leaves(journal, NodeState.LOST)
-    (line,) = map(json.loads, await say("status", "--json"))
+    line, *_ = map(json.loads, await say("status", "--json"))
     assert line["waits_for"].startswith("approval of nudge")
     approved = Delivery(intervention=number, state=DeliveryState.APPROVED)
     await write(journal, at_work, datetime.now(UTC), approved)
-    (line,) = map(json.loads, await say("status", "--json"))
+    line, *_ = map(json.loads, await say("status", "--json"))
     assert (line["stands"], line["waits_for"]) == ("resuming…", "another node (node-a is lost)")
 
 
@@ -269,7 +270,7 @@ async def test_an_attempt_that_has_not_begun_waits_for_its_turn(
     journal: Journal, at_work: Attempt, say: Say
 ) -> None:
     await stands(journal, at_work, Lifecycle.SUBMITTED)
-    (line,) = map(json.loads, await say("status", "--json"))
+    line, *_ = map(json.loads, await say("status", "--json"))
     assert line["waits_for"] == "its turn"
 
 
@@ -286,7 +287,7 @@ async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
     over = Draft(record=TaskTransition(lifecycle=Lifecycle.FAILED), at=now, task=task.id)
     await journal.commit(Commit(drafts=(over,)))
     await OperatorActions(journal, author="ada").begin_again(failed, "Anew.", step=0)
-    (line,) = map(json.loads, await say("status", "--json"))
+    line, *_ = map(json.loads, await say("status", "--json"))
     assert line["waits_for"] == "a node with the label gpu (none is up)"
 
 
@@ -304,5 +305,6 @@ def test_others_go_on_with_what_a_lost_node_still_holds_if_its_fleet_has_any(
 ) -> None:
     lost = replace(NODE_A, state=NodeState.LOST)
     more = [] if other is None else [replace(NODE_A, name="node-b", fleet=other)]
-    (said,) = lost_lines([lost, *more], lost.beat_at - timedelta(days=1), [holder], UTC)
+    ((fields, said),) = lost_notices([lost, *more], lost.beat_at - DAY, [holder], UTC)
     assert said.endswith("; other nodes take over its attempts") is others
+    assert (fields["name"], fields["taken_over"]) == ("node-a", others)

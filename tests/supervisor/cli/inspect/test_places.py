@@ -100,7 +100,8 @@ async def test_who_waits_says_for_which_node_and_for_which_tasks(
         plain = status_of(Identity(name="one", boot="1"), slots=1, labels=())
         await Nodes(journal).enter(plain, alive_seconds=15)
     out = (await say("status", "--json", "--journal", postgres))[1]
-    waits = [json.loads(line)["waits_for"] for line in out.splitlines()]
+    lines = map(json.loads, out.splitlines())
+    waits = [line["waits_for"] for line in lines if line["type"] == "status"]
     assert waits == ["a node with the label fpga (none is up)", "the task a"]
     shown = (await say("show", "a", "--journal", postgres))[1].splitlines()
     assert "waits for: a node with the label fpga (none is up)" in shown

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,8 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task, read
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read
+from midwatch_stage.command import write as write_records
 from midwatch_stage.factories import alert, intervention
 from midwatch_stage.factories import plan as make_plan
 from midwatch_stage.worker import scripted
@@ -96,6 +97,7 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "waits_for": None,
             "commands": [],
             "needs_person": False,
+            "need": None,
             "accepted": None,
             "reservations": [],
         }
@@ -287,14 +289,26 @@ async def test_the_latest_run_is_shown_unless_others_are_asked_for(
     runs: list[int],
 ) -> None:
     await new_task(journal)
-    assert [line["run"] for line in await ask(capsys, "status", *argv)] == runs
+    lines = await ask(capsys, "status", *argv)
+    assert [line["run"] for line in lines if line["type"] == "status"] == runs
 
 
 async def test_an_earlier_run_that_is_not_over_is_told_below_the_latest(
-    journal: Journal, attempt: Attempt, write: Write, capsys: Capture
+    journal: Journal, capsys: Capture
 ) -> None:
-    await write(WORKING, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
+    now = datetime.now(UTC)
+    made = await new_attempt(journal, await new_task(journal, at=now), at=now)
+    await write_records(journal, made, now, WORKING, PARKED)
     await new_task(journal)
+    assert (await ask(capsys, "status"))[1:] == [
+        {
+            "type": "unfinished",
+            "run": 1,
+            "tasks": [{"task": "fix", "stands": "waits for you"}],
+            "stopped": False,
+            "command": "midwatch status --run 1",
+        }
+    ]
     assert (await read(capsys, "status"))[-1] == (
         "run 1 is not over (`midwatch status --run 1`): fix (waits for you)"
     )

@@ -56,7 +56,7 @@ async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
     _, _, row, lost = await read(capsys, "status")
     assert row.split()[3:6] == ["unknown", "node-a", "(lost)"]
     assert lost.startswith("node node-a is lost: last heard from ")
-    (line,) = await ask(capsys, "status")
+    line, *_ = await ask(capsys, "status")
     assert (line["health"], line["node"], line["node_state"]) == ("unknown", "node-a", "lost")
 
 
@@ -65,7 +65,7 @@ async def test_how_an_attempt_fares_that_waits_for_a_person_on_a_lost_node_nobod
 ) -> None:
     await write(journal, moving, AT, AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
     await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
-    (line,) = await ask(capsys, "status")
+    line, *_ = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("unknown", "a person")
     assert "  health unknown, last step 0" in await read(capsys, "show", "fix")
 
@@ -75,7 +75,7 @@ async def test_it_fares_as_it_does_once_another_node_goes_on(
 ) -> None:
     await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
     await write(journal, moving, AT, Change(node="node-b"))
-    (line,) = await ask(capsys, "status")
+    line, *_ = await ask(capsys, "status")
     assert (line["health"], line["node"], line["node_state"]) == ("ok", "node-b", "up")
 
 
@@ -93,7 +93,7 @@ async def without_node(journal: Journal) -> None:
 
 @pytest.mark.usefixtures("without_node")
 async def test_a_task_waits_for_a_node_of_its_own_fleet(capsys: Capture) -> None:
-    (line,) = await ask(capsys, "status")
+    line, *_ = await ask(capsys, "status")
     assert line["waits_for"] == "a node (none is up)"
     assert "waits for: a node (none is up)" in await read(capsys, "show", "fix")
     none = "no node of fleet ours has joined yet: `midwatch node` starts one"

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     FactState,
     Record,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, objects
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, objects
 
 Capture = pytest.CaptureFixture[str]
 Say = Callable[..., Awaitable[list[int]]]
@@ -158,6 +158,8 @@ async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
     await say(FactMark(fact=numbers[1], act=FactAct.HELD, reason="it names a command"))
     await midwatch("status")
     assert "facts waiting for you: 2 (`midwatch facts list`)" in capsys.readouterr().out
+    unread = {"type": "unread", "lessons": 0, "facts": 2}
+    assert unread in await ask(capsys, "status")
     await midwatch("facts", "list")
     assert capsys.readouterr().out.splitlines() == [
         f"{numbers[1]} (waiting: it names a command, inferred): Ruff is run by make lint",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import midwatch, new_task, read
+from midwatch_stage.command import ask, midwatch, new_task, read
 from midwatch_stage.merging import BRANCH, commit, finish, git
 
 Capture = pytest.CaptureFixture[str]
@@ -36,6 +36,8 @@ async def test_status_says_which_results_are_still_to_be_merged(
     await finish(journal, worktree)
     said = "to be merged: totals (`midwatch merge TASK`)"
     assert (await read(capsys, "status"))[-1] == said
+    told = {"run": 1, "tasks": ["totals"], "in_git": True, "command": "midwatch merge TASK"}
+    assert {"type": "unmerged", **told} in await ask(capsys, "status")
     await midwatch("feedback", "totals", "reject")
     capsys.readouterr()
     assert said not in await read(capsys, "status")
