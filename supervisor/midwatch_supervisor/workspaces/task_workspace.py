@@ -192,8 +192,8 @@ class TaskWorkspace:
         `False` also if that repository lacks the commit that the task began from.
         """
         base = self.assignment.base if self.assignment else ""
-        home = await repository_here(self.source)
-        if not base or home is None or not await commit_at(home, base):
+        home = await repository_here(self.source) if base else None
+        if home is None or not await commit_at(home, base):
             return False
         return not await is_merged(home, branch_of(self.folder), base)
 

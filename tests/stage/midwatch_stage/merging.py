@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 from midwatch_monitor.config.tasks import AcceptanceSpec
@@ -43,6 +44,7 @@ async def finish(
     source: Path | None = None,
     acceptance: tuple[AcceptanceSpec, ...] = ("true",),
     base: str = "",
+    at: datetime = AT,
 ) -> None:
     """A task `totals` whose only attempt worked in `workspace` and has ended.
 
@@ -52,7 +54,7 @@ async def finish(
     made = workspace.name == "totals-1" and not base
     place = folder if made else None
     spec = assignment("totals", acceptance=acceptance, workspace=place, base=base).model_dump_json()
-    task = await new_task(journal, "totals", spec=spec)
+    task = await new_task(journal, "totals", spec=spec, at=at)
     attempt = await new_attempt(journal, task, workspace=str(workspace))
     state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
     await write(journal, attempt, AT, state)

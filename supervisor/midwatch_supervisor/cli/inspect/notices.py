@@ -63,7 +63,7 @@ async def read_states(
 async def earlier_notices(
     journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
 ) -> list[Notice]:
-    """Return what is left of earlier runs: open tasks.
+    """Return what is left of earlier runs: open tasks, results to merge.
 
     Sessions are left out: if its process was killed, nothing tells that one has ended.
     """
@@ -74,7 +74,13 @@ async def earlier_notices(
         for run in recent
     }
     left = [run for run, tasks in ends.items() if not all(each.over for each in tasks)]
-    return [_unfinished(run, tasks) async for run, tasks, _ in read_states(journal, left, nodes)]
+    found = [_unfinished(run, tasks) async for run, tasks, _ in read_states(journal, left, nodes)]
+    for run, tasks in ends.items():
+        found += [
+            (fields, f"run {run.id}: {text}")
+            async for fields, text in unmerged_notices(journal, run, tasks)
+        ]
+    return found
 
 
 def _unfinished(run: Run, tasks: Sequence[TaskState]) -> Notice:
@@ -107,7 +113,6 @@ async def unmerged_notices(
     found = await asyncio.gather(*(each.unmerged() for each in results))
     there = [each for each in found if each is not None]
     of_fleet = await asyncio.gather(*(each.unmerged_in_repository() for each in results))
-    of = await run_option(journal, run.id)
     for said, more, in_git in _UNMERGED:
         waiting = {each.folder for each in there if bool(each.branch) == in_git}
         names = [
@@ -116,6 +121,7 @@ async def unmerged_notices(
             if each.folder in waiting or (in_git and unmerged)
         ]
         if names:
+            of = await run_option(journal, run.id)
             then = command(f"merge TASK{of}{more}")
             told = {"run": run.id, "tasks": names, "in_git": in_git, "command": then}
             yield {"type": "unmerged", **told}, f"{said}: {', '.join(names)} (`{then}`)"

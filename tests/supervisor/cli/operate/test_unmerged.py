@@ -1,5 +1,6 @@
 """What `status`, `show`, `diff` and `merge` say of work that waits, was merged or thrown away."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,23 @@ async def test_status_of_an_older_run_names_the_command_that_merges_that_run(
     said = "to be merged: totals (`midwatch merge TASK --run 1`)"
     assert (await read(capsys, "status", "--run", "1"))[-1] == said
     assert said in await read(capsys, "status", "--all")
+
+
+@pytest.mark.parametrize(("age", "told"), [(1, True), (8, False)])
+async def test_results_of_the_last_week_are_still_told_below_a_newer_run(
+    journal: Journal, worktree: Path, capsys: Capture, *, age: int, told: bool
+) -> None:
+    await finish(journal, worktree, at=datetime.now(UTC) - timedelta(days=age))
+    await new_task(journal, "others")
+    said = "run 1: to be merged: totals (`midwatch merge TASK --run 1`)"
+    assert (said in await read(capsys, "status")) is told
+    assert said not in await read(capsys, "status", "--run", "2")
+    lines = [each for each in await ask(capsys, "status") if each["type"] == "unmerged"]
+    told_so = {"run": 1, "tasks": ["totals"], "in_git": True}
+    assert (
+        lines
+        == [{"type": "unmerged", **told_so, "command": "midwatch merge TASK --run 1"}][: int(told)]
+    )
 
 
 async def test_in_a_clone_of_its_repository_status_says_which_results_of_a_fleet_are_to_be_merged(
