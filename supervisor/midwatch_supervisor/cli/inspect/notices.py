@@ -10,8 +10,10 @@ from midwatch_monitor.command_hint import command
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import is_interrupted
 from midwatch_monitor.records import (
+    Alert,
     AttemptTransition,
     Feedback,
+    Health,
     Lifecycle,
     NodeState,
     NodeStatus,
@@ -29,12 +31,12 @@ from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.present.waiting import is_stopped
 
 DAY = timedelta(days=1)
-"""How long a lost node is listed."""
+"""How long a lost node and the runs of an agent with a `Watch` are listed."""
 _WEEK = timedelta(days=7)
 """How long an earlier run is listed that is not over, or whose results are not merged."""
 _NAMED = 4
 """Number of its tasks that are named."""
-_KINDS = (TaskTransition, AttemptTransition, Feedback)
+_KINDS = (TaskTransition, AttemptTransition, Feedback, Alert)
 """Records that tell how an earlier run ended."""
 
 Notice = tuple[JsonLine, str]
@@ -63,7 +65,7 @@ async def read_states(
 async def earlier_notices(
     journal: Journal, runs: Sequence[Run], nodes: Collection[NodeStatus]
 ) -> list[Notice]:
-    """Return what is left of earlier runs: open tasks, results to merge.
+    """Return what is left of earlier runs: open tasks, results to merge, agents that failed.
 
     Sessions are left out: if its process was killed, nothing tells that one has ended.
     """
@@ -80,6 +82,9 @@ async def earlier_notices(
             (fields, f"run {run.id}: {text}")
             async for fields, text in unmerged_notices(journal, run, tasks)
         ]
+    today = [run for run, tasks in ends.items() if tasks and run.started_at >= now - DAY]
+    ended = [ends[run] for run in today if run not in left]
+    found += _agents([tasks for tasks in ended if all(each.task.embedded for each in tasks)])
     return found
 
 
@@ -99,6 +104,22 @@ def _unfinished(run: Run, tasks: Sequence[TaskState]) -> Notice:
         "command": then,
     }
     return fields, f"run {run.id} is not over{alone} (`{then}`): {named}"
+
+
+def _agents(runs: Collection[Sequence[TaskState]]) -> Iterator[Notice]:
+    """Yield how these runs of agents with a `Watch` ended; nothing if there are none."""
+    if not runs:
+        return
+    failed = sum(any(each.lifecycle is Lifecycle.FAILED for each in tasks) for tasks in runs)
+    stuck = sum(
+        any(each.latest and each.latest.health is Health.STUCK for each in tasks) for tasks in runs
+    )
+    then, many = command("status --all"), "s" if len(runs) > 1 else ""
+    yield (
+        {"type": "agents", "runs": len(runs), "failed": failed, "stuck": stuck, "command": then},
+        f"{len(runs)} earlier run{many} of agents with a `Watch` in the last day: "
+        f"{failed} failed, {stuck} stuck (`{then}`)",
+    )
 
 
 async def unmerged_notices(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -320,6 +320,23 @@ async def test_an_earlier_run_that_is_over_is_not_told(
     await write(TaskTransition(lifecycle=Lifecycle.FAILED))
     await new_task(journal)
     assert len(await read(capsys, "status")) == 3
+
+
+@pytest.mark.parametrize(("age", "told"), [(1, True), (25, False)])
+async def test_earlier_runs_of_agents_in_the_last_day_are_counted(
+    journal: Journal, capsys: Capture, *, age: int, told: bool
+) -> None:
+    at = datetime.now(UTC) - timedelta(hours=age)
+    looped, failed = alert("cycle", Severity.CRITICAL), Lifecycle.FAILED
+    for lifecycle, *records in ((Lifecycle.COMPLETED, looped), (failed,), (Lifecycle.COMPLETED,)):
+        made = await new_attempt(journal, await new_task(journal, at=at), at=at)
+        over = AttemptTransition(lifecycle=lifecycle, ending=Ending.UNCHECKED)
+        await write_records(journal, made, at, *records, over, TaskTransition(lifecycle=lifecycle))
+    await new_task(journal)
+    said = "3 earlier runs of agents with a `Watch` in the last day: 1 failed, 1 stuck"
+    assert (f"{said} (`midwatch status --all`)" in await read(capsys, "status")) is told
+    counts = [each for each in await ask(capsys, "status") if each["type"] == "agents"]
+    assert [(each["runs"], each["failed"], each["stuck"]) for each in counts] == [(3, 1, 1)][:told]
 
 
 async def test_an_unknown_run_is_bad_usage(
