@@ -246,8 +246,8 @@ def _say_all(notices: Iterable[Notice], *, json: bool) -> None:
 
 
 def _print(run: Run, lines: Sequence[StatusLine]) -> None:
-    """Print the table; if nodes share the run, with the node of each attempt."""
-    nodes = run.supervised_by is SupervisedBy.MONITOR
+    """Print the table; with the node of each attempt if there are nodes to tell apart."""
+    nodes = any(line.node_state for line in lines) or len({line.node for line in lines}) > 1
     write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
     shown = [name for name in _HEADINGS if nodes or name != _NODE]
     every = [_HEADINGS, *(_row(line) for line in lines)]

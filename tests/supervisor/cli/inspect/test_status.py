@@ -34,6 +34,7 @@ from midwatch_monitor.records import (
     Severity,
     Step,
     StepKind,
+    SupervisedBy,
     TaskTransition,
 )
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read
@@ -166,6 +167,14 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
     line = (await ask(capsys, "status"))[-1]
     assert (line["lifecycle"], line["health"]) == ("completed", "stuck")
     assert line["alerts"] == 4
+
+
+async def test_an_agent_that_belongs_to_no_fleet_has_no_column_for_its_node(
+    journal: Journal, capsys: Capture
+) -> None:
+    task = await new_task(journal, supervised_by=SupervisedBy.MONITOR)
+    await new_attempt(journal, task)
+    assert "node" not in (await read(capsys, "status"))[1].split()
 
 
 async def test_an_escalation_waits_for_a_decision(
