@@ -32,6 +32,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.intervention import InterventionState, WorkerRequest
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
@@ -68,6 +69,8 @@ class Withdrawal:
     course: WithdrawalResult
     lifecycle: Lifecycle
     """Lifecycle of the task afterwards."""
+    stands: AttemptStatus
+    """The same as a word for people."""
     attempt: AttemptState | None = None
     """The attempt that is stopped."""
     intervention: int | None = None
@@ -203,8 +206,10 @@ class Withdrawer:
                 course = WithdrawalResult.CANCELED  # no process is left to receive the stop
         elif embedded and await self._only_program_ends(run, look):
             course = WithdrawalResult.KEPT
-        lifecycle = look.state.transition.lifecycle
-        done = Withdrawal(task=look.state.task, course=course, lifecycle=lifecycle)
+        of = look.state
+        done = Withdrawal(
+            task=of.task, course=course, lifecycle=of.transition.lifecycle, stands=of.status
+        )
         match course:
             case WithdrawalResult.STOPPING if look.state.latest is not None:
                 return await self._stop(look, look.state.latest, done)
@@ -254,7 +259,7 @@ class Withdrawer:
             return done
         if await self._commit(look, *records) is None:
             return None
-        return replace(done, lifecycle=Lifecycle.CANCELED)
+        return replace(done, lifecycle=Lifecycle.CANCELED, stands=AttemptStatus.CANCELED)
 
     async def _commit(self, look: TaskReading, *records: tuple[int | None, Record]) -> int | None:
         """Store records; return the last one's journal id, or `None` if the task has changed."""

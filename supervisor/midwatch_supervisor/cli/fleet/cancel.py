@@ -151,6 +151,7 @@ def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
         "attempt": done.attempt.attempt.id if done.attempt else None,
         "course": done.course.value,
         "lifecycle": done.lifecycle.value,
+        "stands": done.stands.value,
         "intervention": done.intervention,
         "already": done.already,
         "dry_run": dry_run,
@@ -185,4 +186,4 @@ def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
                 "or leave it alone"
             )
         case _:
-            return f"{name} is over: {done.lifecycle}"
+            return f"{name} is over: {done.stands}"

@@ -203,10 +203,20 @@ async def test_json_says_what_came_of_each(submitted: Journal, capsys: Capture) 
         "attempt": None,
         "course": "canceled",
         "lifecycle": "canceled",
+        "stands": "canceled",
         "intervention": None,
         "already": False,
         "dry_run": False,
     }
+
+
+async def test_work_that_was_not_checked_is_not_called_completed(
+    journal: Journal, at: datetime, capsys: Capture
+) -> None:
+    task = await new_task(journal, "usage")
+    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.UNCHECKED)
+    await begin(journal, at, over, TaskTransition(lifecycle=Lifecycle.COMPLETED), task=task.id)
+    assert await read(capsys, "cancel", "--run", "1") == ["usage is over: ended"]
 
 
 async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
