@@ -1,6 +1,7 @@
 """A run for people: a line for each event, and its tasks' results at the end. Pure."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -27,7 +28,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_monitor.state.usage import Usage, spent_usage
 from midwatch_supervisor.present.file_changes import FileChange, changes_text
 from midwatch_supervisor.present.json_lines import Transcript
-from midwatch_supervisor.present.numbers import checks_text, count_noun, usage_text
+from midwatch_supervisor.present.numbers import checks_text, count_noun, list_names, usage_text
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
 from midwatch_supervisor.present.waiting import answer_commands, task_waits_for
@@ -37,6 +38,8 @@ _BLOCKS = 4
 _LABEL = 8
 _REASON = 300
 _CHECK = 80
+_NAMED = 4
+"""Number of tasks that are named beside a command."""
 
 _COUNT = re.compile(r"(\d) (?=\w)")
 
@@ -59,9 +62,13 @@ class TaskResult:
 
     @property
     def mergeable(self) -> bool:
-        """Whether there is a branch to merge, with commits on it."""
+        """Whether there is something to merge or take: a branch with commits, or changed files."""
         done = self.state.lifecycle is Lifecycle.COMPLETED
-        return done and bool(self.branch) and self.files != ()
+        return done and (bool(self.files) or (bool(self.branch) and self.files is None))
+
+    def take(self, name: str, of: str) -> str:
+        """Return the command that merges or takes it, with a name for its task."""
+        return command(f"merge {name}{of}{'' if self.branch else ' --into FOLDER'}")
 
 
 def run_end(results: Sequence[TaskResult], *, width: int, of: str = "") -> Iterator[str]:
@@ -116,8 +123,12 @@ def _sum(results: Sequence[TaskResult], of: str) -> Iterator[LabelledText]:
     yield "used", _usage_words([each.state for each in results])
     if any(each.files for each in results):
         yield "look", command(f"diff TASK{of}")
-    if any(each.mergeable for each in results):
-        yield "take", command(f"merge TASK{of}")
+    takes = defaultdict[str, list[str]](list)
+    for each in results:
+        if each.mergeable:
+            takes[each.take("TASK", of)].append(each.state.task.name)
+    for take, names in takes.items():
+        yield "take", take if len(takes) == 1 else f"{take} ({list_names(names, _NAMED)})"
     if any(not each.state.over for each in results):
         yield "continue", command(f"resume{of}")
 
@@ -191,7 +202,7 @@ def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
     elif result.state.attempts and not result.mergeable:
         yield "look", command(f"show {name}{of}")
     if result.mergeable:
-        yield "take", command(f"merge {name}{of}")
+        yield "take", result.take(name, of)
 
 
 _COMMANDS = frozenset({"answer", "continue", "look", "take"})

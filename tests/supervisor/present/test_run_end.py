@@ -114,7 +114,7 @@ def test_each_waiting_is_ended_by_a_command(told: tuple[Record, ...], answers: l
 def test_a_result_without_git_is_in_its_folder() -> None:
     lines = block(make.ended(), DONE, branch="", folder="workspaces/fix-1")
     assert "  folder   workspaces/fix-1" in lines
-    assert not any(line.startswith("  take") for line in lines)
+    assert lines[-1] == "  take     midwatch merge fix --into FOLDER"
 
 
 def test_nothing_changed_is_nothing_to_take() -> None:
@@ -171,6 +171,16 @@ def test_many_tasks_are_told_in_a_line_each() -> None:
         "  used     4 requests, 180 k tokens, $0.48",
         "  look     midwatch diff TASK",
         "  take     midwatch merge TASK",
+    ]
+
+
+def test_of_many_tasks_those_that_did_not_work_in_git_are_taken_into_a_folder() -> None:
+    report = result(state=state(make.ended(), DONE, name="report"), branch="")
+    assert [*run_end([report] * 5, width=80)][-1] == "  take     midwatch merge TASK --into FOLDER"
+    done = result(make.ended(), DONE)
+    assert [*run_end([done, report, done, done, done], width=80)][-2:] == [
+        "  take     midwatch merge TASK (fix, fix, fix, fix)",
+        "  take     midwatch merge TASK --into FOLDER (report)",
     ]
 
 
