@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.errors import MidwatchError, UsageError
 from midwatch_monitor.journal.fleet.bundles import Bundles
-from midwatch_monitor.records import Feedback, Lifecycle, Origin, SupervisedBy
+from midwatch_monitor.records import Feedback, Lifecycle, Origin, SupervisedBy, Task
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import TaskOrAttempt
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, RunOption, journal_to_read
@@ -74,6 +74,7 @@ async def diff(
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, id, run=run)
+        _require_files_known(found.task)
         state = await task_state(opened, found.task)
         chosen = (
             workspace_in(found.task, state.attempts[found.attempt.id])
@@ -92,6 +93,11 @@ async def diff(
         _write_diff(changed, files, masked=opened.masker.text)
     else:
         write_line(f"{chosen.name} has changed nothing")
+
+
+def _require_files_known(task: Task) -> None:
+    if task.embedded:
+        raise UsageError(f"Midwatch did not start {task.name}, so it does not know its files")
 
 
 def _lost_text(source: Path, name: str) -> str:
@@ -158,6 +164,7 @@ async def merge(
     """
     async with await journal_to_read(journal) as opened:
         found = await find(opened, task, run=run)
+        _require_files_known(found.task)
         state = await task_state(opened, found.task)
         result = _completed_workspace(state)
         if not await result.there() and await result.find_merge():

@@ -2,16 +2,15 @@
 
 import os
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Lifecycle,
-)
-from midwatch_stage.command import midwatch, new_task, read
+from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
+from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
 from midwatch_stage.merging import BRANCH, WORK, commit, finish, git
 
 Capture = pytest.CaptureFixture[str]
@@ -382,3 +381,19 @@ async def test_the_branch_goes_back_to_the_worktree_that_it_came_from_or_to_the_
         place = f"side (1 file, +1 -1; 1 commit) in {linked}"
     assert f"merged {BRANCH} into {place}" in lines
     assert (repository / "a.py").read_text() == ("a = 2\n" if gone else "a = 1\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("merge", "same"), ("merge", "same", "--into", "out"), ("diff", "same")]
+)
+async def test_of_an_agent_that_midwatch_did_not_start_no_files_are_known(
+    journal: Journal, at: datetime, capsys: Capture, words: tuple[str, ...]
+) -> None:
+    made = await new_attempt(journal, await new_task(journal, "same"))
+    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.UNCHECKED)
+    await write(journal, made, at, over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+    await midwatch("feedback", "same", "reject")
+    capsys.readouterr()
+    assert await midwatch(*words) == 2
+    said = "Midwatch did not start same, so it does not know its files\n"
+    assert capsys.readouterr().err == said
