@@ -132,7 +132,9 @@ class Preview:
         return [*self._text(title, width, c.dim), *self._text(said.text, width, style)]
 
     def _alerts(self, width: int) -> list[PreviewLine]:
-        return [line for alert in self.row.state.unresolved for line in self._alert(alert, width)]
+        state = self.row.state  # the newest record of an alert that has ended has its last value
+        newest = (state.alerts[alert.key] for alert in state.unresolved)
+        return [line for alert in newest for line in self._alert(alert, width)]
 
     def _alert(self, alert: Alert, width: int) -> list[PreviewLine]:
         critical, seen = alert.severity is Severity.CRITICAL, _seen(self.row.state, alert)
@@ -140,9 +142,10 @@ class Preview:
         style = self.colours.text if seen else style
         said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
         at = alert.at or alert.since_at
-        age = "" if at is None else long_span((self.now - at).total_seconds())
+        age = "" if at is None else f"for {long_span((self.now - at).total_seconds())}"
+        age = "ended" if self.row.state.over else age
         steps = steps_text(alert.evidence[-_EVIDENCE:])
-        grounds = one_line(", ".join(filter(None, (seen, steps, age and f"for {age}"))))
+        grounds = one_line(", ".join(filter(None, (seen, steps, age))))
         room = width - cell_len(said) - cell_len(grounds) - 3
         if room >= 0 and "\n" not in said:
             return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]

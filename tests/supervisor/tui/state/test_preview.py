@@ -1,5 +1,6 @@
 """What the first screen says of the chosen row, and in a few words of every row."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,11 +10,14 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
+    AlertState,
     BudgetRequest,
     Change,
+    Ending,
     Grant,
     Lifecycle,
     Record,
+    Resolution,
     Severity,
 )
 from midwatch_stage.factories import (
@@ -74,6 +78,20 @@ def test_an_alert_is_told_with_its_evidence_and_since_when() -> None:
     (line,) = [line for line in preview(row(WORKING, STUCK)) if "confidence 50" in line]
     assert line.startswith(" ■ confidence 50 to 24 %")
     assert line.endswith("steps 55, 58, 66, for 1 min")
+
+
+def test_an_alert_that_has_ended_says_so_with_its_last_value() -> None:
+    last = replace(
+        STUCK,
+        state=AlertState.RESOLVED,
+        resolution=Resolution.ENDED,
+        summary="confidence 50 to 12 %",
+        evidence=(55, 58, 66, 70),
+    )
+    shown = text(row(WORKING, STUCK, ended(Ending.UNCHECKED), last))
+    assert "■ confidence 50 to 12 %" in shown
+    assert "steps 55, 58, 66, 70, ended" in shown
+    assert "for 1 min" not in shown
 
 
 @pytest.mark.parametrize(
