@@ -40,6 +40,7 @@ from midwatch_supervisor.cli.output import write_columns, write_either, write_js
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.notify.unreachable_targets import unreachable_targets
 from midwatch_supervisor.present.fleet_nodes import fleet_of
+from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.lookup import chosen_runs
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import brief, status_text, with_reservations
@@ -232,8 +233,9 @@ def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
 def _say(run: Run, lines: Sequence[StatusLine], unmerged: Sequence[Notice], *, json: bool) -> None:
     """Print the tasks of one run and its results, for people or for programs."""
     if json:
+        begun = {"source": run.source, "started_at": moment(run.started_at)}
         for line in lines:
-            write_json(asdict(line))
+            write_json({**asdict(line), **begun})
     else:
         _print(run, lines)
     _say_all(unmerged, json=json)

@@ -101,6 +101,8 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "need": None,
             "accepted": None,
             "reservations": [],
+            "source": "tasks.yaml",
+            "started_at": "2026-11-21T20:00:00.000Z",
         }
     ]
 
