@@ -221,9 +221,8 @@ class AgentModel(Model[None]):
         if not call.over:
             raise ToolFailed(END_UNKNOWN)
         if call.failed:
-            raise ToolFailed(call.output or "It failed, and the agent does not say why.")
-        # In the form of our own shell, which only prints the exit code of failed commands.
-        return f"{call.output}\n[exit code: {call.exit_code}]" if call.exit_code else call.output
+            raise ToolFailed(call.result())
+        return call.result()
 
 
 def _words(messages: Sequence[ModelMessage]) -> list[str]:

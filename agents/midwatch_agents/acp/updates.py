@@ -33,10 +33,12 @@ class AgentCall:
     output: str = ""
     exit_code: int | None = None
     status: str = ""
+    streamed: list[str] = field(default_factory=list[str])
+    """The pieces of its output, if the agent sends it piece by piece."""
 
     def tell(self, said: JsonNode) -> None:
         """Take in an update or a permission request; fields it lacks are kept."""
-        content, result = said["content"], said["rawOutput"]
+        content, result, meta = said["content"], said["rawOutput"], said["_meta"]
         self.status = said["status"].text or self.status
         self.tool = self.tool or _tool(said)
         self.kind = said["kind"].text or self.kind
@@ -46,10 +48,15 @@ class AgentCall:
         if self.kind != "execute":  # there it is the folder
             paths = (each["path"].text for each in said["locations"])
             self.path = next(filter(None, paths), self.path)
-        if content.value is not None or result.value is not None:
-            self.output = text_of(content) or _output(result)
-        codes = (_find(result, key).whole for key in _EXITS)
+        places = (result, meta["terminal_exit"])
+        codes = (_find(each, key).whole for each in places for key in _EXITS)
         self.exit_code = next((each for each in codes if each is not None), self.exit_code)
+        if piece := meta["terminal_output_delta"]["data"].text:
+            self.streamed.append(piece)
+        if self.streamed:
+            self.output = "".join(self.streamed) if self.over else ""
+        elif content.value is not None or result.value is not None:
+            self.output = text_of(content) or _output(result)
 
     @property
     def running(self) -> bool:
@@ -65,6 +72,15 @@ class AgentCall:
     def failed(self) -> bool:
         """Whether it failed."""
         return self.status == "failed"
+
+    def result(self) -> str:
+        """Return its output and exit code as `read_result` reads them.
+
+        In the form of our own shell, which only prints the exit code of failed commands.
+        """
+        code = f"[exit code: {self.exit_code}]" if self.exit_code else ""
+        said = "\n".join(filter(None, (self.output, code)))
+        return said or ("It failed, and the agent does not say why." if self.failed else "")
 
     def arguments(self) -> dict[str, object]:
         """Return its arguments, including the file it is about."""
@@ -122,7 +138,8 @@ def _output(result: JsonNode) -> str:
     if not result.is_object:
         return result.text
     texts = [result[key].text for key in _OUTPUTS if result[key].text]
-    return "\n".join(texts) or json.dumps(result.value, ensure_ascii=False, default=str)
+    rest = result.without(frozenset(_EXITS)).value
+    return "\n".join(texts) or (json.dumps(rest, ensure_ascii=False, default=str) if rest else "")
 
 
 def is_ours(tool: str, ours: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from midwatch_agents.acp.updates import (
     tokens_of,
 )
 from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_tools.observation import Reading, read_result
 
 OURS = ("reflect", "report_error")
 
@@ -23,6 +24,11 @@ def told(*updates: dict[str, Any]) -> AgentCall:
     for each in updates:
         call.tell(JsonNode(each))
     return call
+
+
+def read(call: AgentCall) -> Reading:
+    """How the call went, as its step says."""
+    return read_result(call.tool, call.result(), failed=call.failed, max_chars=1000)
 
 
 def test_arguments_that_come_later_are_taken_in() -> None:
@@ -46,6 +52,29 @@ def test_a_command_that_failed_has_its_exit_code_though_it_completed() -> None:
     result = {"output": "(no output)", "metadata": {"exit": 3, "truncated": False}}
     call = told({"title": "bash", "kind": "execute", "status": "completed", "rawOutput": result})
     assert (call.over, call.failed, call.exit_code, call.output) == (True, False, 3, "(no output)")
+
+
+def test_output_and_exit_code_of_a_command_of_codex_are_read() -> None:
+    begun = {
+        "title": "make test",
+        "kind": "execute",
+        "status": "in_progress",
+        "content": [{"type": "terminal", "terminalId": "1"}],
+        "rawInput": {"command": "make test", "cwd": "/w"},
+    }
+    pieces = [{"_meta": {"terminal_output_delta": {"data": each}}} for each in ("1 fai", "led\n")]
+    end = {"exit_code": 2, "signal": None, "terminal_id": "1"}
+    found = read(told(begun, *pieces, {"status": "failed", "_meta": {"terminal_exit": end}}))
+    assert (found.ok, found.exit_code, found.output) == (False, 2, "1 failed\n\n[exit code: 2]")
+
+
+@pytest.mark.parametrize(("meta", "output"), [({"data": "a = 1\n"}, "a = 1\n"), ({}, "")])
+def test_a_file_that_codex_reads_is_the_output_and_not_the_exit_code(
+    meta: dict[str, str], output: str
+) -> None:
+    begun = {"title": "Read file 'a.py'", "kind": "read", "status": "in_progress"}
+    end = {"rawOutput": {"exit_code": 0}, "_meta": {"terminal_output_delta": meta}}
+    assert read(told(begun, {"status": "completed", **end})).output == output
 
 
 def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
