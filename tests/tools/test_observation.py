@@ -32,6 +32,12 @@ def test_another_tool_has_no_exit_code() -> None:
     assert reading("fine", tool="read_file").exit_code is None
 
 
+@pytest.mark.parametrize("output", ["fine", ""])
+def test_an_exit_code_that_an_agent_reports_counts_for_any_tool(output: str) -> None:
+    found = reading(f"{output}\n[exit code: 0]", tool="execute")
+    assert (found.ok, found.exit_code, found.output) == (True, 0, output)
+
+
 def test_a_failed_tool_is_not_well_and_a_refused_command_has_no_code() -> None:
     found = reading("not allowed", failed=True)
     assert (found.ok, found.exit_code) == (False, None)

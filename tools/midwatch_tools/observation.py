@@ -24,6 +24,8 @@ def as_called(call: ToolCallPart) -> ToolCallPart:
 
 
 _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
+_SUCCESS = re.compile(r"\n?\[exit code: 0\]$")
+"""Our own shell does not print it, third-party agents report it."""
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
 _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
@@ -51,6 +53,8 @@ def read_result(
     """
     text = masked(result if isinstance(result, str) else to_json(result))
     exit_code = _exit_code(tool, text, failed=failed)
+    if exit_code == 0:
+        text = _SUCCESS.sub("", text)
     refuses = exit_code is None and changing(tool) and refused(text)
     return Reading(
         ok=not failed and not refuses and exit_code in (None, 0),

@@ -10,11 +10,13 @@ from typing import cast
 from midwatch_monitor.traces.foreign import JsonNode
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
-_OUTPUTS = (
-    *("output", "formatted_output", "aggregated_output"),
-    *("stdout", "stderr", "content", "text"),
-)
+_PRINTED = ("output", "formatted_output", "aggregated_output")
+"""Names of all that a command printed; some agents give it under several of them."""
+_OUTPUTS = ("stdout", "stderr", "content", "text")
 _EXITS = ("exit_code", "exitCode", "exit", "code")
+_CLAUDE_CODE = "Bash"
+"""Claude Code's shell, which ends as completed only with exit code 0."""
+_CLAUDE_EXIT = re.compile(r"Exit code (\d+)\b")
 _ENDED = frozenset({"completed", "failed"})
 
 
@@ -56,7 +58,10 @@ class AgentCall:
         if self.streamed:
             self.output = "".join(self.streamed) if self.over else ""
         elif content.value is not None or result.value is not None:
-            self.output = text_of(content) or _output(result)
+            self.output = self._shown(content, result)
+        if self.over and self.exit_code is None and self.tool == _CLAUDE_CODE:
+            found = _CLAUDE_EXIT.match(self.output)
+            self.exit_code = int(found[1]) if found else None if self.failed else 0
 
     @property
     def running(self) -> bool:
@@ -73,12 +78,19 @@ class AgentCall:
         """Whether it failed."""
         return self.status == "failed"
 
-    def result(self) -> str:
-        """Return its output and exit code as `read_result` reads them.
+    def _shown(self, content: JsonNode, result: JsonNode) -> str:
+        """Return the output: of a command what it printed, if that is known.
 
-        In the form of our own shell, which only prints the exit code of failed commands.
+        Its content may be a report that also names processes, and so differs each time.
         """
-        code = f"[exit code: {self.exit_code}]" if self.exit_code else ""
+        printed = _printed(result) if self.kind == "execute" else None
+        if printed is None or not (printed or self.exit_code is not None):
+            return text_of(content) or _output(result)
+        return printed
+
+    def result(self) -> str:
+        """Return its output and exit code as `read_result` reads them."""
+        code = "" if self.exit_code is None else f"[exit code: {self.exit_code}]"
         said = "\n".join(filter(None, (self.output, code)))
         return said or ("It failed, and the agent does not say why." if self.failed else "")
 
@@ -134,9 +146,16 @@ def text_of(content: JsonNode) -> str:
     return content.text or "\n".join(filter(None, map(text_of, content)))
 
 
-def _output(result: JsonNode) -> str:
+def _printed(result: JsonNode) -> str | None:
+    """Return all that a command printed; `None` if the result does not say."""
     if not result.is_object:
-        return result.text
+        return result.text or None
+    return next((result[key].text for key in _PRINTED if key in result), None)
+
+
+def _output(result: JsonNode) -> str:
+    if printed := _printed(result):
+        return printed
     texts = [result[key].text for key in _OUTPUTS if result[key].text]
     rest = result.without(frozenset(_EXITS)).value
     return "\n".join(texts) or (json.dumps(rest, ensure_ascii=False, default=str) if rest else "")

@@ -77,6 +77,34 @@ def test_a_file_that_codex_reads_is_the_output_and_not_the_exit_code(
     assert read(told(begun, {"status": "completed", **end})).output == output
 
 
+def test_of_a_command_of_qwen_only_what_it_printed_is_its_output() -> None:
+    report = "Command: id\nOutput: uid=0\nError: (none)\nExit Code: 0\nProcess Group PGID: 1332"
+    content = [{"type": "content", "content": {"type": "text", "text": report}}]
+    result = {"type": "shell_result", "text": "uid=0", "output": "uid=0", "exitCode": 0}
+    call = told(
+        {"title": "Shell", "kind": "execute", "_meta": {"toolName": "run_shell_command"}},
+        {"status": "completed", "content": content, "rawOutput": result},
+    )
+    found = read(call)
+    assert (found.ok, found.exit_code, found.output) == (True, 0, "uid=0")
+    silent = {"status": "completed", "content": content, "rawOutput": {**result, "output": ""}}
+    assert read(told({"kind": "execute"}, silent)).output == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "code"),
+    [("completed", "1 error: none", 0), ("failed", "Exit code 3\nno", 3), ("failed", "no", None)],
+)
+def test_claude_code_says_the_exit_code_by_its_status_and_first_line(
+    status: str, output: str, code: int | None
+) -> None:
+    meta = {"claudeCode": {"toolName": "Bash"}}
+    content = [{"type": "content", "content": {"type": "text", "text": f"```\n{output}\n```"}}]
+    end = {"status": status, "rawOutput": output, "content": content}
+    found = read(told({"title": "make", "kind": "execute", "_meta": meta}, end))
+    assert (found.exit_code, found.output.startswith(output)) == (code, True)
+
+
 def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
     content = [{"type": "content", "content": {"type": "text", "text": "[in /w] (Runs it)"}}]
     begun = {"title": "make test", "kind": "execute", "status": "in_progress", "content": content}
