@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from midwatch_monitor.rules.identity import UNREPORTED
 from midwatch_monitor.traces.foreign import JsonNode
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -17,6 +18,8 @@ _EXITS = ("exit_code", "exitCode", "exit", "code")
 _CLAUDE_CODE = "Bash"
 """Claude Code's shell, which ends as completed only with exit code 0."""
 _CLAUDE_EXIT = re.compile(r"Exit code (\d+)\b")
+_SHOWING = frozenset({"execute", "read", "search", "fetch"})
+"""Kinds of calls that have an output, though some agents do not report it."""
 _ENDED = frozenset({"completed", "failed"})
 
 
@@ -91,8 +94,11 @@ class AgentCall:
     def result(self) -> str:
         """Return its output and exit code as `read_result` reads them."""
         code = "" if self.exit_code is None else f"[exit code: {self.exit_code}]"
-        said = "\n".join(filter(None, (self.output, code)))
-        return said or ("It failed, and the agent does not say why." if self.failed else "")
+        if said := "\n".join(filter(None, (self.output, code))):
+            return said
+        if self.failed:
+            return "It failed, and the agent does not say why."
+        return UNREPORTED if self.kind in _SHOWING else ""
 
     def arguments(self) -> dict[str, object]:
         """Return its arguments, including the file it is about."""

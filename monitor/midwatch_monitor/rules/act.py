@@ -21,6 +21,7 @@ from midwatch_monitor.rules.failure_text import (
 from midwatch_monitor.rules.identity import (
     HELD_BACK,
     NO_WORK,
+    UNREPORTED,
     answer,
     awaits_message,
     command,
@@ -209,6 +210,8 @@ class Facet:
     """Neither its answer nor whether it failed is new since the last change."""
     REPEAT = 128
     """A repeated act that showed nothing new."""
+    UNREPORTED = 8192
+    """What it showed is unknown, so it equals no other result."""
 
 
 class Act(NamedTuple):
@@ -388,6 +391,7 @@ def _facets(
         | (Facet.CLAIM if claimed else 0)
         | (Facet.NOTHING if _looks(changes, check) and _finds_nothing(step) else 0)
         | (Facet.SPEECH if speaks(step) else 0)
+        | (Facet.UNREPORTED if step.output == UNREPORTED else 0)
     )
 
 

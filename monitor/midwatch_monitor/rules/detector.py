@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
-from midwatch_monitor.rules.act import Act, CheckKind
+from midwatch_monitor.rules.act import Act, CheckKind, Facet
 from midwatch_monitor.rules.identity import handles_one_item
 from midwatch_monitor.rules.memory import Contents, EditEffect, Memory
 
@@ -94,7 +94,7 @@ class EqualResults:
 
     def __init__(self) -> None:
         self._result = 0
-        """Result of the previous step; 0 if that changed files or passed tests."""
+        """Result of the previous step; 0 if unknown, or if that changed files or passed tests."""
         self._args = ""
         self._aims: frozenset[str] = frozenset()
 
@@ -106,6 +106,7 @@ class EqualResults:
         one letter after another.
         """
         quiet = act.changes or (act.check is not CheckKind.NONE and not act.failed)
+        quiet = quiet or act.facets & Facet.UNREPORTED
         result = 0 if quiet else act.result or _NOTHING
         before, self._result = self._result, result
         said, self._args = self._args, args[:_AIMED_IN]

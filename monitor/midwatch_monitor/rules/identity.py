@@ -247,6 +247,9 @@ _KEYS_IN = 80
 HELD_BACK = "[midwatch] refused: "
 """Start of the result of a call that was refused and never ran."""
 
+UNREPORTED = "The agent does not report the output."
+"""The output of a third-party agent's call whose real output is unknown."""
+
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"
 )
@@ -447,6 +450,8 @@ def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
     `whole` is for acts that measure times or that answer with the name of stored work: nothing is
     masked.
     """
+    if step.output == UNREPORTED:
+        return ""
     output = looked_at(step.output).strip()
     if whole:
         return output
@@ -454,13 +459,14 @@ def answer(step: Step, *, precise: bool = True, whole: bool = False) -> str:
 
 
 def result(step: Step, said: str) -> int:
-    """Return a digest of the result, given its `answer`; 0 if the output says nothing.
+    """Return a digest of the result, given its `answer`; 0 if it is unknown or says nothing.
 
     Numbers in a receipt are ignored: creating or sending something again gives the same result.
     """
     if len(said) <= _RECEIPT and (handles_one_item(step.tool) or _SAYS_DONE.match(said)):
         said = _NUMBERED.sub("", said)
-    return digest(said or step.output_digest) if said or step.output_digest else 0
+    told = said or (step.output_digest if step.output != UNREPORTED else "")
+    return digest(told) if told else 0
 
 
 def looked_at(text: str) -> str:

@@ -12,6 +12,7 @@ from midwatch_agents.acp.updates import (
     text_of,
     tokens_of,
 )
+from midwatch_monitor.rules.identity import UNREPORTED
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_tools.observation import Reading, read_result
 
@@ -183,6 +184,16 @@ def test_what_a_call_would_do_is_said_in_words(told: dict[str, object], words: s
     call = AgentCall(id="1")
     call.tell(JsonNode(told))
     assert call.words() == words
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"), [("execute", UNREPORTED), ("read", UNREPORTED), ("edit", "")]
+)
+def test_what_gemini_leaves_out_is_an_unknown_output(kind: str, output: str) -> None:
+    note = {"type": "content", "content": {"type": "text", "text": "[current folder /w] (run)"}}
+    begun = {"title": "ls", "kind": kind, "status": "in_progress", "content": [note]}
+    found = read(told(begun, {"status": "completed", "title": "ls", "content": []}))
+    assert (found.ok, found.exit_code, found.output) == (True, None, output)
 
 
 def test_a_permission_is_chosen_by_its_kind_and_only_once() -> None:
