@@ -129,10 +129,13 @@ class AgentCall:
 
 def _tool(said: JsonNode) -> str:
     """Return the tool's name if the agent reports it, else its kind."""
-    title, kind = said["title"].text.strip(), said["kind"].text
+    title, kind, args = said["title"].text.strip(), said["kind"].text, said["rawInput"]
     if named := _find(said["_meta"], "toolName").text:
         return named
-    if _NAME.fullmatch(title) or kind == "other":
+    command = args["command"]
+    is_command = title in {command.text, *(each.text for each in command)}
+    # Without arguments, the title stands for them: it is a command or a file.
+    if kind == "other" or (_NAME.fullmatch(title) and "rawInput" in said and not is_command):
         return title
     return kind or title or "tool"
 

@@ -114,6 +114,21 @@ def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
     assert call.exit_code is None
 
 
+@pytest.mark.parametrize(
+    "told_args",
+    [{}, {"rawInput": {"command": "pytest"}}, {"rawInput": {"command": ["sh", "-c", "pytest"]}}],
+)
+def test_a_command_of_one_word_is_not_the_tool(told_args: dict[str, Any]) -> None:
+    call = told({"title": "pytest", "kind": "execute", "status": "in_progress", **told_args})
+    assert (call.tool, "pytest" in call.words()) == ("execute", True)
+
+
+def test_a_file_that_is_read_is_not_the_tool() -> None:
+    place = [{"path": "/w/calc.py"}]
+    call = told({"title": "calc.py", "kind": "read", "locations": place, "status": "in_progress"})
+    assert (call.tool, call.arguments()) == ("read", {"path": "/w/calc.py"})
+
+
 def test_an_edit_names_its_file_by_its_place() -> None:
     call = told(
         {
