@@ -101,11 +101,20 @@ class AgentCall:
         return UNREPORTED if self.kind in _SHOWING else ""
 
     def arguments(self) -> dict[str, object]:
-        """Return its arguments, including the file it is about."""
-        told = {"path": self.path} if self.path else {}
+        """Return its arguments, including the file it is about.
+
+        If the agent reports none, its title stands for them, unless that only names the file.
+        """
+        told: dict[str, object] = {"path": self.path} if self.path else {}
         if self.kind == "execute" and "command" not in self.args:
             told["command"] = self.title
+        elif not self.args and not self._names_only_file and self.title not in {"", self.tool}:
+            told["title"] = self.title
         return told | self.args
+
+    @property
+    def _names_only_file(self) -> bool:
+        return bool(self.path) and (self.path in self.title or self.path.endswith(self.title))
 
     def words(self) -> str:
         """Return what it does, in words that can follow `asks to`; complete, for whoever decides.

@@ -138,7 +138,24 @@ def test_an_edit_names_its_file_by_its_place() -> None:
             "status": "x",
         }
     )
-    assert (call.tool, call.arguments()) == ("edit", {"path": "/w/a.py"})
+    assert (call.tool, call.path) == ("edit", "/w/a.py")
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "path", "args"),
+    [
+        ("List files", "read", "", {"title": "List files"}),
+        ("Read file '/w/a.py'", "read", "/w/a.py", {"path": "/w/a.py"}),
+        ("a.py", "read", "/w/a.py", {"path": "/w/a.py"}),
+        ("a.py: 1 => 2", "edit", "/w/a.py", {"path": "/w/a.py", "title": "a.py: 1 => 2"}),
+        ("Ask a person", "other", "", {}),
+    ],
+)
+def test_without_arguments_the_title_stands_for_them(
+    title: str, kind: str, path: str, args: dict[str, str]
+) -> None:
+    call = told({"title": title, "kind": kind, "locations": [{"path": path}], "status": "x"})
+    assert call.arguments() == args
 
 
 def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
