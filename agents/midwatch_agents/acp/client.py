@@ -34,7 +34,7 @@ _START_SECONDS = 120
 _CANCEL_SECONDS = 10
 """Time for an agent to end a canceled turn."""
 _SETTLE_SECONDS = 0.5
-"""Time to wait for the arguments of a call: some agents send them later, some never."""
+"""Time to wait for more arguments of a call before it is taken as begun."""
 
 PermissionQuestion = asyncio.Future[bool | None]
 """Whether something is permitted; `None` once the answer no longer matters."""
@@ -280,7 +280,7 @@ class AgentSession:
         begun.settle()
         if begun.call.running:
             self._begin(begun)
-        else:
+        elif not begun.call.unfilled:
             loop = asyncio.get_running_loop()
             begun.settling = loop.call_later(_SETTLE_SECONDS, self._begin, begun)
         if begun.call.over:

@@ -20,6 +20,7 @@ _CLAUDE_CODE = "Bash"
 _CLAUDE_EXIT = re.compile(r"Exit code (\d+)\b")
 _SHOWING = frozenset({"execute", "read", "search", "fetch"})
 """Kinds of calls that have an output, though some agents do not report it."""
+_FOLDER = frozenset({"cwd"})
 _ENDED = frozenset({"completed", "failed"})
 
 
@@ -34,6 +35,8 @@ class AgentCall:
     kind: str = ""
     """The protocol's kind: `read`, `edit`, `execute`, …"""
     args: dict[str, object] = field(default_factory=dict[str, object])
+    unfilled: bool = False
+    """Whether the agent has begun to report arguments, but none yet, or only the folder."""
     path: str = ""
     output: str = ""
     exit_code: int | None = None
@@ -50,6 +53,7 @@ class AgentCall:
         self.title = said["title"].text or self.title
         if args := said["rawInput"]:
             self.args |= args.members or {"input": args.value}
+        self.unfilled = ("rawInput" in said or self.unfilled) and self.args.keys() <= _FOLDER
         if self.kind != "execute":  # there it is the folder
             paths = (each["path"].text for each in said["locations"])
             self.path = next(filter(None, paths), self.path)
@@ -106,7 +110,8 @@ class AgentCall:
         If the agent reports none, its title stands for them, unless that only names the file.
         """
         told: dict[str, object] = {"path": self.path} if self.path else {}
-        if self.kind == "execute" and "command" not in self.args:
+        named = self.unfilled and _NAME.fullmatch(self.title)  # by its tool, as `Shell`
+        if self.kind == "execute" and "command" not in self.args and not named:
             told["command"] = self.title
         elif not self.args and not self._names_only_file and self.title not in {"", self.tool}:
             told["title"] = self.title

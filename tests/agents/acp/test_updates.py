@@ -49,6 +49,19 @@ def test_arguments_that_come_later_are_taken_in() -> None:
     assert (call.tool, call.arguments()) == ("bash", {"command": "pytest -q", "cwd": "/w"})
 
 
+@pytest.mark.parametrize(
+    ("title", "args"), [("Shell", {}), ("bash", {"cwd": "/w"}), ("Terminal", {})]
+)
+def test_a_call_that_only_names_its_tool_has_no_command_yet(
+    title: str, args: dict[str, str]
+) -> None:
+    begun = {"title": title, "kind": "execute", "status": "pending", "rawInput": args}
+    call = told(begun)
+    assert (call.unfilled, "command" in call.arguments()) == (True, False)
+    call.tell(JsonNode({"title": "make (run)", "rawInput": {"command": "make"}}))
+    assert (call.unfilled, call.words()) == (False, "run `make`")
+
+
 def test_a_command_that_failed_has_its_exit_code_though_it_completed() -> None:
     result = {"output": "(no output)", "metadata": {"exit": 3, "truncated": False}}
     call = told({"title": "bash", "kind": "execute", "status": "completed", "rawOutput": result})
