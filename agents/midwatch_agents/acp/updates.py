@@ -110,8 +110,9 @@ class AgentCall:
         If the agent reports none, its title stands for them, unless that only names the file.
         """
         told: dict[str, object] = {"path": self.path} if self.path else {}
-        named = self.unfilled and _NAME.fullmatch(self.title)  # by its tool, as `Shell`
-        if self.kind == "execute" and "command" not in self.args and not named:
+        if self.unfilled and _NAME.fullmatch(self.title):  # it names the tool, as `Shell` does
+            return told | self.args
+        if self.kind == "execute" and "command" not in self.args:
             told["command"] = self.title
         elif not self.args and not self._names_only_file and self.title not in {"", self.tool}:
             told["title"] = self.title

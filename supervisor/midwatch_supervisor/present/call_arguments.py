@@ -16,4 +16,5 @@ def arguments_text(args: str) -> str:
     given = {name: value for name, value in found.items() if value not in (None, "")}
     if len(given) == 1:
         return str(*given.values())
-    return ", ".join(f"{name}: {value}" for name, value in given.items()) or args
+    said = ", ".join(f"{name}: {value}" for name, value in given.items())
+    return said or ("" if args == "{}" else args)

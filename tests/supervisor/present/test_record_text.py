@@ -325,7 +325,7 @@ def test_an_intervention_is_named_with_the_id_that_commands_take() -> None:
     [
         ('{"command": "make", "timeout": null}', "make"),
         ('{"path": "a.py", "limit": 5}', "path: a.py, limit: 5"),
-        ("{}", "{}"),
+        ("{}", ""),
         ("ls -l", "ls -l"),
         ("[1]", "[1]"),
     ],
