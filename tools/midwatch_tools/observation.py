@@ -30,10 +30,6 @@ _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
 _COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
 
 
-END_UNKNOWN = "It was interrupted, and how it ended is unknown."
-"""The failure of a call that may have succeeded, or may never have started."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How a call went, according to its result."""

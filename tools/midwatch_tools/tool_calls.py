@@ -34,11 +34,10 @@ from midwatch_monitor.records import (
     StepKind,
     Writer,
 )
-from midwatch_monitor.rules.identity import HELD_BACK
+from midwatch_monitor.rules.identity import END_UNKNOWN, HELD_BACK
 from midwatch_monitor.shell.claimed_edits import claimed_edits
 from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Permission
 from midwatch_tools.observation import (
-    END_UNKNOWN,
     act_words,
     canonical,
     cut,

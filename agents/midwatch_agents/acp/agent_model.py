@@ -37,8 +37,9 @@ from midwatch_agents.acp.client import (
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_agents.sandbox import unseen_hint
 from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_tools.instructions import is_reminder
-from midwatch_tools.observation import END_UNKNOWN, FOREIGN, act_words, cut
+from midwatch_tools.observation import FOREIGN, act_words, cut
 
 _SESSION, _COST = "acp_session", "cost_usd"
 _GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."

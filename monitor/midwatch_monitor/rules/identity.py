@@ -249,6 +249,8 @@ HELD_BACK = "[midwatch] refused: "
 
 UNREPORTED = "The agent does not report the output."
 """The output of a third-party agent's call whose real output is unknown."""
+END_UNKNOWN = "It was interrupted, and how it ended is unknown."
+"""The output of a call that may have succeeded or failed, or may never have started."""
 
 _WAITING = re.compile(
     r"(?i)^(?:sleep|wait|await)(?:_\w+)?$|_wait$|^(?:BashOutput|TaskOutput|ask_(?:user|human)\w*)$"

@@ -42,7 +42,7 @@ from midwatch_monitor.records import (
     StepKind,
     TaskTransition,
 )
-from midwatch_monitor.rules.identity import HELD_BACK, was_refused
+from midwatch_monitor.rules.identity import END_UNKNOWN, HELD_BACK, was_refused
 from midwatch_monitor.state.attempt_details import ENDED_AS, AttemptStatus, planned
 from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.intervention_text import (
@@ -230,6 +230,8 @@ def _step(step: Step, plan_steps: int) -> TextLine:
     code = f" (exit code {step.exit_code})" if step.exit_code else ""
     changed = ", ".join(edit.path for edit in step.edits)
     asked = step.path or arguments_text(step.args)
+    if step.ok is None and step.output == END_UNKNOWN:
+        return TextLine("?", tool, f"INTERRUPTED{because(changed or asked)}", Tone.WARN, parts)
     if step.ok is not False and not step.exit_code:
         return TextLine("·", tool, brief(changed or asked or step.output), Tone.PLAIN, parts)
     # A change in the meantime may be the work of a concurrent call.
@@ -241,8 +243,7 @@ def _step(step: Step, plan_steps: int) -> TextLine:
 def _refusal(output: str) -> str:
     """Return what to do before the call, according to the refusal; else its first sentence."""
     reason = output.removeprefix(HELD_BACK)
-    tool = _CALL_FIRST.search(reason)
-    if tool is not None:
+    if tool := _CALL_FIRST.search(reason):
         return f"call {tool[1]} first"
     sentence = _SENTENCE.match(reason)
     return brief(sentence[0] if sentence else reason, 160)

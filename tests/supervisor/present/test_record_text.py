@@ -72,6 +72,7 @@ from midwatch_monitor.records import (
     Trial,
     VerdictBasis,
 )
+from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.call_arguments import arguments_text
 from midwatch_supervisor.present.json_lines import Transcript
@@ -358,6 +359,11 @@ def test_a_failed_call_is_told_by_what_it_asked_and_what_it_answered() -> None:
     beside = make.step(3, "write_file", path="out.txt", ok=False, output="disk full\n")
     beside = replace(beside, edits=(Edit(path="other.log"),))
     assert line(beside).text == "FAILED: out.txt: disk full"
+
+
+def test_an_interrupted_call_is_not_told_as_done() -> None:
+    cut = make.step(3, "execute", args='{"command": "make"}', output=END_UNKNOWN)
+    assert line(replace(cut, ok=None)).text == "INTERRUPTED: make"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     Intervention,
     Step,
 )
+from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_stage.command import midwatch
 from midwatch_stage.factories import intervention
 from midwatch_stage.fake_agents import (
@@ -33,7 +34,6 @@ from midwatch_stage.fake_agents import (
 )
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_tools.observation import END_UNKNOWN
 
 ASKS = {"ask": "touch ran", "acts": [{"run": "touch ran"}]}
 ASK = "permission: ask"
