@@ -25,6 +25,7 @@ MidwatchError
 └── AttemptError           ends an attempt
     ├── BudgetSpentError   a limit of the budget is reached
     └── WorkerError        the worker or its model failed beyond retry
+        └── AgentDiedError     the process of a third-party agent ended in its work
 """
 
 from collections.abc import Sequence
@@ -206,3 +207,7 @@ class BudgetSpentError(AttemptError):
 
 class WorkerError(AttemptError):
     """The worker, or its model, failed beyond retry."""
+
+
+class AgentDiedError(WorkerError):
+    """The process of a third-party agent ended while it worked; another one may continue."""

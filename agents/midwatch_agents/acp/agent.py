@@ -19,6 +19,8 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 
 _END_SECONDS = 1.0
 """Time for the process to end by itself, and again after each signal."""
+_SHELL_SIGNAL = 128
+"""What a sandbox or a shell adds to the signal that killed its program, as its own exit code."""
 _KEPT_CHARS = 4096
 """Bytes of one read of the agent's standard error, which is kept to explain its end."""
 _KEPT_PIECES = 64
@@ -50,7 +52,14 @@ async def agent_model(
         lines = LineTransport(process.stdout, process.stdin)
         session = AgentSession(lines, preset.steering, allows=allows)
         stack.push_async_callback(session.close)
-        yield AgentModel(session, server, name=name, folder=paths.folder, complaints=complaints)
+        yield AgentModel(
+            session,
+            server,
+            name=name,
+            folder=paths.folder,
+            complaints=complaints,
+            how_ended=lambda: _how_ended(process),
+        )
 
 
 async def _start(
@@ -86,6 +95,17 @@ async def _spawn(
 def _existing_paths(places: Sequence[str]) -> list[Path]:
     found = (Path(each).expanduser() for each in places)
     return [each for each in found if each.exists()]
+
+
+async def _how_ended(process: Process) -> str:
+    """Return the exit code or the signal of the agent's process; empty while it runs."""
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            code = await process.wait()
+    except TimeoutError:
+        return ""
+    killed = -code if code < 0 else code - _SHELL_SIGNAL
+    return f"(killed by signal {killed})" if killed > 0 else f"(exit code {code})"
 
 
 async def _read(stream: asyncio.StreamReader, kept: deque[str]) -> None:

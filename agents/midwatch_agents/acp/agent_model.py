@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai import FunctionToolset
-from pydantic_ai.exceptions import ToolFailed, UnexpectedModelBehavior
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import (
     ERROR_OUTCOMES,
     ModelMessage,
@@ -36,7 +36,7 @@ from midwatch_agents.acp.client import (
 )
 from midwatch_agents.acp.tool_server import Answered, ToolServer
 from midwatch_agents.sandbox import unseen_hint
-from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.errors import AgentDiedError, WorkerError
 from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_tools.instructions import is_reminder
 from midwatch_tools.observation import FOREIGN, act_words, cut
@@ -66,6 +66,7 @@ class AgentModel(Model[None]):
         name: str,
         folder: Path,
         complaints: Iterable[str],
+        how_ended: Callable[[], Awaitable[str]],
     ) -> None:
         """Let a session's agent work in a folder; `complaints` is its standard error."""
         super().__init__()
@@ -74,6 +75,8 @@ class AgentModel(Model[None]):
         self._name = name
         self._folder = folder
         self._complaints = complaints
+        self._how_ended = how_ended
+        """Tells how the agent's process ended; empty while it runs."""
         self._begun: dict[str, CallStart] = {}
         self._held: list[str] = []
         """Reminders that would have interrupted the agent's turn, kept for the next message."""
@@ -106,7 +109,7 @@ class AgentModel(Model[None]):
     ) -> ModelResponse:
         """Pass new messages to the agent, and return what it does next.
 
-        Raises UnexpectedModelBehavior if the agent breaks off.
+        Raises WorkerError if the agent breaks off.
         """
         del model_settings
         tools = [each for each in model_request_parameters.function_tools if each.name != FOREIGN]
@@ -122,6 +125,8 @@ class AgentModel(Model[None]):
         while self._was_cut(event):
             await self._session.say(_GO_ON)
             event, text = await self._session.events.get()
+        if isinstance(event, TurnEnd) and event.error is not None:
+            raise await self._explained(event.error)
         return self._response(event, text)
 
     def _was_cut(self, event: AgentEvent) -> bool:
@@ -164,7 +169,7 @@ class AgentModel(Model[None]):
         try:
             same = await self._session.open(self._folder, self._server.command, before=before)
         except WorkerError as error:
-            raise WorkerError(self._explain_error(str(error))) from None
+            raise WorkerError(str(await self._explained(error))) from None
         words = [*([_GO_ON] if history else []), *_words(messages[known:])]
         if same:
             self._paid = sum(float(each.get(_COST, 0.0)) for each in told)
@@ -184,9 +189,7 @@ class AgentModel(Model[None]):
                 parts.append(ToolCallPart(FOREIGN, args, tool_call_id=call.id))
             case ToolCallPart():
                 parts.append(event)
-            case TurnEnd(error=error, tokens=(read, written)):
-                if error:
-                    raise UnexpectedModelBehavior(self._explain_error(error))
+            case TurnEnd(tokens=(read, written)):
                 usage = RequestUsage(input_tokens=read, output_tokens=written)
                 parts = parts or [TextPart(_SILENT)]
         paid = max(session.cost_usd - self._paid, 0.0)
@@ -199,13 +202,16 @@ class AgentModel(Model[None]):
             provider_details={_SESSION: session.id, _COST: paid},
         )
 
-    def _explain_error(self, error: str) -> str:
+    async def _explained(self, error: WorkerError) -> WorkerError:
+        """Return the error with how the agent ended, if it has, and what it wrote last."""
+        how = await self._how_ended() if isinstance(error, AgentDiedError) else ""
         lines = [line for line in "".join(self._complaints).splitlines() if line.strip()]
         # Indented lines are tracebacks and context.
         last = [line for line in lines if not line[0].isspace()] or lines
         said = cut("\n".join(last[-_COMPLAINT_LINES:]), _COMPLAINT_CHARS)
         wrote = f"it wrote: {said}" if said else ""
-        return "; ".join(filter(None, (error, wrote, unseen_hint(said))))
+        told = " ".join(filter(None, (str(error), how)))
+        return type(error)("; ".join(filter(None, (told, wrote, unseen_hint(said)))))
 
     async def _run(self, ctx: RunContext[Any], tool: str, args: dict[str, Any]) -> str:
         """Wait for the result of one of the agent's own tools, which the agent itself runs."""

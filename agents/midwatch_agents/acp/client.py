@@ -25,7 +25,7 @@ from midwatch_agents.acp.updates import (
     text_of,
     tokens_of,
 )
-from midwatch_monitor.errors import WorkerError
+from midwatch_monitor.errors import AgentDiedError, WorkerError
 from midwatch_monitor.traces.foreign import JsonNode
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class CallStart:
 class TurnEnd:
     reason: str = ""
     tokens: tuple[int, int] = (0, 0)
-    error: str = ""
+    error: WorkerError | None = None
     """Why the turn broke off, if it did."""
 
 
@@ -204,7 +204,7 @@ class AgentSession:
         except RequestError as error:
             raise WorkerError(f"the agent refuses `{method}`: {error}") from None
         except ConnectionError:  # not a provider's outage, for which the work would wait
-            raise WorkerError("the agent has ended") from None
+            raise AgentDiedError("the agent has ended") from None
 
     async def _steered(self, text: str) -> bool:
         try:
@@ -226,7 +226,7 @@ class AgentSession:
             answer = await self._ask("session/prompt", self._words(text), seconds=None)
             end = TurnEnd(reason=answer["stopReason"].text, tokens=tokens_of(answer))
         except WorkerError as error:
-            end = TurnEnd(error=str(error))
+            end = TurnEnd(error=error)
         if own is not None:
             self._turns.discard(own)
         if not self._turns:

@@ -5,16 +5,15 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pydantic import ValidationError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage
 
 from midwatch_agents.left_processes import end_all_leftovers, end_leftovers, process_mark
 from midwatch_agents.prompt import PastAttempt, first_prompt
 from midwatch_agents.worker import WorkerPlace
 from midwatch_monitor.cancellation import finish_before_cancel, retrieve_exception
 from midwatch_monitor.errors import (
+    AgentDiedError,
     BudgetSpentError,
-    JournalCorruptError,
     MidwatchError,
     ProviderRefusedError,
     StaleIncarnationError,
@@ -46,7 +45,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import Interventions
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.run import parking
 from midwatch_supervisor.run.attempt_end import (
     Ended,
@@ -64,6 +62,7 @@ from midwatch_supervisor.run.completion import (
     was_help_answered,
 )
 from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.saved_history import saved_history
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
@@ -81,6 +80,8 @@ log = logging.getLogger(__name__)
 
 _LEFT = frozenset({Ending.RESTARTED, Ending.SPLIT, Ending.UNACCEPTED})
 """Endings after which another attempt or task continues, so the work must be saved."""
+_MOST_DEATHS = 3
+"""How often the process of a third-party agent is started again in an attempt after it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,13 +309,13 @@ class AttemptRun:
         watch: AttemptWatch,
         recorder: Recorder,
     ) -> None:
-        """Run the worker; after an outage of its provider, resume where it stopped.
+        """Run the worker; if its provider fails or its process ends, resume where it stopped.
 
         Raises like `Worker.run`, but for an outage only after `max_outages` in a row without
         progress. Raises ProviderRefusedError if the provider refuses the first request.
         """
         worker = self.agents.worker(self.attempt.worker, self.attempt.model)
-        outages = 0
+        outages = deaths = 0
         while True:
             try:
                 await worker.run(prompt, station=self._worker_place(), watch=watch, history=history)
@@ -323,13 +324,17 @@ class AttemptRun:
                 known, history = len(history), await self._history()
                 if not history and worker.own_model is not None:
                     parking.raise_refusal(error, self.resources.breakers, worker.own_model)
+                prompt = None if history else prompt
+                if isinstance(error, AgentDiedError) and deaths < _MOST_DEATHS:
+                    deaths += 1
+                    log.warning("%s: %s; it is started again", self.attempt.worker, error)
+                    continue
                 outages = 1 if len(history) > known else outages + 1
                 if (
                     outages >= self.resources.settings.provider.max_outages
                     or not parking.is_temporary(error)
                 ):
                     raise
-                prompt = None if history else prompt
                 seconds = self.resources.settings.provider.breaker_seconds
                 await parking.wait_for_provider(recorder, error, seconds)
 
@@ -342,21 +347,7 @@ class AttemptRun:
         )
 
     async def _history(self) -> list[ModelMessage]:
-        """Return the messages so far. Raise WorkerError if the attempt cannot resume from them."""
-        journal, attempt = self.resources.journal, self.attempt.id
-        try:
-            saved = await journal.messages(attempt)
-            await journal.results(attempt)  # raises if corrupt; the watch reads them again
-            return [
-                message
-                for each in saved
-                for message in ModelMessagesTypeAdapter.validate_json(each.body)
-            ]
-        except JournalCorruptError as error:
-            raise WorkerError(f"the attempt cannot be resumed: {error}") from error
-        except ValidationError as error:  # not chained: it quotes the history
-            broken = f"its history is not valid ({count_noun(error.error_count(), 'error')})"
-            raise WorkerError(f"the attempt cannot be resumed: {broken}") from None
+        return await saved_history(self.resources.journal, self.attempt.id)
 
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
         """Return the worker's finished work, with the confidence that it stated last."""

@@ -72,12 +72,21 @@ def beside(harness: RunHarness, tasks: str) -> str:
 
 def alive(harness: RunHarness) -> list[str]:
     """The processes that bear the mark of an attempt of this run."""
+    return [*_alive(harness).values()]
+
+
+def pids(harness: RunHarness, of: str) -> list[int]:
+    """The ids of those whose command contains a text."""
+    return [pid for pid, command in _alive(harness).items() if of in command]
+
+
+def _alive(harness: RunHarness) -> dict[int, str]:
     marked = f"{MARK}={harness.home}".encode()
-    found: list[str] = []
+    found: dict[int, str] = {}
     for each in Path("/proc").iterdir():
         try:
             if each.name.isdigit() and marked in (each / "environ").read_bytes():
-                found.append((each / "cmdline").read_text())
+                found[int(each.name)] = (each / "cmdline").read_text()
         except OSError:
             continue
     return found

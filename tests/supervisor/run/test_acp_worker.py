@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -25,8 +26,9 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
+from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_stage.factories import intervention
-from midwatch_stage.fake_agents import GREETS, TASKS, Fake, alive, beside, together, waits
+from midwatch_stage.fake_agents import GREETS, TASKS, Fake, alive, beside, pids, together, waits
 from midwatch_stage.harness import RunHarness
 
 FAKE = Path(acp.__path__[0]) / "fake_agent.py"
@@ -48,6 +50,10 @@ async def attempts(harness: RunHarness) -> list[Attempt]:
     """Both attempts, once they are at work."""
     await harness.until(lambda: some(harness, 2))
     return [await harness.journal.attempt(id) for id in (1, 2)]
+
+
+async def over(harness: RunHarness, attempt: int) -> bool:
+    return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
 async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
@@ -151,7 +157,41 @@ async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake
 async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake: Fake) -> None:
     assert await harness.run(fake(FAILS, {"die": 7})) == 1
     ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
-    assert "it is all too much" in ended[0].reason
+    said = "the agent has ended (exit code 7); it wrote: it is all too much"
+    assert [each.reason for each in ended] == [said]
+
+
+async def test_one_that_is_killed_in_its_work_is_started_again_where_it_was(
+    harness: RunHarness, fake: Fake, caplog: pytest.LogCaptureFixture
+) -> None:
+    dies = {"run": "kill -9 $PPID; sleep infinity"}
+    assert await harness.run(fake({"run": "echo 1"}, dies, GREETS, loads=True)) == 0
+    once, cut, greets, _ = await steps(harness)
+    assert ("echo 1" in once.args, greets.tool) == (True, "write")
+    assert (cut.ok, cut.output) == (None, END_UNKNOWN)
+    assert "the agent has ended (killed by signal 9); it is started again" in caplog.text
+    assert alive(harness) == []
+
+
+async def test_one_that_is_killed_while_a_person_is_waited_for_still_hears_the_answer(
+    harness: RunHarness, fake: Fake
+) -> None:
+    works = {"until": r"Go on\.", "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
+
+    async def person() -> None:
+        found = {each.worker: each.id for each in await attempts(harness)}
+        await harness.say(intervention(Action.PAUSE, Actor.OPERATOR), attempt=found["fake"])
+        await harness.until(lambda: waits(harness, attempt=found["fake"]))
+        for each in pids(harness, "script.json"):
+            os.kill(each, signal.SIGKILL)
+        await harness.say(GO_ON, attempt=found["fake"])
+        await harness.until(lambda: over(harness, found["fake"]))
+        enough = intervention(Action.NUDGE, Actor.OPERATOR, message="Enough.")
+        await harness.say(enough, attempt=found["other"])
+
+    assert (
+        await together(harness.run(beside(harness, fake(works, GREETS, loads=True))), person()) == 0
+    )
 
 
 async def test_an_act_that_there_is_not_ends_it_with_that_word(
@@ -170,7 +210,7 @@ async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
     assert await harness.run(TASKS.format(command=command, more="")) == 1
     ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
     traceback = "Traceback (most recent call last):\nValueError: no license"
-    assert ended[0].reason == f"the agent has ended; it wrote: {traceback}"
+    assert ended[0].reason == f"the agent has ended (exit code 1); it wrote: {traceback}"
 
 
 @pytest.mark.parametrize("loads", [True, pytest.param(False, marks=pytest.mark.matrix)])
