@@ -166,8 +166,11 @@ class AgentModel(Model[None]):
         history = messages[:known]
         told = [each.provider_details or {} for each in history if isinstance(each, ModelResponse)]
         before = str(told[-1].get(_SESSION, "")) if told else ""
+        calls = {each.tool_call_id for each in _calls(history)}
         try:
-            same = await self._session.open(self._folder, self._server.command, before=before)
+            same = await self._session.open(
+                self._folder, self._server.command, before=before, known=calls
+            )
         except WorkerError as error:
             raise WorkerError(str(await self._explained(error))) from None
         words = [*([_GO_ON] if history else []), *_words(messages[known:])]
@@ -241,10 +244,15 @@ def _words(messages: Sequence[ModelMessage]) -> list[str]:
     return [each for each in texts if isinstance(each, str) and each]
 
 
+def _calls(history: Sequence[ModelMessage]) -> list[ToolCallPart]:
+    """Return the calls in the messages."""
+    responses = (each for each in history if isinstance(each, ModelResponse))
+    return [call for each in responses for call in each.tool_calls]
+
+
 def _account(history: Sequence[ModelMessage]) -> list[str]:
     """Return the task and what was done, for an agent that does not remember."""
-    responses = (each for each in history if isinstance(each, ModelResponse))
-    calls = [cut(act_words(call), _TOLD_CHARS) for each in responses for call in each.tool_calls]
+    calls = [cut(act_words(call), _TOLD_CHARS) for call in _calls(history)]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])
     told = f"Before you, another session has done this, the last {_TOLD_CALLS} acts of it:\n{done}"
     return [*_words(history), *([told] if done else [])]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +18,7 @@ from midwatch_agents.acp.presets import Steering
 from midwatch_agents.acp.tool_server import NAME, Answered
 from midwatch_agents.acp.transport import LineTransport
 from midwatch_agents.acp.updates import (
+    ENDED,
     AgentCall,
     choose_option,
     cost_of,
@@ -116,12 +117,16 @@ class AgentSession:
         self._calls: dict[str, CallStart] = {}
         self._over: set[str] = set()
         """Ids of calls that are closed."""
+        self._known: Collection[str] = ()
+        """Ids of calls before the session was resumed; some agents replay them afterwards."""
         self._turns: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
 
-    async def open(self, folder: Path, server: Sequence[str], *, before: str) -> bool:
+    async def open(
+        self, folder: Path, server: Sequence[str], *, before: str, known: Collection[str]
+    ) -> bool:
         """Open a session in a folder, with a tool server; return whether session `before` was
-        resumed.
+        resumed, whose calls are `known`.
 
         Raises WorkerError if the agent refuses or does not answer.
         """
@@ -138,7 +143,7 @@ class AgentSession:
             except WorkerError as error:
                 log.warning("an earlier session cannot be continued: %s", error)
             else:
-                self.id = before
+                self.id, self._known = before, known
                 return True
         self.id = (await self._ask("session/new", place))["sessionId"].text
         return False
@@ -273,7 +278,9 @@ class AgentSession:
     def _follow(self, said: JsonNode) -> CallStart | None:
         """Take in an update of a call; return `None` if it names none or a closed one."""
         id = said["toolCallId"].text
-        if not id or id in self._over:
+        ended = said["status"].text in ENDED
+        replayed = ended and id in self._known and id not in self._calls
+        if not id or id in self._over or replayed:
             return None
         begun = self._calls.setdefault(id, CallStart(AgentCall(id=id)))
         begun.call.tell(said)

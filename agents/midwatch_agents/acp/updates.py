@@ -21,7 +21,8 @@ _CLAUDE_EXIT = re.compile(r"Exit code (\d+)\b")
 _SHOWING = frozenset({"execute", "read", "search", "fetch"})
 """Kinds of calls that have an output, though some agents do not report it."""
 _FOLDER = frozenset({"cwd"})
-_ENDED = frozenset({"completed", "failed"})
+ENDED = frozenset({"completed", "failed"})
+"""The statuses of a call that is over."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class AgentCall:
     @property
     def over(self) -> bool:
         """Whether it has ended, successfully or not."""
-        return self.status in _ENDED
+        return self.status in ENDED
 
     @property
     def failed(self) -> bool:
