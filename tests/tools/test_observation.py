@@ -3,8 +3,18 @@
 import json
 
 import pytest
+from pydantic_ai.messages import ToolCallPart
 
-from midwatch_tools.observation import Reading, canonical, cut, named_path, read_result, to_json
+from midwatch_tools.observation import (
+    FOREIGN,
+    Reading,
+    act_words,
+    canonical,
+    cut,
+    named_path,
+    read_result,
+    to_json,
+)
 
 
 def reading(result: object, *, tool: str = "run_command", failed: bool = False) -> Reading:
@@ -73,6 +83,20 @@ def test_a_result_that_is_no_json_becomes_text() -> None:
     assert to_json(mixed) == str(mixed)
     assert to_json(itself) == "[[...]]"
     assert json.loads(to_json({"at": object}))["at"] == str(object)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "words"),
+    [
+        ("execute", {"command": "make", "cwd": "/w"}, "execute make"),
+        ("editor", {"command": "view", "path": "a.py"}, "editor a.py"),
+        ("other", {"url": "x"}, "other"),
+    ],
+)
+def test_a_call_of_an_agent_is_named_by_its_file_or_command(
+    tool: str, args: dict[str, str], words: str
+) -> None:
+    assert act_words(ToolCallPart(FOREIGN, {"tool": tool, "args": args})) == words
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,13 @@ def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
 
 
 def act_words(call: ToolCallPart) -> str:
-    """Return a tool call in a few words: the tool and its command or file, or only the tool."""
+    """Return a tool call in a few words: the tool and its file or command, or only the tool."""
     try:
         call = as_called(call)
         args = call.args_as_dict()
     except ValueError:  # not JSON: the model is told so in its turn
         return call.tool_name
-    what = args.get("command") if call.tool_name in _COMMAND_TOOLS else named_path(args)
+    what = named_path(args) or args.get("command")
     return f"{call.tool_name} {what}".strip() if isinstance(what, str) else call.tool_name
 
 
