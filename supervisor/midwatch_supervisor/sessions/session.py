@@ -2,26 +2,19 @@
 
 import asyncio
 import os
-import re
-import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path, PurePath
 
 from midwatch_agents.hooks.adapters import HookEvent, HookKind
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance
 from midwatch_monitor.budget import spend
-from midwatch_monitor.bus import Bus
-from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import forget_lock, take_lock
-from midwatch_monitor.recorder import Clock, Recorder, working_transition
+from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
-    Attempt,
     AttemptTransition,
     Budget,
     Change,
@@ -32,143 +25,21 @@ from midwatch_monitor.records import (
     Lifecycle,
     Run,
     Step,
-    SupervisedBy,
     TaskTransition,
 )
-from midwatch_monitor.records.work import EMBEDDED, SESSION
-from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
-from midwatch_monitor.traces.session_reader import Heading, SessionReader, SessionTail
-from midwatch_supervisor.present.lookup import task_state
+from midwatch_monitor.traces.session_reader import SessionReader, SessionTail
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
+from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.sessions.session_name import SessionName
 from midwatch_tools.data_blocks import code
-from midwatch_tools.embedding import ONLY_WATCHED, begin_attempt_at, title_of
+from midwatch_tools.embedding import ONLY_WATCHED
 from midwatch_tools.inbox import Inbox, stamp, timely
 from midwatch_tools.instructions import intervention_text
-from midwatch_tools.journal_location import main_worktree
 
 HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
 """Actions possible for a session whose hooks ask Midwatch."""
-_SHORT = 4
-"""Characters from the end of a session's id that are shown; some ids begin with the time."""
-_NO_NAME = re.compile(r"[^\w.-]+")
-"""Characters that folder names may contain and task names may not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionName:
-    """Identifies a session."""
-
-    agent: str
-    id: str
-    sub_agent: str = ""
-    """The name of a sub-agent's own file, for a sub-agent of the session."""
-    folder: str = field(default="", compare=False)
-    """Its working folder, as shown to people."""
-
-    @property
-    def source(self) -> str:
-        """The `source` of its run."""
-        return f"{SESSION}{self.agent} {self.id}"
-
-    @classmethod
-    def of(cls, run: Run) -> "SessionName":
-        """Return the session that a run records."""
-        return cls(agent=run.agent, id=run.source.removeprefix(f"{SESSION}{run.agent} "))
-
-    @property
-    def task(self) -> str:
-        """The name of its task."""
-        name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}")
-        return f"{name}/{self.sub_agent}" if self.sub_agent else name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What the journal knows about a session."""
-
-    steps: int
-    newest: AttemptState | None
-    """Its newest attempt."""
-    damage: frozenset[str]
-    """Damaged lines of its file, in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionJournal:
-    """Where sessions are recorded, and the settings by which they are judged."""
-
-    journal: Journal
-    settings: Settings
-    bus: Bus
-    clock: Clock
-
-    async def find_recorded(self, name: SessionName) -> Recorded:
-        """Return what the journal knows about a session.
-
-        A session that continues after its end has a run for each time.
-        """
-        steps, last, damage = 0, None, set[str]()
-        for run in await self.journal.runs():
-            if run.source != name.source:
-                continue
-            for task in await self.journal.tasks(run.id):
-                if task.name.partition("/")[2] == name.sub_agent:
-                    state = await task_state(self.journal, task)
-                    steps += sum(each.last_step for each in state.attempts.values())
-                    last = state.latest
-                    async for entry in self.journal.all_entries(task=task.id, kinds=[Fault]):
-                        if isinstance(entry.record, Fault):
-                            damage.add(entry.record.error)
-        return Recorded(steps=steps, newest=last, damage=frozenset(damage))
-
-    async def claim(self, attempt: Attempt) -> Recorder:
-        """Take over an attempt that another process began."""
-        return await Recorder.claim(
-            journal=self.journal,
-            bus=self.bus,
-            attempt=attempt,
-            settings=self.settings,
-            holder=f"{socket.gethostname()}:{os.getpid()}",
-            clock=self.clock,
-        )
-
-    async def begin(
-        self, name: SessionName, heading: Heading, *, run: Run | None, acts: tuple[Action, ...]
-    ) -> tuple[Run, Recorder]:
-        """Begin a new attempt for a session, in its parent's run if it has one."""
-        root = Path(heading.folder) if heading.folder else None
-        settings, at = self.settings, self.clock()
-        if run is None:
-            run = await self.journal.add_run(
-                source=name.source,
-                settings=settings.for_run(),
-                at=at,
-                supervised_by=SupervisedBy.MONITOR,
-            )
-        task = await self.journal.add_task(
-            run=run.id,
-            name=name.task,
-            title=title_of(heading.prompt) or name.task,
-            spec=EMBEDDED,
-            project=str(await asyncio.to_thread(main_worktree, root)) if root else "",
-            at=at,
-        )
-        recorder = await begin_attempt_at(
-            self.journal,
-            task,
-            name=name.agent,
-            root=root,
-            settings=settings,
-            bus=self.bus,
-            clock=self.clock,
-        )
-        begun = Change(reflect=False, lifecycle=Lifecycle.WORKING, acts=acts)
-        await recorder.record(working_transition(), begun)
-        return run, recorder
-
-
 _AT_ONCE = 200
 """Number of events in one commit when many are taken in."""
 _MOST_STOPS = 3

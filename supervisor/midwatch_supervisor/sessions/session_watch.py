@@ -26,13 +26,9 @@ from midwatch_monitor.traces.session_reader import (
     find_written,
     parent_of,
 )
-from midwatch_supervisor.sessions.session import (
-    GONE,
-    ForeignSession,
-    Reply,
-    SessionJournal,
-    SessionName,
-)
+from midwatch_supervisor.sessions.session import GONE, ForeignSession, Reply
+from midwatch_supervisor.sessions.session_journal import SessionJournal
+from midwatch_supervisor.sessions.session_name import SessionName
 
 log = logging.getLogger(__name__)
 

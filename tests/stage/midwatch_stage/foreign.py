@@ -16,7 +16,8 @@ from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_stage.factories import draft, intervention
 from midwatch_stage.sessions import NOON, Dialect, Lines
 from midwatch_supervisor.present.lookup import task_state
-from midwatch_supervisor.sessions.session import Reply, SessionJournal
+from midwatch_supervisor.sessions.session import Reply
+from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.session_watch import IgnoredHook, SessionSources, SessionWatch
 
 FILES = {

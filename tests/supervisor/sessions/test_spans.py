@@ -22,7 +22,7 @@ from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.command import ask, read
 from midwatch_stage.foreign import Away, ForeignAgents
 from midwatch_supervisor.operator.tasks import out_of_reach
-from midwatch_supervisor.sessions.session import SessionJournal
+from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
 from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.notify.notifier import Sender
-    from midwatch_supervisor.sessions.session import SessionJournal
+    from midwatch_supervisor.sessions.session_journal import SessionJournal
     from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
 
 OTLP = "otlp"
@@ -134,7 +134,7 @@ async def _attach(
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.notify.notifier import senders_of
     from midwatch_supervisor.operator.actions import OperatorActions, operator_name
-    from midwatch_supervisor.sessions.session import SessionJournal
+    from midwatch_supervisor.sessions.session_journal import SessionJournal
 
     senders = senders_of(settings.notify, os.environ)
     async with AsyncExitStack() as stack:
