@@ -51,6 +51,8 @@ class StopForm(StrEnum):
     """`continue: false`: the turn ends at once."""
     DENY_TOOL = "deny tool"
     """`permissionDecision: deny`: the call is not made, and the model reads why."""
+    DENY_AND_END = "deny and end"
+    """Both of these."""
     DENY = "deny"
     """`decision: deny`: the same in another form."""
 
@@ -90,11 +92,22 @@ _EVENTS = {
     "SessionEnd": HookKind.SESSION_END,
 }
 
+# Claude Code ignores `continue: false` around a call that fails. After the whole batch of calls it
+# always ends the turn.
 _CLAUDE_CODE = HookAdapter(
     name="claude-code",
-    events=_EVENTS | {"PostToolUseFailure": HookKind.OTHER, "SubagentStop": HookKind.OTHER},
+    events=_EVENTS
+    | {
+        "PostToolUseFailure": HookKind.OTHER,
+        "PostToolBatch": HookKind.OTHER,
+        "SubagentStop": HookKind.OTHER,
+    },
     guidance_at=frozenset({"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"}),
-    stop_at={"PreToolUse": StopForm.END_TURN, "PostToolUse": StopForm.END_TURN},
+    stop_at={
+        "PreToolUse": StopForm.DENY_AND_END,
+        "PostToolUse": StopForm.END_TURN,
+        "PostToolBatch": StopForm.END_TURN,
+    },
 )
 # Neither Codex nor qwen-code can be stopped after a call: `continue: false` only replaces the
 # output there. Codex reports a command's output as bare text, without an exit code.

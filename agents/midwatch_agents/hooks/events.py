@@ -57,6 +57,9 @@ def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
         case StopForm.DENY_TOOL:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
             return {"hookSpecificOutput": {"hookEventName": name, **decision}}
+        case StopForm.DENY_AND_END:
+            end = _stop(name, StopForm.END_TURN, reason)
+            return end | _stop(name, StopForm.DENY_TOOL, reason)
         case StopForm.DENY:
             return {"decision": "deny", "reason": reason}
 

@@ -26,6 +26,8 @@ _ASKING = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _SPEAKERS = frozenset({"user", "assistant"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _INTERRUPTED = "[Request interrupted by user"
+_STOPPED = "hook_stopped_continuation"
+"""The only sign that a hook ended the turn: Claude Code calls no `Stop` hook then."""
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d+)\b")
 _USAGE = (
     "input_tokens",
@@ -49,6 +51,8 @@ class ClaudeCodeSession(SessionReader):
         id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
         self.heading.add(id=id)
         self._enter(line["cwd"].text)
+        if line["attachment"]["type"].text == _STOPPED and self._own(line):
+            yield from self._to_person(line["timestamp"].time)
         if not _speaks(line) or not self._own(line):
             return
         if line["type"].text == "assistant":

@@ -57,13 +57,13 @@ def test_an_event_of_another_name_is_one_all_the_same() -> None:
 
 
 START, PROMPT, BEFORE, AFTER = "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"
-FAILED = "PostToolUseFailure"
+FAILED, BATCH = "PostToolUseFailure", "PostToolBatch"
 
 
 @pytest.mark.parametrize(
     ("agent", "guided", "stopped"),
     [
-        ("claude-code", {START, PROMPT, BEFORE, AFTER}, {BEFORE, AFTER}),
+        ("claude-code", {START, PROMPT, BEFORE, AFTER}, {BEFORE, AFTER, BATCH}),
         ("codex", {START, PROMPT, BEFORE, AFTER}, {BEFORE}),
         ("gemini", {START, "BeforeAgent", "AfterTool"}, {"BeforeTool", "AfterTool"}),
         ("qwen", {START, PROMPT, AFTER}, {BEFORE}),
@@ -100,8 +100,9 @@ ENDED = {"continue": False, "stopReason": "no"}
 @pytest.mark.parametrize(
     ("agent", "name", "said"),
     [
-        ("claude-code", BEFORE, ENDED),
+        ("claude-code", BEFORE, ENDED | DENIED),
         ("claude-code", AFTER, ENDED),
+        ("claude-code", BATCH, ENDED),
         ("codex", BEFORE, DENIED),
         ("qwen", BEFORE, DENIED),
         ("gemini", "BeforeTool", {"decision": "deny", "reason": "no"}),

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
 from midwatch_monitor.traces import open_trace, recognise
-from midwatch_stage.sessions import Line, write
+from midwatch_stage.sessions import Line, claude_stopped, write
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 
@@ -258,6 +258,11 @@ def test_a_turn_that_a_person_interrupted_waits_for_them(tmp_path: Path) -> None
     assert changes(tmp_path, *lines, line("user", {"content": [text]})) == [
         Lifecycle.INPUT_REQUIRED
     ]
+
+
+def test_a_turn_that_a_hook_ended_waits_for_a_person(tmp_path: Path) -> None:
+    lines = called("Bash", {"command": "make"}), came("Denied.", error=True), claude_stopped()
+    assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
 
 
 def test_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:

@@ -22,6 +22,12 @@ def claude_line(kind: str, content: object, *, at: str = NOON, **message: object
     return {"type": kind, "sessionId": "s1", "cwd": "/repo", "timestamp": at, "message": told}
 
 
+def claude_stopped() -> Line:
+    """A line of Claude Code that says that a hook ended its turn."""
+    stopped = {"type": "hook_stopped_continuation", "message": "no", "hookEvent": "PostToolBatch"}
+    return {"type": "attachment", "sessionId": "s1", "timestamp": NOON, "attachment": stopped}
+
+
 def codex_line(kind: str, at: str = NOON, **payload: object) -> Line:
     """A line of a Codex rollout."""
     return {"timestamp": at, "type": kind, "payload": payload}
