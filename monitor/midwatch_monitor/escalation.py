@@ -21,7 +21,7 @@ class EscalationLimits:
     open: bool = False
     """An escalation of the attempt is open or waits for its outcome."""
     parked: bool = False
-    """A person has been asked, or the attempt is over."""
+    """A person has been asked, or the attempt is over or about to end."""
     closed_at_step: int | None = None
     """The attempt's step at which its last escalation was closed."""
     raised: int = 0

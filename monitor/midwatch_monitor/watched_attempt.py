@@ -88,7 +88,9 @@ class WatchedAttempt:
         gives_way = last is not None and self.outweighs(last)
         return EscalationLimits(
             open=state.escalation is not None,
-            parked=state.over or state.lifecycle is Lifecycle.INPUT_REQUIRED,
+            parked=state.over
+            or state.interventions.ends_attempt
+            or state.lifecycle is Lifecycle.INPUT_REQUIRED,
             closed_at_step=None if gives_way else state.closed_at_step,
             raised=state.raised,
         )

@@ -186,7 +186,10 @@ BY_TIMEOUT = "timeout"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """A change of an intervention's delivery state. `intervention` is its journal id."""
+    """A change of an intervention's delivery state. `intervention` is its journal id.
+
+    A stop is delivered a second time if the worker was told to stop and goes on.
+    """
 
     intervention: int
     state: DeliveryState

@@ -21,7 +21,6 @@ from midwatch_monitor.records import (
     Completion,
     Decision,
     Delivery,
-    DeliveryState,
     Ending,
     Entry,
     Escalation,
@@ -206,8 +205,13 @@ class AttemptState:
     def asks_beside(self) -> InterventionState | None:
         """The newest question to a person while a worker that cannot be paused continues."""
         unseen = {alert.key for alert in self.unseen}
-        beside = self._elsewhere and not self.over
+        beside = self._elsewhere and not (self.over or self.interventions.ends_attempt)
         return open_question(self.waits, self.interventions, unseen) if beside else None
+
+    @property
+    def ignored_stop(self) -> InterventionState | None:
+        """The stop that its worker was told of and does not heed, or `None`."""
+        return None if self.over else self.interventions.ignored_stop
 
     @property
     def paused(self) -> bool:
@@ -235,9 +239,8 @@ class AttemptState:
     @property
     def status(self) -> AttemptStatus:
         """Its status as a word for people."""
-        ending = self.transition.ending if self.over else None
-        if ending is not None and ending in ENDED_AS:
-            return ENDED_AS[ending]
+        if self.over and (ended := ENDED_AS.get(self.transition.ending or Ending.DONE)):
+            return ended
         if not self.over and (coming := coming_status(self.interventions)) is not None:
             return coming
         if self.idle:
@@ -251,8 +254,9 @@ class AttemptState:
     @property
     def awaited(self) -> tuple[Awaited, InterventionState | None]:
         """What it waits for, with the intervention concerned, if any."""
-        if self.over:
-            return Awaited.NOTHING, None
+        ignored = self.ignored_stop
+        if self.over or ignored is not None:
+            return (Awaited.NOTHING, None) if ignored is None else (Awaited.END, ignored)
         if (held := self.interventions.held) and not self.interventions.ends_attempt:
             return Awaited.APPROVAL, held[0]
         change = coming_change(self.interventions)  # the status shows it too
@@ -282,8 +286,9 @@ class AttemptState:
 
         An answered question no longer counts, even if the answer is not delivered yet.
         """
+        ignored = self.ignored_stop
         if self.over or self.interventions.ends_attempt:
-            return None
+            return ignored and ignored.ignored_at
         asked = self.asks_beside
         since = [each.issued_at for each in (*self.interventions.held, *([asked] if asked else ()))]
         parked = [self.parked_since] if self.parked_since and not self.goes_on else []
@@ -380,8 +385,7 @@ class AttemptState:
     def fold(self, entry: Entry) -> None:
         """Take in the next entry of this attempt; kinds that do not matter are ignored."""
         record = entry.record
-        if not said_by_person(record):
-            self.last_at = entry.at
+        self.last_at = self.last_at if said_by_person(record) else entry.at
         if self.detailed:
             self.details.fold(entry.id, record)
         match record:
@@ -420,10 +424,7 @@ class AttemptState:
         A restart is issued on one attempt and judged on the next.
         """
         state = self.interventions.fold(entry, step=self.last_step, after_end=self.over)
-        delivery = entry.record
-        if state is None or not isinstance(delivery, Delivery) or state.stamp is not delivery:
-            return
-        if delivery.state is not DeliveryState.DELIVERED:
+        if state is None or not state.delivered or state.stamp is not entry.record:
             return
         keys = state.intervention.answers
         if state.action is Action.SILENCE:
@@ -436,8 +437,7 @@ class AttemptState:
             self.waits.clear()
 
     def _fold_word(self, entry: Entry, record: Record) -> None:
-        request = worker_request(record)
-        if request is not None:
+        if (request := worker_request(record)) is not None:
             self.asked[entry.id] = (entry.at, request)
             self.interventions.fold(entry)
         match record:

@@ -93,6 +93,7 @@ class AttemptStatus(StrEnum):
     """The intervention is in the journal, but not delivered yet; so are those of the next three."""
     RESUMING = "resuming…"
     STOPPING = "stopping…"
+    """It may also be delivered, if the worker has not stopped yet."""
     RESTARTING = "restarting…"
 
 
@@ -124,6 +125,8 @@ class Awaited(StrEnum):
     """Permission for what its worker is about to do."""
     PERSON = "person"
     """Any answer of a person."""
+    END = "end"
+    """To be ended in its terminal: it was told to stop and goes on."""
     PROVIDER = "provider"
     """The end of an outage of its model's provider."""
     DECISION = "decision"
@@ -167,6 +170,6 @@ def coming_change(interventions: Interventions) -> InterventionState | None:
 
 
 def coming_status(interventions: Interventions) -> AttemptStatus | None:
-    """Return the status while such a change is on its way, or `None`."""
-    change = coming_change(interventions)
+    """Return the status while such a change is on its way or a stop is not heeded, or `None`."""
+    change = interventions.stop or coming_change(interventions)
     return None if change is None else _COMING[change.action]

@@ -93,6 +93,8 @@ class InterventionState:
     settled: Delivery | None = None
     """The delivery that approved or rejected it."""
     stamped_at: datetime | None = None
+    ignored_at: datetime | None = None
+    """When it had been delivered and the worker did not heed it; `None` if it did."""
     report: OutcomeReport | None = None
 
     @classmethod
@@ -113,9 +115,14 @@ class InterventionState:
         )
 
     def fold(self, at: datetime, news: Delivery | OutcomeReport) -> None:
-        """Take in a delivery or an outcome. Delivered, rejected and expired are final."""
+        """Take in a delivery or an outcome. Delivered, rejected and expired are final.
+
+        A second delivery says that the worker does not heed the first.
+        """
         if isinstance(news, OutcomeReport):
             self.report = news
+        elif self.delivered and news.state is DeliveryState.DELIVERED:
+            self.ignored_at = self.ignored_at or at
         elif self.status.under_way:
             self.status = InterventionStatus(news.state.value)
             self.stamp, self.stamped_at = news, at
@@ -260,6 +267,16 @@ class Interventions:
         """Delivered interventions."""
         return tuple(each for each in self if each.delivered)
 
+    @property
+    def stop(self) -> InterventionState | None:
+        """The first stop that was delivered, or `None`."""
+        return next((each for each in self.delivered if each.action is Action.STOP), None)
+
+    @property
+    def ignored_stop(self) -> InterventionState | None:
+        """That stop, if the worker does not heed it; else `None`."""
+        return self.stop if self.stop is not None and self.stop.ignored_at is not None else None
+
     def in_vain(self, escalation: int) -> bool:
         """Return whether an intervention answered an escalation and did not help."""
         return any(
@@ -315,8 +332,8 @@ class Interventions:
 
     @property
     def ends_attempt(self) -> bool:
-        """Whether an intervention that ends the attempt at once is on its way."""
-        return any(each.action.at_once for each in self.on_their_way)
+        """Whether an intervention that ends it is on its way, or its worker was told to stop."""
+        return self.stop is not None or any(each.action.at_once for each in self.on_their_way)
 
 
 def open_question(

@@ -21,6 +21,7 @@ def calls_person(attempt: AttemptState, *, adrift: bool = False) -> bool:
 
 def unattended(attempt: AttemptState) -> tuple[Alert, ...]:
     """Return critical alerts that no person has seen and nobody is deciding or acting on."""
-    if attempt.escalation is not None or attempt.interventions.on_their_way:
+    coming = attempt.interventions
+    if attempt.escalation is not None or coming.on_their_way or coming.stop is not None:
         return ()
     return tuple(each for each in attempt.unseen if each.severity is Severity.CRITICAL)

@@ -108,12 +108,16 @@ class RunState:
 
     @property
     def escalations(self) -> dict[int, Entry]:
-        """Entries of the escalations without a decision, by escalation id."""
+        """Entries of the escalations without a decision, by escalation id.
+
+        Those of attempts that are about to end are left out.
+        """
         return {
             each.escalation.id: self.asked[each.escalation.id]
             for task in self.tasks.values()
             for each in task.attempts.values()
             if each.escalation is not None and each.escalation.state is EscalationState.OPEN
+            if not each.interventions.ends_attempt
         }
 
     @property

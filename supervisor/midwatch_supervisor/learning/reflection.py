@@ -37,6 +37,7 @@ from midwatch_monitor.records import (
     Actor,
     Commit,
     Delivery,
+    DeliveryState,
     Draft,
     Entry,
     Fault,
@@ -340,7 +341,7 @@ def _aside_of(attempt: int, entry: Entry) -> AttemptAside | None:
     match entry.record:
         case Intervention(by=Actor.OPERATOR, action=action, message=text) if text:
             return AttemptAside(attempt=attempt, kind=f"an operator said ({action})", text=text)
-        case Delivery(state=state, comment=text) if text:
+        case Delivery(state=state, comment=text) if text and state is not DeliveryState.DELIVERED:
             return AttemptAside(
                 attempt=attempt, kind=f"an operator {state} what was decided", text=text
             )

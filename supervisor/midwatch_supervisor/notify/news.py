@@ -32,7 +32,9 @@ from midwatch_supervisor.present.waiting import answer_commands, attempt_waits_f
 
 KINDS: tuple[type[Record], ...] = (*OPEN_QUESTION_KINDS, Alert, Change, Fault, Notified)
 """The kinds of records that news is made from."""
-_PERSONAL = frozenset({Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON})
+_PERSONAL = frozenset(
+    {Awaited.APPROVAL, Awaited.ANSWER, Awaited.PERMISSION, Awaited.PERSON, Awaited.END}
+)
 """What only a person can give. A person who paused an attempt knows that it is paused."""
 
 _MOST = 1000

@@ -36,6 +36,14 @@ class Wait:
 _TURN = Wait(what=TURN, short=TURN)
 
 
+_FIXED_WORDS = {
+    Awaited.RESUME: "a person to resume it",
+    Awaited.PERSON: "a person",
+    Awaited.END: "you to end it in its terminal: told to stop, still running",
+    Awaited.DECISION: "a decision",
+}
+
+
 def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
     """Return what an attempt needs from elsewhere to continue; empty for nothing.
 
@@ -44,27 +52,21 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
     awaited, about = attempt.awaited
     named = f"{about.action} ({about.id})" if about is not None else ""
     match awaited:
-        case Awaited.NOTHING:
-            return ""
         case Awaited.APPROVAL if about is not None:
             return f"{awaited} of {about.action}: {_approval(about.id)}"
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
             return f"an answer: {about.intervention.message}" if about and content else "an answer"
-        case Awaited.RESUME:
-            return "a person to resume it"
         case Awaited.PERMISSION:
             asked, id = attempt.permission, attempt.interventions.permission
             may = f"permission to {asked.what}" if asked and content else awaited.value
             return f"{may}: {_approval(id)}"
-        case Awaited.PERSON:
-            return "a person"
         case Awaited.PROVIDER:
             away = attempt.outage
             return f"the provider: {away.reason} from {away.url}" if away else "the provider"
-        case Awaited.DECISION:
-            return "a decision"
+        case _:
+            return _FIXED_WORDS.get(awaited, awaited.value)
 
 
 def _approval(id: int | None) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from midwatch_agents.hooks.adapters import HookEvent, HookKind
@@ -35,19 +35,20 @@ from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.session_name import SessionName
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import ONLY_WATCHED
-from midwatch_tools.inbox import Inbox, stamp, timely
+from midwatch_tools.inbox import Inbox, Numbered, stamp, timely
 from midwatch_tools.instructions import intervention_text
 
 HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
 """Actions possible for a session whose hooks ask Midwatch."""
 _AT_ONCE = 200
 """Number of events in one commit when many are taken in."""
-_MOST_STOPS = 3
-"""How often a session is told to stop: one agent that was refused asked 223 times in 30 s."""
 _OBEYED = timedelta(seconds=10)
-"""How long a session that was told to stop must be silent to count as stopped."""
+"""How long a session that was told to stop must wait for its person to count as stopped."""
+_REFUSALS = 3
+"""Number of requests after which a session that was told to stop does not heed that."""
+STILL_RUNNING = "told to stop, still running: end it in its terminal"
 _LEFT = timedelta(hours=1)
-"""How long a session that waits for its person counts as alive."""
+"""How long a session that waits for its person, or was told to stop, counts as alive."""
 GONE = timedelta(days=1)
 """How long a working session counts as alive: nobody reports that its process was killed."""
 _MAX_FAULTS = 20
@@ -61,7 +62,6 @@ class Reply:
     text: str = ""
     attempt: int = 0
     stamps: tuple[Delivery, ...] = ()
-    ended: Ended | None = None
 
 
 class ForeignSession:
@@ -109,10 +109,9 @@ class ForeignSession:
         """Whether it waits for its person, according to the journal."""
         self._budget = Budget()
         self._requests = 0
+        self._told_at: int | None = None
+        """The last request before it was told to stop."""
         self._faults = 0
-        self._stop: Ended | None = None
-        """The end it was told to come to, until it does."""
-        self._stops = 0
         self._locks = locks and parent is None  # whose run it shares
         self._lock_file: int | None = None
         """The lock file of its run, while its attempt is open."""
@@ -163,13 +162,14 @@ class ForeignSession:
             part = fresh[at : at + _AT_ONCE]
             await self._recorder.record(*part, *self._usage_changes(part))
         await self._recorder.record(*faults)
-        if self._stop is not None and self._waits:
-            await self._end(self._stop)
 
     def _is_new(self, event: Event) -> bool:
         if isinstance(event, Step):
             self._read_steps += 1
-            return self._read_steps > self._known_steps
+            if self._read_steps > self._known_steps:
+                return True
+            self._requests = max(self._requests, event.request)
+            return False
         if event.lifecycle is None:
             return True
         if self._read_steps < self._known_steps:
@@ -255,6 +255,7 @@ class ForeignSession:
             recorder.attempt.id,
             poll_seconds=self._journal.settings.monitor.poll_seconds,
         )
+        await self._inbox.due()
         if self._locks:
             # The process that followed it so far is still alive, or too many files are open.
             with suppress(UsageError, OSError):
@@ -270,8 +271,8 @@ class ForeignSession:
         if self._lock_file is not None and self._run is not None:
             await forget_lock(self._journal.journal, self._run.id)
         self._unlock()
-        self._recorder = self._inbox = self._stop = None
-        self._budget, self._stops = Budget(), 0
+        self._recorder = self._inbox = self._told_at = None
+        self._budget = Budget()
         self._known_steps = self._read_steps
 
     async def settle(self, now: datetime) -> bool:
@@ -294,8 +295,12 @@ class ForeignSession:
 
     def _silent_end(self) -> tuple[Ended, timedelta]:
         """Return how it ends if nothing more is heard, and after how long."""
-        if self._stop is not None:
-            return self._stop, _OBEYED
+        stop = self._told_to_stop()
+        if stop is not None and self._waits:
+            return stop, _OBEYED
+        if stop is not None:  # its model may be slow, so this says little
+            reason = f"{stop.reason}; nothing was heard from it for an hour"
+            return replace(stop, reason=reason), _LEFT
         if self._waits:
             left = "nobody continued it for an hour"
             return Ended(ending=Ending.UNCHECKED, reason=left), _LEFT
@@ -320,26 +325,36 @@ class ForeignSession:
             self._acts = HOOKED
             if self._recorder is not None:
                 await self._recorder.record(Change(acts=HOOKED))
+        if event.sub_agent:
+            return
         if event.kind is HookKind.SESSION_END:
             ended = Ended(ending=Ending.UNCHECKED, reason="the session ended")
-            await self._end(self._stop or ended)
-        elif event.kind is HookKind.TURN_END:
-            await self._store([Change(lifecycle=Lifecycle.INPUT_REQUIRED)])
-        elif event.kind is HookKind.PROMPT:
-            if self._stop is not None:
-                await self._end(self._stop)
-            await self._store([Change(lifecycle=Lifecycle.WORKING)])
+            await self._end(self._told_to_stop() or ended)
+        elif event.kind in {HookKind.TURN_END, HookKind.PROMPT}:
+            ends = event.kind is HookKind.TURN_END
+            now = Lifecycle.INPUT_REQUIRED if ends else Lifecycle.WORKING
+            if (stop := self._told_to_stop()) is not None:
+                await self._end(stop)
+            await self._store([Change(lifecycle=now)])
+
+    def _told_to_stop(self, *due: Numbered) -> Ended | None:
+        """Return the end that it was told to come to, or is told now by what is `due`."""
+        if self._recorder is None or self._inbox is None:
+            return None
+        told = [(each.id, each.intervention) for each in self._inbox.interventions.delivered]
+        return end_asked_for([*told, *due], self._recorder.last_step, divisible=False)
 
     async def _reply(self, event: HookEvent) -> Reply:
-        if self._recorder is None or self._inbox is None or event.sub_agent:
+        if self._recorder is None or self._inbox is None:
             return Reply()
         attempt, step = self._recorder.attempt.id, self._recorder.last_step
         due = await self._inbox.due()
-        ended = self._stop or end_asked_for(due, step, divisible=False)
-        if ended is not None and can_stop(event) and self._stops < _MOST_STOPS:
+        ended = self._told_to_stop(*due)
+        if ended is not None and can_stop(event):
+            await self._note_whether_it_goes_on(self._recorder, self._inbox)
             text = answer(event, guidance="", stop=ended.reason)
-            return Reply(text=text, attempt=attempt, stamps=ended.stamps, ended=ended)
-        if self._stop is not None or not passes_guidance(event):
+            return Reply(text=text, attempt=attempt, stamps=ended.stamps)
+        if ended is not None or event.sub_agent or not passes_guidance(event):
             return Reply()
         said = [each for each in await timely(self._recorder, due) if each[1].action.spoken]
         words = "\n\n".join(
@@ -348,6 +363,15 @@ class ForeignSession:
         text = answer(event, guidance=words, stop="")
         stamps = tuple(stamp(id, step) for id, _ in said)
         return Reply(text=text, attempt=attempt, stamps=stamps)
+
+    async def _note_whether_it_goes_on(self, recorder: Recorder, inbox: Inbox) -> None:
+        """Record once that it was told to stop and its model asks for more calls all the same."""
+        self._told_at = self._requests if self._told_at is None else self._told_at
+        stop = inbox.interventions.stop
+        if stop and not stop.ignored_at and self._requests > self._told_at + _REFUSALS:
+            again = stamp(stop.id, recorder.last_step)
+            await recorder.record(replace(again, comment=STILL_RUNNING))
+            await inbox.due()
 
     async def note_delivery(self, reply: Reply) -> None:
         """Once the agent has its answer, store that the messages in it were delivered.
@@ -362,5 +386,4 @@ class ForeignSession:
             due = {id for id, _ in await self._inbox.due()}
             news = [each for each in reply.stamps if each.intervention in due]
             await self._recorder.record(*news)
-            if reply.ended is not None:
-                self._stop, self._stops = reply.ended, self._stops + 1
+            await self._inbox.due()  # now it knows of these deliveries

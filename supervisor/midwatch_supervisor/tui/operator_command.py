@@ -469,13 +469,20 @@ _ARRIVED = {
 """What has happened once these are delivered; for others, "delivered"."""
 
 
-def result_text(action: Action, news: Delivery | OutcomeReport) -> tuple[str, bool]:
-    """Return an intervention's result and whether it is good; empty if its author knows it."""
+def result_text(
+    action: Action, news: Delivery | OutcomeReport, *, over: bool = True
+) -> tuple[str, bool]:
+    """Return an intervention's result and whether it is good; empty if its author knows it.
+
+    `over` says whether its attempt is over: a worker may be told to stop before that.
+    """
     what = _ACTION_NAMES.get(action, action.value)
     if isinstance(news, OutcomeReport):
         reason = f": {news.reason}" if news.reason else ""
         return f"{news.outcome} after {what}{reason}", news.outcome is Outcome.RECOVERED
     match news.state:
+        case DeliveryState.DELIVERED if action is Action.STOP and not over:
+            return news.comment or "told to stop", not news.comment
         case DeliveryState.DELIVERED if not action.of_alerts:
             return _ARRIVED.get(action, f"{what} delivered"), True
         case DeliveryState.EXPIRED:

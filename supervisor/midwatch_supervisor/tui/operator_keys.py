@@ -195,7 +195,7 @@ class OperatorApp(App[int]):
     def _announce(self, news: Delivery | OutcomeReport) -> None:
         row = self._followed[news.intervention]
         if state := row.state.interventions.get(news.intervention):
-            text, good = result_text(state.action, news)
+            text, good = result_text(state.action, news, over=row.state.over)
             if text:
                 self._notify(f"{row.label}: {text}", good=good)
 

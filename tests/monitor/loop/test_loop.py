@@ -190,6 +190,16 @@ async def test_a_parked_attempt_is_not_escalated(
     assert await records_of(journal, Escalation) == []
 
 
+@pytest.mark.parametrize("told", [True, False])
+async def test_an_attempt_that_is_to_stop_is_not_escalated(
+    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, told: bool
+) -> None:
+    stop = await write(intervention(Action.STOP))
+    await recorder.record(*([delivery(stop)] if told else []), report(10))
+    await monitor.look()
+    assert await records_of(journal, Escalation) == []
+
+
 async def test_in_mode_off_nothing_is_escalated(
     journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
 ) -> None:

@@ -80,6 +80,12 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ((WORKING, PAUSE), "pausing…", "delivery of pause (2)"),
         ((WORKING, PAUSE, RESUME), "resuming…", "delivery of resume (3)"),
         ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of stop (3)"),
+        ((WORKING, STOP, delivery(2), RESTART), "stopping…", ""),
+        (
+            (WORKING, STOP, delivery(2), delivery(2), RESTART),
+            "stopping…",
+            "you to end it in its terminal: told to stop, still running",
+        ),
         (
             (WORKING, RESTART),
             "working",

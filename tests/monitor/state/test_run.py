@@ -19,6 +19,14 @@ REJECTED = make.delivery(2, DeliveryState.REJECTED, step=3)
 OVER = make.transition(Lifecycle.FAILED)
 
 
+def test_an_escalation_needs_no_decision_once_the_worker_was_told_to_stop() -> None:
+    run = RunState()
+    stops = make.intervention(Action.STOP), make.delivery(2)
+    for each in make.entries(make.escalation(), *stops):
+        run.fold(each)
+    assert run.escalations == {}
+
+
 @pytest.mark.parametrize(
     ("records", "open_ones"),
     [

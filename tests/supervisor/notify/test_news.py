@@ -105,6 +105,13 @@ def test_an_answered_question_is_no_news() -> None:
     assert news_of(asked, delivered, parked, make.transition(Lifecycle.WORKING)) == []
 
 
+def test_a_worker_that_does_not_heed_a_stop_is_news_once_the_stop_is_delivered_again() -> None:
+    told = (make.transition(), make.intervention(Action.STOP), make.delivery(2))
+    assert news_of(*told) == []
+    (again,) = news_of(*told, make.delivery(2))
+    assert again.text == "waits for you to end it in its terminal: told to stop, still running"
+
+
 def test_an_approval_and_a_permission_are_asked_for_and_a_pause_is_not() -> None:
     held = make.intervention(Action.RESTART, needs_approval=True)
     (told,) = news_of(held)

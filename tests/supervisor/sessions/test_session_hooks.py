@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
 from midwatch_monitor.records.verdict import verdict_of
 from midwatch_monitor.state.attempt_details import AttemptStatus
+from midwatch_monitor.state.need import calls_person
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON
+from midwatch_stage.sessions import DIALECTS, NOON, claude_stopped
 from midwatch_supervisor.learning.attempt_case import case_of
+from midwatch_supervisor.present.waiting import attempt_waits_for
+from midwatch_supervisor.sessions.session import STILL_RUNNING
 from midwatch_supervisor.sessions.session_watch import IgnoredHook, listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
@@ -68,7 +72,7 @@ async def test_guidance_waits_for_a_hook_that_passes_it_on(
     assert "Read" in (await agents.hook(hook("PreToolUse", transcript))).text
 
 
-async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
+async def test_a_stop_ends_the_attempt_once_the_turn_is_over(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await agents.say(Action.STOP, "Enough.")
@@ -76,6 +80,7 @@ async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     assert json.loads(reply.text)["continue"] is False
     await agents.heard.note_delivery(reply)
     agents.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
+    agents.now += timedelta(minutes=1)
     await agents.watch.look()
     assert not (await agents.attempt()).over
     await agents.hook(hook("Stop", transcript))
@@ -85,16 +90,76 @@ async def test_a_stop_ends_the_attempt_once_the_agent_is_silent(
     assert "Enough." in state.transition.reason
 
 
-async def test_an_agent_that_does_not_heed_a_stop_is_told_three_times(
+async def refuse(agents: ForeignAgents, transcript: str, *calls: int) -> None:
+    """What an agent that was told to stop still calls, with 13 s for each of its model's answers."""
+    for n in calls:
+        reply = await agents.hook(hook("PreToolUse", transcript))
+        assert "deny" in reply.text
+        await agents.heard.note_delivery(reply)
+        agents.write(SESSION, loop(CLAUDE, 1, first=n))
+        agents.now += timedelta(seconds=13)
+        await agents.watch.look()
+
+
+async def test_an_agent_that_does_not_heed_a_stop_is_refused_each_call_and_a_person_is_called(
     agents: ForeignAgents, transcript: str
 ) -> None:
     await agents.say(Action.STOP)
-    answers = list[bool]()
-    for _ in range(5):
-        reply = await agents.hook(hook("PreToolUse", transcript))
-        answers.append(bool(reply.text))
-        await agents.heard.note_delivery(reply)
-    assert answers == [True, True, True, False, False]
+    await refuse(agents, transcript, 3, 4, 5)
+    state = await agents.attempt()
+    assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, False)
+    await refuse(agents, transcript, 6, 7, 8)
+    state = await agents.attempt()
+    assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, True)
+    assert attempt_waits_for(state) == "you to end it in its terminal: told to stop, still running"
+    told = await agents.records(Delivery)
+    assert [each.comment for each in told if isinstance(each, Delivery)] == ["", STILL_RUNNING]
+
+
+async def test_a_stop_stands_also_for_who_watches_next(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.say(Action.STOP)
+    await refuse(agents, transcript, 3)
+    await agents.another_watch().look()
+    await refuse(agents, transcript, 4, 5)
+    assert not calls_person(await agents.attempt())
+    await agents.hook(hook("SessionEnd", transcript))
+    assert (await agents.attempt()).lifecycle is Lifecycle.CANCELED
+
+
+async def test_a_stop_holds_for_the_sub_agents_too(agents: ForeignAgents, transcript: str) -> None:
+    await agents.say(Action.STOP)
+    reply = await agents.hook({**hook("PreToolUse", transcript), "agent_id": "a1"})
+    assert "deny" in reply.text
+    await agents.heard.note_delivery(reply)
+    await agents.hook({**hook("Stop", transcript), "agent_id": "a1"})
+    assert not (await agents.attempt()).over
+
+
+async def test_a_turn_that_a_hook_ended_is_over_although_no_hook_says_so(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.say(Action.STOP)
+    reply = await agents.hook(hook("PostToolBatch", transcript))
+    await agents.heard.note_delivery(reply)
+    agents.write(SESSION, [claude_stopped()])
+    await agents.watch.look()
+    assert not (await agents.attempt()).over
+    agents.now += timedelta(seconds=10)
+    await agents.watch.look()
+    assert (await agents.attempt()).lifecycle is Lifecycle.CANCELED
+
+
+async def test_a_stopped_session_of_which_nothing_is_heard_has_ended_after_an_hour(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.say(Action.STOP)
+    await refuse(agents, transcript, 3)
+    agents.now += timedelta(hours=1)
+    await agents.watch.look()
+    state = await agents.attempt()
+    assert state.transition.reason.endswith("; nothing was heard from it for an hour")
 
 
 async def test_a_new_prompt_after_a_stop_begins_anew(
@@ -103,7 +168,7 @@ async def test_a_new_prompt_after_a_stop_begins_anew(
     await agents.say(Action.STOP)
     reply = await agents.hook(hook("PreToolUse", transcript))
     await agents.heard.note_delivery(reply)
-    await agents.hook(hook("UserPromptSubmit", transcript))
+    await agents.hook({**hook("UserPromptSubmit", transcript), "prompt": "Go on."})
     agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=3)])
     assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
     first, second = await agents.attempts()

@@ -152,6 +152,8 @@ def _want_of(row: Row) -> tuple[str, datetime | None]:
     if row.need is Need.ANSWER:
         asked = state.asks_beside
         return asked.intervention.message if asked else state.transition.reason, state.needed_since
+    if state.ignored_stop is not None:
+        return "told to stop, still running: end it in its terminal", state.needed_since
     if held := state.interventions.held:
         issued = held[0].intervention
         more = f" (and {len(held) - 1} more)" if len(held) > 1 else ""

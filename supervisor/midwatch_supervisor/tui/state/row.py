@@ -222,6 +222,8 @@ class Row:
         state = self.state
         if state.over:
             return Need.OVER
+        if state.ignored_stop is not None:
+            return Need.STUCK
         if state.needed_since is not None:
             # Without a question, it is parked because of what waits for approval.
             held = state.interventions.held

@@ -1,5 +1,7 @@
 """Which commands make sense for a row, what they ask first, and what is told of them later."""
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch_monitor.records import (
@@ -377,6 +379,13 @@ def test_what_becomes_of_a_followed_command_is_told(
     action: Action, then: Delivery | OutcomeReport, text: str, good: bool
 ) -> None:
     assert result_text(action, then) == (text, good)
+
+
+def test_a_worker_that_was_told_to_stop_is_not_called_stopped() -> None:
+    again = replace(delivery(), comment="told to stop, still running")
+    assert result_text(Action.STOP, delivery(), over=False) == ("told to stop", True)
+    assert result_text(Action.STOP, again, over=False) == (again.comment, False)
+    assert result_text(Action.STOP, delivery()) == ("stopped", True)
 
 
 @pytest.mark.parametrize("end", [delivery(2), transition(Lifecycle.FAILED)])

@@ -48,6 +48,7 @@ REVISION = PlanCheck(
     plan_step=2, assumption="", reality="none", impact="", proposed=("x",), ruling=Ruling.PENDING
 )
 STOP = intervention(Action.STOP, message="It is\x1b[31m lost.", needs_approval=True)
+ENDS = intervention(Action.STOP, Actor.OPERATOR)
 PAUSE = intervention(Action.PAUSE)
 LACKS = reflecting(1, blockers=("no rates", "the tests\ncontradict the docs"))
 BLOCKED = "blocked: no rates; the tests contradict the docs"
@@ -80,6 +81,12 @@ def asking(reason: str) -> Record:
         ((WORKING, PAUSE, delivery(2), asking("")), "paused", 4, "p resumes it"),
         ((WORKING, STOP), "approval", 2, "policy wants to stop: It is lost."),
         ((WORKING, STOP, STOP), "approval", 2, "policy wants to stop (and 1 more): It is lost."),
+        (
+            (WORKING, ENDS, delivery(2), delivery(2), STOP),
+            "stuck",
+            4,
+            "told to stop, still running: end it in its terminal",
+        ),
         (
             (WORKING, GRANT),
             "approval",
