@@ -5,6 +5,7 @@ import re
 
 from midwatch_agents.hooks.adapters import ADAPTERS, HookEvent, HookKind, StopForm
 from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.session_reader import typed_text
 
 
 def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
@@ -15,9 +16,12 @@ def read_event(agent: str, payload: JsonNode) -> HookEvent | None:
     adapter, session = ADAPTERS.get(agent), payload["session_id"].text
     if adapter is None or not session:
         return None
+    kind = adapter.events.get(payload["hook_event_name"].text, HookKind.OTHER)
+    if kind is HookKind.PROMPT and not typed_text(payload["prompt"].text):
+        kind = HookKind.OTHER  # results of tools, which qwen-code sends as a prompt without text
     return HookEvent(
         agent=agent,
-        kind=adapter.events.get(payload["hook_event_name"].text, HookKind.OTHER),
+        kind=kind,
         session=session,
         transcript=payload["transcript_path"].text,
         folder=payload["cwd"].text,

@@ -60,6 +60,16 @@ START, PROMPT, BEFORE, AFTER = "SessionStart", "UserPromptSubmit", "PreToolUse",
 FAILED, BATCH = "PostToolUseFailure", "PostToolBatch"
 
 
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "qwen"])
+def test_only_what_a_person_typed_is_a_prompt(agent: str) -> None:
+    said = {
+        "Go on.": HookKind.PROMPT,
+        "": HookKind.OTHER,  # with this, qwen-code reports each result
+        "<task-notification>Done.</task-notification>": HookKind.OTHER,
+    }
+    assert {each: event(agent, PROMPT, prompt=each).kind for each in said} == said
+
+
 @pytest.mark.parametrize(
     ("agent", "guided", "stopped"),
     [

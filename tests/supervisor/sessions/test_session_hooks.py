@@ -162,6 +162,16 @@ async def test_a_stopped_session_of_which_nothing_is_heard_has_ended_after_an_ho
     assert state.transition.reason.endswith("; nothing was heard from it for an hour")
 
 
+async def test_what_is_no_prompt_of_a_person_does_not_end_a_stop(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    await agents.say(Action.STOP)
+    await refuse(agents, transcript, 3)
+    await agents.hook({**hook("UserPromptSubmit", transcript), "prompt": ""})
+    await refuse(agents, transcript, 4)
+    assert not (await agents.attempt()).over
+
+
 async def test_a_new_prompt_after_a_stop_begins_anew(
     agents: ForeignAgents, transcript: str
 ) -> None:
