@@ -31,6 +31,7 @@ from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader, SessionTail
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
+from midwatch_supervisor.sessions.agent_process import Process, nearest_of_both
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.session_name import SessionName
 from midwatch_tools.data_blocks import code
@@ -43,7 +44,8 @@ HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
 _AT_ONCE = 200
 """Number of events in one commit when many are taken in."""
 _OBEYED = timedelta(seconds=10)
-"""How long a session that was told to stop must wait for its person to count as stopped."""
+"""How long a session that was told to stop must be silent, once it waits for its person or its
+process is gone, to count as stopped."""
 _REFUSALS = 3
 """Number of requests after which a session that was told to stop does not heed that."""
 STILL_RUNNING = "told to stop, still running: end it in its terminal"
@@ -111,6 +113,10 @@ class ForeignSession:
         self._requests = 0
         self._told_at: int | None = None
         """The last request before it was told to stop."""
+        self._called_by: tuple[Process, ...] = ()
+        """The ancestors of its last hook."""
+        self._agent: Process | None = None
+        """The agent's process, as far as known."""
         self._faults = 0
         self._locks = locks and parent is None  # whose run it shares
         self._lock_file: int | None = None
@@ -296,7 +302,7 @@ class ForeignSession:
     def _silent_end(self) -> tuple[Ended, timedelta]:
         """Return how it ends if nothing more is heard, and after how long."""
         stop = self._told_to_stop()
-        if stop is not None and self._waits:
+        if stop is not None and (self._waits or (self._agent and self._agent.gone)):
             return stop, _OBEYED
         if stop is not None:  # its model may be slow, so this says little
             reason = f"{stop.reason}; nothing was heard from it for an hour"
@@ -317,6 +323,11 @@ class ForeignSession:
                 await self._take([TraceItem(number=0, node=line) for line in lines])
             await self._note(event)
             return await self._reply(event)
+
+    def note_callers(self, ancestors: tuple[Process, ...]) -> None:
+        """Note which processes called a hook of it."""
+        self._agent = nearest_of_both(self._called_by, ancestors)
+        self._called_by = ancestors
 
     async def _note(self, event: HookEvent) -> None:
         """Take in what only a hook reports, or reports earlier."""

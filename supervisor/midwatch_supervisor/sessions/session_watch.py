@@ -26,6 +26,7 @@ from midwatch_monitor.traces.session_reader import (
     find_written,
     parent_of,
 )
+from midwatch_supervisor.sessions.agent_process import callers
 from midwatch_supervisor.sessions.session import GONE, ForeignSession, Reply
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.session_name import SessionName
@@ -306,6 +307,8 @@ async def _attend(
         if not line:  # another `attach` checks whether this one is there
             return
         heard = await watch.hear(line)
+        if not isinstance(heard, IgnoredHook):
+            heard[0].note_callers(callers(writer.get_extra_info("socket")))
         text = "" if isinstance(heard, IgnoredHook) else heard[1].text
         kept = {"keep": True} if heard is IgnoredHook.NOT_WATCHED else {}
         writer.write(json.dumps({"print": text, **kept}).encode() + b"\n")

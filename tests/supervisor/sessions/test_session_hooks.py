@@ -91,7 +91,7 @@ async def test_a_stop_ends_the_attempt_once_the_turn_is_over(
 
 
 async def refuse(agents: ForeignAgents, transcript: str, *calls: int) -> None:
-    """What an agent that was told to stop still calls, with 13 s for each of its model's answers."""
+    """What an agent that was told to stop still calls; its model takes 13 s for each answer."""
     for n in calls:
         reply = await agents.hook(hook("PreToolUse", transcript))
         assert "deny" in reply.text
