@@ -107,6 +107,7 @@ _CLAUDE_CODE = HookAdapter(
         "PreToolUse": StopForm.DENY_AND_END,
         "PostToolUse": StopForm.END_TURN,
         "PostToolBatch": StopForm.END_TURN,
+        "Stop": StopForm.END_TURN,  # this outweighs another hook that lets the turn go on
     },
 )
 # Neither Codex nor qwen-code can be stopped after a call: `continue: false` only replaces the

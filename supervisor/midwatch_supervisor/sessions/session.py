@@ -321,7 +321,10 @@ class ForeignSession:
                 opened = not event.call or self._reader.knows(event.call)
                 lines = as_lines(event, opened=opened)
                 await self._take([TraceItem(number=0, node=line) for line in lines])
+            stop = self._told_to_stop()
             await self._note(event)
+            if stop is not None and self._recorder is None:  # with this event it has stopped
+                return Reply(text=answer(event, guidance="", stop=stop.reason))
             return await self._reply(event)
 
     def note_callers(self, ancestors: tuple[Process, ...]) -> None:

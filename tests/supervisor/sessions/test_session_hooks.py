@@ -83,7 +83,8 @@ async def test_a_stop_ends_the_attempt_once_the_turn_is_over(
     agents.now += timedelta(minutes=1)
     await agents.watch.look()
     assert not (await agents.attempt()).over
-    await agents.hook(hook("Stop", transcript))
+    reply = await agents.hook(hook("Stop", transcript))
+    assert json.loads(reply.text)["continue"] is False  # whatever other hooks want
     state = await agents.attempt()
     assert (state.lifecycle, state.transition.ending) == (Lifecycle.CANCELED, Ending.CANCELED)
     assert state.last_step == 3
