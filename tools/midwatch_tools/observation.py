@@ -27,7 +27,8 @@ _EXIT_CODE = re.compile(r"\[exit code: (-?\d+)\]\s*(?:\[[^\]]*\]\s*)?$")
 _SUCCESS = re.compile(r"\n?\[exit code: 0\]$")
 """Our own shell does not print it, third-party agents report it."""
 _TIMED_OUT = re.compile(r"\[Command timed out[^\]]*\]\s*$")
-_COMMAND_TOOLS = frozenset({"run_command", "shell", "bash"})
+_STATE_FAILURE = frozenset({"run_command", "shell", "bash"})
+"""Tools whose results state every exit code but 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def read_result(
 def _exit_code(tool: str, text: str, *, failed: bool) -> int | None:
     if match := _EXIT_CODE.search(text):
         return int(match[1])
-    if tool not in _COMMAND_TOOLS or failed:
+    if tool not in _STATE_FAILURE or failed:
         return None
     # 124 is what coreutils' timeout reports.
     return 124 if _TIMED_OUT.search(text) else 0

@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from midwatch_monitor.patterns import Pattern, PatternSet
 from midwatch_monitor.records import Step
-from midwatch_monitor.rules.identity import SHELLS, command, digest, mask, mask_lines
+from midwatch_monitor.rules.identity import command, digest, mask, mask_lines
 from midwatch_monitor.shell.claimed_edits import changes_unnamed, changing, refused
+from midwatch_monitor.shell.tools import is_shell
 
 _TAIL = 4_000
 _MAX_LINES = 12
@@ -189,7 +190,7 @@ def _says_error(step: Step) -> bool:
     output = step.output
     if not output or len(output) > _ANSWER or step.edits or step.path:
         return False
-    if step.tool.lower() in SHELLS:
+    if is_shell(step.tool):
         return False
     if _SHOWS.search(step.tool):
         return _WALL.anywhere(output)

@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 from midwatch_monitor.patterns import PatternSet
 from midwatch_monitor.records import Step
 from midwatch_monitor.shell import command_line, normal
+from midwatch_monitor.shell.tools import is_shell
 
 _MONTH = (
     "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
@@ -298,11 +299,6 @@ _TELLING_KEYS = frozenset(
     }
 )
 """Arguments that only give a reason for the call: they vary and have no effect."""
-SHELLS = frozenset(
-    {"bash", "shell", "run_command", "execute_bash", "terminal", "sh", "exec", "run_shell_command"}
-)
-"""Tools whose only argument is a shell command."""
-
 _CODE_KEYS = frozenset({"code", "source", "query", "sql"})
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?:#|//|--)(?:\s.*|)$")
 _DECODER = json.JSONDecoder()
@@ -369,7 +365,7 @@ def _tool(name: str) -> _Tool:
     return _Tool(
         only_waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
         awaits_message=_AWAITS.search(name) is not None,
-        shell=name.lower() in SHELLS,
+        shell=is_shell(name),
         back=_GOES_BACK.search(name) is not None,
         keys=_KEYS.search(name) is not None,
         stores_work=_KEEPS.search(name) is not None,

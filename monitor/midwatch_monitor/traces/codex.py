@@ -16,13 +16,14 @@ from posixpath import join
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import command_line
 from midwatch_monitor.shell.target import patch_blocks
+from midwatch_monitor.shell.tools import SHELL_TOOLS
 from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
 from midwatch_monitor.traces.tool_calls import ModelAnswer, finish_call
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
-_SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
+_SHELLS = SHELL_TOOLS - {"exec"}  # Codex's `exec` runs JavaScript
 _PATCH = "apply_patch"
 _SOURCES = frozenset({"", "agent", "unified_exec_startup"})
 """Sources of commands that the model requested."""

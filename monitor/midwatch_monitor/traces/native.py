@@ -45,6 +45,7 @@ from midwatch_monitor.shell.claimed_edits import (
     refused,
     whole_content,
 )
+from midwatch_monitor.shell.tools import is_shell
 from midwatch_monitor.time_range import plausible
 from midwatch_monitor.traces.foreign import NOTHING_RAN, JsonNode
 from midwatch_monitor.traces.json_stream import Damage, lines, object_of
@@ -52,21 +53,6 @@ from midwatch_monitor.traces.json_stream import Damage, lines, object_of
 STATE = "state"
 """The kind of a line without a number: a change in the attempt's circumstances."""
 _FIRST_LINE = 16 * 1024 * 1024
-
-_SHELLS = frozenset(
-    {
-        "bash",
-        "execute_bash",
-        "execute_command",
-        "local_shell",
-        "run_command",
-        "run_shell_command",
-        "run_terminal_cmd",
-        "shell",
-        "terminal",
-    }
-)
-"""Names of tools that run a command, in lower case."""
 
 
 def _aware(value: datetime) -> datetime:
@@ -298,7 +284,7 @@ def _shared_fields(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[
 
 def _command(line: _StepLine) -> str:
     """Return a shell's command line; empty for any other act."""
-    if line.tool.lower() not in {"", *_SHELLS}:
+    if line.tool and not is_shell(line.tool):
         return ""
     args = _arguments(line.args)
     if isinstance(args, str):

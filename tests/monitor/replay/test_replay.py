@@ -1,12 +1,13 @@
 """The rules over recorded runs, as lines."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Severity
 from midwatch_monitor.replay.replay import AlertLine, TraceLine, replay
+from midwatch_stage.sessions import Line, codex_item, codex_line, write
 
 SETTINGS = Settings.model_validate(
     {
@@ -140,3 +141,24 @@ def test_the_time_before_an_attempt_goes_on_is_not_judged(tmp_path: Path) -> Non
 def test_without_times_no_time_passes(tmp_path: Path) -> None:
     path = trace(tmp_path / "a.jsonl", *({**act(number, 0), "at": None} for number in range(1, 9)))
     assert silences(path, command="1ms", unmoved="1ms") == []
+
+
+def test_a_command_of_codex_counts_as_a_check_between_edits(tmp_path: Path) -> None:
+    path = write(tmp_path / "rollout-1.jsonl", _codex_edits_and_tests())
+    assert list(replay(path, SETTINGS)) == [
+        TraceLine(trace=str(path), steps=12, alerts=0, first_alarm_step=None)
+    ]
+
+
+def _codex_edits_and_tests() -> Iterator[Line]:
+    yield codex_line("session_meta", id="s1", cwd="/repo")
+    for number in range(6):
+        for line in (f"sed -i 's/{number}/{number + 1}/' calc.py", "python3 -m unittest"):
+            output = f"Ran {number} tests in 0.001s\n\nOK" if "unittest" in line else ""
+            yield codex_item(
+                "CommandExecution",
+                id=f"{number} {line}",
+                command=["bash", "-lc", line],
+                exit_code=0,
+                aggregated_output=output,
+            )

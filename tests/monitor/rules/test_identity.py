@@ -78,7 +78,10 @@ def test_a_command_is_found_under_its_usual_names(
     assert command(step(tool, **args)) == line
 
 
-@pytest.mark.parametrize(("tool", "line"), [("bash", "ls -l"), ("Terminal", "ls -l"), ("t", "")])
+@pytest.mark.parametrize(
+    ("tool", "line"),
+    [("bash", "ls -l"), ("Terminal", "ls -l"), ("exec_command", "ls -l"), ("t", "")],
+)
 def test_plain_arguments_are_a_command_only_of_a_shell(tool: str, line: str) -> None:
     assert command(Step(number=1, kind=StepKind.TOOL, tool=tool, args="ls -l")) == line
 
