@@ -284,7 +284,11 @@ class RepeatedFailure:
     steps: tuple[int, ...]
     """Steps in which it ran. Calls that the gate refused are left out: their result is unknown."""
     file: str
-    """File that was edited most often in between; empty if none was."""
+    """File that was edited most often in between, or that every edit failed to change; empty if
+    no edit was tried.
+    """
+    edit_failure: str = ""
+    """How the newest edit failed, if none succeeded in between."""
 
 
 def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
@@ -294,7 +298,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
     because it failed before counts as coming back.
     """
     acts = Normaliser()
-    edited: Counter[str] = Counter()
+    between: list[Step] = []
     newest: Step | None = None
     action = failure = 0
     came = 0
@@ -304,11 +308,10 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         if came and act.action == action and was_refused(step):
             came += 1
         elif act.check is CheckKind.NONE or act.failed is None or was_refused(step):
-            edited.update(_edited_files(step) if came else ())
+            between.append(step)
         elif act.failed and act.failure:
             if act.failure != failure:
-                came, ran = 0, []
-                edited.clear()
+                came, ran, between = 0, [], []
             came += 1
             ran.append(step.number)
             newest, action, failure = step, act.action, act.failure
@@ -316,11 +319,13 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
             newest, came, ran, failure = None, 0, [], 0
     if newest is None or came < 2:
         return None
+    file, edit_failure = _edited_file(between)
     return RepeatedFailure(
         check=_cut(command(newest) or newest.tool),
         told=_failure_words(newest.output),
         steps=tuple(ran),
-        file=next((path for path, _ in edited.most_common(1)), ""),
+        file=file,
+        edit_failure=edit_failure,
     )
 
 
@@ -350,10 +355,21 @@ def find_refused(steps: Sequence[Step]) -> RefusedCalls | None:
     )
 
 
-def _edited_files(step: Step) -> Sequence[str]:
-    """Return the files that a step edited, or tried to: writing the same content leaves no edit."""
-    own = [edit.path for edit in step.edits if edit.writer is Writer.WORKER]
-    return own or [step.path] if step.path and changing(step.tool) else own
+def _edited_file(steps: Sequence[Step]) -> tuple[str, str]:
+    """Return the file that was edited most often, or the one whose edits all failed, and how."""
+    edited: Counter[str] = Counter()
+    failed: Step | None = None
+    for step in steps:
+        own = [edit.path for edit in step.edits if edit.writer is Writer.WORKER]
+        if own or was_refused(step) or not (step.path and changing(step.tool)):
+            edited.update(own)
+        elif has_failed(step):
+            failed = step
+        else:  # writing the same content again leaves no edit
+            edited[step.path] += 1
+    if edited or failed is None:
+        return next((path for path, _ in edited.most_common(1)), ""), ""
+    return failed.path, _cut(failed.output) or "no reason given"
 
 
 def _failure_words(output: str) -> str:

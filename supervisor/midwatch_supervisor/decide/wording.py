@@ -158,6 +158,11 @@ def advice(matter: MessageSubject) -> str:
 def _of(alert: Alert, matter: MessageSubject) -> str:
     if matter.failure is not None and alert.key.rule in _LOOPS:
         file = matter.failure.file
+        if matter.failure.edit_failure:
+            return (
+                f"`{file}` is unchanged, so the result is, too: make the edit succeed before you "
+                "run it again."
+            )
         stop = f"Stop editing `{file}`" if file else "Do not run it again as it is"
         return (
             f"{stop}: read that output once more, and say what causes this failure and why what "
@@ -209,14 +214,16 @@ def _owed_text(refused: RefusedCalls) -> str:
 
 
 def _failure(failure: RepeatedFailure) -> str:
-    meanwhile = f", with `{failure.file}` edited in between" if failure.file else ""
+    file, refusal = failure.file, failure.edit_failure
+    meanwhile = f", with `{file}` edited in between" if file and not refusal else ""
     steps = steps_text(failure.steps)
     again = (
         f"fails the same way again and again ({steps})"
         if len(failure.steps) > 1
         else f"failed ({steps}) and is called again and again"
     )
-    return f"`{failure.check}` {again}{meanwhile}: {_sentence(failure.told)} "
+    failed = f"Each edit of `{file}` in between failed: {_sentence(refusal)} " if refusal else ""
+    return f"`{failure.check}` {again}{meanwhile}: {_sentence(failure.told)} {failed}"
 
 
 def _anew(matter: MessageSubject) -> str:

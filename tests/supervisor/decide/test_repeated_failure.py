@@ -69,6 +69,36 @@ def test_the_same_content_again_is_an_edit_that_was_meant() -> None:
     assert found.file == "app.py"
 
 
+def refused_edit(number: int) -> Step:
+    refusal = "File has not been read yet. Read it first before writing to it."
+    return editing(number, "app.py", edits=(), ok=False, output=refusal)
+
+
+def test_an_edit_that_failed_is_quoted_and_is_no_edit() -> None:
+    found = repeated_failure((refused_edit(1), checked(2), refused_edit(3), checked(4)))
+    told = message(Action.NUDGE, MessageSubject(alerts=(alert("cycle"),), failure=found))
+    assert told == (
+        "`python -m unittest` fails the same way again and again (steps 2, 4): "
+        "test_width: AssertionError: 3 != 4. Each edit of `app.py` in between failed: "
+        "File has not been read yet. Read it first before writing to it. cycle was seen. "
+        "`app.py` is unchanged, so the result is, too: make the edit succeed before you run it "
+        "again."
+    )
+
+
+def test_failed_edits_beside_one_that_succeeded_are_not_the_reason() -> None:
+    assert repeated_failure((*LOOP, refused_edit(7), checked(8))) == replace(
+        FAILURE, steps=(2, 4, 6, 8)
+    )
+
+
+def test_an_edit_that_the_gate_refused_is_no_edit() -> None:
+    held_edit = editing(3, "app.py", edits=(), ok=False, output=f"{HELD_BACK}report first")
+    found = repeated_failure((checked(2), held_edit, checked(4)))
+    assert found is not None
+    assert (found.file, found.edit_failure) == ("", "")
+
+
 def test_what_passes_or_fails_otherwise_by_now_is_over() -> None:
     other = OUTPUT.replace("3 != 4", "5 != 4")
     assert repeated_failure((*LOOP, checked(7, "OK", ok=True))) is None
