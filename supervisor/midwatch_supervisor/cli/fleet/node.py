@@ -149,7 +149,7 @@ def _begin(
     """Print the node's name and slots, and what its workers' commands run in."""
     from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.cli.fleet.nodes import slots_words
-    from midwatch_supervisor.cli.run.conduct import sandbox_words
+    from midwatch_supervisor.cli.run.start_warnings import sandbox_words
     from midwatch_supervisor.present.json_lines import moment
 
     if json:
@@ -170,6 +170,6 @@ def _begin(
     else:
         labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
         write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-        sandbox = f"sandbox for commands: {sandbox_words(sandbox_kind)}"
+        sandbox = f"sandbox for commands: {sandbox_words(sandbox_kind, None)}"
         write_line(f"Journal {journal}, works in {home}, {sandbox}")
     sys.stdout.flush()

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
-from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.settings import Mode, Settings, settings_of
 from midwatch_monitor.config.tasks import Role
@@ -38,7 +37,11 @@ from midwatch_supervisor.cli.output import (
     write_line,
 )
 from midwatch_supervisor.cli.run.options import Output
-from midwatch_supervisor.cli.run.start_warnings import missing_programs, uncommitted_warnings
+from midwatch_supervisor.cli.run.start_warnings import (
+    missing_programs,
+    sandbox_words,
+    uncommitted_warnings,
+)
 from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import run_notifier, senders_of
@@ -300,9 +303,10 @@ async def _conduct_to_end(opened: Opened, settings: Settings, location: str, out
 def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     """Describe what is about to run, in lines: the run, the sandbox and the models."""
     tasks = count_noun(len(jobs), "task")
+    sandbox = sandbox_words(resources.sandbox_kind, [job.assignment for job in jobs])
     lines = [
         f"Run {resources.run.id}: {tasks}, journal {resources.journal.name}",
-        f"Sandbox for commands: {sandbox_words(resources.sandbox_kind)}",
+        f"Sandbox for commands: {sandbox}",
     ]
     for name in sorted({model for job in jobs for model in _models(job)}):
         script = " (played by a script; no model is called)" if "scripted:" in name else ""
@@ -386,13 +390,6 @@ class Reporter:
             else:
                 of = "" if self._run is None else await run_option(self._journal, self._run)
                 await print_end(self._transcript.tasks, code, of=of)
-
-
-def sandbox_words(sandbox_kind: SandboxKind) -> str:
-    """Say what workers' commands run in, and what that does not prevent."""
-    if sandbox_kind is SandboxKind.NONE:
-        return f"none ({OPEN})"
-    return f"{sandbox_kind} (none of your files but the workspace, no network unless `run.network`)"
 
 
 def _models(job: Job) -> list[str]:

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from midwatch_agents.acp.presets import speaks_acp
+from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.errors import MidwatchError
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
@@ -25,6 +27,22 @@ _OF_SHELL = frozenset(
     }
 )
 """Commands that the shell itself provides."""
+
+
+def sandbox_words(sandbox_kind: SandboxKind, wanted: Sequence[Assignment] | None) -> str:
+    """Say what workers' commands run in, and what that does not prevent.
+
+    `None` if the tasks are not known yet.
+    """
+    if sandbox_kind is SandboxKind.NONE:
+        return f"none ({OPEN})"
+    specs = [spec for each in wanted or () for spec in (each.spec, *each.others.values())]
+    known = wanted is not None and not any(map(speaks_acp, specs))
+    also = "" if known else "; third-party agents also have the network and their own state"
+    return (
+        f"{sandbox_kind} (none of your files but the workspace, no network unless "
+        f"`run.network`{also})"
+    )
 
 
 async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -> list[str]:
