@@ -56,10 +56,23 @@ def uninstall_hooks(text: str | None, adapter: HookAdapter) -> str | None:
     return None if made_anew else blank
 
 
-def are_installed(text: str, adapter: HookAdapter) -> bool:
-    """Whether a hook in the settings calls Midwatch. Raises UsageError if they cannot be read."""
-    groups = _groups(_parse(text, adapter, "")).values()
-    return any(_calls_us(each, adapter) for found in groups for each in found)
+def called_programs(text: str, adapter: HookAdapter) -> list[str]:
+    """Return the program of each hook in the settings that calls Midwatch. Raises UsageError if
+    they cannot be read.
+    """
+    groups = (JsonNode(e) for found in _groups(_parse(text, adapter, "")).values() for e in found)
+    calls = (_program(hook.value, adapter) for group in groups for hook in group["hooks"])
+    return [each for each in calls if each]
+
+
+def hooks_switch(text: str, adapter: HookAdapter) -> str:
+    """Return the name of the setting that turns all hooks off; empty if none does. Raises
+    UsageError if they cannot be read.
+    """
+    settings = JsonNode(_parse(text, adapter, ""))
+    if settings["disableAllHooks"].value is True:
+        return "disableAllHooks"
+    return "hooksConfig.enabled" if settings["hooksConfig"]["enabled"].value is False else ""
 
 
 def _entry(adapter: HookAdapter, command: str) -> Json:
@@ -112,21 +125,22 @@ def _command_of(adapter: HookAdapter) -> str:
     return f"midwatch hook {adapter.name}"
 
 
-def _is_ours(hook: object, adapter: HookAdapter) -> bool:
-    """Whether a hook's command is a program named `midwatch`, quoted or not, with exactly our
-    arguments.
+def _program(hook: object, adapter: HookAdapter) -> str:
+    """Return the program of a hook whose command is a program named `midwatch`, quoted or not, with
+    exactly our arguments; empty for any other hook.
     """
     called, _, none_behind = JsonNode(hook)["command"].text.partition(f" hook {adapter.name}")
     try:
         (program,) = shlex.split(called)
     except ValueError:  # several words, or an unclosed quote
-        return False
+        return ""
     ways = {shlex.quote(program), f'"{program}"', f"'{program}'"}
-    return not none_behind and called in ways and Path(program).name == "midwatch"
+    ours = not none_behind and called in ways and Path(program).name == "midwatch"
+    return program if ours else ""
 
 
 def _calls_us(group: object, adapter: HookAdapter) -> bool:
-    return any(_is_ours(hook.value, adapter) for hook in JsonNode(group)["hooks"])
+    return any(_program(hook.value, adapter) for hook in JsonNode(group)["hooks"])
 
 
 def _take_out(settings: Json, adapter: HookAdapter) -> bool:
@@ -146,7 +160,7 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
     """Return a group without our hook; nothing if it has no other."""
     if not _calls_us(group, adapter):
         return [group]
-    left = [hook.value for hook in JsonNode(group)["hooks"] if not _is_ours(hook.value, adapter)]
+    left = [hook.value for hook in JsonNode(group)["hooks"] if not _program(hook.value, adapter)]
     return [{**JsonNode(group).members, "hooks": left}] if left else []
 
 

@@ -6,7 +6,12 @@ import shlex
 import pytest
 
 from midwatch_agents.hooks.adapters import ADAPTERS
-from midwatch_agents.hooks.settings_file import are_installed, install_hooks, uninstall_hooks
+from midwatch_agents.hooks.settings_file import (
+    called_programs,
+    hooks_switch,
+    install_hooks,
+    uninstall_hooks,
+)
 from midwatch_monitor.errors import UsageError
 
 CLAUDE, GEMINI, CODEX = ADAPTERS["claude-code"], ADAPTERS["gemini"], ADAPTERS["codex"]
@@ -125,8 +130,21 @@ def test_what_only_looks_like_ours_stays(command: str) -> None:
 )
 def test_ours_is_a_path_to_midwatch_quoted_or_not(program: str) -> None:
     text = install_hooks("", CLAUDE, f"{program} hook claude-code")
-    assert are_installed(text, CLAUDE)
+    assert called_programs(text, CLAUDE) == shlex.split(program) * len(CLAUDE.events)
     assert uninstall_hooks(text, CLAUDE) == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "switch"),
+    [
+        ({"disableAllHooks": True}, "disableAllHooks"),
+        ({"disableAllHooks": False, "hooksConfig": {"enabled": True}}, ""),
+        ({"hooksConfig": {"enabled": False}}, "hooksConfig.enabled"),
+        ({"hooksConfig": []}, ""),
+    ],
+)
+def test_a_setting_that_turns_all_hooks_off_is_found(settings: object, switch: str) -> None:
+    assert hooks_switch(json.dumps(settings), CLAUDE) == switch
 
 
 @pytest.mark.parametrize(

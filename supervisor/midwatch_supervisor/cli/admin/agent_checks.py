@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from midwatch_agents.acp.presets import PRESETS, preset_of
 from midwatch_agents.hooks.adapters import ADAPTERS, HookAdapter
-from midwatch_agents.hooks.settings_file import uninstall_hooks
+from midwatch_agents.hooks.settings_file import called_programs, hooks_switch
 from midwatch_agents.model_choice import (
     OLLAMA,
     PROVIDERS,
@@ -37,7 +37,8 @@ from midwatch_supervisor.present.numbers import count_noun
 _PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 """The program that a person starts, if another one speaks ACP."""
 _DAY = timedelta(days=1)
-_VERSION_SECONDS = 5.0
+_VERSION_SECONDS = 10.0
+"""Several agents start at once, perhaps on a busy machine."""
 
 
 def models_in(tasks: TaskFile | None) -> list[ModelSpec]:
@@ -121,19 +122,24 @@ async def agent(name: str, run: RunSettings) -> list[CheckResult]:
 
     An agent that can be a worker is started as a worker would be: in the sandbox, if there is one.
     """
-    preset, said = PRESETS[name], await asyncio.to_thread(_use, name)
+    preset, (hooks, fix, sessions) = PRESETS[name], await asyncio.to_thread(_use, name)
     program = shutil.which(_PROGRAMS.get(name, preset.command[0]))
     if program is None:
-        return [CheckResult(name, State.UNUSED, "; ".join(["not installed", *said[1:]]))]
+        return [CheckResult(name, State.UNUSED, _joined("not installed", sessions))]
+    state = State.MISSING if fix else State.OK
     try:
         version = await _first_line((program, "--version"), {**os.environ, **preset.env})
         hint = "" if name in _PROGRAMS else await _unseen(program, run)
     except (TimeoutError, OSError) as error:
-        why = f"{program} --version: {error.strerror or 'no answer in time'}"
-        return [CheckResult(name, State.MISSING, why, "check that it starts")]
+        version = f"--version: {error.strerror or 'no answer in time'}"
+        hint, state, fix = "", State.MISSING, fix or "check that it starts"
     if hint:
         return [CheckResult(name, State.MISSING, hint)]
-    return [CheckResult(name, State.OK, "; ".join([f"{program} {version}", *filter(None, said)]))]
+    return [CheckResult(name, state, _joined(f"{program} {version}", hooks, sessions), fix)]
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 async def _unseen(program: str, run: RunSettings) -> str:
@@ -148,23 +154,31 @@ async def _unseen(program: str, run: RunSettings) -> str:
         return unseen_hint(await _first_line(command, os.environ, errors=True))
 
 
-def _use(name: str) -> list[str]:
-    """Return whether an agent's hooks call Midwatch, and how many sessions are new."""
+def _use(name: str) -> tuple[str, str, str]:
+    """Return whether an agent's hooks call Midwatch, what to do if they should but cannot, and how
+    many sessions are new.
+    """
     if name not in KEPT:
-        return []
+        return "", "", ""
     found = find_sessions(KEPT[name], os.environ, Path.home(), since=now() - _DAY)
-    return [_hooks(ADAPTERS[name]), f"{count_noun(len(found), 'session')} in the last day"]
+    return *_hooks(ADAPTERS[name]), f"{count_noun(len(found), 'session')} in the last day"
 
 
-def _hooks(adapter: HookAdapter) -> str:
+def _hooks(adapter: HookAdapter) -> tuple[str, str]:
     file = adapter.settings_file(os.environ, Path.home())
+    install = f"midwatch hook install {adapter.name}"
     try:
         text = file.read_text("utf-8") if file.is_file() else ""
-        if uninstall_hooks(text, adapter) != text:
-            return "its hooks call Midwatch"
+        programs, switch = called_programs(text, adapter), hooks_switch(text, adapter)
     except (OSError, UnicodeDecodeError, UsageError):
-        return f"its hooks in {file} cannot be read"
-    return f"its hooks do not call Midwatch (midwatch hook install {adapter.name})"
+        return f"its hooks in {file} cannot be read", ""
+    if not programs:
+        return f"its hooks do not call Midwatch ({install})", ""
+    if switch:
+        return f"`{switch}` turns its hooks off", f"change it in {file}"
+    if lost := [each for each in programs if shutil.which(each) is None]:
+        return f"its hooks call {lost[0]}, which does not exist", install
+    return _joined("its hooks call Midwatch", adapter.note), ""
 
 
 async def _first_line(
@@ -172,7 +186,7 @@ async def _first_line(
 ) -> str:
     """Return the first line of a command's output, empty for none, and end its process group.
 
-    Raises TimeoutError after five seconds, OSError if the command cannot be started, and ValueError
+    Raises TimeoutError after ten seconds, OSError if the command cannot be started, and ValueError
     for an endless line.
     """
     process = await asyncio.create_subprocess_exec(

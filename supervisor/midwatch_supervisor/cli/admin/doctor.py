@@ -25,7 +25,7 @@ from midwatch_supervisor.cli.settings import (
 from midwatch_supervisor.tui.keys import check_console
 
 _SIGNS = {State.OK: "✓", State.MISSING: "!", State.FAILED: "✗", State.UNUSED: "·"}
-_SECONDS = 15.0
+_SECONDS = 25.0
 """Seconds that one check may take."""
 _TASKS = Path("tasks.yaml")
 """Name of the file that `midwatch init` writes, the only task file checked."""

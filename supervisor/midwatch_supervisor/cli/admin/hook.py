@@ -17,7 +17,7 @@ from typing import Annotated, TypeVar
 from cyclopts import App, Parameter
 
 from midwatch_agents.hooks.adapters import ADAPTERS, HookAdapter
-from midwatch_agents.hooks.settings_file import install_hooks, uninstall_hooks
+from midwatch_agents.hooks.settings_file import hooks_switch, install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.journals import DryRunOption
 from midwatch_supervisor.cli.output import confirm, write_diff, write_error, write_line
@@ -60,11 +60,15 @@ def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
 def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     command = f"{shlex.quote(_program())} hook {adapter.name}"
     file, before, after = _plan_change(adapter, lambda text: install_hooks(text, adapter, command))
+    switch = hooks_switch(before or "", adapter)
+    off = f"`{switch}` in {file} turns all hooks off: nothing calls Midwatch until you change it"
     if after == before:
-        write_line(f"{file} already calls Midwatch")
+        write_line(off if switch else f"{file} already calls Midwatch")
         return 0
     code = _change(file, before, after, yes=yes, dry_run=dry_run)
-    if code == 0 and not dry_run:
+    if code == 0 and switch:
+        write_line(off)
+    elif code == 0 and not dry_run:
         write_line(
             f"Sessions of {adapter.name} that you start from now on call Midwatch: `midwatch "
             "attach` shows them, and lets you guide and stop them"

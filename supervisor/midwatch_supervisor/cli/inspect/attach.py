@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -276,13 +277,15 @@ def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
 
 def _is_hooked(agent: str) -> bool:
     from midwatch_agents.hooks.adapters import ADAPTERS
-    from midwatch_agents.hooks.settings_file import are_installed
+    from midwatch_agents.hooks.settings_file import called_programs, hooks_switch
 
     try:
-        file = ADAPTERS[agent].settings_file(os.environ, Path.home())
-        return are_installed(file.read_text("utf-8"), ADAPTERS[agent])
+        adapter = ADAPTERS[agent]
+        text = adapter.settings_file(os.environ, Path.home()).read_text("utf-8")
+        programs = [] if hooks_switch(text, adapter) else called_programs(text, adapter)
     except (KeyError, OSError, UnicodeDecodeError, UsageError):
         return False
+    return bool(programs) and all(map(shutil.which, programs))
 
 
 def _watched(sources: "SessionSources", spans: str) -> str:

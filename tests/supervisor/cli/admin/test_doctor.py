@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import tomllib
@@ -166,6 +167,27 @@ def test_an_agent_is_told_with_its_version_its_hooks_and_its_sessions(
     assert found["codex"]["state"] == "unused"
 
 
+def test_hooks_that_cannot_call_midwatch_are_told_with_what_to_do(
+    capsys: Capture, folder: Path, programs: Path
+) -> None:
+    for each in ("claude", "codex", "gemini"):
+        script(programs / each, "echo 1.0")
+    assert main(["hook", "install", "claude-code", "codex", "gemini", "--yes"]) == 0
+    home = folder.with_name("home")
+    claude, gemini = home / ".claude/settings.json", home / ".gemini/settings.json"
+    claude.write_text(json.dumps({**json.loads(claude.read_text()), "disableAllHooks": True}))
+    moved = re.sub(r"[^\"]*/midwatch", "/old/midwatch", gemini.read_text())
+    gemini.write_text(moved)
+    capsys.readouterr()
+    _, found = findings(capsys)
+    assert "; `disableAllHooks` turns its hooks off; " in found["claude-code"]["detail"]
+    assert found["claude-code"]["fix"] == f"change it in {claude}"
+    assert "; its hooks call /old/midwatch, which does not exist; " in found["gemini"]["detail"]
+    assert found["gemini"]["fix"] == "midwatch hook install gemini"
+    assert {found[each]["state"] for each in ("claude-code", "gemini")} == {"missing"}
+    assert "Codex runs no hook that is not trusted" in found["codex"]["detail"]
+
+
 async def test_an_agent_that_starts_in_no_sandbox_is_told_with_what_to_name(
     capsys: Capture, programs: Path, bubblewrap: SandboxKind
 ) -> None:
@@ -186,7 +208,10 @@ def test_an_agent_that_hangs_is_told_and_ended_with_all_that_it_started(
     script(programs / "claude", f"sleep 600 & echo $! > {programs}/pid; wait")
     code, found = findings(capsys)
     assert (code, found["claude-code"]["state"]) == (0, "missing")
-    assert found["claude-code"]["detail"] == f"{programs}/claude --version: no answer in time"
+    assert found["claude-code"]["detail"] == (
+        f"{programs}/claude --version: no answer in time; its hooks do not call Midwatch "
+        "(midwatch hook install claude-code); 0 sessions in the last day"
+    )
     pid = (programs / "pid").read_text().strip()
     status = Path(f"/proc/{pid}/stat")
     assert not status.exists() or status.read_text().rpartition(") ")[2][0] == "Z"

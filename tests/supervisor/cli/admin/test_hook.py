@@ -180,6 +180,17 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
     assert [file.name for file in settings.parent.iterdir()] == ["settings.json"]
 
 
+def test_settings_that_turn_hooks_off_are_told(capsys: Capture, settings: Path) -> None:
+    settings.parent.mkdir()
+    settings.write_text('{"disableAllHooks": true}\n')
+    for _ in range(2):
+        assert main(["hook", "install", "claude-code", "--yes"]) == 0
+        assert capsys.readouterr().out.endswith(
+            f"`disableAllHooks` in {settings} turns all hooks off: nothing calls Midwatch until "
+            "you change it\n"
+        )
+
+
 def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) -> None:
     assert main(["hook", "install", "codex", "--yes"]) == 0
     assert "Codex runs no hook that is not trusted" in capsys.readouterr().out
