@@ -36,6 +36,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.state.attempt import AttemptState
+from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.intervention import Interventions, InterventionState
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
@@ -336,6 +337,12 @@ class Transcript:
         attempt = self._attempt_of(entry)
         names = (attempt.attempt.worker, attempt.model) if attempt else ()
         return " with ".join(filter(None, names))
+
+    def permission(self, entry: Entry) -> int:
+        """Return the id of the permission request that its attempt waits for; 0 if none."""
+        attempt = self._attempt_of(entry)
+        asked = attempt is not None and attempt.awaited[0] is Awaited.PERMISSION
+        return attempt.interventions.permission if attempt and asked else 0
 
     def plan_steps(self, entry: Entry) -> int:
         """Return the number of steps in the plan of its attempt; 0 for an unknown attempt."""

@@ -252,6 +252,8 @@ def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = No
     began = isinstance(record, AttemptTransition) and not record.lifecycle.over
     worker = transcript.worker(entry) if began else ""
     text = brief(f"{step}{head}{told.text}{f' ({worker})' if worker else ''}", _WIDTH)
+    if began and (asked := transcript.permission(entry)):
+        text = f"{text}: `{command(f'approve {asked}')}` or `{command(f'reject {asked}')}`"
     return f"{entry.at.astimezone(zone):%H:%M:%S} {transcript.name(entry)}: {text}"
 
 

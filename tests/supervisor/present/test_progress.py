@@ -12,6 +12,7 @@ from midwatch_monitor.records import (
     Ending,
     EscalationState,
     Lifecycle,
+    PermissionRequest,
     Record,
     Resolution,
     Severity,
@@ -76,6 +77,20 @@ def test_the_end_of_what_nobody_checked_is_told_once() -> None:
         transcript.line(entry)
         said.append(progress_line(entry, transcript, UTC))
     assert said == [None, "20:00:00 repo#1: ended: the session ended"]
+
+
+def test_a_permission_is_told_with_the_commands_that_answer_it() -> None:
+    asks = "asks to run `make`"
+    *_, told = lines(
+        make.transition(),
+        PermissionRequest(tool="execute", what="run `make`"),
+        make.change(lifecycle=Lifecycle.INPUT_REQUIRED),
+        make.transition(Lifecycle.INPUT_REQUIRED, reason=asks),
+    )
+    assert told == (
+        f"20:00:00 totals#1: waiting for a person: {asks} (coder with m): `midwatch approve 2` or "
+        "`midwatch reject 2`"
+    )
 
 
 def test_an_outage_is_told_when_it_lasts_when_its_reason_changes_and_when_it_is_over() -> None:
