@@ -77,6 +77,8 @@ def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> 
         ("Machine", "sandbox", State.FAILED, sandbox),
         ("Machine", "journal", State.FAILED, machine_checks.journal(journal)),
         ("Machine", "broker", State.MISSING, machine_checks.broker(settings.fleet.broker)),
+        ("Machine", "notify", State.FAILED, machine_checks.notify(settings.notify)),
+        ("Machine", "telemetry", State.FAILED, machine_checks.telemetry(settings.telemetry)),
         ("Models", "keys", State.MISSING, agent_checks.keys(specs)),
         ("Models", "models" if tasks else "for a goal", State.FAILED, model),
         *(("Agents", f"worker {a}", State.FAILED, agent_checks.worker(a, b)) for a, b in others),

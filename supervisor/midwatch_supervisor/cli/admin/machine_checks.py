@@ -15,7 +15,8 @@ from midwatch_agents.sandbox import OPEN, bubblewrap_problem
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.config.modes import Sandbox, Synchronous
-from midwatch_monitor.errors import UnreachableError, pip_install
+from midwatch_monitor.config.settings import NotifySettings, TelemetrySettings
+from midwatch_monitor.errors import UnreachableError, UsageError, pip_install
 from midwatch_supervisor.cli.journals import journal_place
 from midwatch_tools.git import ask_git
 
@@ -170,6 +171,39 @@ async def broker(settings: BrokerSettings) -> list[CheckResult]:
     login = Login(client="", username=name, password=password, session_seconds=0)
     async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore):
         return [CheckResult("broker", State.OK, f"{settings.url} accepts {name}")]
+
+
+async def notify(settings: NotifySettings) -> list[CheckResult]:
+    """Check whether each target has the variables, files and packages that it needs."""
+    return [_target(name, settings) for name in settings.targets]
+
+
+def _target(name: str, settings: NotifySettings) -> CheckResult:
+    from midwatch_supervisor.notify.notifier import senders_of
+
+    check, where = f"notify {name}", f"notify.targets.{name}: "
+    try:
+        only = settings.model_copy(update={"targets": {name: settings.targets[name]}})
+        senders_of(only, os.environ)
+    except UsageError as error:
+        return CheckResult(check, State.FAILED, str(error).removeprefix(where))
+    fix = command(f"notify test {name}")
+    return CheckResult(check, State.OK, f"has what it needs; `{fix}` sends it a message")
+
+
+async def telemetry(settings: TelemetrySettings) -> list[CheckResult]:
+    """Check whether spans can be sent, if a collector is configured. Raises UsageError if the
+    headers for it are missing or malformed.
+    """
+    if not settings.endpoint:
+        return []
+    from midwatch_supervisor.telemetry.exporting import headers_of
+
+    headers_of(settings, os.environ)
+    if not installed(EXTRAS["otel"][0]):
+        detail = "its package is not installed, so no spans are sent"
+        return [CheckResult("telemetry", State.MISSING, detail, pip_install("otel"))]
+    return [CheckResult("telemetry", State.OK, f"spans are sent to {settings.endpoint}")]
 
 
 def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:

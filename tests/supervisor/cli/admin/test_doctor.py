@@ -123,6 +123,28 @@ def test_a_wrong_configuration_takes_no_other_check_along(capsys: Capture, folde
     assert found["git"]["state"] == "ok"
 
 
+def test_what_a_run_refuses_of_notifications_and_telemetry_is_told(
+    capsys: Capture, folder: Path, monkeypatch: Patch
+) -> None:
+    hook = "webhook: 'http://127.0.0.1:9/', secret_env"
+    (folder / "midwatch.yaml").write_text(
+        "run: {sandbox: auto}\n"
+        f"notify: {{targets: {{phone: {{{hook}: HOOK}}, team: {{{hook}: OPENAI_API_KEY}}}}}}\n"
+        "telemetry: {endpoint: 'http://127.0.0.1:9', headers_env: HEADERS}\n"
+    )
+    code, found = findings(capsys)
+    assert code == 1
+    assert found["notify phone"]["detail"] == "the environment variable HOOK is not set"
+    assert "HEADERS is not set" in found["telemetry"]["detail"]
+    checks = ("notify phone", "notify team", "telemetry")
+    assert [found[each]["state"] for each in checks] == ["failed", "ok", "failed"]
+    monkeypatch.setenv("HOOK", "s")
+    monkeypatch.setenv("HEADERS", "a=b")
+    code, found = findings(capsys)
+    assert (code, found["notify phone"]["state"]) == (0, "ok")
+    assert found["telemetry"]["detail"] == "spans are sent to http://127.0.0.1:9"
+
+
 def test_the_models_and_workers_of_the_tasks_are_looked_for(
     capsys: Capture, folder: Path, programs: Path
 ) -> None:
