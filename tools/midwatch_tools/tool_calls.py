@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.tools import RunContext
 from pydantic_core import PydanticSerializationError
 
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.records import (
     Activity,
@@ -358,6 +359,8 @@ def _reason(error: Exception) -> str:
     told = _raised(error)
     if isinstance(told, ModelRetry | ToolFailed):
         return told.message
+    if isinstance(told, ValidationError):
+        return f"its arguments are not valid: {error_line(told.errors(include_url=False))}"
     return f"{type(told).__name__}: {told}"
 
 

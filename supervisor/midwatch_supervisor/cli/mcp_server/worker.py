@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -36,7 +36,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
+from pydantic_core import ErrorDetails
 
+from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.config.settings import Settings
 from midwatch_tools.data_blocks import code
 from midwatch_tools.session import UNCOUNTED
@@ -130,7 +132,7 @@ class ClientModel(Model[None]):
         known, results, failed = max(responses, default=len(messages)), list[str](), False
         for part in (part for each in messages[known:] for part in each.parts):
             if isinstance(part, ToolReturnPart):
-                results.append(part.model_response_str(wrap_if_error=False))
+                results.append(_result_text(part))
                 failed = failed or part.outcome in ERROR_OUTCOMES
             elif isinstance(part, UserPromptPart) and isinstance(part.content, str):
                 self._words.append(part.content)
@@ -188,6 +190,15 @@ def _describe(tool: ToolDefinition) -> Tool:
         # Claude Code hides the tools of servers behind a search unless they say this.
         _meta={"anthropic/alwaysLoad": True},
     )
+
+
+def _result_text(part: ToolReturnPart) -> str:
+    """Return a call's result, with what is wrong with its arguments in words."""
+    content: object = part.content
+    if part.outcome == "retried" and isinstance(content, list):
+        wrong = error_line(cast("list[ErrorDetails]", content))
+        return f"`{part.tool_name}` cannot be called like this: {wrong}"
+    return part.model_response_str(wrap_if_error=False)
 
 
 def _result(text: str, *, failed: bool = False) -> CallToolResult:

@@ -123,6 +123,10 @@ async def test_wrong_arguments_are_refused_and_the_work_goes_on(
 ) -> None:
     for wrong in WRONG:
         assert await worker.refusal("reflect", **wrong)
+    unknown = await worker.refusal("reflect", **GOOD, explanation="x")
+    wrong = "explanation: Extra inputs are not permitted"
+    assert unknown.startswith(f"`reflect` cannot be called like this: {wrong}\n")
+    assert (await told(journal, Step))[-1].output == f"its arguments are not valid: {wrong}"
     vague = await worker.refusal("record_fact", text="It works", certainty="inferred")
     assert "too vague" in vague
     low = {**GOOD, "confidence": 10}
