@@ -66,7 +66,9 @@ def test_a_completion_script_in_a_named_file_leaves_the_start_up_files_alone(
     assert "midwatch" in script.read_text("utf-8")
     said = f"wrote {script}, for {shell}; no start-up file was changed\n"
     assert capsys.readouterr().out == said
-    assert main(words) == 0
+    for change in ("its start-up file now loads it", "no start-up file was changed"):
+        assert main(words) == 0
+        assert f", for {shell}; {change}\n" in capsys.readouterr().out
     assert "midwatch" in (home / f".{shell}rc").read_text("utf-8")
 
 

@@ -27,16 +27,16 @@ def completion_command(app: App) -> Callable[..., None]:
             ),
         ] = None,
     ) -> None:
-        from cyclopts.completion.install import create_install_completion_command
+        from cyclopts.completion.install import add_to_rc_file
 
         shell = shell or _shell_in_use()
+        path = app.install_completion(shell=shell, output=output, add_to_startup=False)
+        added = output is None and shell != "fish" and add_to_rc_file(path, app.name[0], shell)
+        change = "its start-up file now loads it" if added else "no start-up file was changed"
+        write_line(f"wrote {path}, for {shell}; {change}")
         if output is None:
-            create_install_completion_command(app.install_completion, add_to_startup=True)(
-                shell=shell
-            )
-        else:
-            app.install_completion(shell=shell, output=output, add_to_startup=False)
-            write_line(f"wrote {output}, for {shell}; no start-up file was changed")
+            needs = ", if your .zshrc calls compinit" if shell == "zsh" else ""
+            write_line(f"It works in each {shell} that you start from now on{needs}")
 
     return install
 
