@@ -134,7 +134,9 @@ class MqttBus:
         name.
         """
         if not is_topic_name(name) or (status and status.name != name):
-            raise UsageError(f"{name!r} is not a valid node name: use letters, digits and . _ -")
+            raise UsageError(
+                f"{name!r} is not a valid node name: use letters (a-z, A-Z), digits and . _ -"
+            )
         self._settings = settings.broker
         self._topics = Topics(settings.name)
         self._name = name

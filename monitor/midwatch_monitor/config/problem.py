@@ -23,7 +23,7 @@ _EXPECTED = {
     "dict": "a mapping: `key: value`",
 }
 _BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
-_NAME = "may have letters, digits, `.`, `_` and `-`, at most 80, a letter or digit first"
+_NAME = "may have letters (a-z, A-Z), digits, `.`, `_` and `-`, at most 80, a letter or digit first"
 
 _BROKER = (
     "must be mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS, and nothing else; the account is "

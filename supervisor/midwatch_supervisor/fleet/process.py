@@ -37,9 +37,7 @@ def identity(name: str | None) -> Identity:
     if name is None:
         name = _OTHER.sub("-", platform.node()).strip("-._")[:80] or "node"
     if not is_topic_name(name):
-        raise UsageError(
-            f"a name may have letters, digits, dots, underscores and dashes, not {name!r}"
-        )
+        raise UsageError(f"a name may have letters (a-z, A-Z), digits and . _ -, not {name!r}")
     return Identity(name=name, boot=secrets.token_hex(4))
 
 

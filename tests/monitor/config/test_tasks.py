@@ -115,8 +115,8 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         (
             "tasks:\n  - id: a b\n    goal: ''\n    acceptance: []\n",
             [
-                ":2: tasks[0].id: may have letters, digits, `.`, `_` and `-`, at most 80, "
-                "a letter or digit first; is 'a b'",
+                ":2: tasks[0].id: may have letters (a-z, A-Z), digits, `.`, `_` and `-`, "
+                "at most 80, a letter or digit first; is 'a b'",
                 ":3: tasks[0].goal: must not be empty",
                 ":4: tasks[0].acceptance: must not be empty",
             ],

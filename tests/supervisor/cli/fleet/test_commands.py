@@ -144,9 +144,12 @@ async def test_of_a_repository_of_this_machine_named_by_url_it_is_not_said_that_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--name", "a b"), "a name may have letters"),
+        (("--name", "a b"), "a name may have letters (a-z, A-Z)"),
         (("--slots", "0"), "--slots 0: a node has 1 to 1000 slots"),
-        (("--label", "a b"), "--label 'a b': a label consists of at most 80 letters, digits"),
+        (
+            ("--label", "a b"),
+            "--label 'a b': a label has at most 80 letters (a-z, A-Z), digits",
+        ),
         (tuple(f"--label={each}" for each in "abcdefg"), "6 labels at most"),
     ],
 )
