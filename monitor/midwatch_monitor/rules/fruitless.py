@@ -146,9 +146,14 @@ class FruitlessStepsDetector(GradedDetector):
         self._points = min(points, self._use.critical_after or points)
         if self.rests(self._points):
             return ()
-        counts = f"{self._repeated} showed nothing new, {self._failed} failed"
-        summary = f"the last {act.number - self._first + 1} steps achieved little: {counts}"
-        return self.find(self._points, summary, self._steps)
+        return self.find(self._points, self._summary(act.number), self._steps)
+
+    def _summary(self, step: int) -> str:
+        """Say what came of the steps up to this one. One that fails as before shows nothing new."""
+        counts = f"{self._repeated} showed nothing new" if self._repeated else ""
+        failed = f"{self._failed} more failed" if counts else f"{self._failed} failed"
+        told = ", ".join(filter(None, (counts, failed if self._failed else "")))
+        return f"the last {step - self._first + 1} steps achieved little: {told}"
 
     def _worth(self, step: Step, seen: Seen) -> int:
         """Return the points of a step: positive if it yields nothing."""

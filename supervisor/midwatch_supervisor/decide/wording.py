@@ -106,7 +106,7 @@ def message(action: Action, matter: MessageSubject) -> str:
                 "can each be checked, before you change anything else."
             )
         case Action.RESTART:
-            return f"The attempt before this one was ended: {seen} {_anew(matter)}"
+            return f"{seen} {_anew(matter)}"
         case Action.ASK_OPERATOR:
             return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)} What should be done?"
         case Action.STOP:
@@ -232,7 +232,9 @@ def _anew(matter: MessageSubject) -> str:
             f"Task {matter.terms.after} worked on the same files; its work is now part of your "
             "workspace. Build on it."
         )
-    return "Do not repeat its approach. State the cause of that failure first, then choose another."
+    return (
+        "Do not repeat that approach. State the cause of that failure first, then choose another."
+    )
 
 
 def _cause(matter: MessageSubject) -> str:

@@ -154,8 +154,8 @@ def _detection(figures: DetectionFigures) -> ReportSection:
     return section(
         "Detection",
         "Model requests from the onset of trouble to its alarm, both included: 1 means at once.",
-        "The onset is the earliest step that the alarm rests on, from which its rule counts; what "
-        "a person would call the first mistake may be earlier.",
+        "The onset is the first step that the alarm's rule counts; what a person would call the "
+        "first mistake may be earlier.",
         more if figures.unknown else "",
         charts=(count_chart("alarms by requests to detection", "alarms", spans),),
         tables=(

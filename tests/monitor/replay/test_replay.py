@@ -150,6 +150,17 @@ def test_a_command_of_codex_counts_as_a_check_between_edits(tmp_path: Path) -> N
     ]
 
 
+def test_a_failure_that_shows_nothing_new_is_counted_once(tmp_path: Path) -> None:
+    failed = {"kind": "tool", "tool": "bash", "exit_code": 1, "ok": False}
+    steps = (
+        {"step": number, "args": f"run {name}", "output": f"Error: {why}", **failed}
+        for number, (name, why) in enumerate(zip("abcdef", ["boom", "no"] * 3, strict=True), 1)
+    )
+    path = trace(tmp_path / "a.jsonl", *steps)
+    found = [line.summary for line in replay(path, SETTINGS) if isinstance(line, AlertLine)]
+    assert "the last 6 steps achieved little: 4 showed nothing new, 2 more failed" in found
+
+
 def _codex_edits_and_tests() -> Iterator[Line]:
     yield codex_line("session_meta", id="s1", cwd="/repo")
     for number in range(6):

@@ -40,11 +40,17 @@ def test_a_nudge_says_what_the_cause_asks_for(cause: Diagnosis, told: str) -> No
         (Action.SWITCH_MODEL, Terms(model="big"), "Another model goes on from here."),
         (Action.SPLIT, Terms(parts=(Part(title="a", goal="a"),)), "smaller ones: a."),
         (Action.RESTART, Terms(after="other"), "Task other worked on the same files"),
-        (Action.RESTART, Terms(), "Do not repeat its approach."),
+        (Action.RESTART, Terms(), "Do not repeat that approach."),
     ],
 )
 def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> None:
     assert told in message(action, MessageSubject(alerts=(alert(),), terms=terms))
+
+
+def test_a_restart_also_reads_as_the_reason_of_the_end() -> None:
+    assert message(Action.RESTART, MessageSubject(alerts=(alert(),))).startswith(
+        "cycle was seen. Do not repeat that approach."
+    )
 
 
 def test_a_person_is_told_the_cause_where_it_is_known() -> None:

@@ -325,6 +325,7 @@ def test_an_intervention_is_named_with_the_id_that_commands_take() -> None:
     ("args", "text"),
     [
         ('{"command": "make", "timeout": null}', "make"),
+        ('{"command": "make", "description": "Build it"}', "make"),
         ('{"path": "a.py", "limit": 5}', "path: a.py, limit: 5"),
         ("{}", ""),
         ("ls -l", "ls -l"),

@@ -97,10 +97,8 @@ def _patient(connection: Connection) -> None:
 def _require_current(connection: Connection, name: str) -> None:
     found = read_version(connection).revision
     if found != REVISION:
-        raise JournalError(
-            f"{name} cannot be copied: its tables are at {found or 'nothing'}, but this Midwatch "
-            f"needs {REVISION}"
-        )
+        at = f"its tables are at {found}" if found else "it has no tables"
+        raise JournalError(f"{name} cannot be copied: {at}, but this Midwatch needs {REVISION}")
 
 
 def _require_empty(connection: Connection, name: str) -> None:

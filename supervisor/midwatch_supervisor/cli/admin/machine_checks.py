@@ -154,10 +154,11 @@ def _tables(location: str) -> CheckResult:
                 with transaction(store.writing):
                     return CheckResult("journal", State.OK, f"{store.name}: writable, up to date")
         plan = upgrade(store, dry_run=True)
-        detail = f"{store.name}: its tables are at {plan.before or 'nothing'}, not {plan.after}"
+        at = f"its tables are at {plan.before}, not {plan.after}" if plan.before else "no tables"
+        detail = f"{store.name}: {at}"
         if store.connections is not None:
             return CheckResult("journal", State.FAILED, detail, command("db upgrade"))
-        return CheckResult("journal", State.OK, f"{detail}; the next run brings them up to date")
+        return CheckResult("journal", State.OK, f"{detail}; the next run brings it up to date")
 
 
 async def broker(settings: BrokerSettings) -> list[CheckResult]:

@@ -102,7 +102,7 @@ def _text(
 
 def _has(attempts: Iterable[HeldAttempt], now: datetime) -> str:
     each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in attempts)
-    return f"has {', '.join(each)}"
+    return f"has had {', '.join(each)}"
 
 
 def _left_behind(attempts: Iterable[HeldAttempt]) -> str:

@@ -272,7 +272,7 @@ def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
         guided = f"Those of {', '.join(hooked)} can be guided and stopped through their hooks"
         rest = len(hooked) < len(sources.agents) or sources.paths or spans
         return [about, f"{guided}; the others are only read" if rest else guided]
-    return [about, f"They are only read{guided}"]
+    return [about, f"Midwatch only reads them{guided}"]
 
 
 def _is_hooked(agent: str) -> bool:

@@ -146,7 +146,7 @@ class ClientModel(Model[None]):
     async def _offered_tools(self, context: Context) -> Sequence[ToolDefinition]:
         if not self._began.is_set():
             told = context.session.client_params
-            self._title = f"{told.client_info.name if told else 'a client'} over MCP"
+            self._title = f"MCP client {told.client_info.name}" if told else "an MCP client"
             self._began.set()
         await asyncio.wait({self._tools, self._run}, return_when=asyncio.FIRST_COMPLETED)
         return self._tools.result() if self._tools.done() else ()

@@ -89,7 +89,9 @@ async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
     at_work: Attempt, say: Say
 ) -> None:
     node, _ = await say("nodes")
-    assert re.match(rf"node-a: up, 1 of 2 slots, has fix#1 \({at_work.id}\) for \d+ s, ver", node)
+    assert re.match(
+        rf"node-a: up, 1 of 2 slots, has had fix#1 \({at_work.id}\) for \d+ s, ver", node
+    )
 
 
 @pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
@@ -158,7 +160,7 @@ async def test_where_there_are_several_fleets_each_node_is_listed_with_its_own(
     gone = replace(NODE_A, name="node-b", fleet="theirs", state=NodeState.DOWN, busy=0)
     await Nodes(journal).enter(gone, alive_seconds=1)
     ours, theirs, none, _ = await say("nodes")
-    assert ours.startswith("node-a: up, fleet midwatch, 1 of 2 slots, has fix#1")
+    assert ours.startswith("node-a: up, fleet midwatch, 1 of 2 slots, has had fix#1")
     assert theirs.startswith("node-b: down, fleet theirs, version ")
     assert none == NO_NODE.replace("no node", "no node of fleet theirs", 1)
     lines = map(json.loads, await say("nodes", "--json"))

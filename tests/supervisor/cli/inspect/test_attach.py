@@ -178,8 +178,8 @@ async def test_it_watches_until_it_is_told_to_stop(home: Path) -> None:
     [
         pytest.param(
             False,
-            "They are only read; `midwatch hook install AGENT` lets you guide and stop its next "
-            "sessions",
+            "Midwatch only reads them; `midwatch hook install AGENT` lets you guide and stop its "
+            "next sessions",
             marks=pytest.mark.matrix,
         ),
         (
