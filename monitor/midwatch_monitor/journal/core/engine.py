@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +17,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    NullPool,
     StaticPool,
     create_engine,
     event,
@@ -260,6 +262,8 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
         url = url.set(database=path, query={"mode": "ro", "uri": "true"})
     pragmas = [f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}", "PRAGMA foreign_keys=ON"]
     reading = create_engine(url, pool_size=READERS)
+    if access is Access.READ and not os.access(Path(name).absolute().parent, os.W_OK):
+        reading = create_engine(url, poolclass=NullPool, creator=partial(_look, Path(name)))
     _prepare(reading, "BEGIN", pragmas)
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
@@ -269,6 +273,17 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     _prepare(writing, "BEGIN IMMEDIATE", pragmas)
     event.listen(writing, "connect", _to_wal)
     return Store(name=name, writing=writing, reading=reading)
+
+
+def _look(path: Path) -> sqlite3.Connection:
+    """Connect to a file for reading, in a folder that may not be written.
+
+    SQLite writes beside the file even to read it, unless it is told that nobody changes it. A
+    process that does so keeps a log beside it.
+    """
+    path = path.absolute()
+    query = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{path.as_uri()}?{query}", uri=True, check_same_thread=False)
 
 
 def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
@@ -359,7 +374,7 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
             return JournalReadOnlyError(f"{name} cannot be written: it is read-only here")
         case sqlite3.SQLITE_CANTOPEN:
             return JournalReadOnlyError(
-                f"{name} cannot be opened: its folder does not exist or may not be written"
+                f"{name} cannot be opened: its folder does not exist or may not be written here"
             )
         case sqlite3.SQLITE_FULL | "53100":
             return JournalFullError(f"there is no space left for {name}")
