@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic_ai import Agent, RunContext, Tool, UsageLimits
+from pydantic_ai import Agent, RunContext, Tool, UsageLimits, capture_run_messages
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
@@ -44,7 +44,9 @@ async def consult(
     requests: int = 1 + CORRECTIONS,
     seconds: float,
 ) -> Consulted[AnswerT]:
-    """Ask a model; raises WorkerError with the reason if there is no usable answer in time.
+    """Ask a model; raises WorkerError with the reason if there is no usable one in time.
+
+    The error, or a cancellation, carries what the question cost: see `spent_before`.
 
     `check` rejects an unusable answer by raising ModelRetry; it and the `tools` get `deps`. The
     model itself retries after temporary failures.
@@ -60,19 +62,34 @@ async def consult(
     if check is not None:
         agent.output_validator(check)
     deadline = asyncio.timeout(seconds)
-    try:
-        async with deadline:
-            result = await agent.run(
-                prompt, model=model, deps=deps, usage_limits=UsageLimits(request_limit=requests)
-            )
-    except Exception as error:  # a provider's client may raise anything; the work does without
-        fault = f"no answer within {seconds:g} s" if deadline.expired() else model_fault(error)
-        raise WorkerError(f"the {role} {model.model_name} failed: {fault}") from error
-    spending = spending_of(role, model, result.new_messages())
-    return Consulted(answer=result.output, spending=spending)
+    limits = UsageLimits(request_limit=requests)
+    with capture_run_messages() as messages:
+        try:
+            async with deadline:
+                result = await agent.run(prompt, model=model, deps=deps, usage_limits=limits)
+        except asyncio.CancelledError as canceled:
+            canceled.args += _spent(role, model, messages)
+            raise
+        except Exception as error:  # a provider's client may raise anything; the work does without
+            late = f"no answer within {seconds:g} s"
+            fault = late if deadline.expired() else model_fault(error)
+            text = f"the {role} {model.model_name} failed: {fault}"
+            raise WorkerError(text, *_spent(role, model, messages)) from error
+    return Consulted(answer=result.output, spending=_spending_of(role, model, messages))
 
 
-def spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> Spending:
+def spent_before(error: BaseException) -> tuple[Spending, ...]:
+    """Return what questions cost that failed or were canceled; the error has it as arguments."""
+    return tuple(each for each in error.args if isinstance(each, Spending))
+
+
+def _spent(role: Role, model: Model, messages: Sequence[ModelMessage]) -> tuple[Spending, ...]:
+    """Return what a question without an answer cost; empty if the model never responded."""
+    spending = _spending_of(role, model, messages)
+    return (spending,) if spending.requests else ()
+
+
+def _spending_of(role: Role, model: Model, messages: Sequence[ModelMessage]) -> Spending:
     """Return what the answers among the messages of a run cost."""
     answers = [each for each in messages if isinstance(each, ModelResponse)]
     return Spending(

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Field
-from pydantic_ai import ModelRetry, RunContext, capture_run_messages
+from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import CORRECTIONS, consult, spending_of
+from midwatch_agents.consultation import CORRECTIONS, consult, spent_before
 from midwatch_agents.learning.case import OTHER, Case, case_text, contains_passage, named_class
 from midwatch_agents.learning.fixed_form import (
     MAX_FILES,
@@ -340,26 +340,25 @@ async def _ask(
     prompt: str,
     question: _Question,
     settings: Settings,
-) -> tuple[DraftT | None, str, Spending]:
-    """Ask once. If the answer is unusable, returns a reason instead of a draft; raises WorkerError
-    if the model fails.
+) -> tuple[DraftT | None, str, Spending | None]:
+    """Ask once. If the answer is unusable, returns a reason instead of a draft; raises
+    WorkerError if the model fails.
     """
-    with capture_run_messages() as messages:
-        try:
-            said = await consult(
-                model,
-                prompt,
-                role=Role.REFLECTOR,
-                instructions=INSTRUCTIONS,
-                answer=wanted,
-                check=_check_answer,
-                deps=question,
-                seconds=settings.learning.timeout_seconds,
-            )
-        except WorkerError as error:
-            if not isinstance(error.__cause__, UnexpectedModelBehavior):
-                raise
-            why = question.fault or "it is not in the form that was asked for"
-            fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
-            return None, fault, spending_of(Role.REFLECTOR, model, messages)
+    try:
+        said = await consult(
+            model,
+            prompt,
+            role=Role.REFLECTOR,
+            instructions=INSTRUCTIONS,
+            answer=wanted,
+            check=_check_answer,
+            deps=question,
+            seconds=settings.learning.timeout_seconds,
+        )
+    except WorkerError as error:
+        if not isinstance(error.__cause__, UnexpectedModelBehavior):
+            raise
+        why = question.fault or "it is not in the form that was asked for"
+        fault = f"no usable answer after {CORRECTIONS} corrections: {why}"
+        return None, fault, next(iter(spent_before(error)), None)
     return said.answer, "", said.spending

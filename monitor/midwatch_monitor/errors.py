@@ -206,7 +206,13 @@ class BudgetSpentError(AttemptError):
 
 
 class WorkerError(AttemptError):
-    """The worker, or its model, failed beyond retry."""
+    """The worker, or its model, failed beyond retry.
+
+    Arguments after the text are what a question without a usable answer cost.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class AgentDiedError(WorkerError):

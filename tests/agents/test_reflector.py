@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from midwatch_agents.consultation import spent_before
 from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.fixed_form import fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import BY_A_MODEL
@@ -266,6 +267,17 @@ async def test_a_model_that_cannot_be_asked_is_an_error_to_be_tried_again(
     for question in (Reflector(error).lesson, Reflector(error).back):
         with pytest.raises(WorkerError, match="the reflector larger failed"):
             await question()
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests"), [(["No."], 1), ([], 0)], ids=["after an answer", "at once"]
+)
+async def test_the_error_of_a_model_that_cannot_be_asked_holds_what_it_cost(
+    answers: list[str], requests: int
+) -> None:
+    with pytest.raises(WorkerError) as failure:
+        await Reflector(*answers, ModelHTTPError(400, "larger")).lesson()
+    assert sum(each.requests for each in spent_before(failure.value)) == requests
 
 
 async def test_a_model_that_never_answers_is_given_up_in_time() -> None:

@@ -3,6 +3,7 @@
 Reads no journal, stores nothing and uses no clock: its only effect is two questions to the model.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field
 from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.models import Model
 
-from midwatch_agents.consultation import consult
+from midwatch_agents.consultation import consult, spent_before
 from midwatch_agents.learning.case import contains_passage
 from midwatch_agents.learning.section import NOTHING_NEW, document_from
 from midwatch_agents.learning.text_safety import objection
@@ -255,7 +256,9 @@ async def reflect_on_runs(
             seconds=seconds,
         )
     except WorkerError as error:
-        return ReflectionResult(reason="the look back failed", errors=(str(error),))
+        return ReflectionResult(
+            reason="the look back failed", errors=(str(error),), spending=spent_before(error)
+        )
     insights = _insights(asked.answer, shown)
     seen = ReflectionResult(
         insights=insights,
@@ -311,8 +314,16 @@ async def _distill(
             deps=None,
             seconds=seconds,
         )
+    except asyncio.CancelledError as canceled:
+        canceled.args += seen.spending
+        raise
     except WorkerError as error:
-        return replace(seen, reason="the guidelines could not be written", errors=(str(error),))
+        return replace(
+            seen,
+            reason="the guidelines could not be written",
+            errors=(str(error),),
+            spending=(*seen.spending, *spent_before(error)),
+        )
     draft = document_from(asked.answer, current, max_words=config.max_words)
     return replace(
         seen,

@@ -141,7 +141,7 @@ class Supervisor:
 
         Transient faults are retried, for at most `timeout_seconds` in total. After that, or once
         the decisions about the attempt have used `max_requests`, the policy table decides, with the
-        fault in the rationale.
+        fault in the rationale. A cancellation carries what the model had cost: see `spent_before`.
         """
         if self._agent is None:
             return DecisionResult(decision=choose(context))
@@ -187,6 +187,9 @@ class Supervisor:
         try:
             async with deadline:
                 answer = await self._try(agent, before, context, evidence, used)
+        except asyncio.CancelledError as canceled:
+            canceled.args += (_spending_of(self._author, used),)
+            raise
         except Exception as error:  # the policy answers, whatever a provider's client raises
             late = f"no answer within {self._settings.timeout_seconds:g} s"
             why = late if deadline.expired() else model_fault(error)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from midwatch_agents.consultation import spent_before
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.config.policy import PersonSettings, Unanswered, Unapproved
 from midwatch_monitor.config.settings import Mode, Settings
@@ -240,8 +241,18 @@ class Supervision:
             if before.guard != guard and not before.task.cancelling():
                 before.task.cancel()  # its result would be refused; the question is asked again
         elif self._may_answer(key, guard):
-            task = asyncio.create_task(self._try(key, answer(entry, guard), guard))
+            work = self._answer(entry, entry.attempt, answer, guard)
+            task = asyncio.create_task(self._try(key, work, guard))
             self._answering[key] = _Answering(task=task, guard=guard)
+
+    async def _answer(self, entry: Entry, attempt: int, answer: _Answer, guard: int | None) -> None:
+        """Answer a question; if that is canceled, store what it cost until then."""
+        try:
+            await answer(entry, guard)
+        except asyncio.CancelledError as canceled:
+            # Without the guard: the money is spent, whoever answers in the end.
+            await self._write(entry.task, attempt, spent_before(canceled), None)
+            raise
 
     def _may_answer(self, key: _Key, guard: int | None) -> bool:
         return guard is None or self._refused.get(key) != guard

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from midwatch_agents.consultation import spent_before
 from midwatch_agents.learning.fact_review import (
     Move,
     Settlement,
@@ -215,11 +216,12 @@ class _Reviewer:
         except Exception as error:
             # A foreign error may quote the answer: only its class is shown.
             why = str(error) if isinstance(error, WorkerError) else type(error).__name__
+            spending = spent_before(error)
             log.warning(
                 "attempt %d: %s left to a person because the review failed: %s",
                 *(self.attempt.id, count_noun(len(new), "fact"), brief(why, 200)),
             )
-            return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why)
+            return _Outcome(ReviewState.FALLBACK, hold_all(new, "the review failed"), why, spending)
         if settled.empty:
             return _Outcome(ReviewState.FALLBACK, settled, _NOTHING_SAID, spending)
         return _Outcome(ReviewState.OK, settled, spending=spending)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from midwatch_agents.consultation import spent_before
 from midwatch_monitor.bus import Bus, Subscription
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.config.learning import LearningSettings
@@ -32,6 +33,7 @@ from midwatch_monitor.records import (
     Entry,
     Feedback,
     OpenChore,
+    Record,
     Reflection,
     Study,
     StudyState,
@@ -291,8 +293,12 @@ class Learner:
             await self._store(chore, drawn)
         except StaleIncarnationError:
             return None
+        except asyncio.CancelledError as canceled:
+            if spent := spent_before(canceled):
+                await self._write(chore, spent)
+            raise
         except Exception as error:  # a model, a provider's client, a journal that lacks something
-            return await self._fail(chore, error_reason(error))
+            return await self._fail(chore, error)
         return drawn.state
 
     async def _name_of(self, chore: OpenChore) -> str:
@@ -304,8 +310,9 @@ class Learner:
             return f"attempt {chore.attempt}"
         return f"{task.name}#{attempt.number} of run {task.run}"
 
-    async def _fail(self, chore: OpenChore, reason: str) -> StudyState | None:
+    async def _fail(self, chore: OpenChore, error: Exception) -> StudyState | None:
         """Warn about a failed chore, with the reason and whether it is retried, and store it."""
+        reason = error_reason(error)
         over = is_last(chore, self._settings)
         log.warning(
             "%s: %s; the work is not affected, and %s",
@@ -314,7 +321,10 @@ class Learner:
             "it will not be tried again" if over else f"`{command('learn')}` will try again",
         )
         with suppress(StaleIncarnationError):
-            await self._store(chore, ChoreResult(state=StudyState.FAILED, reason=reason))
+            failed = ChoreResult(
+                state=StudyState.FAILED, reason=reason, records=spent_before(error)
+            )
+            await self._store(chore, failed)
             return StudyState.FAILED
         return None
 
@@ -355,14 +365,17 @@ class Learner:
 
     async def _store(self, chore: OpenChore, drawn: ChoreResult) -> None:
         study = Study(about=chore.about, chore=chore.chore, state=drawn.state, reason=drawn.reason)
+        await self._write(chore, (*drawn.records, study))
+        # Numbers only: a lesson's text belongs in the journal, not in a log.
+        log.debug("the %s of attempt %d: %s", chore.chore, chore.attempt, drawn.state)
+
+    async def _write(self, chore: OpenChore, records: Sequence[Record]) -> None:
         at = self._clock()
         drafts = tuple(
             Draft(record=record, at=at, task=chore.task, attempt=chore.attempt)
-            for record in (*drawn.records, study)
+            for record in records
         )
         self._tell(await self._journal.commit(Commit(drafts=drafts)))
-        # Numbers only: a lesson's text belongs in the journal, not in a log.
-        log.debug("the %s of attempt %d: %s", chore.chore, chore.attempt, drawn.state)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         if self._bus is not None:

@@ -9,6 +9,7 @@ A watermark says up to where summaries were used, so that no attempt is used twi
 - If only the second fails, the first result is kept, and the watermark passes them.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from functools import partial
 
 from pydantic_ai.models import Model
 
+from midwatch_agents.consultation import spent_before
 from midwatch_agents.learning.guidelines import (
     NO_ATTEMPTS,
     NO_DEPTH,
@@ -161,16 +163,22 @@ class _Look:
         learning = self.settings.learning
         versions = await self.learned.guidelines(self.project)
         live = next(filter(_live, versions), None)
-        result = await reflect_on_runs(
-            batch.deep,
-            live.guidelines.text if live else None,
-            model,
-            learning.guidelines,
-            asides=await self._asides(batch),
-            earlier=await self._earlier(versions),
-            seconds=learning.timeout_seconds,
-        )
-        if not result.spending:
+        asides, earlier = await self._asides(batch), await self._earlier(versions)
+        try:
+            result = await reflect_on_runs(
+                batch.deep,
+                live.guidelines.text if live else None,
+                model,
+                learning.guidelines,
+                asides=asides,
+                earlier=earlier,
+                seconds=learning.timeout_seconds,
+            )
+        except asyncio.CancelledError as canceled:
+            if spent := spent_before(canceled):
+                await self._commit(batch.deep[-1], spent)
+            raise
+        if result.errors and not result.insights:  # the first question failed
             return await self._note_failure(batch, mark, newest, result)
         result = await self._without_known(result)
         text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
@@ -243,7 +251,8 @@ class _Look:
         over = tries >= self.settings.learning.tries
         reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
         log.warning("looking back at %s failed, try %d", self.project, tries)
-        await self._commit(batch.deep[-1], (reflection, Fault(part=PART, error=reflection.error)))
+        fault = Fault(part=PART, error=reflection.error)
+        await self._commit(batch.deep[-1], (reflection, *result.spending, fault))
         return reflection
 
     async def _failures(self, mark: int) -> int:

@@ -233,7 +233,7 @@ class AttemptRun:
 
     async def _outline(self, recorder: Recorder, learned: str) -> None:
         went = await self.resources.learning.precedents(self.task)
-        plan, record = await outline_plan(
+        plan, records = await outline_plan(
             self.agents.planner,
             self.assignment,
             past=self.past,
@@ -242,7 +242,7 @@ class AttemptRun:
             settings=self.resources.settings,
         )
         begun = circumstances(plan, recorder.budget, self.resources.settings)
-        await recorder.record(record, *begun)
+        await recorder.record(*records, *begun)
 
     # -- the work --------------------------------------------------------------------------
 

@@ -79,12 +79,13 @@ async def outline_plan(
     precedents: str,
     listing: str,
     settings: Settings,
-) -> tuple[Plan, Record]:
-    """Have the planner write the plan; return it with the record of its cost.
+) -> tuple[Plan, tuple[Record, ...]]:
+    """Have the planner write the plan; return it with the records of its cost and its fault.
 
     The planner sees how similar tasks and the earlier attempts went. If it fails, the plan is
-    `own_plan` and the record is a fault.
+    `own_plan`.
     """
+    from midwatch_agents.consultation import spent_before
     from midwatch_agents.planner import draft_plan
 
     task = assignment.task
@@ -104,12 +105,12 @@ async def outline_plan(
         cause = error.__cause__
         why = f": {cause.reason} ({cause.url})" if isinstance(cause, ProviderRefusedError) else ""
         log.warning("task %s begins without a plan: the planner failed%s", task.id, why)
-        return _without_plan(task, str(error))
-    return draft.answer, draft.spending
+        return _without_plan(task, str(error), *spent_before(error))
+    return draft.answer, (draft.spending,)
 
 
-def _without_plan(task: TaskSpec, error: str) -> tuple[Plan, Fault]:
-    return own_plan(task), Fault(part="planner", error=error)
+def _without_plan(task: TaskSpec, error: str, *spent: Record) -> tuple[Plan, tuple[Record, ...]]:
+    return own_plan(task), (*spent, Fault(part="planner", error=error))
 
 
 def check_words(task: TaskSpec) -> tuple[str, ...]:

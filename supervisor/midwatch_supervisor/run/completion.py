@@ -295,6 +295,7 @@ async def _review(
     reviewer: "Model | None",
 ) -> Ended:
     """Have work reviewed that passed its checks. If the reviewer fails, the checks alone count."""
+    from midwatch_agents.consultation import spent_before
     from midwatch_agents.reviewer import review
 
     if reviewer is None:
@@ -312,7 +313,7 @@ async def _review(
             settings=resources.settings,
         )
     except MidwatchError as error:
-        return _without_review(done, checks, str(error))
+        return _without_review(done, checks, str(error), *spent_before(error))
     verdict = reviewed.answer
     told = "; ".join([verdict.comment.strip(), *(f"missing: {each}" for each in verdict.missing)])
     feedback = Feedback(
@@ -334,10 +335,13 @@ async def _review(
     )
 
 
-def _without_review(done: Completion, checks: tuple[Acceptance, ...], error: str) -> Ended:
+def _without_review(
+    done: Completion, checks: tuple[Acceptance, ...], error: str, *spent: Record
+) -> Ended:
     log.warning("accepted without a review: %s", error)
     flag = "; ".join(filter(None, [done.flag, NOT_REVIEWED]))
-    return _end_completed(checks, replace(done, flag=flag), Fault(part="reviewer", error=error))
+    fault = Fault(part="reviewer", error=error)
+    return _end_completed(checks, replace(done, flag=flag), *spent, fault)
 
 
 def _read(folder: Path, path: str, masked: Callable[[str], str]) -> str:

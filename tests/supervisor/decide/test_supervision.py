@@ -254,6 +254,24 @@ async def test_requirement_14_a_question_from_before_is_answered_once_somebody_i
     assert (await scene.first(Decision)).action is Action.NUDGE
 
 
+async def test_what_a_question_cost_until_it_was_canceled_is_recorded(scene: Scene) -> None:
+    asked: list[str] = []
+
+    async def second_request_hangs() -> None:
+        asked.append("supervisor")
+        if len(asked) > 1:
+            await asyncio.Event().wait()
+
+    scene.model = answering(answer("dance"), second_request_hangs)
+    await scene.ask(alert())
+    nothing = LocalBus().subscribe()
+    async with scene.supervised(), asyncio.timeout(120):
+        while len(asked) < 2:
+            await nothing.wait(0.01)
+    assert [each.requests for each in await scene.told(Spending)] == [1]
+    assert await scene.told(Decision) == []
+
+
 @pytest.mark.parametrize("mode", [Mode.ACT, Mode.OFF])
 async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: Mode) -> None:
     scene.set(mode)

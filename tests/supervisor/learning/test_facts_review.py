@@ -234,6 +234,8 @@ async def test_v18_whatever_the_model_does_every_fact_waits_for_a_person(
     review = await desk.review()
     assert review.state is ReviewState.FALLBACK
     assert said in review.error
+    answered = not isinstance(turns[0], Exception) and "silence" not in turns
+    assert [each.role for each in await desk.told(Spending)] == ["reflector"] * answered
     assert study is not None
     assert study.state is StudyState.DONE
 

@@ -65,15 +65,23 @@ BACK: dict[str, Any] = {
 }
 
 
+_hanging: list[str] = []
+"""Tasks whose reflector gives no second answer, and was asked for it."""
+
+
 def model_for(role: Role, key: str) -> Model:
     """The model of `scripted:{__name__}`: what it does follows from the task's name."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if key.startswith("broken"):
             raise ModelHTTPError(400, "reflector", "no such deployment")
-        if key.startswith("silent"):
+        if key.startswith("breaking") and len(messages) > 1:
+            raise ModelHTTPError(400, "reflector", "too long")
+        if key.startswith("slow") and len(messages) > 1:
+            _hanging.append(key)
+        if key.startswith("silent") or _hanging:
             await asyncio.Event().wait()
-        if key.startswith("loose"):
+        if key.startswith(("loose", "breaking", "slow")):
             return ModelResponse(parts=[TextPart("I would rather not.")])
         tool = info.output_tools[0]
         args = LESSON if "failure_class" in str(tool.parameters_json_schema) else BACK
@@ -116,6 +124,7 @@ class School(PastAttempts):
 
 @pytest.fixture
 def school(journal: Journal, at: datetime) -> School:
+    _hanging.clear()
     return School(journal, at)
 
 
@@ -318,6 +327,12 @@ async def test_what_the_reflector_takes_is_its_own_and_no_budget_of_a_worker(
     assert await school.told(Change, attempt) == []
 
 
+async def test_what_a_chore_costs_that_fails_is_recorded(school: School) -> None:
+    attempt = await school.ended("breaking", model=True)
+    assert await school.learner().study_all() == Counter(failed=1)
+    assert [each.requests for each in await school.told(Spending, attempt)] == [1]
+
+
 async def test_the_end_of_a_run_waits_only_so_long(
     school: School, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -326,6 +341,17 @@ async def test_the_end_of_a_run_waits_only_so_long(
     assert await school.studies(attempt) == []
     assert "learning took longer than 0.05 s: the next run continues it" in caplog.text
     await school.learner().finish(["shop"], seconds=0)
+
+
+async def test_what_a_chore_costs_that_is_canceled_is_recorded(school: School) -> None:
+    attempt = await school.ended("slow", model=True)
+    work = asyncio.create_task(school.learner().study_all())
+    while not _hanging:
+        await asyncio.wait({work}, timeout=0.01)
+    work.cancel()
+    await asyncio.wait({work})
+    assert [each.requests for each in await school.told(Spending, attempt)] == [1]
+    assert await school.studies(attempt) == []
 
 
 async def test_a_learner_that_is_cancelled_leaves_its_chore_as_it_was(school: School) -> None:

@@ -1,5 +1,6 @@
 """A project is looked back at: what the journal holds before and after."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -64,11 +65,14 @@ def answer(
 class Reflector:
     """Answers the first question with an object, made of the attempts in it, the second in words.
 
-    Either may be an error, which is raised. It keeps what it was asked.
+    Either may be an error, which is raised, or for the second an event, which is waited for. It
+    keeps what it was asked.
     """
 
     def __init__(
-        self, first: dict[str, Any] | Exception | None = None, second: str | Exception = DOCUMENT
+        self,
+        first: dict[str, Any] | Exception | None = None,
+        second: str | Exception | asyncio.Event = DOCUMENT,
     ) -> None:
         self.first = first
         self.second = second
@@ -84,6 +88,8 @@ class Reflector:
             said = answer(*attempts) if self.first is None else self.first
         if isinstance(said, Exception):
             raise said
+        if isinstance(said, asyncio.Event):
+            await said.wait()
         if isinstance(said, dict):
             args: dict[str, Any] = {**said}
             return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, args)])
@@ -334,6 +340,32 @@ async def test_what_a_look_costs_is_the_reflectors(past: PastAttempts, look: Loo
     await look(Reflector())
     costs = await past.told(Spending)
     assert [(each.role, each.requests) for each in costs] == [("reflector", 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("reflector", "requests"),
+    [(Reflector({"insights": "none"}), [3]), (Reflector(second=""), [1, 3])],
+    ids=["first question", "second question"],
+)
+async def test_what_a_look_costs_that_comes_to_nothing_is_recorded(
+    past: PastAttempts, look: Look, reflector: Reflector, requests: list[int]
+) -> None:
+    await ended(past)
+    await look(reflector)
+    assert [each.requests for each in await past.told(Spending)] == requests
+
+
+async def test_what_a_look_costs_that_is_canceled_is_recorded(
+    past: PastAttempts, look: Look
+) -> None:
+    await ended(past)
+    reflector = Reflector(second=asyncio.Event())
+    work = asyncio.ensure_future(look(reflector))
+    while len(reflector.asked) < 2:
+        await asyncio.wait({work}, timeout=0.01)
+    work.cancel()
+    await asyncio.wait({work})
+    assert [each.requests for each in await past.told(Spending)] == [1]
 
 
 async def test_s52_lessons_are_shown_where_summaries_are_thin(

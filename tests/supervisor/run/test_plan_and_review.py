@@ -83,6 +83,7 @@ async def test_without_a_usable_plan_the_task_is_its_plan_step_and_that_is_seen(
     assert await harness.run(tasks("poor", "plan: auto")) == 0
     assert (await harness.told(Plan))[0] == plan("poor")
     assert [each.part for each in await harness.told(Fault)] == ["planner"]
+    assert [(each.role, each.requests) for each in await harness.told(Spending)] == [("planner", 3)]
 
 
 async def test_a_planner_that_is_none_is_not_missed(harness: RunHarness) -> None:
@@ -146,3 +147,5 @@ async def test_a_reviewer_that_fails_leaves_the_verdict_to_the_checks(
     state = await harness.last(AttemptTransition)
     assert state.reason == "every acceptance check passed, with reservations: not reviewed"
     assert [each.part for each in await harness.told(Fault)] == ["reviewer"]
+    (spent,) = await harness.told(Spending)
+    assert (spent.role, spent.requests) == ("reviewer", 3)
