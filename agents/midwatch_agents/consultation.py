@@ -72,7 +72,7 @@ async def consult(
             raise
         except Exception as error:  # a provider's client may raise anything; the work does without
             late = f"no answer within {seconds:g} s"
-            fault = late if deadline.expired() else model_fault(error)
+            fault = late if deadline.expired() else model_fault(error, requests=requests)
             text = f"the {role} {model.model_name} failed: {fault}"
             raise WorkerError(text, *_spent(role, model, messages)) from error
     return Consulted(answer=result.output, spending=_spending_of(role, model, messages))

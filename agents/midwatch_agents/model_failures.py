@@ -17,6 +17,7 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
     ToolRetryError,
     UnexpectedModelBehavior,
+    UsageLimitExceeded,
 )
 from pydantic_core import ErrorDetails
 
@@ -91,12 +92,17 @@ def reason_of(error: BaseException) -> str:
     return next((said for said in told if said not in _EMPTY), type(error).__name__)[:_LONGEST]
 
 
-def model_fault(error: Exception) -> str:
-    """Return in one line why there is no usable answer, for a caller that continues without it."""
+def model_fault(error: Exception, *, requests: int) -> str:
+    """Return in one line why there is no usable answer, for a caller that continues without it.
+
+    `requests` is the number of requests that the model was allowed for its answer.
+    """
     if isinstance(error, ProviderRefusedError):  # its advice is for a run that it ends
         return f"{error.reason} ({error.url})"
     if isinstance(error, UnexpectedModelBehavior) and error.__cause__ is not None:
         return f"no usable answer: {_objection(error.__cause__)}"[:_LONGEST_FAULT]
+    if isinstance(error, UsageLimitExceeded):
+        return f"no usable answer within its request limit of {requests}"
     return f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
 
 

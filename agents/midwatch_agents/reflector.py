@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, Field
 from pydantic_ai import ModelRetry, RunContext
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.models import Model
 
 from midwatch_agents.consultation import CORRECTIONS, consult, spent_before
@@ -356,7 +356,7 @@ async def _ask(
             seconds=settings.learning.timeout_seconds,
         )
     except WorkerError as error:
-        if not isinstance(error.__cause__, UnexpectedModelBehavior):
+        if not isinstance(error.__cause__, UnexpectedModelBehavior | UsageLimitExceeded):
             raise
         why = question.fault or "it is not in the form that was asked for"
         fault = f"no usable answer after {CORRECTIONS} corrections: {why}"

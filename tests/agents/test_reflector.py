@@ -280,6 +280,16 @@ async def test_the_error_of_a_model_that_cannot_be_asked_holds_what_it_cost(
     assert sum(each.requests for each in spent_before(failure.value)) == requests
 
 
+async def test_a_model_that_only_calls_tools_it_does_not_have_gives_no_usable_answer() -> None:
+    async def call(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[ToolCallPart(f"tool_{len(messages)}", {})])
+
+    taught = await write_lesson(FunctionModel(call, model_name="larger"), CASE, settings=SETTINGS)
+    assert taught.lesson is None
+    assert taught.refused.startswith("no usable answer after 2 corrections: ")
+    assert paid(taught.spending) == ("reflector", "larger", 3)
+
+
 async def test_a_model_that_never_answers_is_given_up_in_time() -> None:
     async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         await asyncio.Event().wait()

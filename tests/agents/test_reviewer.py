@@ -151,6 +151,6 @@ async def test_why_an_answer_does_not_fit_is_said_in_one_plain_line(wrong: Turn,
 
 async def test_a_reviewer_that_only_reads_ends() -> None:
     reviewer = Reviewer("app.py")
-    with pytest.raises(WorkerError, match="the reviewer reviewing failed: UsageLimitExceeded"):
+    with pytest.raises(WorkerError, match="the reviewer reviewing failed: no usable answer within"):
         await reviewer.review()
     assert len(reviewer.told) == REQUESTS

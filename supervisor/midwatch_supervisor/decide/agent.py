@@ -192,7 +192,8 @@ class Supervisor:
             raise
         except Exception as error:  # the policy answers, whatever a provider's client raises
             late = f"no answer within {self._settings.timeout_seconds:g} s"
-            why = late if deadline.expired() else model_fault(error)
+            asked = len(_responses(used))
+            why = late if deadline.expired() else model_fault(error, requests=asked)
             refused = isinstance(error, UnexpectedModelBehavior) and not deadline.expired()
             return ModelReply(
                 reason=f"the model {self._author} failed: {why}",

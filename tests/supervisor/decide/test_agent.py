@@ -181,7 +181,7 @@ async def test_a_model_that_only_looks_is_stopped() -> None:
     script = Script([("output", {"step": 1})])
     decision = await decide(script)
     assert (len(script.asked), decision.by) == (REQUESTS, Actor.POLICY)
-    assert "UsageLimitExceeded" in decision.rationale
+    assert "no usable answer within its request limit of 8" in decision.rationale
 
 
 async def test_a_model_that_only_talks_is_replaced_by_the_policy() -> None:

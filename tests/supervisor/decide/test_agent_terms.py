@@ -212,6 +212,7 @@ async def test_a_decision_that_reaches_the_cap_is_the_policys() -> None:
     script = Script([answer("dance", "unknown")])
     decided = await decide(script, settings=SupervisorSettings(max_requests=2, tries=3))
     assert (decided.decision.by, len(script.asked)) == (Actor.POLICY, 2)
+    assert "no usable answer within its request limit of 2" in decided.decision.rationale
 
 
 async def test_a_model_answers_what_a_worker_asks_for() -> None:
