@@ -56,8 +56,6 @@ class WatchScope:
     """Whether messages are sent to the worker."""
     resumable: bool = True
     """Whether the history is kept, so that the attempt can be resumed."""
-    attended: bool = True
-    """Whether the work waits when a supervisor asks for a person."""
     foreign: bool = False
     """Whether the worker is an agent that runs its own tools; every change then is its work."""
     rest_seconds: float = 0.0
@@ -125,6 +123,9 @@ class AttemptWatch(AbstractCapability[Any]):
         self._reach = reach or WatchScope()
         self.hold: Hold | None = None
         """Pauses a worker that would otherwise continue while its work waits for a person."""
+        self.call_person: Callable[[str], None] | None = None
+        """Gets the questions of a supervisor to a person; without it, the work waits for answers.
+        """
 
     def budget(self) -> Budget | None:
         """Return the budget used so far by the run, with grants; `None` before it begins."""
@@ -242,9 +243,9 @@ class AttemptWatch(AbstractCapability[Any]):
             site=WorkspaceChecks(self._root, tree, self._check),
             switch=switch,
             resumable=self._reach.resumable,
-            attended=self._reach.attended,
             rest_seconds=self._reach.rest_seconds,
             hold=self.hold,
+            call_person=self.call_person,
         )
         session.prompt = self.prompt
         if ctx.messages and not saved:

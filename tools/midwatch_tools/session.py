@@ -101,23 +101,23 @@ class Session:
         site: WorkspaceChecks,
         switch: Switch,
         resumable: bool,
-        attended: bool,
         rest_seconds: float,
         hold: Hold | None,
+        call_person: Callable[[str], None] | None,
     ) -> None:
         """Watch the run of the recorder's attempt.
 
         Without an `inbox`, the worker gets no messages. What is needed to resume the attempt is
-        only kept if it is `resumable`. Unless it is `attended`, nobody can answer when a supervisor
-        asks for a person, or decide about proposals, so the work continues. After a read, the inbox
-        is not read again for `rest_seconds`. `hold` pauses a worker that would otherwise continue
-        while its work waits for a person.
+        only kept if it is `resumable`. After a read, the inbox is not read again for
+        `rest_seconds`. `hold` pauses a worker that would otherwise continue while its work waits
+        for a person. With `call_person`, which gets the questions of a supervisor to a person, the
+        work does not wait for answers, nor for decisions about proposals.
         """
         self.recorder = recorder
         self.resumable = resumable
-        self._attended = attended
         self._rest_seconds = rest_seconds
         self._hold = hold
+        self._call_person = call_person
         self._rests_until = -math.inf
         self.settings = settings
         self.code = code
@@ -164,7 +164,7 @@ class Session:
             or (self._undecided_proposals(self.inbox) and not self.inbox.answered)
         ):
             due = self._due = await self._park(self.inbox, waits)
-        await self._call_person(due)
+        await self._pass_on_questions(due)
         for id, intervention in due:
             if intervention.action.spoken and not intervention.permits and id not in self._told:
                 self._told[id] = intervention
@@ -199,7 +199,7 @@ class Session:
         """Return the proposals that have waited for a decision for as many requests as the policy
         allows.
         """
-        after = self.settings.policy.person.hold_after if self._attended else 0
+        after = self.settings.policy.person.hold_after if self._call_person is None else 0
         held = [each for each in inbox.held if after and each[0] not in self._let_by]
         since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
         return [each for each in held if self.requests - since[each[0]] >= after]
@@ -209,14 +209,14 @@ class Session:
         return [
             (id, each)
             for id, each in due
-            if each.action in WAITS and (self._attended or each.by is Actor.OPERATOR)
+            if each.action in WAITS and (self._call_person is None or each.by is Actor.OPERATOR)
         ]
 
-    async def _call_person(self, due: Sequence[Numbered]) -> None:
-        """Log the questions to a person for which the work does not wait."""
+    async def _pass_on_questions(self, due: Sequence[Numbered]) -> None:
+        """Pass on the questions to a person for which the work does not wait."""
         for id, each in due:
-            if each.action is Action.ASK_OPERATOR and not self._attended:
-                log.warning("%s needs a person: %s", self.recorder.attempt.worker, each.message)
+            if each.action is Action.ASK_OPERATOR and self._call_person is not None:
+                self._call_person(each.message)
                 await self.recorder.record(stamp(id, self.recorder.last_step))
                 self._drop_due({id})
 

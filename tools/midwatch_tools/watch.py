@@ -121,7 +121,8 @@ class Watch(AttemptWatch):
                 pydantic-ai takes. By default a running `midwatch monitor`, if there is one.
             on_alert: Called with each alert when it fires or gets worse. It may be asynchronous:
                 the agent keeps working, and its run ends once the callback is done.
-            on_waiting: Called likewise, with the reason, when a run starts waiting for a person.
+            on_waiting: Called likewise, with the reason, when a run starts waiting for a person, or
+                with the question when its supervisor asks a person, for whom it does not wait.
             bus: Where hints are published.
             clock: The current time; with PostgreSQL, the database's time counts.
             seconds: A monotonic clock, for the minutes of the budget.
@@ -146,7 +147,6 @@ class Watch(AttemptWatch):
                 gated=gates and not observes,
                 steered=not observes,
                 resumable=False,
-                attended=supervisor is None,
                 rest_seconds=_REST_SECONDS,
             ),
         )
@@ -209,6 +209,8 @@ class Watch(AttemptWatch):
             embedded = await self._embed(stack, title_of(ctx.prompt) or self.name)
             recorder, self._facts = embedded.recorder, embedded.facts
             recorder.listeners.append(self._tell_owner)
+            if self._supervisor is not None:
+                self.call_person = self._pass_on_question
             stack.enter_context(parent_of_run(embedded))
             try:
                 await self._begin(ctx, recorder)
@@ -279,6 +281,10 @@ class Watch(AttemptWatch):
                     self._call_back("on_waiting", self._on_waiting, why)
                 case _:
                     pass
+
+    def _pass_on_question(self, question: str) -> None:
+        log.warning("%s needs a person: %s", self.name, question)
+        self._call_back("on_waiting", self._on_waiting, question)
 
     def _call_back(self, name: str, call: Callable[[T], object] | None, about: T) -> None:
         if call is None:

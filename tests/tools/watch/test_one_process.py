@@ -333,7 +333,7 @@ async def test_what_is_said_to_an_agent_is_told_once_though_it_asks_again_at_onc
         assert len(await records_of(journal, Delivery)) == 1
 
 
-async def test_that_an_agent_needs_a_person_is_logged_once_though_it_works_on_at_once(
+async def test_that_an_agent_needs_a_person_is_logged_and_a_call_once_though_it_works_on_at_once(
     worker: Build, journal_file: Path, issue: Issue, caplog: pytest.LogCaptureFixture
 ) -> None:
     seconds = 0.0
@@ -344,9 +344,16 @@ async def test_that_an_agent_needs_a_person_is_logged_once_though_it_works_on_at
         await issue(Action.ASK_OPERATOR, Actor.POLICY)
         return "asked"
 
-    watch = Watch(journal=str(journal_file), supervisor="policy", seconds=lambda: seconds)
+    heard: list[str] = []
+    watch = Watch(
+        journal=str(journal_file),
+        supervisor="policy",
+        on_waiting=heard.append,
+        seconds=lambda: seconds,
+    )
     agent = worker([("be_asked_about", {})], *looping(2), tools=(be_asked_about, run_tests))
     await agent.run("Mend the sum.", capabilities=[watch])
     assert caplog.text.count("agent needs a person: Go on.") == 1
+    assert heard == ["Go on."]
     async with await Journal.open_to_read(journal_file) as journal:
         assert len(await records_of(journal, Delivery)) == 1
