@@ -13,6 +13,7 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.run import AgentRunResult
@@ -67,6 +68,25 @@ def _require_known(argument: str, given: str, known: Sequence[str]) -> None:
         raise UsageError(f"Watch({argument}={given!r}): expected one of {', '.join(known)}")
 
 
+def _require_callable(argument: str, given: object) -> None:
+    if given is not None and not callable(given):
+        raise UsageError(f"Watch({argument}={given!r}): expected something to call")
+
+
+def _supervising(given: str | Model | None) -> str | Model | None:
+    """Return the model of a supervisor, so that a wrong name or a missing key is found at once."""
+    if given is None or given == "policy":
+        return given
+    try:
+        return infer_model(given)
+    except UserError as error:
+        if isinstance(given, Model) or ":" in given:
+            raise
+        raise UsageError(
+            f"Watch(supervisor={given!r}): expected policy or the name of a model: {error}"
+        ) from error
+
+
 def _require_name(name: str) -> None:
     if not any(map(str.isalpha, name)):
         raise UsageError(f"Watch(name={name!r}): a name needs at least one letter")
@@ -105,8 +125,9 @@ class Watch(AttemptWatch):
     ) -> None:
         """Set up the watch; nothing is opened before a run begins.
 
-        Raises UsageError for an unknown mode or set of tools, a name without a letter or with more
-        than 80 characters, or a root that is not a folder.
+        Raises UsageError for an unknown mode, set of tools or supervisor, a callback that cannot be
+        called, a name without a letter or with more than 80 characters, or a root that is not a
+        folder.
 
         Args:
             name: The task's name in the journal.
@@ -130,6 +151,10 @@ class Watch(AttemptWatch):
         """
         _require_known("mode", mode, ("steer", "observe"))
         _require_known("tools", tools, ("all", "reflect"))
+        _require_callable("on_alert", on_alert)
+        _require_callable("on_waiting", on_waiting)
+        if gates not in (True, False):
+            raise UsageError(f"Watch(gates={gates!r}): expected True or False")
         _require_name(name)
         root = None if root is None else Path(root)
         if root is not None and not root.is_dir():
@@ -153,9 +178,7 @@ class Watch(AttemptWatch):
         self.name = name
         self._journal = None if journal is None else str(journal)
         self._clock = clock
-        # Checked now, so that a wrong name or a missing key does not surface in the night.
-        named = supervisor is not None and supervisor != "policy"
-        self._supervisor = infer_model(supervisor) if named and supervisor else supervisor
+        self._supervisor = _supervising(supervisor)
         self._on_alert = on_alert
         self._on_waiting = on_waiting
 
