@@ -5,14 +5,17 @@ import copy
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from pydantic_ai import FunctionToolset
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, infer_model
@@ -44,7 +47,7 @@ from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
 from midwatch_tools.tool_calls import UNWATCHED
 from midwatch_tools.tools.reflect import NAMES
-from midwatch_tools.tools.toolset import useful_tools
+from midwatch_tools.tools.toolset import WorkerToolset, useful_tools
 
 _CANCELED = (Lifecycle.CANCELED, Ending.CANCELED, "canceled")
 _LEVELS = {
@@ -52,6 +55,9 @@ _LEVELS = {
     Severity.WARNING: logging.WARNING,
     Severity.CRITICAL: logging.ERROR,
 }
+
+_LATER = frozenset({"search_facts"})
+"""Offered with `record_fact`, once there are facts."""
 
 _REST_SECONDS = 0.25
 """Seconds between two looks for guidance, so at most four a second."""
@@ -186,6 +192,7 @@ class Watch(AttemptWatch):
         """Return a fresh instance for each run, so that two runs never mix."""
         fresh = copy.copy(self)
         fresh.prepare(ctx.messages)
+        fresh.make_way(_own_tools(ctx.agent))
         return fresh
 
     def prepare(self, messages: Sequence[ModelMessage]) -> None:
@@ -202,9 +209,20 @@ class Watch(AttemptWatch):
         elif self._reach.tools == "reflect":
             self._tools = frozenset({"reflect"})
 
+    def make_way(self, names: Collection[str]) -> None:
+        """Only observe an agent whose own tools have the names of Midwatch's."""
+        may_offer = self._tools | _LATER if "record_fact" in self._tools else self._tools
+        if taken := sorted(may_offer.intersection(names)):
+            log.warning(
+                "%s has its own tool %s, so it is only observed: it gets no tools and no messages",
+                *(self.name, ", ".join(taken)),
+            )
+            self._reach = replace(self._reach, tools="none", gated=False, steered=False)
+            self._tools = frozenset()
+
     async def _useful(self, recorder: Recorder) -> frozenset[str]:
         facts = "record_fact" in self._tools and await self._knows(recorder)
-        return self._tools | {"search_facts"} if facts else self._tools
+        return self._tools | _LATER if facts else self._tools
 
     def get_instructions(self) -> str:
         """Return the short protocol as constant text: pydantic-ai treats dynamic instructions
@@ -373,6 +391,16 @@ class Watch(AttemptWatch):
         except Exception:
             log.exception("unwatched from here on: the journal cannot be written")
             self._acts = None
+
+
+def _own_tools(agent: AbstractAgent[Any, Any] | None) -> set[str]:
+    """Return the names of an agent's own tools, as far as they are known before it runs."""
+    return {
+        name
+        for each in (() if agent is None else agent.toolsets)
+        if isinstance(each, FunctionToolset) and not isinstance(each, WorkerToolset)
+        for name in each.tools
+    }
 
 
 def _log_failure(name: str, call: asyncio.Future[Any]) -> None:

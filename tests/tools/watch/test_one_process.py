@@ -175,6 +175,28 @@ async def test_an_agent_that_is_only_observed_is_told_nothing_and_judged_all_the
     assert "missed_checkpoint" not in {each.key.rule for each in heard}
 
 
+async def test_an_agent_with_a_tool_of_the_same_name_is_only_observed(
+    journal_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def reflect(question: str) -> str:
+        return "It depends."
+
+    model = TestModel()
+    agent = Agent(model, tools=[reflect], capabilities=[Watch(journal=str(journal_file))])
+    assert "It depends." in (await agent.run("Look.")).output
+    assert "agent has its own tool reflect, so it is only observed" in caplog.text
+    assert await names(journal_file) == [(1, "agent", 2)]
+    parameters = model.last_model_request_parameters
+    assert parameters is not None
+    assert [tool.name for tool in parameters.function_tools] == ["reflect"]
+
+
+async def test_the_error_about_two_watches_on_one_agent_names_them(journal_file: Path) -> None:
+    two = [Watch(journal=str(journal_file)) for _ in range(2)]
+    with pytest.raises(UserError, match=r"^Midwatch's `Watch` .* tool from Midwatch's `Watch`"):
+        await Agent(TestModel(), capabilities=two).run("Look.")
+
+
 async def test_without_gates_no_call_is_refused(worker: Build, journal_file: Path) -> None:
     agent = worker(*[[("run_command", {"command": "f broken"})]] * 6)
     result = await agent.run("Mend it.", capabilities=[Watch(journal=str(journal_file))])

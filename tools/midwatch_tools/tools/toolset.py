@@ -37,6 +37,11 @@ class WorkerToolset(FunctionToolset[Any]):
         self._watched = watched
         self._offered = offered
 
+    @property
+    def label(self) -> str:
+        """The name of the toolset in pydantic-ai's errors, for a user who did not make it."""
+        return "Midwatch's `Watch`"
+
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the tools that this run can use."""
         for name in self._offered():
