@@ -58,7 +58,7 @@ _JSON = TypeAdapter[JsonValue](JsonValue)
 
 
 def kept_result(
-    call: str, *, returned: object = None, error: Exception | None = None
+    call: str, *, returned: object = None, error: BaseException | None = None
 ) -> tuple[Result, ...]:
     """Return the result of a call as the journal keeps it; empty if it cannot be given again."""
     if not call:
@@ -215,7 +215,7 @@ class ToolCallWatch:
             result = await self._run_counted(handler, act.args)
         except _NOT_RUN:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             await self._tolerate(self._record(act, foreign, error=error))
             raise
         await self._tolerate(self._record(act, foreign, result=result))
@@ -274,7 +274,7 @@ class ToolCallWatch:
         foreign: tuple[Edit, ...],
         *,
         result: object = None,
-        error: Exception | None = None,
+        error: BaseException | None = None,
     ) -> None:
         call = act.call
         own = self._stash.pop(call.tool_call_id, None)
@@ -300,7 +300,7 @@ class ToolCallWatch:
         if not self._knows(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
 
-    def _observe_step(self, act: CallUnderWay, result: object, error: Exception | None) -> Step:
+    def _observe_step(self, act: CallUnderWay, result: object, error: BaseException | None) -> Step:
         reading = read_result(
             act.call.tool_name,
             result if error is None else _reason(error),
@@ -355,7 +355,7 @@ def _find_refused(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, 
     return []
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     told = _raised(error)
     if isinstance(told, ModelRetry | ToolFailed):
         return told.message
@@ -364,7 +364,7 @@ def _reason(error: Exception) -> str:
     return f"{type(told).__name__}: {told}"
 
 
-def _raised(error: Exception) -> Exception:
+def _raised(error: BaseException) -> BaseException:
     """Return what a tool raised; pydantic-ai may have wrapped it."""
     cause = error.__cause__
     return cause if isinstance(cause, ModelRetry | ToolFailed) else error

@@ -245,6 +245,7 @@ class Watch(AttemptWatch):
     async def _own_attempt(self, stack: AsyncExitStack, ctx: RunContext[Any]) -> Recorder | None:
         """Begin an attempt for an agent that Midwatch did not start; `None` if that fails."""
         self._calls: list[asyncio.Future[Any]] = []
+        self._exited = ""
         stack.push_async_callback(self._finish_calls)
         try:
             embedded = await self._embed(stack, title_of(ctx.prompt) or self.name)
@@ -359,6 +360,10 @@ class Watch(AttemptWatch):
             lifecycle, ending = Lifecycle.FAILED, Ending.ERROR
             reason = f"{type(error).__name__}: {error}"
             raise
+        except asyncio.CancelledError:
+            if self._exited:
+                lifecycle, ending, reason = Lifecycle.FAILED, Ending.ERROR, self._exited
+            raise
         finally:
             await self._tolerate(_record_end(recorder, lifecycle, ending, reason))
 
@@ -376,6 +381,9 @@ class Watch(AttemptWatch):
             return await super().wrap_tool_execute(
                 ctx, call=call, tool_def=tool_def, args=args, handler=handler
             )
+        except SystemExit as error:  # it stops the event loop, and only then is the run canceled
+            self._exited = f"the tool {call.tool_name} ended the program: SystemExit: {error}"
+            raise
         except JournalError:
             # Midwatch's own tools read the journal; their failure must not end the owner's agent.
             if call.tool_name not in NAMES:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -187,6 +188,24 @@ async def test_a_tool_of_midwatch_that_cannot_read_ends_the_watch_and_not_the_wo
         result.all_messages(), "reflect"
     )
     assert "unwatched from here on" in caplog.text
+
+
+async def leave() -> str:
+    sys.exit(7)
+
+
+async def test_a_tool_that_ends_the_program_is_the_reason_of_the_end(journal_file: Path) -> None:
+    watch = Watch(journal=journal_file, mode="observe")
+    agent = Agent(TestModel(), tools=[leave], capabilities=[watch])
+    with pytest.raises(SystemExit):  # it stops the event loop that it is raised in
+        await asyncio.to_thread(lambda: asyncio.run(agent.run("Fix it.")))
+    (step,) = await told(journal_file, Step)
+    assert (step.tool, step.ok, step.output) == ("leave", False, "SystemExit: 7")
+    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
+        lifecycle=Lifecycle.FAILED,
+        reason="the tool leave ended the program: SystemExit: 7",
+        ending=Ending.ERROR,
+    )
 
 
 async def test_the_agents_own_error_stays_its_own(
