@@ -114,7 +114,7 @@ class InterventionTrial:
         elif alert.key.rule in {key.rule for key in self.answers}:
             self.again = alert.key.rule
         else:
-            self.worse = f"{alert.key.rule} began to fire too"
+            self.worse = f"then {alert.key.rule} fired as well"
 
     def _all_after(self, alert: Alert) -> bool:
         """Return whether all evidence of an alert is later than the delivery."""
@@ -160,7 +160,8 @@ class InterventionTrial:
             return Outcome.NO_EFFECT, "its alerts had ended before it was delivered"
         ended = [alert.key.rule for alert in known if alert.resolution is Resolution.ENDED]
         if ended and not self.fresh:
-            return Outcome.NO_EFFECT, f"{', '.join(ended)} ended without being cleared"
+            names = ", ".join(ended) if len(ended) < len(known) else "its alerts"
+            return Outcome.NO_EFFECT, f"{names} ended without being cleared"
         emptied = self.fresh or self.grant or any(map(_proves_nothing, known))
         proof = self._proof(emptied=emptied)
         if not proof:

@@ -143,7 +143,11 @@ def test_a_grant_that_runs_out_has_no_effect() -> None:
 
 
 def test_an_ended_attempt_clears_nothing() -> None:
-    assert verdict(moved(trial(), Movement.CHECK_PASSED), ENDED) is Outcome.NO_EFFECT
+    tried = moved(trial(), Movement.CHECK_PASSED)
+    assert tried.verdict({STALL: ENDED}) == (
+        Outcome.NO_EFFECT,
+        "its alerts ended without being cleared",
+    )
 
 
 def test_every_answered_alert_must_be_resolved() -> None:
@@ -185,7 +189,7 @@ def test_a_higher_severity_is_worse() -> None:
 def test_another_rule_that_fires_is_worse() -> None:
     tried = moved(trial(), Movement.CHECK_PASSED)
     tried.see_alert(replace(FIRING, key=AlertKey(rule="cycle")))
-    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, "cycle began to fire too")
+    assert tried.verdict({STALL: CLEARED}) == (Outcome.MADE_WORSE, "then cycle fired as well")
 
 
 def test_a_check_that_passed_and_now_fails_is_worse() -> None:

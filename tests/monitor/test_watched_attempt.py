@@ -238,7 +238,7 @@ def test_a_restart_that_answers_no_alert_is_judged_by_nothing() -> None:
     [
         ("budget_burn", Severity.WARNING, ""),
         ("budget_burn", Severity.CRITICAL, "budget_burn rose to critical"),
-        ("silence", Severity.WARNING, "silence began to fire too"),
+        ("silence", Severity.WARNING, "then silence fired as well"),
     ],
 )
 def test_what_fired_at_the_end_of_the_attempt_before_is_not_held_against_its_restart(

@@ -226,6 +226,6 @@ def _event_words(case: Case) -> str:
         parts.append(f"raised {', '.join(dict.fromkeys(each.key.rule for each in case.alarms))}")
     if case.interventions:
         parts.append(
-            f"was told to {', '.join(dict.fromkeys(each.action for each in case.interventions))}"
+            f"received {', '.join(dict.fromkeys(each.action for each in case.interventions))}"
         )
     return f"It {'; it '.join(parts)}." if parts else ""

@@ -186,7 +186,7 @@ def choose(context: DecisionContext) -> Decision:
         diagnosis=reading.cause,
         message=action_message(action, context, reading.cause, terms),
         rationale=(
-            f"the policy table for {rule} and {reading.cause}: {_history(context, action)}, "
+            f"by the policy table ({rule}, {reading.cause}): {_history(context, action)}, "
             f"so {action.value}"
         ),
         terms=terms,

@@ -188,7 +188,7 @@ def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
             "The task was: Round the totals. "
             "The attempt ended unaccepted after 8 turns: 1 of 2 checks failed. "
             "It changed app.py, tests/test_app.py; it raised cycle; "
-            "it was told to nudge, replan."
+            "it received nudge, replan."
         ),
         topics=("billing", "app.py", "test_app.py", "cycle", "round", "totals", "coder"),
         turns=8,

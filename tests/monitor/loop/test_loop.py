@@ -240,7 +240,7 @@ async def test_another_alarm_makes_it_worse(
     await recorder.record(report(80, decision=CheckpointDecision.ESCALATE), act(0), act())
     await monitor.look()
     (verdict,) = await records_of(journal, OutcomeReport)
-    reason = "explicit_escalation began to fire too"
+    reason = "then explicit_escalation fired as well"
     assert (verdict.outcome, verdict.reason) == (Outcome.MADE_WORSE, reason)
 
 

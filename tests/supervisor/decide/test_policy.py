@@ -196,7 +196,7 @@ def test_low_confidence_alone_is_only_observed_at_first() -> None:
 def test_the_worst_alert_about_the_work_decides_the_order() -> None:
     alerts = (alert("cycle"), alert("silence", Severity.CRITICAL))
     now = DecisionContext(alerts=alerts, policy=DEFAULTS)
-    assert "for silence" in choose(now).rationale
+    assert "(silence, " in choose(now).rationale
 
 
 @pytest.mark.parametrize("rule", ["missed_checkpoint", "low_confidence", "declining_confidence"])
@@ -235,7 +235,7 @@ def test_a_choice_is_a_whole_decision() -> None:
             "output, and state the cause of what fails before the next change."
         ),
         rationale=(
-            "the policy table for repeated_edits and wrong_approach: no earlier action has failed, "
+            "by the policy table (repeated_edits, wrong_approach): no earlier action has failed, "
             "so nudge"
         ),
         steps=(3, 5),
