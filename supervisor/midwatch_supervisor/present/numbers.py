@@ -59,6 +59,11 @@ def dollars(value: float) -> str:
     return f"{value:,.2f}" if value >= 0.01 or not value else f"{value:.4f}"
 
 
+def paid(value: float) -> str:
+    """Return what was paid: `$0.12`; empty for 0, which is also recorded if no price is known."""
+    return f"${dollars(value)}" if value else ""
+
+
 def duration(seconds: float) -> str:
     """Return a duration in its two largest units: `41 s`, `12 min 5 s`, `3 h 20 min`, `2 d 1 h`."""
     whole = round(seconds)
@@ -104,12 +109,22 @@ def plan_text(planned: tuple[int, int] | None) -> str:
 
 def budget_text(budget: Budget) -> str:
     """Return the used resources: `12 of 60 requests, 1.0 M tokens, $0.12, 3 of 30 min`."""
-    cost = budget.cost_usd
-    limit = "" if cost.limit is None else f" of ${dollars(cost.limit)}"
-    return (
-        f"{_used_words(budget.requests, 'request')}, {_used_words(budget.tokens, 'token')}, "
-        f"${dollars(cost.used)}{limit}, {_used_words(budget.minutes)} min"
+    parts = (
+        _used_words(budget.requests, "request"),
+        _used_words(budget.tokens, "token"),
+        _paid_words(budget),
+        f"{_used_words(budget.minutes)} min",
     )
+    return ", ".join(filter(None, parts))
+
+
+def _paid_words(budget: Budget) -> str:
+    cost = budget.cost_usd
+    if cost.limit is None:
+        return paid(cost.used)
+    if budget.requests.used and not cost.used:
+        return f"cost unknown (limit ${dollars(cost.limit)})"
+    return f"${dollars(cost.used)} of ${dollars(cost.limit)}"
 
 
 def _used_words(meter: Meter, noun: str = "") -> str:
@@ -123,7 +138,7 @@ def usage_text(*, requests: int, tokens: int, cost_usd: float) -> str:
     parts = (
         count_noun(requests, "request") if requests else "",
         f"{amount(tokens)} token{'s' * (tokens != 1)}" if tokens else "",
-        f"${dollars(cost_usd)}" if cost_usd else "",
+        paid(cost_usd),
     )
     return ", ".join(filter(None, parts)) or "nothing"
 

@@ -62,9 +62,9 @@ from midwatch_supervisor.present.numbers import (
     amount,
     checks_text,
     count_noun,
-    dollars,
     grant_text,
     kilobytes,
+    paid,
     usage_text,
 )
 from midwatch_supervisor.present.text_line import (
@@ -256,7 +256,7 @@ def _step_parts(step: Step, plan_steps: int) -> Parts:
         "refused" if was_refused(step) else verdict,
         "" if step.exit_code is None else f"exit code {step.exit_code}",
         f"{amount(step.tokens)} tokens" if step.tokens else "",
-        f"${dollars(step.cost_usd)}" if step.cost_usd else "",
+        paid(step.cost_usd),
     )
     return (
         (f"step {step.number}", ", ".join(filter(None, facts))),

@@ -16,7 +16,7 @@ from midwatch_monitor.metrics.plans_and_spending import SpendingFigures
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import KnownLesson
 from midwatch_supervisor.present.learning_text import ORIGINS
-from midwatch_supervisor.present.numbers import dollars, number
+from midwatch_supervisor.present.numbers import number, paid
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.report.reading import LearningReading
@@ -309,7 +309,7 @@ def _review_worth(figures: FactFigures) -> Iterator[tuple[str, str]]:
     cost = figures.cost
     yield "is it worth it?", figures.worth.value
     yield "tokens", number(cost.tokens)
-    yield "US dollars", dollars(cost.cost_usd)
+    yield "cost", paid(cost.cost_usd) or "-"
     if figures.changes and figures.worth is not Worth.NONE:
         yield "tokens per change", number(round(cost.tokens / figures.changes))
 

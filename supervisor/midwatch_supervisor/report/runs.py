@@ -23,7 +23,7 @@ from midwatch_monitor.metrics.runs import TaskFigures
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus
-from midwatch_supervisor.present.numbers import dollars, duration, hits, rate
+from midwatch_supervisor.present.numbers import duration, hits, paid, rate
 from midwatch_supervisor.present.numbers import share as share_text
 from midwatch_supervisor.present.text_line import brief, status_text
 from midwatch_supervisor.report.reading import RunReading
@@ -361,12 +361,12 @@ def _spending_section(figures: SpendingFigures) -> ReportSection:
         users.append(("all except the workers", figures.around))
     rows = (
         (
-            *(who, usage.requests, usage.tokens, dollars(usage.cost_usd)),
+            *(who, usage.requests, usage.tokens, paid(usage.cost_usd) or "-"),
             "-" if who == "workers" else share_text(figures.share(usage)),
         )
         for who, usage in users
     )
-    heads = ("who", "requests", "tokens", "US dollars", "share of workers' tokens")
+    heads = ("who", "requests", "tokens", "cost", "share of workers' tokens")
     return section(
         "Spending",
         "What supervision costs besides the work: the models of the supervisor, the planner and "

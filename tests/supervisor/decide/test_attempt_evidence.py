@@ -126,7 +126,7 @@ async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
     for record in (PLAN, reports(1, 0), change(budget=Budget(requests=Meter(used=45, limit=60)))):
         await write(record)
     assert (
-        "45 of 60 requests, 0 tokens, $0.00, 0 min. "
+        "45 of 60 requests, 0 tokens, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
     ) in render(await context_of(journal, attempt), 5000, DataBlocks.with_new_code())
 

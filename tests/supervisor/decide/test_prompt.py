@@ -57,7 +57,7 @@ def test_a_case_is_shown_whole() -> None:
         "interventions so far: 1\nfirst reading of the signs, by rules: unknown\n"
         '<data-0badcafe name="task">\nFix it\nMake the tests pass.\n</data-0badcafe>\n'
         '<data-0badcafe name="worker">\ncoder\n'
-        "12 of 60 requests, 0 tokens, $0.00, 0 min. "
+        "12 of 60 requests, 0 tokens, 0 min. "
         "about 50 % done; at this rate the requests are enough\n</data-0badcafe>\n"
         '<data-0badcafe name="alerts">\n'
         "warning repeated_edits about calc.py: calc.py was edited 8 times (steps 3, 5)\n"

@@ -67,6 +67,15 @@ def test_a_budget_says_what_is_used_of_what_there_is() -> None:
     assert budget_text(budget) == "12 of 60 requests, 1.0 M tokens, $0.12 of $5.00, 3.2 of 30 min"
 
 
+def test_a_budget_says_no_dollars_if_no_price_is_known() -> None:
+    used, limit = Meter(used=12), Meter(limit=5)
+    assert budget_text(Budget(requests=used)) == "12 requests, 0 tokens, 0 min"
+    words = budget_text(Budget(requests=used, cost_usd=limit))
+    assert words == "12 requests, 0 tokens, cost unknown (limit $5.00), 0 min"
+    words = budget_text(Budget(cost_usd=limit))
+    assert words == "0 requests, 0 tokens, $0.00 of $5.00, 0 min"
+
+
 @pytest.mark.parametrize(
     ("text", "grant"),
     [

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from midwatch_monitor.records import Actor, Lifecycle, Outcome
-from midwatch_supervisor.present.numbers import amount, count_noun
+from midwatch_supervisor.present.numbers import count_noun, usage_text
 from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.state.board import FleetBoard, Totals
@@ -140,10 +140,9 @@ def overview_text(
     text.append("\n")
     _add_nodes(text, board.node_list, colours)
     text.append("Used by workers so far\n", colours.heading)
-    text.append(
-        f"  {count_noun(totals.used.requests, 'request')}   {amount(totals.used.tokens)} tokens"
-    )
-    text.append(f"   $ {totals.used.cost_usd:,.2f}\n\n")
+    used = totals.used
+    words = usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
+    text.append(f"  {words}\n\n")
     text.append("Supervision\n", colours.heading)
     decided = ", ".join(f"{actor} {totals.acts[actor]}" for actor in Actor)
     text.append(f"  alerts fired     {totals.alerts}\n")

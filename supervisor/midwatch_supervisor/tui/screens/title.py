@@ -16,7 +16,7 @@ from midwatch_supervisor.present.numbers import (
     amount,
     budget_text,
     count_noun,
-    dollars,
+    paid,
     plan_text,
 )
 from midwatch_supervisor.present.text_line import (
@@ -64,10 +64,11 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
         *_ended_parts(len(totals.ended), colours),
         *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
         (count_noun(totals.used.requests, "request"), colours.text),
-        (f"${dollars(totals.used.cost_usd)}", colours.text),
+        (paid(totals.used.cost_usd), colours.text),
         (f"{amount(totals.used.tokens)} tokens", colours.text),
     ]
-    return Text.assemble(*((f"{text}  ", style) for text, style in parts), no_wrap=True)
+    shown = ((f"{text}  ", style) for text, style in parts if text)
+    return Text.assemble(*shown, no_wrap=True)
 
 
 def _waiting_text(count: int) -> str:

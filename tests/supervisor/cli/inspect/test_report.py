@@ -115,6 +115,7 @@ async def test_the_text_has_every_section(capsys: Capture, story: None) -> None:
         *("Tasks", "Detection", "Recovery", "Restraint", "Retries", "Plans"),
         *("Stated confidence", "Spending"),
     ]
+    assert ["supervisor", "1", "10", "-"] in [line.split()[:4] for line in rest]
 
 
 async def test_where_tasks_stand_is_said_in_the_words_of_status(

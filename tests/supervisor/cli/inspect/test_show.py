@@ -123,7 +123,7 @@ async def test_a_task_is_shown_with_all_that_happened(
         "attempt 1, totals#1: failed (unaccepted): no",
         "  health ok, last step 17",
         "  coder with m on here, in /w",
-        "  used: 0 requests, 0 tokens, $0.00, 0 min",
+        "  used: 0 requests, 0 tokens, 0 min",
         "  plan:",
         "    [x] 1. read",
         "    [ ] 2. round",

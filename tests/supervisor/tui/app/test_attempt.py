@@ -120,7 +120,7 @@ async def test_the_header_says_where_the_attempt_stands(seat: Seat) -> None:
         "  coder with m on n  Fix it"
     )
     assert seat.text("#waiting") == (
-        "waits for a decision  idle 0s  used: 0 requests, 0 tokens, $0.00, 0 min"
+        "waits for a decision  idle 0s  used: 0 requests, 0 tokens, 0 min"
     )
 
 

@@ -50,7 +50,6 @@ async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost
             "● 1 working",
             "✓ 1/6",
             "53 requests",
-            "$0.00",
             "48 k tokens",
         ]
 

@@ -296,7 +296,7 @@ def test_a_grant_shows_what_is_used_of_each_limit() -> None:
     budget = Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=3, limit=30))
     found = asked(OperatorCommand.GRANT, row(WORKING, change(budget=budget)))
     assert found.quote.splitlines() == [
-        "Used: 12 of 60 requests, 0 tokens, $0.00, 3 of 30 min",
+        "Used: 12 of 60 requests, 0 tokens, 3 of 30 min",
         "For example: 20 requests, 15 minutes",
     ]
 
@@ -309,7 +309,7 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
         "It is told what was tried, why it ended, and your note.",
         "Its workspace is kept as it is, and so is what was learned; "
         "`midwatch diff fix#1` shows its changes.",
-        "The budget used so far still counts: 0 requests, 0 tokens, $0.00, 0 min",
+        "The budget used so far still counts: 0 requests, 0 tokens, 0 min",
     ]
 
 
