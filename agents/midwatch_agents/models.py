@@ -73,6 +73,26 @@ def check_model(spec: ModelSpec) -> None:
         _infer(spec)  # its error suggests what may have been meant
 
 
+def has_price(spec: ModelSpec) -> bool:
+    """Whether a price is published for a model; needs neither its key nor its provider's package.
+
+    A scripted model counts as one that has a price: there is nothing to pay.
+    """
+    from pydantic_ai.messages import ModelResponse
+
+    from midwatch_tools.session import known_cost
+
+    if spec.name == NONE or spec.name.startswith(SCRIPTED):
+        return True
+    provider, _, name = spec.name.removeprefix("gateway/").partition(":")
+    if spec.base_url is not None:
+        provider, name = "openai", _without_prefix(spec.name)
+    found = ModelResponse(
+        parts=[], model_name=name, provider_name=provider, provider_url=spec.base_url
+    )
+    return known_cost(found) is not None
+
+
 def _check_address(name: str, url: str) -> None:
     if not (_ADDRESS.match(url) and has_right_port(url)):
         raise UsageError(f"model {name}: `base_url` must be like http://HOST:PORT/v1; is {url!r}")
@@ -103,11 +123,16 @@ def _compatible(spec: ModelSpec, base_url: str) -> "Model":
         from pydantic_ai.providers.openai import OpenAIProvider
     except ImportError as error:
         raise MissingExtraError(f"model {spec.name} with a base_url", "openai") from error
-    name = spec.name
+    provider = OpenAIProvider(base_url=base_url, api_key=key)
+    name = _without_prefix(spec.name)
+    return OpenAIChatModel(name, provider=provider, settings=settings_for(spec))
+
+
+def _without_prefix(name: str) -> str:
+    """Return the name that a server with the protocol of OpenAI knows a model by."""
     for prefix in _OPENAI_PREFIXES:
         name = name.removeprefix(prefix)
-    provider = OpenAIProvider(base_url=base_url, api_key=key)
-    return OpenAIChatModel(name, provider=provider, settings=settings_for(spec))
+    return name
 
 
 def _key(spec: ModelSpec) -> str:

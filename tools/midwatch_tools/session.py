@@ -466,8 +466,13 @@ def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResp
 
 
 def cost(response: ModelResponse) -> float:
-    """Return the cost of a response in US dollars: the one it states, or by published prices; 0 for
-    a model without a price.
+    """Return the cost of a response in US dollars; 0 if it is unknown."""
+    return known_cost(response) or 0.0
+
+
+def known_cost(response: ModelResponse) -> float | None:
+    """Return the cost of a response in US dollars: the one it states, or by published prices;
+    `None` for a model without a price.
     """
     said = (response.provider_details or {}).get("cost_usd")
     if isinstance(said, int | float):
@@ -475,7 +480,7 @@ def cost(response: ModelResponse) -> float:
     try:
         return float(response.cost().total_price)
     except (LookupError, AssertionError, ValueError):
-        return 0.0
+        return None
 
 
 def _marks(messages: Sequence[ModelMessage]) -> list[int]:

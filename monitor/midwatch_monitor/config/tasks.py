@@ -104,7 +104,7 @@ class BudgetSpec(Section):
     tokens: Annotated[int, Field(ge=1)] | None = None
     """Input and output tokens."""
     cost_usd: Annotated[float, Field(gt=0)] | None = None
-    """US dollars, by the model's published prices."""
+    """US dollars, by the model's published prices; without effect for a model that has none."""
     minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of work; waiting for a person does not count."""
 

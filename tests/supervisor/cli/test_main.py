@@ -215,6 +215,29 @@ def test_a_workspace_that_is_not_on_this_machine_is_warned_of_and_a_run_here_ref
     assert capsys.readouterr().err == f"{said[0]}\n"
 
 
+def test_a_limit_in_dollars_for_a_model_without_a_price_is_warned_of(capsys: Capture) -> None:
+    workers = (
+        "dear: {model: 'openai:gpt-5'}",
+        "same: {model: {name: gpt-5, base_url: 'http://127.0.0.1:1/v1'}}",
+        "new: {model: {name: 'openai:mute', base_url: 'http://127.0.0.1:1/v1'}}",
+        "own: {model: 'ollama:qwen3:8b'}",
+        "acp: {kind: opencode}",
+    )
+    more = "goal: x, acceptance: ['true'], budget: {cost_usd: 1}"
+    names = (each.partition(":")[0] for each in workers)
+    tasks = "".join(f"- {{id: {name}, worker: {name}, {more}}}\n" for name in names)
+    Path("a.yaml").write_text(f"workers: {{{', '.join(workers)}}}\ntasks:\n{tasks}")
+    said = [
+        "new: no price is published for openai:mute, so the limit of $1.00 has no effect",
+        "own: no price is published for ollama:qwen3:8b, so the limit of $1.00 has no effect",
+    ]
+    assert main(["config", "check", "a.yaml"]) == 0
+    checked = "".join(f"warning: a.yaml: task {each}\n" for each in said)
+    assert capsys.readouterr().err == checked
+    assert main(["run", "a.yaml", "--dry-run"]) == 0
+    assert capsys.readouterr().err == "".join(f"warning: {each}\n" for each in said)
+
+
 def test_a_check_as_json_is_one_object_a_file(capsys: Capture) -> None:
     Path("a.yaml").write_text("rulez: 1\n")
     assert main(["config", "check", "a.yaml", "--json"]) == 2

@@ -28,7 +28,8 @@ def check(
 ) -> int:
     """Check configuration and task files, and print every error.
 
-    A workspace that is not on this machine is only a warning: nodes may have it.
+    A workspace that is not on this machine is only a warning: nodes may have it. So is a budget in
+    dollars for a model without a published price.
     """
     found = [(file, _problems(file)) for file in files]
     for file, problems in found:
@@ -82,13 +83,15 @@ def _problems(file: Path) -> list[ConfigError]:
 
 
 def _warnings(file: Path) -> list[str]:
-    """Return what may be wrong with a file on this machine only, if it has no problems."""
+    """Return what is no error and yet may be wrong with a file, if it has no problems."""
+    from midwatch_supervisor.cli.run.start_warnings import unknown_prices
     from midwatch_supervisor.present.assignment import assignments, workspace_problems
 
     if not read_document(file).holds_tasks:
         return []
     tasks = assignments(load_tasks(file), file.resolve().parent)
-    return list(workspace_problems(tasks, file=file))
+    prices = (f"{file}: task {each}" for each in unknown_prices(tasks))
+    return [*workspace_problems(tasks, file=file), *prices]
 
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:

@@ -79,7 +79,7 @@ async def _submit(
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_monitor.journal.fleet.nodes import Nodes
-    from midwatch_supervisor.cli.run.start_warnings import uncommitted_warnings
+    from midwatch_supervisor.cli.run.start_warnings import uncommitted_warnings, unknown_prices
     from midwatch_supervisor.fleet.queue.submission import submit as store
 
     async with (
@@ -92,7 +92,9 @@ async def _submit(
         )
         # It is not known here whether tasks that existed already wait for anything.
         warnings = [] if already else _warnings(wanted, nodes)
-        warnings += [] if already else await uncommitted_warnings(wanted, besides=file)
+        if not already:
+            warnings += await uncommitted_warnings(wanted, besides=file)
+            warnings += unknown_prices(wanted)
         _say_run(run, len(wanted), journal.name, warnings, already=already, json=json)
         await _hand_out(journal, settings, location, clock)
     return 0

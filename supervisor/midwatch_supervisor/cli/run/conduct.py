@@ -38,8 +38,8 @@ from midwatch_supervisor.cli.output import (
 )
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.cli.run.start_warnings import (
-    missing_programs,
     sandbox_words,
+    task_warnings,
     uncommitted_warnings,
 )
 from midwatch_supervisor.cli.settings import settings_in_force
@@ -174,7 +174,7 @@ def start(
     async def opened(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         tasks = await asyncio.to_thread(wanted)
         unseen = await uncommitted_warnings(tasks, besides=Path(source))
-        for warning in [*unseen, *missing_programs(tasks)]:
+        for warning in [*unseen, *task_warnings(tasks)]:
             write_error(f"warning: {warning}")
         return await begin_run(
             log,

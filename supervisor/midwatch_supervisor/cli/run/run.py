@@ -143,10 +143,10 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
 
 def _rehearse(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> None:
     """Print what would be run. Raises MidwatchError as the run would."""
-    from midwatch_supervisor.cli.run.start_warnings import missing_programs
+    from midwatch_supervisor.cli.run.start_warnings import task_warnings
 
     _require_possible(tasks, journal)
-    for warning in missing_programs(tasks):
+    for warning in task_warnings(tasks):
         write_error(f"warning: {warning}")
     for each in tasks:
         _say(each, json=json)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from midwatch_agents.acp.presets import speaks_acp
+from midwatch_agents.models import has_price
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.errors import MidwatchError
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.numbers import count_noun
+from midwatch_supervisor.present.numbers import count_noun, dollars
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.removal import uncommitted_names
 from midwatch_tools.git import is_repository
@@ -69,6 +70,37 @@ async def uncommitted_warnings(wanted: Sequence[Assignment], *, besides: Path) -
                 f"({', '.join(names[:_NAMED])}{more})"
             )
     return told
+
+
+def task_warnings(wanted: Sequence[Assignment]) -> list[str]:
+    """Return what will go wrong with tasks on this machine, whatever their workspaces are."""
+    return [*missing_programs(wanted), *unknown_prices(wanted)]
+
+
+def unknown_prices(wanted: Sequence[Assignment]) -> list[str]:
+    """Return a warning for each model to which a task's limit in dollars cannot be applied."""
+    return [
+        f"{each.task.id}: no price is published for {model}, so the limit of ${dollars(limit)} has "
+        "no effect"
+        for each in wanted
+        if (limit := each.task.budget.cost_usd) is not None
+        for model in _unpriced(each)
+    ]
+
+
+def _unpriced(wanted: Assignment) -> list[str]:
+    """Return the models of its workers without a published price; other makers' agents and
+    ready-made ones are left out, because nobody knows their models here.
+    """
+    workers = {name: wanted.worker_spec(name) for name in (wanted.worker, *wanted.others)}
+    models = (
+        model
+        for name, spec in workers.items()
+        if not (spec.agent or speaks_acp(spec))
+        for model in (wanted.worker_model(name), *spec.other_models)
+    )
+    found = (model.name for model in models if model is not None and not has_price(model))
+    return list(dict.fromkeys(found))
 
 
 def missing_programs(wanted: Sequence[Assignment]) -> list[str]:
