@@ -5,8 +5,9 @@ Both the reminders to the worker and the rule `budget_burn` use it, so both see 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from midwatch_monitor.records import Budget, Grant, Meter
+from midwatch_monitor.records import Budget, Change, Event, Grant, Lifecycle, Meter
 
 
 def spend(
@@ -19,6 +20,24 @@ def spend(
         cost_usd=_add(budget.cost_usd, cost_usd),
         minutes=_add(budget.minutes, minutes),
     )
+
+
+def work_minutes(
+    events: Iterable[Event], since: datetime | None, now: datetime
+) -> tuple[float, datetime | None]:
+    """Return the minutes of work since then, and since when the next ones count.
+
+    That is `None` while the session waits for its person, which is no work. An event without a time
+    counts as one of `now`.
+    """
+    seconds = 0.0
+    for each in events:
+        at, lifecycle = each.at or now, each.lifecycle if isinstance(each, Change) else None
+        if since is None or lifecycle is Lifecycle.WORKING:
+            since = at
+        seconds += max((at - since).total_seconds(), 0.0)
+        since = None if lifecycle is Lifecycle.INPUT_REQUIRED else max(at, since)
+    return seconds / 60, since
 
 
 def _add(meter: Meter, more: float) -> Meter:

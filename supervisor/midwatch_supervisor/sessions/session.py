@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from midwatch_agents.hooks.adapters import HookEvent, HookKind
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance
-from midwatch_monitor.budget import spend
+from midwatch_monitor.budget import spend, work_minutes
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.fleet.run_lock import forget_lock, take_lock
 from midwatch_monitor.recorder import Recorder
@@ -111,6 +111,8 @@ class ForeignSession:
         """Whether it waits for its person, according to the journal."""
         self._budget = Budget()
         self._requests = 0
+        self._since: datetime | None = None
+        """Until when its minutes of work are counted; `None` while it waits."""
         self._told_at: int | None = None
         """The last request before it was told to stop."""
         self._called_by: tuple[Process, ...] = ()
@@ -174,7 +176,7 @@ class ForeignSession:
             self._read_steps += 1
             if self._read_steps > self._known_steps:
                 return True
-            self._requests = max(self._requests, event.request)
+            self._requests, self._since = max(self._requests, event.request), event.at
             return False
         if event.lifecycle is None:
             return True
@@ -184,15 +186,17 @@ class ForeignSession:
         return self._waits is not before
 
     def _usage_changes(self, events: Sequence[Event]) -> tuple[Change, ...]:
-        """Return what some steps used: tokens and dollars as stated in the file."""
+        """Return what was used: minutes of work, and tokens and dollars as stated in the file."""
         steps = [each for each in events if isinstance(each, Step)]
-        if not steps:
+        minutes, self._since = work_minutes(events, self._since, self._journal.clock())
+        if not (steps or minutes):
             return ()
         requests = {each.request for each in steps if each.request > self._requests}
         self._requests = max(self._requests, *requests, 0)
         tokens = sum(each.tokens for each in steps)
         cost = sum(each.cost_usd for each in steps)
-        self._budget = spend(self._budget, requests=len(requests), tokens=tokens, cost_usd=cost)
+        used = spend(self._budget, requests=len(requests), tokens=tokens, cost_usd=cost)
+        self._budget = spend(used, minutes=minutes)
         return (Change(budget=self._budget),)
 
     def follow(self, tail: SessionTail, reader: SessionReader) -> None:
@@ -247,6 +251,7 @@ class ForeignSession:
     async def _begin(self) -> Run:
         if self._recorder is None or self._run is None:
             run = None if self._parent is None else await self._parent.run()
+            self._since = None
             self._run, recorder = await self._journal.begin(
                 self.name, self._reader.heading, run=run, acts=self._acts
             )

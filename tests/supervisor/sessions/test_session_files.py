@@ -1,6 +1,7 @@
 """Sessions are watched by the files that their programs write."""
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON, Line
+from midwatch_stage.sessions import DIALECTS, NOON, Line, Lines
 from midwatch_supervisor.operator.tasks import out_of_reach
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
@@ -46,6 +47,30 @@ async def test_what_is_appended_is_taken_in_once_also_by_who_comes_next(
     await agents.another_watch().look()
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4, 5, 6]
     assert [each.exit_code for each in await agents.steps()] == [2] * 6
+
+
+@pytest.mark.parametrize("format", list(FILES))
+async def test_minutes_are_counted_but_those_in_which_it_waits_for_its_person(
+    agents: ForeignAgents, format: str
+) -> None:
+    dialect = DIALECTS[format]
+
+    def at(minute: int, lines: Sequence[Line]) -> Lines:
+        time = f"2026-11-21T12:{minute:02}:00Z"
+        return [{**each, "timestamp": time} if "timestamp" in each else each for each in lines]
+
+    agents.write(FILES[format], [*at(0, asked(dialect)), *at(1, loop(dialect, 1))])
+    await agents.watch.look()
+    assert (await agents.attempt()).budget.minutes.used == 0
+    agents.write(FILES[format], [*at(3, loop(dialect, 1, first=2))])
+    await agents.another_watch().look()
+    agents.write(FILES[format], at(4, dialect.said("Well?", NOON)))
+    await agents.watch.look()
+    assert (await agents.attempt()).budget.minutes.used == 3
+    agents.write(FILES[format], at(30, dialect.prompt("Go on.", NOON)))
+    agents.write(FILES[format], at(32, loop(dialect, 1, first=3)))
+    await agents.watch.look()
+    assert (await agents.attempt()).budget.minutes.used == 5
 
 
 def document(agents: ForeignAgents, *lines: Line, indent: int | None = 2) -> Path:
