@@ -7,8 +7,10 @@ from pathlib import PurePath
 from midwatch_monitor.records import Run
 from midwatch_monitor.records.work import SESSION
 
+_WHOLE = 12
+"""Maximum length of a session's id that is shown whole."""
 _SHORT = 4
-"""Characters from the end of a session's id that are shown; some ids begin with the time."""
+"""Characters from the end of a longer id that are shown; some begin with the time."""
 _NO_NAME = re.compile(r"[^\w.-]+")
 """Characters that folder names may contain and task names may not."""
 
@@ -37,5 +39,6 @@ class SessionName:
     @property
     def task(self) -> str:
         """The name of its task."""
-        name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{self.id[-_SHORT:]}")
+        id = self.id if len(self.id) <= _WHOLE else self.id[-_SHORT:]
+        name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{id}")
         return f"{name}/{self.sub_agent}" if self.sub_agent else name

@@ -178,15 +178,17 @@ async def test_each_conversation_is_a_session_and_without_one_each_trace(
 ) -> None:
     tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "find"}
     sent = body(
-        span(1, trace=1, gen_ai__conversation__id="a", **tool),
-        span(2, trace=2, gen_ai__conversation__id="a", **tool),
-        span(3, trace=3, gen_ai__conversation__id="b", **tool),
+        span(1, trace=1, gen_ai__conversation__id="alice-0001", **tool),
+        span(2, trace=2, gen_ai__conversation__id="alice-0001", **tool),
+        span(3, trace=3, gen_ai__conversation__id="bob 0001", **tool),
         span(4, trace=4, **tool),
         span(5, trace=4, **tool),
         span(6, trace=4, http__method="GET"),
     )
     assert await post(port, sent) == 200
     assert [state.last_step for state in await agents.attempts()] == [2, 1, 2]
+    tasks = [await agents.journal.task(state.task) for state in await agents.attempts()]
+    assert [task.name for task in tasks] == ["otlp-alice-0001", "otlp-bob-0001", "otlp-0004"]
 
 
 TOOL: dict[str, Any] = {"openinference__span__kind": "TOOL"}
@@ -325,7 +327,7 @@ async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
         assert await waits() is None
     watch.close()
     assert await waits() == "`midwatch attach otlp`: nothing is watching it"
-    (said,) = await read(capsys, "cancel", "shopbot-nv-1", "--dry-run")
+    (said,) = await read(capsys, "cancel", "shopbot-conv-1", "--dry-run")
     assert said.startswith("would cancel")
     watch = span_watch(journal, agents)
     await watch.settle()
