@@ -1,5 +1,6 @@
 """A task with everything needed to run it, as stored in the journal: resuming needs no file."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,10 @@ from midwatch_tools.journal_location import main_worktree
 
 BRANCHES = "midwatch/"
 """Prefix of attempts' branches."""
+_WORK = "work"
+"""The folder of attempts' workspaces, in the folder of a project or a node."""
+_WORKSPACE = re.compile(rf"/(?:\.midwatch|nodes/[^/]+)/{_WORK}/r\d+(?:\.\d+)?/.")
+"""Matches the path of an attempt's workspace."""
 
 
 class Assignment(Section):
@@ -154,7 +159,12 @@ def _other(file: TaskFile, name: str) -> WorkerSpec:
 
 def folder_of(home: Path, label: str, task: str, number: int) -> Path:
     """Return an attempt's workspace; `label` belongs to the run, and is unused by earlier ones."""
-    return home / "work" / label / f"{task}-{number}"
+    return home / _WORK / label / f"{task}-{number}"
+
+
+def is_in_workspace(folder: str) -> bool:
+    """Whether a folder is an attempt's workspace or below one, by its path alone."""
+    return _WORKSPACE.search(folder) is not None
 
 
 def whole_of(part: Path) -> Path:

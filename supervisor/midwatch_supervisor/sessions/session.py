@@ -30,6 +30,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.traces.foreign import JsonNode, TraceItem
 from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader, SessionTail
+from midwatch_supervisor.present.assignment import is_in_workspace
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
 from midwatch_supervisor.sessions.agent_process import Process, nearest_of_both
 from midwatch_supervisor.sessions.session_journal import SessionJournal
@@ -82,8 +83,12 @@ class ForeignSession:
         journal: SessionJournal,
         parent: "ForeignSession | None" = None,
         locks: bool = True,
+        named: bool = False,
     ) -> None:
-        """With `locks`, others can tell whether the session is watched; that keeps a file open."""
+        """Do not record it if it is one of Midwatch's own workers, unless it was `named`.
+
+        With `locks`, others can tell whether the session is watched; that keeps a file open.
+        """
         self.name = name
         self._reader = reader
         self._heard_at = journal.clock()
@@ -110,7 +115,7 @@ class ForeignSession:
         self._waits = False
         """Whether it waits for its person, according to the journal."""
         self._budget = Budget()
-        self._requests = 0
+        self._requests = self._faults = 0
         self._since: datetime | None = None
         """Until when its minutes of work are counted; `None` while it waits."""
         self._told_at: int | None = None
@@ -119,7 +124,7 @@ class ForeignSession:
         """The ancestors of its last hook."""
         self._agent: Process | None = None
         """The agent's process, as far as known."""
-        self._faults = 0
+        self._named = named
         self._locks = locks and parent is None  # whose run it shares
         self._lock_file: int | None = None
         """The lock file of its run, while its attempt is open."""
@@ -161,7 +166,8 @@ class ForeignSession:
         await self._recall()
         fresh = [each for each in events if self._is_new(each)]
         faults = [each for each in damage if each.error not in self._known_damage]
-        if any(isinstance(each, Step) for each in fresh):
+        worker = not self._named and is_in_workspace(self._reader.heading.folder)
+        if not worker and any(isinstance(each, Step) for each in fresh):
             await self._begin()
         if self._recorder is None or not (fresh or faults):
             return

@@ -185,14 +185,22 @@ class SessionWatch:
             session.follow(tail, reader)
         else:
             session = ForeignSession(
-                name, tail=tail, reader=reader, journal=self._journal, parent=parent
+                name,
+                tail=tail,
+                reader=reader,
+                journal=self._journal,
+                parent=parent,
+                named=self._is_named(path),
             )
         self._by_path[path] = self._by_name[name] = session
         return session
 
+    def _is_named(self, path: Path) -> bool:
+        return path in {each.resolve() for each in self._wanted.paths}
+
     def _say_unknown(self, path: Path, format: str | None) -> None:
         """Log once why a named file is not followed."""
-        if path in self._unknown or path not in {each.resolve() for each in self._wanted.paths}:
+        if path in self._unknown or not self._is_named(path):
             return
         self._unknown.add(path)
         if format is None:

@@ -208,6 +208,17 @@ async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
 
 
 @pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("home", ["/repo/.midwatch", "/var/lib/midwatch/nodes/vm"])
+async def test_a_session_of_a_worker_is_followed_only_if_it_is_named(
+    agents: ForeignAgents, home: str, named: bool
+) -> None:
+    said = [*asked(CLAUDE), *loop(CLAUDE, 1)]
+    path = agents.write(SESSION, [{**each, "cwd": f"{home}/work/r2/fix-1"} for each in said])
+    await agents.another_watch(*[path] * named).look()
+    assert [each.last_step for each in await agents.attempts()] == [1] * named
+
+
+@pytest.mark.parametrize("named", [False, True])
 async def test_a_file_of_long_ago_is_followed_only_if_it_is_named(
     agents: ForeignAgents, named: bool
 ) -> None:

@@ -233,6 +233,12 @@ async def test_that_a_hook_told_what_cannot_be_read_is_logged(
     assert "a step is missing: a hook sent 9000000 bytes" in caplog.text
 
 
+async def test_a_worker_whose_hooks_report_is_not_taken_in(agents: ForeignAgents) -> None:
+    cwd = "/repo/.midwatch/work/r1.2/fix-1/src"
+    await hear(agents, {**before(1), "cwd": cwd}, {**failed(1), "cwd": cwd})
+    assert await agents.attempts() == []
+
+
 async def test_a_session_file_that_appears_later_repeats_nothing(agents: ForeignAgents) -> None:
     path = str(agents.file(SESSION))
     await hear(agents, *({**each, "transcript_path": path} for each in (before(1), failed(1))))
