@@ -447,7 +447,10 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
 
     hint = ""
     if worker in KEPT and Action.NUDGE not in acts:
-        hint = f"; `midwatch hook install {worker}` lets you guide and stop its next session"
+        hint = (
+            f"; none of its hooks has called Midwatch: `midwatch hook install {worker}` installs "
+            "them for its next session, or says why they may not be called"
+        )
     return f"somebody else started it: {reach_text(acts)}{hint}"
 
 

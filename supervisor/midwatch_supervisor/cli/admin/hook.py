@@ -63,7 +63,12 @@ def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     switch = hooks_switch(before or "", adapter)
     off = f"`{switch}` in {file} turns all hooks off: nothing calls Midwatch until you change it"
     if after == before:
-        write_line(off if switch else f"{file} already calls Midwatch")
+        called = (
+            f"{file} already calls Midwatch. A session that began before does not, nor does a "
+            f"version of {adapter.name} that has no hooks"
+        )
+        write_line(off if switch else called)
+        _write_note(adapter)
         return 0
     code = _change(file, before, after, yes=yes, dry_run=dry_run)
     if code == 0 and switch:
@@ -73,9 +78,13 @@ def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
             f"Sessions of {adapter.name} that you start from now on call Midwatch: `midwatch "
             "attach` shows them, and lets you guide and stop them"
         )
-        if adapter.note:
-            write_line(adapter.note)
+        _write_note(adapter)
     return code
+
+
+def _write_note(adapter: HookAdapter) -> None:
+    if adapter.note:
+        write_line(adapter.note)
 
 
 @app.command(name="uninstall")

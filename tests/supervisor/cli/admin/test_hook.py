@@ -174,7 +174,10 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
     assert settings.read_text() != SETTINGS
     assert settings.stat().st_mode & 0o777 == 0o640
     assert main(["hook", "install", "claude-code"]) == 0
-    assert capsys.readouterr().out == f"{settings} already calls Midwatch\n"
+    assert capsys.readouterr().out == (
+        f"{settings} already calls Midwatch. A session that began before does not, nor does a "
+        "version of claude-code that has no hooks\n"
+    )
     assert main(["hook", "uninstall", "claude-code", "--yes"]) == 0
     assert settings.read_text() == SETTINGS
     assert [file.name for file in settings.parent.iterdir()] == ["settings.json"]
@@ -195,6 +198,8 @@ def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) 
     assert main(["hook", "install", "codex", "--yes"]) == 0
     assert "Codex runs no hook that is not trusted" in capsys.readouterr().out
     (made,) = (settings.parents[1] / "codex").iterdir()
+    assert main(["hook", "install", "codex"]) == 0
+    assert "Codex runs no hook that is not trusted" in capsys.readouterr().out
     assert main(["hook", "uninstall", "codex", "--yes"]) == 0
     assert not made.exists()
     assert main(["hook", "uninstall", "codex"]) == 0

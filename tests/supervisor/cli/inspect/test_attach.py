@@ -88,7 +88,11 @@ async def test_what_cannot_reach_a_session_is_refused_with_what_would_help(
 ) -> None:
     assert await midwatch("attach", "--once") == 0
     assert await midwatch("tell", "repo-s1", "Read the error.") == 2
-    assert "midwatch hook install claude-code" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "repo-s1#1: somebody else started it: it is only watched; none of its hooks has called "
+        "Midwatch: `midwatch hook install claude-code` installs them for its next session, or says "
+        "why they may not be called\n"
+    )
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
