@@ -231,12 +231,17 @@ class WatchedAttempt:
 
     @property
     def stranded(self) -> Escalation | None:
-        """The answered escalation whose intervention will never have an outcome, or `None`."""
+        """The answered escalation whose intervention will never have an outcome, or `None`.
+
+        One that ends the attempt at once has none either, but its escalation ends with the attempt.
+        """
         asked = self.state.escalation
         if asked is None or asked.state is not EscalationState.ANSWERED:
             return None
-        coming = self.state.interventions.under_way
-        waiting = any(each.intervention.escalation == asked.id for each in coming)
+        found = [e for e in self.state.interventions if e.intervention.escalation == asked.id]
+        waiting = any(
+            each.status.under_way or (each.delivered and each.action.at_once) for each in found
+        )
         return None if waiting or self.trials else asked
 
     @property

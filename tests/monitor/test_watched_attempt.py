@@ -220,6 +220,13 @@ def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
     assert folded(OPEN).stranded is None
 
 
+def test_an_escalation_that_a_stop_answered_stays_answered_until_the_attempt_ends() -> None:
+    stop = replace(NUDGE, action=Action.STOP)
+    view = folded(OPEN, ANSWERED, stop, delivery(3))
+    assert (view.stranded, view.escalation_limits.open) == (None, True)
+    assert folded(OPEN, ANSWERED, stop, delivery(3, DeliveryState.EXPIRED)).stranded == ANSWERED
+
+
 def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
     assert folded(RESTART).restart is None
     view = folded(RESTART, delivery(1))
