@@ -116,7 +116,10 @@ class WatchedAttempt:
             isinstance(record, Change) and record.budget is not None
         ):
             self._settle()
+        asked = self._open_question()
         self.state.fold(entry)
+        if isinstance(record, Delivery) and asked is not None and self._open_question() is None:
+            self._judge_anew(asked)
         match record:
             case Step() | Change():
                 self._note_change(record)
@@ -140,7 +143,21 @@ class WatchedAttempt:
                 trial.settle(self.state.alerts, self.state.last_step)
 
     def _due(self, trial: InterventionTrial) -> bool:
+        if trial is self._open_question():
+            return False
         return self.state.last_step - trial.delivered_step >= self.outcome_after
+
+    def _open_question(self) -> InterventionTrial | None:
+        """Return the trial of a question that a person has not answered, while the worker goes on.
+
+        One that waits for the answer makes no step that would count.
+        """
+        asked = self.state.asks_beside if self.trials else None
+        return None if asked is None else self.trials.get(asked.id)
+
+    def _judge_anew(self, trial: InterventionTrial) -> None:
+        """Judge a question from now on: a person has answered it, or has seen its alerts."""
+        self.begin_trial(trial.intervention, trial.answers, fresh=trial.fresh)
 
     def _note_change(self, event: Step | Change) -> None:
         if isinstance(event, Change):

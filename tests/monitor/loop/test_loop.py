@@ -20,8 +20,10 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
+    Actor,
     AlertKey,
     Attempt,
+    Change,
     CheckpointDecision,
     Delivery,
     DeliveryState,
@@ -221,6 +223,31 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
     assert await records_of(journal, OutcomeReport) == [verdict]
     closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
     assert (await records_of(journal, Escalation))[-1] == closed
+
+
+@pytest.mark.parametrize("action", [Action.NUDGE, Action.ACKNOWLEDGE])
+async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
+    journal: Journal,
+    recorder: Recorder,
+    monitor: Monitor,
+    write: Write,
+    answered: Answered,
+    action: Action,
+) -> None:
+    await recorder.record(Change(acts=(Action.NUDGE, Action.STOP)))
+    id = await answered(replace(NUDGE, action=Action.ASK_OPERATOR))
+    await recorder.record(*[step(args=f"look {n}") for n in range(4)])
+    await monitor.look()
+    assert await records_of(journal, OutcomeReport) == []
+    assert (await records_of(journal, Escalation))[-1] == ANSWERED
+    answer = await write(intervention(action, Actor.OPERATOR, answers=(LOW,)))
+    await recorder.record(delivery(answer), report(80), act(0))
+    await monitor.look()
+    assert await records_of(journal, OutcomeReport) == []
+    await recorder.record(act(0))
+    await monitor.look()
+    judged = {each.intervention: each.outcome for each in await records_of(journal, OutcomeReport)}
+    assert judged[id] is Outcome.RECOVERED
 
 
 async def test_a_worker_that_only_says_it_is_better_is_not_better(
