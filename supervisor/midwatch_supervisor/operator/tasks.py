@@ -39,7 +39,12 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.intervention_text import reach_text, request_name
 from midwatch_supervisor.present.lookup import assignment_of, task_state
-from midwatch_supervisor.present.waiting import attach_command, attempt_waits_for
+from midwatch_supervisor.present.waiting import (
+    SEEN,
+    attach_command,
+    attempt_waits_for,
+    is_only_watched,
+)
 
 _TRIES = 20
 """Tries to store a withdrawal while its task keeps changing."""
@@ -446,7 +451,9 @@ def out_of_reach(state: AttemptState, action: Action | None) -> str:
     from midwatch_monitor.traces.session_reader import KEPT  # imported late: it loads all formats
 
     hint = ""
-    if worker in KEPT and Action.NUDGE not in acts:
+    if is_only_watched(state):
+        hint = f"; answer it where it runs, or acknowledge its alerts ({SEEN})"
+    if is_only_watched(state) and worker in KEPT:
         hint = (
             f"; none of its hooks has called Midwatch: `midwatch hook install {worker}` installs "
             "them for its next session, or says why they may not be called"

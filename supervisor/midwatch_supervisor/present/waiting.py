@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
 
 TURN = "its turn"
+SEEN = "`c` in `midwatch watch`"
+"""How a person acknowledges alerts, which also answers the question about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +59,12 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
-            return f"an answer: {about.intervention.message}" if about and content else "an answer"
+            where = f" where it runs, or {SEEN}" if is_only_watched(attempt) else ""
+            asked = f": {about.intervention.message}" if about and content else ""
+            return f"an answer{where}{asked}"
         case Awaited.PERMISSION:
-            asked, id = attempt.permission, attempt.interventions.permission
-            may = f"permission to {asked.what}" if asked and content else awaited.value
+            wish, id = attempt.permission, attempt.interventions.permission
+            may = f"permission to {wish.what}" if wish and content else awaited.value
             return f"{may}: {_approval(id)}"
         case Awaited.PROVIDER:
             away = attempt.outage
@@ -138,8 +142,8 @@ def answer_commands(task: TaskState, of: str = "") -> tuple[str, ...]:
         case Awaited.PERMISSION if task.latest is not None:
             id = task.latest.interventions.permission
             return command(f"approve {id}"), command(f"reject {id}")
-        case Awaited.ANSWER if task.latest is not None and _only_watched(task.latest):
-            return (command(f"show {name}{of}"),)
+        case Awaited.ANSWER if task.latest is not None and is_only_watched(task.latest):
+            return (command(f"watch{of}"),)
         case Awaited.ANSWER | Awaited.PERSON:
             return (command(f'tell {name}{of} "your answer"'),)
         case Awaited.RESUME:
@@ -148,7 +152,7 @@ def answer_commands(task: TaskState, of: str = "") -> tuple[str, ...]:
             return ()
 
 
-def _only_watched(attempt: AttemptState) -> bool:
+def is_only_watched(attempt: AttemptState) -> bool:
     """Whether a person must answer elsewhere, because nothing reaches the worker from here."""
     return attempt.acts is not None and Action.NUDGE not in attempt.acts
 

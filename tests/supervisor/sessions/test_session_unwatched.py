@@ -136,10 +136,11 @@ async def test_a_question_about_a_session_needs_a_person_until_its_alert_was_see
     await agents.journal.commit(Commit(drafts=(said,)))
     await agents.watch.look()
     (told,) = await ask(capsys, "status")
-    assert (told["stands"], told["waits_for"]) == ("working", "an answer: What now?")
-    assert '"waits_for": "an answer: What now?"' in await ReadingTools(None).waiting()
+    where = "" if hooks else " where it runs, or `c` in `midwatch watch`"
+    assert (told["stands"], told["waits_for"]) == ("working", f"an answer{where}: What now?")
+    assert f'"waits_for": "an answer{where}: What now?"' in await ReadingTools(None).waiting()
     tasks = await task_state(agents.journal, await agents.journal.task(state.task))
-    told_how = 'midwatch tell repo-s1 "your answer"' if hooks else "midwatch show repo-s1"
+    told_how = 'midwatch tell repo-s1 "your answer"' if hooks else "midwatch watch"
     assert answer_commands(tasks) == (told_how,)
     async with console_on(agents.journal) as seat:
         (row,) = seat.app.board.attention()

@@ -73,7 +73,10 @@ async def test_an_agent_that_loops_is_found_by_the_spans_of_its_tools(
     assert steps[0].args == '{"city":"Bern"}'
     (run,) = await agents.journal.runs()
     assert run.source == "session shopbot conv-1"
-    assert "only watched" in out_of_reach(state, Action.NUDGE)
+    assert out_of_reach(state, Action.NUDGE) == (
+        "somebody else started it: it is only watched; answer it where it runs, or acknowledge its "
+        "alerts (`c` in `midwatch watch`)"
+    )
 
 
 @pytest.mark.parametrize("came", [False, True])

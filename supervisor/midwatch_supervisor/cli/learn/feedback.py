@@ -40,6 +40,7 @@ from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
 from midwatch_supervisor.present.lesson_history import NamedAttempt
 from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
+from midwatch_supervisor.present.waiting import is_only_watched
 
 app = App(name="feedback")
 
@@ -169,9 +170,10 @@ async def _find_ended(journal: Journal, id: str, run: int | None) -> NamedAttemp
         raise UsageError(f"{found.task.name} has no attempt yet")
     place = NamedAttempt(task=found.task, attempt=state.attempt)
     if not state.lifecycle.over:
+        tell = f", or send it a message with `{command('tell')}`"
         raise UsageError(
-            f"{place.name} is not over ({state.status}): wait until it is, or send it a message "
-            f"with `{command('tell')}`"
+            f"{place.name} is not over ({state.status}): wait until it is"
+            + tell * (not is_only_watched(state))
         )
     return place
 

@@ -64,7 +64,7 @@ async def test_what_is_asked_about_a_session_that_was_taken_in_once_needs_a_pers
     assert await midwatch("attach", agent, "--once") == 0
     capsys.readouterr()
     (told,) = await ask(capsys, "status")
-    assert (told["needs_person"], told["waits_for"][:10]) == (True, "an answer:")
+    assert (told["needs_person"], told["waits_for"][:23]) == (True, "an answer where it runs")
     async with console_on(journal) as seat:
         (row,) = seat.app.board.attention()
         assert row.need is Need.ANSWER

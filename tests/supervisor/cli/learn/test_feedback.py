@@ -11,6 +11,7 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
+    Change,
     Ending,
     Feedback,
     Lesson,
@@ -209,12 +210,15 @@ async def test_a_dry_run_stores_nothing(
     assert await told(journal, Feedback) == []
 
 
+@pytest.mark.parametrize("watched", [False, True])
 async def test_an_attempt_that_is_not_over_cannot_be_judged(
-    attempted: Attempted, capsys: Capture
+    attempted: Attempted, capsys: Capture, watched: bool
 ) -> None:
-    await attempted(WORKING)
+    await attempted(WORKING, *[Change(acts=())] * watched)
     assert await midwatch("feedback", "totals", "accept") == 2
-    assert "totals#1 is not over (working): wait until it is" in capsys.readouterr().err
+    tell = "" if watched else ", or send it a message with `midwatch tell`"
+    said = f"totals#1 is not over (working): wait until it is{tell}\n"
+    assert capsys.readouterr().err == said
 
 
 async def test_a_verdict_is_accept_or_reject(attempted: Attempted, capsys: Capture) -> None:
