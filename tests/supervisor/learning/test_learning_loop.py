@@ -145,7 +145,7 @@ def test_r74_each_use_is_logged_with_what_came_of_it(loop: Loop) -> None:
 def test_the_lines_of_a_run_are_those_of_the_contract(loop: Loop) -> None:
     types = {line["type"] for line in (*loop.first, *loop.again)}
     assert types == {
-        *("task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"),
+        *("run", "task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"),
         *("intervention", "done"),
     }
 
