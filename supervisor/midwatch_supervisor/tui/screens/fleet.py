@@ -279,10 +279,10 @@ class FleetPane(Table[FleetLine], RowChooser):
             self._placed = self.current
         return folded is not None
 
-    def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+    def _draw_cells(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
         line = self.items[index]
         if isinstance(line, Row):
-            return super()._paint(index, width, colours)
+            return super()._draw_cells(index, width, colours)
         cells = [(line.title, colours.heading)]
         for standing, text in line.details:
             gap = "  " if len(cells) == 1 else ", "

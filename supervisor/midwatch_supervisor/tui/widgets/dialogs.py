@@ -99,12 +99,12 @@ class TextDialog(QuestionDialog[str | None]):
         with Vertical(classes="box"):
             yield from self._compose_head()
             yield AnswerArea(plain(self._question.text), show_line_numbers=False, compact=True)
-            yield Static(self._hint(), classes="hint", markup=False)
+            yield Static(self._hint_text(), classes="hint", markup=False)
             with Horizontal(classes="buttons"):
                 yield Button(self._question.send, id="send", variant="primary", compact=True)
                 yield Button("Cancel", id="cancel", compact=True)
 
-    def _hint(self) -> str:
+    def _hint_text(self) -> str:
         may = "" if self._question.required else ", even without text"
         return f"enter: {self._question.send.lower()}{may} · ctrl+j: new line · esc: cancel"
 
@@ -115,17 +115,17 @@ class TextDialog(QuestionDialog[str | None]):
 
     @on(AnswerArea.Sent)
     def _send_text(self, message: AnswerArea.Sent) -> None:
-        self._answer(message.text)
+        self._submit_text(message.text)
 
     @on(Button.Pressed, "#send")
     def _after_press(self) -> None:
-        self._answer(self.query_one(AnswerArea).text)
+        self._submit_text(self.query_one(AnswerArea).text)
 
     @on(Button.Pressed, "#cancel")
     def action_give_up(self) -> None:
         self.dismiss(None)
 
-    def _answer(self, text: str) -> None:
+    def _submit_text(self, text: str) -> None:
         text = text.strip()
         asked = self._question
         problem = "" if text or not asked.required else "write something first"

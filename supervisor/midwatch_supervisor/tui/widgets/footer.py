@@ -69,7 +69,7 @@ def arrange_keys(keys: Iterable[ShownKey], offers: Sequence[Offer]) -> list[Show
     return sorted((*found, *others), key=lambda key: key.action == _HELP)
 
 
-def _short(binding: Binding) -> str:
+def _binding_text(binding: Binding) -> str:
     return "Help" if binding.action == _HELP else binding.description
 
 
@@ -91,17 +91,17 @@ class Footer(Widget):
     def on_mount(self) -> None:
         on_theme_change(self, self.recolour)
         screen = self.screen
-        screen.bindings_updated_signal.subscribe(self, self._learn)  # pyright: ignore[reportUnknownMemberType] - it has no type argument
-        self._learn(screen)
+        screen.bindings_updated_signal.subscribe(self, self._read_bindings)  # pyright: ignore[reportUnknownMemberType] - it has no type argument
+        self._read_bindings(screen)
 
-    def _learn(self, screen: Screen[object]) -> None:
+    def _read_bindings(self, screen: Screen[object]) -> None:
         app = app_of(self)
         active = [each.binding for each in screen.active_bindings.values() if each.enabled]
         shown = (
             ShownKey(
                 binding.key,
                 app.get_key_display(binding),
-                _short(binding),
+                _binding_text(binding),
                 binding.action,
                 binding.id or "",
             )
@@ -110,14 +110,14 @@ class Footer(Widget):
         )
         # The first key of each action is shown.
         self._active = [*{key.action: key for key in shown}.values()][::-1]
-        self._arrange(app.offers() if isinstance(app, Offering) else ())
+        self._set_offers(app.offers() if isinstance(app, Offering) else ())
 
     def offer(self, offers: tuple[Offer, ...]) -> None:
         """Show these actions on the selected row, and no others."""
         if offers != self._offers:
-            self._arrange(offers)
+            self._set_offers(offers)
 
-    def _arrange(self, offers: tuple[Offer, ...]) -> None:
+    def _set_offers(self, offers: tuple[Offer, ...]) -> None:
         self._offers, self._keys = offers, arrange_keys(self._active, offers)
         self.refresh()
 

@@ -90,23 +90,23 @@ class LineList(ScrollView, can_focus=True):
         where they are.
         """
         at_end = self._follow and self.at_end
-        seen = self._shows(self.cursor)
+        seen = self._is_visible_line(self.cursor)
         self.count = count
         size = Size(self.size.width, count)
         if self.virtual_size != size:
             self.virtual_size = size
         if cursor is None and at_end:
             cursor = count - 1
-        self._place(self.cursor if cursor is None else cursor, reveal=seen)
+        self._place_cursor(self.cursor if cursor is None else cursor, reveal=seen)
         self.refresh()
 
     def go(self, index: int, *, around: bool = False) -> None:
         """Move the cursor to a line and into view; `around` centres it if it was out of sight."""
-        if around and not self._shows(index):
-            self._place(index, reveal=False)
-            self.scroll_to(y=max(0, index - self._lines // 2), animate=False)
+        if around and not self._is_visible_line(index):
+            self._place_cursor(index, reveal=False)
+            self.scroll_to(y=max(0, index - self._visible_count // 2), animate=False)
         else:
-            self._place(index)
+            self._place_cursor(index)
         self.refresh()
 
     @property
@@ -115,36 +115,38 @@ class LineList(ScrollView, can_focus=True):
 
     @property
     def seen(self) -> range:
-        return range(min(self._top, self.count), min(self._top + self._lines, self.count))
+        return range(
+            min(self._top_index, self.count), min(self._top_index + self._visible_count, self.count)
+        )
 
     @property
-    def _top(self) -> int:
+    def _top_index(self) -> int:
         return round(self.scroll_offset.y)
 
     @property
-    def _lines(self) -> int:
+    def _visible_count(self) -> int:
         return max(1, self.scrollable_content_region.height)
 
-    def _shows(self, index: int) -> bool:
-        return self._top <= index < self._top + self._lines
+    def _is_visible_line(self, index: int) -> bool:
+        return self._top_index <= index < self._top_index + self._visible_count
 
-    def _place(self, index: int, *, reveal: bool = True) -> None:
+    def _place_cursor(self, index: int, *, reveal: bool = True) -> None:
         index = max(0, min(index, self.count - 1))
         moved = index != self.cursor
         self.cursor = index
         if reveal:
-            self._reveal()
+            self._reveal_cursor()
         if moved:
             self.post_message(self.Moved(self, index))
 
-    def _reveal(self) -> None:
-        if self.cursor < self._top:
+    def _reveal_cursor(self) -> None:
+        if self.cursor < self._top_index:
             self.scroll_to(y=self.cursor, animate=False)
-        elif not self._shows(self.cursor):
-            self.scroll_to(y=self.cursor - self._lines + 1, animate=False)
+        elif not self._is_visible_line(self.cursor):
+            self.scroll_to(y=self.cursor - self._visible_count + 1, animate=False)
 
     def on_resize(self) -> None:
-        self._reveal()
+        self._reveal_cursor()
         self.post_message(self.Scrolled())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -163,7 +165,7 @@ class LineList(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the visible lines; what they share is computed once."""
-        self._first, self._width = self._top, self.scrollable_content_region.width
+        self._first, self._width = self._top_index, self.scrollable_content_region.width
         under = self.rich_style
         if self._laid is None or under != self._under:
             self._under, self._laid = under, palette_on(self.colours, under)
@@ -198,7 +200,7 @@ class LineList(ScrollView, can_focus=True):
             self.post_message(self.Moved(self, self.cursor))
 
     def action_page(self, pages: int) -> None:
-        self.action_move(pages * max(1, self._lines - 1))
+        self.action_move(pages * max(1, self._visible_count - 1))
 
     def action_first(self) -> None:
         self.action_move(-self.count)
@@ -214,7 +216,7 @@ class LineList(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select a line on a click; open it on a double click."""
-        index = event.y + self._top
+        index = event.y + self._top_index
         if not 0 <= index < self.count:
             return
         same = index == self.cursor

@@ -42,16 +42,19 @@ def palette(variables: Mapping[str, str]) -> Palette:
 
     A theme with the terminal's own colours keeps them; its cursor is the reversed line.
     """
-    ink, paper = _colour(variables, "foreground"), _colour(variables, "background")
+    ink, paper = (
+        _variable_colour(variables, "foreground"),
+        _variable_colour(variables, "background"),
+    )
     if ink is None or paper is None:
         return _terminal_palette(variables)
 
     def legible(name: str) -> str:
-        colour = _colour(variables, name) or ink
+        colour = _variable_colour(variables, name) or ink
         steps = (colour.blend(ink, share) for share in (0.0, 0.2, 0.4, 0.6, 0.8))
         return next((step for step in steps if _contrast(step, paper) >= _LEGIBLE), ink).hex
 
-    under = _colour(variables, "primary") or ink
+    under = _variable_colour(variables, "primary") or ink
     return Palette(
         text=Style(color=ink.hex),
         # Terminals' own dim is unreliable, and costs a filter over every line.
@@ -62,7 +65,7 @@ def palette(variables: Mapping[str, str]) -> Palette:
         good=Style(color=legible("success")),
         warn=Style(color=legible("warning"), bold=True),
         bad=Style(color=legible("error"), bold=True),
-        cursor=Style(bgcolor=under.hex, color=_over(under).hex, bold=True, dim=False),
+        cursor=Style(bgcolor=under.hex, color=_ink_over(under).hex, bold=True, dim=False),
     )
 
 
@@ -97,13 +100,13 @@ for large text, because themes are designed around it and signs carry the inform
 """
 
 
-def _colour(variables: Mapping[str, str], name: str) -> Color | None:
+def _variable_colour(variables: Mapping[str, str], name: str) -> Color | None:
     # Some variables are Textual's rules, such as `auto 87%`, or terminal colours.
     found = variables.get(name, "")
     return Color.parse(found) if found.startswith("#") else None
 
 
-def _over(under: Color) -> Color:
+def _ink_over(under: Color) -> Color:
     inks = (Color.parse("#ffffff"), Color.parse("#000000"))
     return max(inks, key=lambda each: _contrast(each, under))
 

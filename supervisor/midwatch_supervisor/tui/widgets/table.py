@@ -48,7 +48,7 @@ class Column(Generic[T]):
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """Return the columns that fit into a width, in their order, with their widths."""
-    kept = _differing(columns)
+    kept = _differing_columns(columns)
     while len(kept) > 1 and _needed_width(kept) > width:
         worst = max(kept, key=lambda column: column.rank)
         if worst.rank == 0:
@@ -61,7 +61,7 @@ def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T
     ]
 
 
-def _differing(columns: Sequence[Column[T]]) -> list[Column[T]]:
+def _differing_columns(columns: Sequence[Column[T]]) -> list[Column[T]]:
     return [each for each in columns if each.differs()]
 
 
@@ -183,7 +183,7 @@ class Table(Vertical, Generic[T]):
         super().__init__(id=f"{name}-pane", classes="empty")
         self.items: Sequence[T] = ()
         """The shown items, in order."""
-        self.list = LineList(self._paint, id=name, follow=follow, marked=self._is_match)
+        self.list = LineList(self._draw_cells, id=name, follow=follow, marked=self._is_match)
         self._every: Sequence[T] = ()
         self._total = 0
         """Number of items without the filter."""
@@ -222,7 +222,7 @@ class Table(Vertical, Generic[T]):
         on_theme_change(self, self.recolour)
 
     def on_resize(self) -> None:
-        self._fit(self.size.width - 1)
+        self._fit_columns(self.size.width - 1)
 
     @property
     def current(self) -> T | None:
@@ -244,7 +244,7 @@ class Table(Vertical, Generic[T]):
 
     @property
     def searching(self) -> bool:
-        return bool(self._searches and self._split()[1])
+        return bool(self._searches and self._split_filter()[1])
 
     @property
     def place(self) -> str:
@@ -273,8 +273,8 @@ class Table(Vertical, Generic[T]):
         self.items, self._total = tuple(items), total
         self._say_why(nothing=not items)
         self.set_class(not items, "empty")
-        if self._width >= 0 and self._differing != _differing(self._columns):
-            self._fit(self._width)
+        if self._width >= 0 and self._differing != _differing_columns(self._columns):
+            self._fit_columns(self._width)
         self.list.show(len(items), cursor=cursor)
         self._draw_place()
         self._notice_slip(before)
@@ -304,10 +304,14 @@ class Table(Vertical, Generic[T]):
         If it follows the end, it stays there instead.
         """
         changed, self._taken_with = self.wanted != self._taken_with, self.wanted
-        kinds, words = self._split()
+        kinds, words = self._split_filter()
         before, self._every = self.current, items
         narrowed = kinds is not None or (words and not self._searches)
-        found = [each for each in items if self._passes(each, kinds, words)] if narrowed else items
+        found = (
+            [each for each in items if self._passes_filter(each, kinds, words)]
+            if narrowed
+            else items
+        )
         self._matches = ()
         if self._searches and words:
             text = self._text
@@ -330,14 +334,14 @@ class Table(Vertical, Generic[T]):
             return None
         return sum(each in left for each in every[: every.index(key)])
 
-    def _passes(
+    def _passes_filter(
         self, item: T, kinds: Sequence[Callable[[T], bool]] | None, words: Sequence[str]
     ) -> bool:
         if kinds is not None and not any(kind(item) for kind in kinds):
             return False
         return self._searches or holds(self._text(item), words)
 
-    def _split(self) -> tuple[Sequence[Callable[[T], bool]] | None, Sequence[str]]:
+    def _split_filter(self) -> tuple[Sequence[Callable[[T], bool]] | None, Sequence[str]]:
         """Return the wanted kinds, `None` for any, and the words, in lower case."""
         every = self.wanted.lower().split()
         named = [word for word in every if self._kinds and word.startswith(KIND)]
@@ -408,16 +412,16 @@ class Table(Vertical, Generic[T]):
         self._filter.remove_class("open")
         self._filter.value = ""
         if was_open:
-            self._sift()
+            self._apply_filter()
             self.list.focus()
         return was_open
 
     @on(Input.Changed)
     def _filter_changed(self, message: Input.Changed) -> None:
         message.stop()
-        self._sift()
+        self._apply_filter()
 
-    def _sift(self) -> None:
+    def _apply_filter(self) -> None:
         before, self._searched = self._searched, self.searching
         self.refresh_board()
         if self._matches and not self._is_match(self.list.cursor):
@@ -439,7 +443,7 @@ class Table(Vertical, Generic[T]):
 
     def use(self, columns: Sequence[Column[T]]) -> None:
         self._columns = columns
-        self._fit(self._width)
+        self._fit_columns(self._width)
         self.list.refresh()
 
     def recolour(self) -> None:
@@ -450,14 +454,14 @@ class Table(Vertical, Generic[T]):
         place = bisect_left(self._matches, index)
         return place < len(self._matches) and self._matches[place] == index
 
-    def _paint(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+    def _draw_cells(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
         if width != self._width:
-            self._fit(width, later=True)
+            self._fit_columns(width, later=True)
         cells = draw(self.items[index], self._layout, colours)
-        return mark_words(cells, self._split()[1]) if self._is_match(index) else cells
+        return mark_words(cells, self._split_filter()[1]) if self._is_match(index) else cells
 
-    def _fit(self, width: int, *, later: bool = False) -> None:
-        self._differing = _differing(self._columns)
+    def _fit_columns(self, width: int, *, later: bool = False) -> None:
+        self._differing = _differing_columns(self._columns)
         self._width, self._layout = width, fit_columns(self._columns, width)
         if later:
             self.call_after_refresh(self._draw_titles)
