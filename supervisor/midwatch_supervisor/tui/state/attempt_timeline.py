@@ -79,7 +79,7 @@ class TimelineItem:
 _CAN_FAIL = (Step, Acceptance, AttemptTransition, Fault)
 
 
-def _failed(item: TimelineItem) -> bool:
+def _is_failure(item: TimelineItem) -> bool:
     return isinstance(item.record, _CAN_FAIL) and item.told.sign == "✗"
 
 
@@ -88,7 +88,7 @@ def _of_step(test: Callable[[Step], object]) -> Callable[[TimelineItem], bool]:
 
 
 KINDS: Mapping[str, Callable[[TimelineItem], bool]] = {
-    "failed": _failed,
+    "failed": _is_failure,
     "edit": _of_step(lambda step: step.edits),
     "checkpoint": _of_step(lambda step: step.checkpoint),
     "alert": lambda item: isinstance(item.record, Alert),
@@ -165,31 +165,31 @@ class AttemptTimeline:
             self._others.fold(entry)
             if isinstance(entry.record, Delivery | OutcomeReport):
                 self.state.follow(entry)
-            self._answer(entry)
+            self._add_answer(entry)
             return
         if self.last_at is None:
-            self._begin()
+            self._add_restart()
         self.state.fold(entry)
         self.last_at = self.state.last_at or entry.at
-        self._answer(entry)
+        self._add_answer(entry)
         match entry.record:
             case Change():
                 if (self.state.lifecycle, self.state.node) != before:
-                    self._add(entry)
+                    self._add_item(entry)
             case Study(state=StudyState.DONE) | Snapshot() | TaskTransition():
                 pass  # a study's results show that it is done
             case _:
-                self._add(entry)
+                self._add_item(entry)
 
-    def _answer(self, entry: Entry) -> None:
+    def _add_answer(self, entry: Entry) -> None:
         """Add its answer, if one is currently valid, to a worker's request."""
-        state = self._about(entry)
+        state = self._entry_intervention(entry)
         request = None if state is None else state.intervention.petition
         if request is not None:
             answer = self.state.answer(request)
-            self._update(lambda item: item.id == request, about=answer)
+            self._update_item(lambda item: item.id == request, about=answer)
 
-    def _about(self, entry: Entry) -> InterventionState | None:
+    def _entry_intervention(self, entry: Entry) -> InterventionState | None:
         """Return the intervention that an entry issues, or reports on."""
         match entry.record:
             case Delivery(intervention=id) | OutcomeReport(intervention=id):
@@ -197,7 +197,7 @@ class AttemptTimeline:
             case _:
                 return self.state.interventions.get(entry.id)
 
-    def _begin(self) -> None:
+    def _add_restart(self) -> None:
         """Add the restart that this attempt began with: its message is in the prompt."""
         restarts = [each for each in self._others if each.action is Action.RESTART]
         if restarts and restarts[-1].delivered:
@@ -205,19 +205,19 @@ class AttemptTimeline:
 
     def remember(self, given: GivenLearning) -> None:
         """Store what the newest recall selected, for the timeline."""
-        self._update(lambda item: isinstance(item.record, Recall), given=given)
+        self._update_item(lambda item: isinstance(item.record, Recall), given=given)
 
-    def _update(self, wanted: Callable[[TimelineItem], bool], **news: Any) -> None:
+    def _update_item(self, wanted: Callable[[TimelineItem], bool], **news: Any) -> None:
         """Change the newest matching item."""
         for place in range(len(self.items) - 1, -1, -1):
             if wanted(self.items[place]):
                 self.items[place] = replace(self.items[place], **news)
                 return
 
-    def _add(self, entry: Entry) -> None:
+    def _add_item(self, entry: Entry) -> None:
         record = entry.record
         step = record.step if isinstance(record, Alert) else self.state.last_step
-        state = None if isinstance(record, Intervention) else self._about(entry)
+        state = None if isinstance(record, Intervention) else self._entry_intervention(entry)
         about = state and state.intervention
         item = TimelineItem(
             id=entry.id,

@@ -106,7 +106,7 @@ def waiting_attempt(row: Row) -> QueueItem:
     kind, sign, tone, call = _PAUSED if paused else need
     if paused and _paused_by(row) is Actor.OPERATOR:
         call = ""  # whoever paused it knows
-    marks = _marks(row)
+    marks = _need_marks(row)
     what = _with_blockers(row, want)
     return QueueItem(
         key=("attempt", row.attempt),
@@ -129,7 +129,7 @@ def _paused_by(row: Row) -> Actor:
     return [each for each in row.state.waits if each.action is Action.PAUSE][-1].intervention.by
 
 
-def _marks(row: Row) -> list[Hashable]:
+def _need_marks(row: Row) -> list[Hashable]:
     """Return the marks of an attempt's needs, the current one first.
 
     After an answer, what led to the question is no longer news.
@@ -211,12 +211,12 @@ def collapse(items: Iterable[QueueItem], unfolded: Collection[Hashable]) -> list
         if len(equal) < _SEVERAL:
             found += equal
             continue
-        found.append(_several(equal, folded=need not in unfolded))
+        found.append(_group_item(equal, folded=need not in unfolded))
         found += equal if need in unfolded else ()
     return found
 
 
-def _several(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
+def _group_item(equal: Sequence[QueueItem], *, folded: bool) -> QueueItem:
     """Return one line for attempts with the same need; action keys do nothing on it."""
     first = equal[0]
     name = f"{'▸' if folded else '▾'} {len(equal)} {_TIMES}"
@@ -309,7 +309,7 @@ class AttentionQueue:
 
     def observe(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
         """Note whether new entries can change the queue; `of_nodes` says that nodes changed."""
-        if of_nodes or any(_matters(entry.record) for entry in entries):
+        if of_nodes or any(_may_change_queue(entry.record) for entry in entries):
             self._rows = None
 
     @property
@@ -322,10 +322,10 @@ class AttentionQueue:
     @property
     def of_nodes(self) -> list[QueueItem]:
         """Return the lost nodes by name, and the tasks that no node will take."""
-        return [*self._lost, *map(unplaced_tasks, self._board.unplaced)]
+        return [*self._lost_nodes, *map(unplaced_tasks, self._board.unplaced)]
 
     @property
-    def _lost(self) -> list[QueueItem]:
+    def _lost_nodes(self) -> list[QueueItem]:
         losses = self._board.node_list.losses
         rows = self._board.rows.values() if losses else ()
         adrift = Counter(row.state.node for row in rows if row.adrift)
@@ -335,7 +335,7 @@ class AttentionQueue:
     def calling(self) -> list[QueueItem]:
         """Return everything a person may be called for: lost nodes, attempts, then tasks."""
         unplaced = map(unplaced_tasks, self._board.unplaced)
-        return [*self._lost, *map(waiting_attempt, self.rows), *unplaced]
+        return [*self._lost_nodes, *map(waiting_attempt, self.rows), *unplaced]
 
     @property
     def count(self) -> int:
@@ -343,6 +343,6 @@ class AttentionQueue:
         return len(self.rows) + of_nodes + len(self.proposals)
 
 
-def _matters(record: Record) -> bool:
+def _may_change_queue(record: Record) -> bool:
     moved = isinstance(record, Change) and record.node is not None
     return moved or isinstance(record, _MATTERS)

@@ -50,7 +50,7 @@ _TIMES = 24 * 60 * 6
 """Number of ten-second spans kept: a day's worth, or more if some are empty."""
 
 
-def _moves(record: Record) -> bool:
+def _may_move_row(record: Record) -> bool:
     """Whether a record may change a row's position; most do not."""
     if isinstance(record, Change):
         return bool(record.node or record.lifecycle or record.outage)
@@ -211,7 +211,7 @@ class FleetBoard:
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
         self._unplaced = None
-        self._queue(task)
+        self._add_queued_row(task)
 
     def meet_attempt(self, attempt: Attempt) -> None:
         """Add an attempt; its task must be known."""
@@ -227,10 +227,10 @@ class FleetBoard:
             self.totals.needs[self._needs.pop(waited)] -= 1
         judged = task.run not in self._not_judged
         state = AttemptState(attempt=attempt, detailed=False, judged=judged)
-        row = Row.of(task, state, movable=self._shared(task))
+        row = Row.of(task, state, movable=self._is_fleet_task(task))
         self._look_for_node(row)
         self.rows[attempt.id] = row
-        self._change(row)
+        self._update_need(row)
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt must be known."""
@@ -244,17 +244,17 @@ class FleetBoard:
         self.learning.fold(entry, "" if row is None else row.label)
         if row is None:
             return
-        self._count(row, entry)
+        self._count_entry(row, entry)
         row.fold(entry)
         ended = row.state.status is AttemptStatus.ENDED
         if ended and isinstance(entry.record, AttemptTransition):
             self.totals.ended.add(row.task)
         if isinstance(entry.record, Change) and entry.record.node is not None:
             self._look_for_node(row)
-        if _moves(entry.record):
+        if _may_move_row(entry.record):
             self._update_place(row)
 
-    def _change(self, row: Row) -> None:
+    def _update_need(self, row: Row) -> None:
         """Note that a row may have moved, and count its current need."""
         self._changed.add(row)
         before, needs = self._needs.get(row), self.totals.needs
@@ -265,7 +265,7 @@ class FleetBoard:
                 needs[before] -= 1
 
     def _update_place(self, row: Row) -> None:
-        self._change(row)
+        self._update_need(row)
         if needs_person(row.state, adrift=row.adrift):
             self._waiting[row.state.id] = row
         else:
@@ -289,26 +289,26 @@ class FleetBoard:
             counts[before] -= 1
             self.totals.ended.discard(entry.task)
             if before.over and not state.lifecycle.over:
-                self._reopen(self.tasks[entry.task])
+                self._reopen_task(self.tasks[entry.task])
         row = self.queued.get(entry.task)
         if row is not None:
             transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
             row.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
             self._unplaced = None
-            self._change(row)
+            self._update_need(row)
 
-    def _queue(self, task: Task) -> None:
+    def _add_queued_row(self, task: Task) -> None:
         """Add a row for a task without a working attempt."""
         self.queued[task.id] = row = Row.of(task)
-        self._change(row)
+        self._update_need(row)
 
-    def _reopen(self, task: Task) -> None:
+    def _reopen_task(self, task: Task) -> None:
         """Show a restarted task as waiting for its turn."""
         if task.id not in self.queued:
             self.reopened.add(task.id)
-            self._queue(task)
+            self._add_queued_row(task)
 
-    def _count(self, row: Row, entry: Entry) -> None:
+    def _count_entry(self, row: Row, entry: Entry) -> None:
         """Count what an entry adds to its row's values so far."""
         totals, state = self.totals, row.state
         match entry.record:
@@ -371,13 +371,13 @@ class FleetBoard:
             else:
                 asking.append(row)
         asking.sort(key=lambda row: min(row.state.open_requests))
-        return [*sorted(waiting, key=_since), *sorted(stuck, key=_since), *asking]
+        return [*sorted(waiting, key=_needed_since), *sorted(stuck, key=_needed_since), *asking]
 
     def shared(self, row: Row) -> bool:
         """Whether a row is for nodes to work on, and not over."""
-        return row.need is not Need.OVER and self._shared(self.tasks[row.task])
+        return row.need is not Need.OVER and self._is_fleet_task(self.tasks[row.task])
 
-    def _shared(self, task: Task) -> bool:
+    def _is_fleet_task(self, task: Task) -> bool:
         # An agent watched in its own process has no task file.
         return task.run in self.fleets and not task.embedded
 
@@ -424,7 +424,7 @@ class FleetBoard:
         if row.attempt is not None:
             return None
         task = self.tasks[row.task]
-        nodes = self.nodes_of(task.run) if self._shared(task) else None
+        nodes = self.nodes_of(task.run) if self._is_fleet_task(task) else None
         return self._waiting_tasks.wait(task, self._lifecycles, nodes)
 
     def turn(self, row: Row) -> str:
@@ -449,6 +449,6 @@ class FleetBoard:
         return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
 
 
-def _since(row: Row) -> float:
+def _needed_since(row: Row) -> float:
     at = row.state.needed_since or row.state.last_at
     return at.timestamp() if at else 0.0

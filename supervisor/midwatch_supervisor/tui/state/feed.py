@@ -157,7 +157,7 @@ class Feed:
         """Return what is new; `None` if the journal cannot be read."""
         self._asked_at = monotonic() if self._asked_at is None else self._asked_at
         try:
-            batch = await self._read()
+            batch = await self._read_batch()
         except (JournalTooNewError, JournalCorruptError):
             self._asked_at = None
             raise
@@ -167,7 +167,7 @@ class Feed:
         self._asked_at, self._failed, self.problem = None, False, ""
         return batch
 
-    async def _read(self) -> FeedBatch:
+    async def _read_batch(self) -> FeedBatch:
         page = await self.journal.entries(self._after, run=self._run, limit=_BATCH)
         unmet = {entry.task for entry in page} - self._tasks
         tasks = await self.journal.tasks_with(unmet) if unmet else []

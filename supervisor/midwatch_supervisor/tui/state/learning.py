@@ -142,16 +142,16 @@ class LearningCounts:
                 told = replace(verdict, diff="")
                 self.history.append(JudgedAttempt(at=entry.at, name=name, verdict=told))
             case Study(state=StudyState.FAILED) as study:
-                self._fail(study.chore.value, study.reason)
+                self._count_failure(study.chore.value, study.reason)
             case Fault() as fault if fault.part.startswith(LEARNING):
-                self._fail(fault.part.removeprefix(LEARNING).strip(": "), fault.error)
+                self._count_failure(fault.part.removeprefix(LEARNING).strip(": "), fault.error)
             case _:
                 pass
         if isinstance(entry.record, KINDS):
             self.grown += 1
-            self._waiting.append(replace(entry, record=_bare(entry.record)))
+            self._waiting.append(replace(entry, record=_without_texts(entry.record)))
 
-    def _fail(self, part: str, why: str) -> None:
+    def _count_failure(self, part: str, why: str) -> None:
         self.failed[part or LEARNING] += 1
         self.failure = why
         self.grown += 1
@@ -166,7 +166,7 @@ class LearningCounts:
         return self._learning.figures()
 
 
-def _bare(record: Record) -> Record:
+def _without_texts(record: Record) -> Record:
     """Return a record without texts that are not counted, which would fill the memory."""
     match record:
         case Lesson():

@@ -51,7 +51,7 @@ class NodeList:
     def take(self, statuses: Iterable[NodeStatus]) -> bool:
         """Take in the current states; return whether a node came, left or changed its state."""
         before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
-        self.nodes = _newest(statuses)
+        self.nodes = _newest_by_name(statuses)
         known = {loss.key: loss.old for loss in self.losses}
         lost = (each for each in self.nodes.values() if each.state is NodeState.LOST)
         losses = (LostNode(status=each, old=not self.read) for each in lost)
@@ -64,7 +64,7 @@ class NodeList:
         return tuple(each for each in self.nodes.values() if not each.state.gone)
 
 
-def _newest(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
+def _newest_by_name(statuses: Iterable[NodeStatus]) -> dict[str, NodeStatus]:
     ordered = sorted(statuses, key=lambda each: (each.name, each.started_at))
     newest = {each.name: each for each in ordered}
     # The database's clock, as far as it is known here.
@@ -116,7 +116,7 @@ class WaitingTasks:
 
         `states` are those of all tasks, by id; `nodes` are as for `wait_of`.
         """
-        wanted = self._read(task)
+        wanted = self._read_spec(task)
         if wanted is None:
             return None
         spec, part = wanted
@@ -133,7 +133,7 @@ class WaitingTasks:
         """
         by_labels: dict[tuple[str, tuple[str, ...]], list[Row]] = defaultdict(list)
         for row, task, fleet in waiting:
-            wanted = self._read(task)
+            wanted = self._read_spec(task)
             if wanted is not None and wanted[0].labels and not wanted[1]:
                 by_labels[fleet, tuple(sorted({*wanted[0].labels}))].append(row)
         return tuple(
@@ -142,7 +142,7 @@ class WaitingTasks:
             if nobody_has(labels, fleet_nodes(fleet, nodes))
         )
 
-    def _read(self, task: Task) -> tuple[TaskSpec, bool] | None:
+    def _read_spec(self, task: Task) -> tuple[TaskSpec, bool] | None:
         if task.id not in self._wanted:
             found = assignment_of(task)
             self._wanted[task.id] = found and (found.task, bool(found.parent))

@@ -71,7 +71,7 @@ class CheckpointHistory:
 
     def add(self, checkpoint: Checkpoint, at: datetime) -> None:
         newest = self.newest
-        if newest is not None and _says(newest.checkpoint) == _says(checkpoint):
+        if newest is not None and _shown_values(newest.checkpoint) == _shown_values(checkpoint):
             self._groups[-1] = replace(newest, last_at=at, count=newest.count + 1)
             return
         before = None if newest is None else newest.checkpoint.confidence
@@ -90,7 +90,7 @@ class CheckpointHistory:
         return reversed(self._groups)
 
 
-def _says(checkpoint: Checkpoint) -> tuple[object, ...]:
+def _shown_values(checkpoint: Checkpoint) -> tuple[object, ...]:
     """Return everything that distinguishes a checkpoint for a reader."""
     return (
         checkpoint.plan_step,

@@ -67,7 +67,7 @@ class Grouping:
     """Whether a group of one line has a heading: a task's name is already in its line."""
 
 
-def _by(name: Callable[[Row], str], without: str) -> Callable[[Row, RowStanding], GroupKey]:
+def _group_by(name: Callable[[Row], str], without: str) -> Callable[[Row, RowStanding], GroupKey]:
     """Return a grouping key by name; those `without` one come last."""
 
     def key(row: Row, standing: RowStanding) -> GroupKey:
@@ -91,11 +91,11 @@ def _by_state(row: Row, standing: RowStanding) -> GroupKey:
 BY_NEED = Grouping(name="need", key=_by_need)
 GROUPINGS = (
     BY_NEED,
-    Grouping(name="task", key=_by(lambda row: row.name, ""), lone_heading=False),
+    Grouping(name="task", key=_group_by(lambda row: row.name, ""), lone_heading=False),
     Grouping(name="state", key=_by_state),
-    Grouping(name="worker", key=_by(lambda row: row.state.attempt.worker, "no worker yet")),
-    Grouping(name="project", key=_by(lambda row: row.project, "no project")),
-    Grouping(name="node", key=_by(lambda row: row.state.node, "no node yet")),
+    Grouping(name="worker", key=_group_by(lambda row: row.state.attempt.worker, "no worker yet")),
+    Grouping(name="project", key=_group_by(lambda row: row.project, "no project")),
+    Grouping(name="node", key=_group_by(lambda row: row.state.node, "no node yet")),
 )
 """In the order of the key that changes it."""
 
@@ -187,7 +187,7 @@ def _last_heard(row: Row) -> float:
     return row.state.last_at.timestamp() if row.state.last_at else 0.0
 
 
-def _confidence(row: Row) -> float:
+def _confidence_measure(row: Row) -> float:
     return 101 if row.state.confidence is None else row.state.confidence
 
 
@@ -195,7 +195,7 @@ SORTS = (
     Sort(name="need", says="what needs you first", by_need=True),
     Sort(name="name", says="from A to Z"),
     Sort(name="age", says="longest idle first", measure=_last_heard),
-    Sort(name="confidence", says="lowest first", measure=_confidence),
+    Sort(name="confidence", says="lowest first", measure=_confidence_measure),
     Sort(name="budget", says="most used first", measure=lambda row: -(row.used or 0)),
 )
 """In the order of the key that changes it."""
@@ -250,18 +250,18 @@ class Order:
             self.grouping = grouping
             self._folds.clear()
         self.sort = sort or self.sort
-        self._key_of = {row: self._key(row, self._standing_of[row]) for row in self._all}
-        self._sort()
+        self._key_of = {row: self._row_key(row, self._standing_of[row]) for row in self._all}
+        self._sort_rows()
         if grouping is not None:
             self._tally = self._tally_of(self._all)
-        self._sift()
+        self._filter_rows()
 
     def filter(self, wanted: str) -> None:
         """Show the rows that contain every word, in any case and order."""
         words = tuple(wanted.lower().split())
         if words != self._words:
             self._words = words
-            self._sift()
+            self._filter_rows()
 
     @property
     def count(self) -> int:
@@ -281,46 +281,48 @@ class Order:
         moved: dict[Row, tuple[_Key, RowStanding]] = {}
         for row in changed:
             standing = standing_of(row)
-            key, before = self._key(row, standing, self._key_of.get(row)), self._key_of.get(row)
+            key, before = self._row_key(row, standing, self._key_of.get(row)), self._key_of.get(row)
             if key != before or standing != self._standing_of[row]:
                 moved[row] = key, standing
         left = [row for row in gone if row in self._key_of]
-        self._texts.update((row, _text(row)) for row in changed)
+        self._texts.update((row, _search_text(row)) for row in changed)
         for row in left:
             del self._texts[row]
         if len(moved) + len(left) > max(_FEW, len(self._all) // 20):
-            self._replace(moved, left)
+            self._replace_rows(moved, left)
         else:
             for row in (*moved, *left):
-                self._take(row)
+                self._remove_row(row)
             for row, (key, standing) in moved.items():
-                self._put(row, key, standing)
+                self._insert_row(row, key, standing)
         if moved or left or self._words:
-            self._sift()
+            self._filter_rows()
 
-    def _replace(self, moved: dict[Row, tuple[_Key, RowStanding]], left: Collection[Row]) -> None:
+    def _replace_rows(
+        self, moved: dict[Row, tuple[_Key, RowStanding]], left: Collection[Row]
+    ) -> None:
         for row in left:
             del self._key_of[row], self._standing_of[row]
         self._key_of.update((row, key) for row, (key, _) in moved.items())
         self._standing_of.update((row, standing) for row, (_, standing) in moved.items())
-        self._sort()
+        self._sort_rows()
         self._tally = self._tally_of(self._all)
 
-    def _take(self, row: Row) -> None:
+    def _remove_row(self, row: Row) -> None:
         key = self._key_of.pop(row, None)
         if key is not None:
             place = bisect_left(self._keys, key)
             del self._keys[place], self._all[place]
             self._tally.add(key[0], self._standing_of.pop(row), -1)
 
-    def _put(self, row: Row, key: _Key, standing: RowStanding) -> None:
+    def _insert_row(self, row: Row, key: _Key, standing: RowStanding) -> None:
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
         self._all.insert(place, row)
         self._key_of[row], self._standing_of[row] = key, standing
         self._tally.add(key[0], standing)
 
-    def _sort(self) -> None:
+    def _sort_rows(self) -> None:
         self._all = sorted(self._key_of, key=self._key_of.__getitem__)
         self._keys = [self._key_of[row] for row in self._all]
 
@@ -331,13 +333,13 @@ class Order:
             tally.add(group, standing, count)
         return tally
 
-    def _sift(self) -> None:
+    def _filter_rows(self) -> None:
         found = self._all
         for word in self._words:
             found = [row for row in found if word in self._texts[row]]
         self.rows, self._lines = found, None
 
-    def _key(self, row: Row, standing: RowStanding, before: _Key | None = None) -> _Key:
+    def _row_key(self, row: Row, standing: RowStanding, before: _Key | None = None) -> _Key:
         """Return a row's key; its sort value stays as it was `before`."""
         group, rank, measure = self.grouping.key(row, standing), 0, 0.0
         if self.sort.measure is not None:
@@ -376,7 +378,7 @@ class Order:
             return None
         self._folds[group] = not self._is_folded(group)
         self._held = self._lines = None
-        return self._heading(group)
+        return self._group_heading(group)
 
     def _folded_lines(self) -> Sequence[FleetLine]:
         groups = sorted(group for group in self._tally.sizes if self._has_heading(group))
@@ -388,7 +390,7 @@ class Order:
             start = bisect_left(self._keys, group, key=itemgetter(0))
             end = start + self._tally.sizes[group]
             lines += self._all[done:start]
-            lines.append(self._heading(group))
+            lines.append(self._group_heading(group))
             lines += self._seen_of(group, start, end)
             done = end
         return [*lines, *self._all[done:]]
@@ -430,10 +432,10 @@ class Order:
     def _is_folded(self, group: GroupKey) -> bool:
         return self._folds[group] if group in self._folds else self._folds_over(group)
 
-    def _heading(self, group: GroupKey) -> GroupHeading:
+    def _group_heading(self, group: GroupKey) -> GroupHeading:
         return group_heading(group, self._tally.counts[group], folded=self._is_folded(group))
 
 
-def _text(row: Row) -> str:
+def _search_text(row: Row) -> str:
     parts = (row.name, row.title, row.state.attempt.worker, row.state.model, row.state.node)
     return " ".join((*parts, row.status, row.health, row.rules)).lower()
