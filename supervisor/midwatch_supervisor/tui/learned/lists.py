@@ -22,22 +22,22 @@ from midwatch_supervisor.tui.widgets.palette import Palette
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, span
 
 
-def _age(now: Callable[[], datetime]) -> Draw[Known]:
+def _draw_age(now: Callable[[], datetime]) -> Draw[Known]:
     def age(known: Known, colours: Palette) -> Cell:
         return span((now() - known.at).total_seconds()), colours.dim
 
     return age
 
 
-def _task(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
+def _task_cell(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
     return brief(known.task or "-"), colours.dim
 
 
-def _project(known: Known, colours: Palette) -> Cell:
+def _project_cell(known: Known, colours: Palette) -> Cell:
     return brief(known.project), colours.dim
 
 
-def _id(known: Known, colours: Palette) -> Cell:
+def _id_cell(known: Known, colours: Palette) -> Cell:
     return f"{known.id:>7}", colours.dim
 
 
@@ -46,15 +46,15 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
     return Table(
         [
             Column("", 1, 0, _lesson_sign),
-            Column("age", 4, 5, _age(now)),
+            Column("age", 4, 5, _draw_age(now)),
             Column("class", 14, 1, lambda known, c: (brief(known.lesson.failure_class), c.text)),
             Column("lesson", 40, 0, _lesson_text, grow=8),
             Column("used", 4, 2, lambda known, c: (f"{known.used:>4}", c.text)),
             Column("+/-", 5, 2, _lesson_worth),
             Column("rated", 5, 3, _rating_cell),
-            Column("task", 12, 4, _task, grow=1),
-            Column("project", 14, 7, _project, grow=1),
-            Column("id", 7, 6, _id),
+            Column("task", 12, 4, _task_cell, grow=1),
+            Column("project", 14, 7, _project_cell, grow=1),
+            Column("id", 7, 6, _id_cell),
         ],
         name="lessons",
         hint="words, class, tag, file, task, project, `waiting` or `obsolete`",
@@ -102,14 +102,14 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
     return Table(
         [
             Column("", 1, 0, _fact_sign),
-            Column("age", 4, 4, _age(now)),
+            Column("age", 4, 4, _draw_age(now)),
             Column("state", 17, 1, _fact_state),
             Column("fact", 32, 0, _fact_text, grow=8),
             Column("certainty", 9, 3, lambda known, c: (known.fact.certainty.value, c.dim)),
             Column("files", 12, 2, _fact_files, grow=2),
-            Column("task", 12, 5, _task, grow=1),
-            Column("project", 14, 7, _project, grow=1),
-            Column("id", 7, 6, _id),
+            Column("task", 12, 5, _task_cell, grow=1),
+            Column("project", 14, 7, _project_cell, grow=1),
+            Column("id", 7, 6, _id_cell),
         ],
         name="facts",
         hint="words, `waiting`, `unreviewed`, `replaced`, tag, file, task or project",
@@ -161,13 +161,13 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
             Column("", 1, 0, _version_sign),
             Column("no", 4, 0, lambda known, c: (f"v{known.guidelines.version}", c.strong)),
             Column("state", 8, 0, _version_state),
-            Column("age", 4, 2, _age(now)),
+            Column("age", 4, 2, _draw_age(now)),
             Column("words", 5, 3, _version_length),
             Column("drawn from", 12, 4, _version_sources),
             Column("decided by", 10, 3, lambda known, c: (brief(known.author) or "-", c.dim)),
             Column("comment", 10, 5, lambda known, c: (brief(known.comment) or "-", c.dim), 2),
-            Column("project", 14, 1, _project, grow=2),
-            Column("id", 7, 6, _id),
+            Column("project", 14, 1, _project_cell, grow=2),
+            Column("id", 7, 6, _id_cell),
         ],
         name="guidelines",
         hint="state, words of the text, project or author",

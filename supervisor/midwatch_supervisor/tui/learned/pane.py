@@ -171,23 +171,23 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         if self.tab == "statistics":
             self._statistics.refresh_board()
         elif self._stale or monotonic() - self._read_at > _OLD:
-            self._look(everything=True)
+            self._start_reading(everything=True)
 
     def _look_for_proposals(self) -> None:
         if self._proposals_stale:
-            self._look(everything=False)
+            self._start_reading(everything=False)
 
-    def _look(self, *, everything: bool) -> None:
+    def _start_reading(self, *, everything: bool) -> None:
         # Too early: the next batch, or the next second, will call this again.
         if self._reading or monotonic() - self._read_at < _PAUSE:
             return
         self._reading, self._proposals_stale = True, False
         if everything:
             self._stale = False
-        self._read(everything)
+        self._read_journal(everything)
 
     @work(group="learned")
-    async def _read(self, everything: bool) -> None:
+    async def _read_journal(self, everything: bool) -> None:
         problem = ""
         try:
             if everything:
@@ -206,9 +206,9 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         if not problem:
             for part in (self._lessons, self._facts, self._guidelines) if self.read else ():
                 part.wait_for("")
-        self._show()
+        self._show_view()
 
-    def _show(self) -> None:
+    def _show_view(self) -> None:
         self.post_message(self.Read(self.view))
         self._lessons.take(self.view.lessons)
         self._facts.take(self.view.facts)
@@ -228,9 +228,9 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
 
     def _show_detail(self) -> None:
         if self._detail.open:
-            self._detail.show_detail(paragraphs(self._all()))
+            self._detail.show_detail(paragraphs(self._detail_parts()))
 
-    def _all(self) -> Parts:
+    def _detail_parts(self) -> Parts:
         match self.current:
             case KnownLesson() as lesson:
                 return lesson_detail(lesson)
@@ -273,20 +273,20 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             case KnownGuidelines(guidelines=version) if version.sources:
                 self.post_message(self.Wanted(max(version.sources)))
             case _:
-                self._say("no line is selected", good=False)
+                self._notify_line("no line is selected", good=False)
 
     def action_mark(self, name: str) -> None:
         """Begin a mark on the cursor's line, or say why it is impossible."""
         known, mark = self.current, LearningMark(name)
         if known is None:
-            self._say("no line is selected", good=False)
+            self._notify_line("no line is selected", good=False)
             return
         if why := refusal(mark, known):
-            self._say(f"{known_name(known)}: {why}", good=False)
+            self._notify_line(f"{known_name(known)}: {why}", good=False)
             return
         asked = question(mark, known, self.view)
         if asked is None:
-            self._store(mark, known, "")
+            self._store_mark(mark, known, "")
         else:
             app_of(self).push_screen(dialog(asked), lambda said: self._carry_out(mark, known, said))
 
@@ -296,12 +296,12 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         # The dialog may have been open for a long time.
         now = self.view.newest(known)
         if why := refusal(mark, now):
-            self._say(f"{known_name(now)}: {why}", good=False)
+            self._notify_line(f"{known_name(now)}: {why}", good=False)
         else:
-            self._store(mark, now, "" if said is True else said)
+            self._store_mark(mark, now, "" if said is True else said)
 
     @work(group=STORING)
-    async def _store(self, mark: LearningMark, known: Known, words: str) -> bool:
+    async def _store_mark(self, mark: LearningMark, known: Known, words: str) -> bool:
         rating, comment = rating_in(words) if mark is LearningMark.RATE else (0, words)
         try:
             await self._actions.mark(mark, known, comment, rating=rating)
@@ -309,11 +309,11 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             said = one_line(f"{mark} for {known_name(known)} was not stored: {error}")
             self.notify(said, severity="error", markup=False)
             return False
-        self._say(f"{known_name(known)} is {marked_state(mark, known, rating)}")
+        self._notify_line(f"{known_name(known)} is {marked_state(mark, known, rating)}")
         self._stale, self._read_at = True, 0.0
-        self._look(everything=True)
+        self._start_reading(everything=True)
         return True
 
-    def _say(self, text: str, *, good: bool = True) -> None:
+    def _notify_line(self, text: str, *, good: bool = True) -> None:
         severity = "information" if good else "warning"
         self.notify(one_line(text), severity=severity, markup=False)

@@ -55,7 +55,7 @@ def statistics_text(
     if not figures and not counts.failed:
         return Text(EMPTY)
     text = Text(no_wrap=True, overflow="ellipsis")
-    for title, lines in _parts(counts, figures, zone):
+    for title, lines in _statistics_sections(counts, figures, zone):
         text.append(f"{title}\n", colours.heading)
         for line in lines:
             text.append(f"  {line}\n", colours.text)
@@ -63,7 +63,7 @@ def statistics_text(
     return text
 
 
-def _parts(
+def _statistics_sections(
     counts: LearningCounts, figures: LearningFigures, zone: tzinfo | None
 ) -> Iterator[tuple[str, Iterable[str]]]:
     told = [
@@ -71,11 +71,11 @@ def _parts(
         for each in figures.acceptance
     ]
     yield "Accepted results, by origin of the verdict", told or ["no verdicts yet"]
-    yield "Lessons", _lessons(figures)
+    yield "Lessons", _lesson_lines(figures)
     if figures.lessons.classes:
-        yield "Failure classes", _classes(figures.lessons)
+        yield "Failure classes", _failure_class_lines(figures.lessons)
     if figures.facts.facts:
-        yield "Facts", _facts(figures)
+        yield "Facts", _fact_lines(figures)
     if counts.failed:
         failed = ", ".join(f"{brief(part)} {count}" for part, count in counts.failed.items())
         title = "Failures of learning; the next run retries what it can"
@@ -89,7 +89,7 @@ def _parts(
         yield "Verdicts, newest first", verdicts
 
 
-def _lessons(figures: LearningFigures) -> Iterator[str]:
+def _lesson_lines(figures: LearningFigures) -> Iterator[str]:
     lessons = figures.lessons
     yield f"drawn      {count_noun(lessons.lessons, 'lesson')}; {lessons.obsolete} obsolete"
     attempts = count_noun(lessons.given, "attempt")
@@ -106,7 +106,7 @@ def _lessons(figures: LearningFigures) -> Iterator[str]:
         yield f"accepted   {sides} ({each.origin}): {each.answer}"
 
 
-def _facts(figures: LearningFigures) -> Iterator[str]:
+def _fact_lines(figures: LearningFigures) -> Iterator[str]:
     facts = figures.facts
     changed = (
         (facts.modified, "reworded"),
@@ -120,7 +120,7 @@ def _facts(figures: LearningFigures) -> Iterator[str]:
     yield f"changed    {said or 'nothing'}"
 
 
-def _classes(lessons: LessonFigures) -> Iterable[str]:
+def _failure_class_lines(lessons: LessonFigures) -> Iterable[str]:
     most = lessons.classes[0][1]
     for name, count in lessons.classes[:_CLASSES]:
         yield f"{brief(name):<20} {count:>5} {bar(count, most)}"
@@ -148,10 +148,10 @@ class StatisticsPart(ScrollingText):
         if self._summing or early or self._summed == self._counts.grown:
             return
         self._summing, self._summed = True, self._counts.grown
-        self._sum()
+        self._sum_figures()
 
     @work(group="figures")
-    async def _sum(self) -> None:
+    async def _sum_figures(self) -> None:
         self._figures = await asyncio.to_thread(self._counts.figures)
         self._summing, self._summed_at = False, monotonic()
         self.recolour()
