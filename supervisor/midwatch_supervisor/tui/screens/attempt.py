@@ -144,8 +144,8 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
 
     def on_mount(self) -> None:
         self._wait_for("Reading the journal…")
-        self._look()
-        self._calibrate()
+        self._start_reading()
+        self._read_calibration()
         self.focus_lines()
         on_theme_change(self, self._show_header)
         # For the idle time, which changes with time alone, and for the diff while it is shown.
@@ -155,28 +155,28 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
     def receive(self, batch: FeedBatch) -> None:
         """Read this task's new entries from the journal."""
         if batch.again or any(entry.task == self.timeline.task.id for entry in batch.entries):
-            self._look()
+            self._start_reading()
 
     def _pass_a_second(self) -> None:
         self._show_header()
         if self._problem:
-            self._look()
+            self._start_reading()
 
-    def _look(self) -> None:
+    def _start_reading(self) -> None:
         self._behind = True
         if not self.reading:
             self.reading, self._behind = True, False
-            self._read(self._after)
+            self._read_journal(self._after)
 
     @work(group="timeline")
-    async def _read(self, after: int) -> None:
+    async def _read_journal(self, after: int) -> None:
         problem = ""
         try:
             while page := await self._journal.entries(
                 after, task=self.timeline.task.id, limit=_PAGE
             ):
                 after = self._after = page[-1].id
-                self._take(page)
+                self._fold_entries(page)
         except JournalError as error:
             problem = str(error)
         self.reading = False
@@ -187,7 +187,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             self.notify(said, title="Journal", severity="error", markup=False)
         self._problem = problem
         if self._behind and not problem:
-            self._look()
+            self._start_reading()
         self._show_header()
 
     def _wait_for(self, progress: str) -> None:
@@ -196,29 +196,29 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             if isinstance(part, Table | Chart) and part is not self._diff:
                 part.wait_for(progress)
 
-    def _take(self, entries: Iterable[Entry]) -> None:
+    def _fold_entries(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self.timeline.fold(entry)
         recall = self.timeline.recall
         if recall is not self._looked_up and recall is not None:
             self._looked_up = recall
             self._look_up(recall)
-        self._show()
+        self._show_current_tab()
 
     @work(group="given")
     async def _look_up(self, recall: Recall) -> None:
         given = await given_by(Learned(self._journal), recall)
         if recall is self._looked_up:  # an earlier one may be answered later
             self.timeline.remember(given)
-            self._show()
+            self._show_current_tab()
 
     @work(group="calibration")
-    async def _calibrate(self) -> None:
+    async def _read_calibration(self) -> None:
         model = self.timeline.attempt.model
         self._calibration = await self._calibrator.calibration(model)
         self._show_header()
 
-    def _show(self) -> None:
+    def _show_current_tab(self) -> None:
         """Show the data on the visible tab; the diff is shown once it is read."""
         self._show_header()
         timeline, state = self.timeline, self.timeline.state
@@ -257,8 +257,8 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
     @on(TabbedContent.TabActivated, "#sides")
     def _after_tab(self) -> None:
         if self.tab == "diff":
-            self._compare()
-        self._show()
+            self._request_diff()
+        self._show_current_tab()
         self.focus_lines()
         self.refresh_bindings()
 
@@ -286,15 +286,15 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         """Go to an alert's evidence; its steps are marked in the timeline."""
         alert = self._alerts.items[index].alert
         self._timeline.evidence = alert.evidence or (alert.step,)
-        self._jump(max(self._timeline.evidence))
+        self._jump_to_step(max(self._timeline.evidence))
 
-    def _jump(self, step: int) -> None:
+    def _jump_to_step(self, step: int) -> None:
         self.action_tab("timeline")
         if not self._timeline.jump(self.timeline, step):
             self.notify(f"the timeline has no step {step}", markup=False)
 
     def action_step(self, number: int) -> None:
-        self._jump(number)
+        self._jump_to_step(number)
 
     def action_evidence(self) -> None:
         """Go to the next step of the evidence, cyclically."""
@@ -304,13 +304,13 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
             return
         item = self._timeline.current
         here = item.record.number if item and isinstance(item.record, Step) else 0
-        self._jump(next((step for step in steps if step > here), steps[0]))
+        self._jump_to_step(next((step for step in steps if step > here), steps[0]))
 
     def _compare_again(self) -> None:
         if self.tab == "diff" and self._compared != self.timeline.state.edited_step:
-            self._compare()
+            self._request_diff()
 
-    def _compare(self) -> None:
+    def _request_diff(self) -> None:
         if not self.timeline.attempt.workspace:
             self._diff.say("The attempt has no workspace.")
         elif not self._comparing:

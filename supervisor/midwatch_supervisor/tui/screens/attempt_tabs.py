@@ -111,9 +111,9 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
             Column("since", 8, 2, lambda line, c: (clock(line.at, zone), c.dim)),
             Column("step", 4, 1, lambda line, c: (f"{line.alert.step or '-':>4}", c.dim)),
             Column("severity", 8, 3, lambda line, c: (line.alert.severity.value, c.text)),
-            Column("rule", 20, 0, _rule),
-            Column("evidence", 10, 4, _evidence, grow=1),
-            Column("summary", 12, 1, _summary, grow=3),
+            Column("rule", 20, 0, _rule_cell),
+            Column("evidence", 10, 4, _evidence_cell, grow=1),
+            Column("summary", 12, 1, _summary_cell, grow=3),
         ],
         name="alerts",
         searches=True,
@@ -140,15 +140,15 @@ def _alert_state(line: AlertTabLine, colours: Palette) -> Cell:
     return line.status.value, _alert_style(line, colours)
 
 
-def _rule(line: AlertTabLine, colours: Palette) -> Cell:
+def _rule_cell(line: AlertTabLine, colours: Palette) -> Cell:
     return "" if line.change else brief(line.alert.key.rule), colours.strong
 
 
-def _evidence(line: AlertTabLine, colours: Palette) -> Cell:
+def _evidence_cell(line: AlertTabLine, colours: Palette) -> Cell:
     return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
 
 
-def _summary(line: AlertTabLine, colours: Palette) -> Cell:
+def _summary_cell(line: AlertTabLine, colours: Palette) -> Cell:
     ended = f"({line.alert.resolution}) " if line.alert.resolution else ""
     return f"{ended}{brief(line.alert.summary)}", colours.dim if line.change else colours.text
 
@@ -173,7 +173,7 @@ def plan_tab() -> Table[NumberedStep]:
             ),
             Column("share", 5, 3, lambda each, c: (_value_text(each[1].requests, "5"), c.text)),
             Column("files", 12, 4, lambda each, c: (brief(", ".join(each[1].files)), c.dim), 1),
-            Column("flag", 12, 2, _flag, grow=1),
+            Column("flag", 12, 2, _flag_cell, grow=1),
         ],
         name="plan",
         searches=True,
@@ -204,7 +204,7 @@ def _value_text(value: int | None, width: str, unit: str = "") -> str:
     return "" if value is None else f"{value:>{width}}{unit}"
 
 
-def _flag(each: NumberedStep, colours: Palette) -> Cell:
+def _flag_cell(each: NumberedStep, colours: Palette) -> Cell:
     flag = brief(each[1].flag)
     return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
 
@@ -239,8 +239,8 @@ def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
             Column("action", 12, 0, lambda each, c: (each.action.value, c.strong)),
             Column("by", 12, 1, lambda each, c: (author_text(each.intervention), c.text), grow=1),
             Column("delivery", 18, 0, arrived),
-            Column("outcome", 12, 0, _outcome, grow=2),
-            Column("message", 12, 2, _message, grow=3),
+            Column("outcome", 12, 0, _outcome_cell, grow=2),
+            Column("message", 12, 2, _message_cell, grow=3),
         ],
         name="messages",
         searches=True,
@@ -267,14 +267,14 @@ _OUTCOMES = {
 }
 
 
-def _outcome(each: InterventionState, colours: Palette) -> Cell:
+def _outcome_cell(each: InterventionState, colours: Palette) -> Cell:
     if each.outcome is None:
         return "-", colours.dim
     sign, style = _OUTCOMES[each.outcome]
     return f"{sign} {each.outcome}{because(each.reason)}", colours[style]
 
 
-def _message(each: InterventionState, colours: Palette) -> Cell:
+def _message_cell(each: InterventionState, colours: Palette) -> Cell:
     issued = each.intervention
     said = brief(f"{issued.message}{in_brackets(terms_text(issued.terms))}")
     return said or "-", colours.text
@@ -295,8 +295,8 @@ def checks_tab() -> Table[CheckLine]:
     """Return the table of executed acceptance checks, with their results, then the verdicts."""
     return Table(
         [
-            Column("result", 8, 0, _verdict),
-            Column("check", 20, 0, _check, grow=1),
+            Column("result", 8, 0, _verdict_cell),
+            Column("check", 20, 0, _check_cell, grow=1),
             Column("detail", 20, 1, _check_detail, grow=1),
         ],
         name="checks",
@@ -306,13 +306,13 @@ def checks_tab() -> Table[CheckLine]:
     )
 
 
-def _verdict(check: CheckLine, colours: Palette) -> Cell:
+def _verdict_cell(check: CheckLine, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
         return ("✓ accept", colours.good) if check.accepted else ("✗ reject", colours.warn)
     return ("✓ passed", colours.good) if check.passed else ("✗ FAILED", colours.bad)
 
 
-def _check(check: CheckLine, colours: Palette) -> Cell:
+def _check_cell(check: CheckLine, colours: Palette) -> Cell:
     if isinstance(check, Feedback):
         return f"result {verdict_text(check)}", colours.text
     return brief(check.check), colours.text

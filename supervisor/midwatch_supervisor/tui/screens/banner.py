@@ -245,7 +245,7 @@ class Banner(Static):
         silence = [self._silence] if self._silence else []
         self._put_away &= {each.mark for each in (*silence, *troubles)}
         self._troubles = [each for each in silence or troubles if each.mark not in self._put_away]
-        self._say(banner_text(self._troubles, now))
+        self._show_text(banner_text(self._troubles, now))
 
     def put_away(self) -> bool:
         """Dismiss the shown problem until it changes; return whether there was one."""
@@ -255,7 +255,7 @@ class Banner(Static):
             return True
         return False
 
-    def _say(self, said: str) -> None:
+    def _show_text(self, said: str) -> None:
         if said != self.said:
             self.said = said
             self.set_class(bool(said), "trouble")

@@ -128,14 +128,14 @@ class Chart(Vertical):
         canvas.xlabel("step")
         for each in found:
             draw = canvas.plot if each.line else canvas.scatter
-            draw(each.steps, each.values, marker=each.marker, color=self._colour(each).rgb)
+            draw(each.steps, each.values, marker=each.marker, color=self._series_colour(each).rgb)
         self._plot.refresh()
         self.query_one(".legend", Static).update(self._legend(found), layout=False)
 
     def _legend(self, found: Sequence[Series]) -> Text:
         # Plotext's own legend breaks if a series has no point within the limits.
-        parts = [(f"{each.sign} {each.name}  ", self._colour(each).hex) for each in found]
+        parts = [(f"{each.sign} {each.name}  ", self._series_colour(each).hex) for each in found]
         return Text.assemble(*parts)
 
-    def _colour(self, each: Series) -> Color:
+    def _series_colour(self, each: Series) -> Color:
         return Color.parse(app_of(self).theme_variables[each.colour])

@@ -78,42 +78,42 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         return said.text, tone_style(said.tone, colours)
 
     return [
-        Column("!", 2, 0, _sign),
-        Column("run", 3, 0, _run, differs=lambda: board.several_runs),
-        Column("task", 12, 0, _task, grow=1),
-        Column("state", 10, 0, _state),
-        Column("plan", 5, 5, _plan),
-        Column("progress", _BAR + 5, 1, _progress),
-        Column("conf", _TREND + 6, 1, _confidence),
+        Column("!", 2, 0, _sign_cell),
+        Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
+        Column("task", 12, 0, _task_cell, grow=1),
+        Column("state", 10, 0, _state_cell),
+        Column("plan", 5, 5, _plan_cell),
+        Column("progress", _BAR + 5, 1, _progress_cell),
+        Column("conf", _TREND + 6, 1, _confidence_cell),
         Column("why, or latest checkpoint", 25, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
-        Column("budget", 6, 4, _budget),
+        Column("budget", 6, 4, _budget_cell),
         Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),
         Column("model", 20, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
-        Column("node", 10, 7, _node, grow=1, differs=lambda: board.several_nodes),
+        Column("node", 10, 7, _node_cell, grow=1, differs=lambda: board.several_nodes),
     ]
 
 
-def _sign(row: Row, colours: Palette) -> Cell:
+def _sign_cell(row: Row, colours: Palette) -> Cell:
     """Return a row's sign: its need of a person, else its health or status."""
-    sign = HEALTH_SIGNS[row.health] if _fares(row) else standing_sign(row.state)
+    sign = HEALTH_SIGNS[row.health] if _shows_health(row) else standing_sign(row.state)
     if row.called:
         return f"{NEEDED}{sign}", colours.bad if row.health is Health.STUCK else colours.warn
     if row.rejected:
         return f" {sign}", colours.warn
-    return f" {sign}", health_style(row.health, colours) if _fares(row) else colours.dim
+    return f" {sign}", health_style(row.health, colours) if _shows_health(row) else colours.dim
 
 
-def _run(row: Row, colours: Palette) -> Cell:
+def _run_cell(row: Row, colours: Palette) -> Cell:
     return str(row.run), colours.dim
 
 
-def _fares(row: Row) -> bool:
+def _shows_health(row: Row) -> bool:
     """Whether its health says more than its status."""
     return row.lifecycle is Lifecycle.WORKING or (row.state.over and bool(row.state.unresolved))
 
 
-def _state(row: Row, colours: Palette) -> Cell:
+def _state_cell(row: Row, colours: Palette) -> Cell:
     """Return its need of a person; else its health, if not good; else its status."""
     if row.need is Need.APPROVAL:
         return "APPROVE", colours.warn
@@ -125,21 +125,21 @@ def _state(row: Row, colours: Palette) -> Cell:
     return row.status, status_style(row.state, colours)
 
 
-def _task(row: Row, colours: Palette) -> Cell:
+def _task_cell(row: Row, colours: Palette) -> Cell:
     return one_line(row.label), colours.dim if row.need is Need.OVER else colours.strong
 
 
-def _plan(row: Row, colours: Palette) -> Cell:
+def _plan_cell(row: Row, colours: Palette) -> Cell:
     found = planned(row.state.plan_step, row.state.plan_steps)
     return plan_text(found), colours.text if found else colours.dim
 
 
-def _progress(row: Row, colours: Palette) -> Cell:
+def _progress_cell(row: Row, colours: Palette) -> Cell:
     progress = row.state.progress
     return bar(progress), colours.dim if progress is None else colours.text
 
 
-def _confidence(row: Row, colours: Palette) -> Cell:
+def _confidence_cell(row: Row, colours: Palette) -> Cell:
     confidence = row.state.confidence
     if confidence is None:
         return "-", colours.dim
@@ -148,14 +148,14 @@ def _confidence(row: Row, colours: Palette) -> Cell:
     return f"{confidence:>3} {line} {trend(values)}", trend_style(values, colours)
 
 
-def _budget(row: Row, colours: Palette) -> Cell:
+def _budget_cell(row: Row, colours: Palette) -> Cell:
     used = row.used
     if used is None:
         return "-", colours.dim
     return f"{used:>4.0%}", colours.warn if used >= 0.8 else colours.text
 
 
-def _node(row: Row, colours: Palette) -> Cell:
+def _node_cell(row: Row, colours: Palette) -> Cell:
     return one_line(row.state.node), colours.warn if row.adrift else colours.dim
 
 
@@ -215,16 +215,16 @@ class FleetPane(Table[FleetLine], RowChooser):
         changed, gone = self._board.take_moved()
         if changed or gone:
             self.order.move(changed, gone=gone)
-        self._resort()
-        self.order.hold(self.chosen if self._stays else None)
+        self._resort_if_due()
+        self.order.hold(self.chosen if self._keeps_cursor else None)
         self._show_lines()
 
     @property
-    def _stays(self) -> bool:
+    def _keeps_cursor(self) -> bool:
         """Whether the cursor stays on its line, as it does once the history is read."""
         return self._settled or self.list.picked
 
-    def _resort(self) -> None:
+    def _resort_if_due(self) -> None:
         now = self._now()
         if self.current is not self._placed:
             self._moved_at = now
@@ -236,7 +236,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         before, at = self.current, self.list.cursor
         self.order.fit(self.list.size.height or maxsize)
         lines = self.order.lines
-        cursor = _place(lines, before, at) if self._stays else 0
+        cursor = _line_index(lines, before, at) if self._keeps_cursor else 0
         self.show(lines, cursor=cursor, total=self.order.count)
         self._placed = self.current
 
@@ -275,7 +275,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         folded = None if self.current is None else self.order.fold(self.current)
         if folded is not None:
             lines = self.order.lines
-            self.show(lines, cursor=_place(lines, folded, self.list.cursor))
+            self.show(lines, cursor=_line_index(lines, folded, self.list.cursor))
             self._placed = self.current
         return folded is not None
 
@@ -298,18 +298,18 @@ def _standing_style(standing: RowStanding, colours: Palette) -> Style:
     return colours.warn if urgent and not standing.calm else colours.dim
 
 
-def _place(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
+def _line_index(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
     """Return the current index of a line that was at index `before`; `None` if it is hidden."""
     if line is None:
         return None
-    if before < len(lines) and _same(lines[before], line):
+    if before < len(lines) and _is_same_line(lines[before], line):
         return before
     if isinstance(line, Row):
         return lines.index(line) if line in lines else None
-    return next((place for place, each in enumerate(lines) if _same(each, line)), None)
+    return next((place for place, each in enumerate(lines) if _is_same_line(each, line)), None)
 
 
-def _same(one: FleetLine, other: FleetLine) -> bool:
+def _is_same_line(one: FleetLine, other: FleetLine) -> bool:
     if isinstance(one, GroupHeading) and isinstance(other, GroupHeading):
         return one.group == other.group
     return one is other

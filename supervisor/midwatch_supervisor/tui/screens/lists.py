@@ -121,15 +121,15 @@ class CheckpointsPane(Table[Report], RowChooser):
         super().__init__(
             [
                 Column("time", 8, 1, lambda each, c: (clock(each.at, now().tzinfo), c.dim)),
-                Column("run", 3, 0, _run, differs=lambda: board.several_runs),
+                Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
                 Column("attempt", 14, 0, lambda each, c: (one_line(each.row.label), c.strong), 1),
-                Column("plan", 5, 6, _plan),
-                Column("prog", 4, 2, _progress),
-                Column("conf", 4, 0, _confidence),
-                Column("±", 4, 3, _change),
-                Column("decision", 8, 2, _decision),
-                Column("blockers", 12, 4, _blockers, grow=2),
-                Column("notes", 12, 5, _notes, grow=4),
+                Column("plan", 5, 6, _plan_cell),
+                Column("prog", 4, 2, _progress_cell),
+                Column("conf", 4, 0, _confidence_cell),
+                Column("±", 4, 3, _change_cell),
+                Column("decision", 8, 2, _decision_cell),
+                Column("blockers", 12, 4, _blockers_cell, grow=2),
+                Column("notes", 12, 5, _notes_cell, grow=4),
             ],
             name="checkpoints",
             hint="task, worker, decision, blocker or note",
@@ -173,10 +173,10 @@ class CheckpointsPane(Table[Report], RowChooser):
         gone = max(0, len(reports) - STREAM)
         del reports[:gone]
         total = len(self._board.reports)
-        self.show(reports, cursor=_place(reports, picked, place - gone), total=total)
+        self.show(reports, cursor=_picked_index(reports, picked, place - gone), total=total)
 
 
-def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
+def _picked_index(reports: Sequence[Report], picked: Report | None, at: int) -> int:
     """Return the index of the picked line, looking at `at` first; else of the newest."""
     if picked is not None:
         if 0 <= at < len(reports) and reports[at] is picked:
@@ -187,41 +187,41 @@ def _place(reports: Sequence[Report], picked: Report | None, at: int) -> int:
     return len(reports) - 1
 
 
-def _run(report: Report, colours: Palette) -> Cell:
+def _run_cell(report: Report, colours: Palette) -> Cell:
     return str(report.row.run), colours.dim
 
 
-def _plan(report: Report, colours: Palette) -> Cell:
+def _plan_cell(report: Report, colours: Palette) -> Cell:
     return plan_text(report.planned), colours.text if report.planned else colours.dim
 
 
-def _progress(report: Report, colours: Palette) -> Cell:
+def _progress_cell(report: Report, colours: Palette) -> Cell:
     return f"{report.checkpoint.progress_percent:>3}%", colours.text
 
 
-def _confidence(report: Report, colours: Palette) -> Cell:
+def _confidence_cell(report: Report, colours: Palette) -> Cell:
     stated = report.checkpoint.confidence
     return f"{stated:>3}%", colours.warn if stated < LOW else colours.text
 
 
-def _change(report: Report, colours: Palette) -> Cell:
+def _change_cell(report: Report, colours: Palette) -> Cell:
     change = report.change
     if not change:
         return "   -" if change is None else "   =", colours.dim
     return f"{change:>+4}", colours.warn if change < 0 else colours.good
 
 
-def _decision(report: Report, colours: Palette) -> Cell:
+def _decision_cell(report: Report, colours: Palette) -> Cell:
     decision = report.checkpoint.decision
     return decision.value, colours[_COURSES.get(decision, "dim")]
 
 
-def _blockers(report: Report, colours: Palette) -> Cell:
+def _blockers_cell(report: Report, colours: Palette) -> Cell:
     said = blocker_words(report.checkpoint.blockers)
     return (said, colours.warn) if said else ("-", colours.dim)
 
 
-def _notes(report: Report, colours: Palette) -> Cell:
+def _notes_cell(report: Report, colours: Palette) -> Cell:
     return one_line(report.checkpoint.notes) or "-", colours.text
 
 
@@ -275,14 +275,14 @@ class NodesPane(Table[Host], RowChooser):
 
         super().__init__(
             [
-                Column("!", 1, 0, _sign),
-                Column("node", 14, 0, _name, grow=1),
-                Column("state", 8, 1, _state),
-                Column("slots", 7, 2, _slots),
+                Column("!", 1, 0, _sign_cell),
+                Column("node", 14, 0, _name_cell, grow=1),
+                Column("state", 8, 1, _state_cell),
+                Column("slots", 7, 2, _slots_cell),
                 Column("beat", 4, 3, beat),
-                Column("labels", 10, 5, _labels, grow=1),
+                Column("labels", 10, 5, _labels_cell, grow=1),
                 Column("version", 8, 6, lambda host, c: (one_line(host.status.version), c.dim)),
-                Column("attempts", 16, 4, _attempts, grow=4),
+                Column("attempts", 16, 4, _attempts_cell, grow=4),
             ],
             name="nodes",
             hint="node, state, label, version or attempt",
@@ -300,30 +300,30 @@ class NodesPane(Table[Host], RowChooser):
         self.take(hosts(self._board))
 
 
-def _sign(host: Host, colours: Palette) -> Cell:
+def _sign_cell(host: Host, colours: Palette) -> Cell:
     if node_word(host.status) == "doubted":
         return "?", colours.warn
     sign, style = _SIGNS[host.status.state]
     return sign, colours[style]
 
 
-def _name(host: Host, colours: Palette) -> Cell:
+def _name_cell(host: Host, colours: Palette) -> Cell:
     return one_line(host.status.name), colours.strong if host.lives else colours.dim
 
 
-def _state(host: Host, colours: Palette) -> Cell:
+def _state_cell(host: Host, colours: Palette) -> Cell:
     lost = host.status.state is NodeState.LOST
     return node_word(host.status), colours.bad if lost else colours.text
 
 
-def _slots(host: Host, colours: Palette) -> Cell:
+def _slots_cell(host: Host, colours: Palette) -> Cell:
     used = str(host.status.busy) if host.lives else "-"
     return f"{used:>3}/{host.status.slots}", colours.text if host.lives else colours.dim
 
 
-def _labels(host: Host, colours: Palette) -> Cell:
+def _labels_cell(host: Host, colours: Palette) -> Cell:
     return one_line(" ".join(host.status.labels)) or "-", colours.dim
 
 
-def _attempts(host: Host, colours: Palette) -> Cell:
+def _attempts_cell(host: Host, colours: Palette) -> Cell:
     return host.has, colours.warn if host.attempts and not host.lives else colours.text

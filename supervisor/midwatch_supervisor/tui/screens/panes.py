@@ -109,7 +109,7 @@ class Panes(Vertical):
     def compose(self) -> ComposeResult:
         with self._tabs:
             for tab, pane in self._panes.items():
-                with TabPane(_title(tab), id=tab):
+                with TabPane(_tab_title(tab), id=tab):
                     yield pane
         yield self.preview
 
@@ -144,19 +144,19 @@ class Panes(Vertical):
 
     def on_mount(self) -> None:
         self._tabs.hide_tab(_NODES)
-        self._wait()
+        self._show_progress()
 
-    def _wait(self) -> None:
+    def _show_progress(self) -> None:
         """Say in empty panes that the journal is being read; the Learned tab does so itself."""
         for pane in self._panes.values():
             if isinstance(pane, Table):
                 pane.wait_for(self._board.progress)
 
     def on_resize(self) -> None:
-        self._arrange()
+        self._arrange_preview()
 
-    def _arrange(self) -> None:
-        place = self._place if self._previewed and self._of_attempts else ""
+    def _arrange_preview(self) -> None:
+        place = self._preview_place if self._previewed and self._of_attempts else ""
         self.set_class(place == "beside", "beside")
         self.set_class(place == "below", "below")
 
@@ -165,7 +165,7 @@ class Panes(Vertical):
         return isinstance(self.current, FleetPane | CheckpointsPane | AttentionPane)
 
     @property
-    def _place(self) -> str:
+    def _preview_place(self) -> str:
         """Return where there is room for a preview; empty for nowhere."""
         size = self.screen.size
         if size.width >= _BESIDE:
@@ -176,10 +176,10 @@ class Panes(Vertical):
         """Show or hide the preview; return why there is none if there can be none."""
         if not self._of_attempts:
             return "only a list of attempts has a preview"
-        if not self._place:
+        if not self._preview_place:
             return f"no room: a preview needs {_BELOW} lines or {_BESIDE} columns; enter shows more"
         self._previewed = not self._previewed
-        self._arrange()
+        self._arrange_preview()
         self._show_preview()
         return ""
 
@@ -192,18 +192,18 @@ class Panes(Vertical):
 
     @on(TabbedContent.TabActivated)
     def _after_look(self) -> None:
-        self._arrange()
+        self._arrange_preview()
         self.refresh_board()
         self.refresh_bindings()
 
     def refresh_board(self) -> None:
         """Show the board's current state in the shown pane."""
-        self._wait()
+        self._show_progress()
         self.current.refresh_board()
         self._show_preview()
         waiting, several = self._queue.count, bool(self._board.node_list.nodes)
         if (waiting, several) != (self._waiting, self._several) and self._has_tabs:
-            self._waiting, title = waiting, _title(_ATTENTION)
+            self._waiting, title = waiting, _tab_title(_ATTENTION)
             self._tabs.get_tab(_ATTENTION).label = f"{title} ({waiting})" if waiting else title
             if several and not self._several:
                 self._several = True
@@ -241,5 +241,5 @@ class Panes(Vertical):
             self.show(_NODES)
 
 
-def _title(tab: str) -> str:
+def _tab_title(tab: str) -> str:
     return "Needs you" if tab == _ATTENTION else tab.removesuffix("-tab").capitalize()

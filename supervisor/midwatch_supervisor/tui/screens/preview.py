@@ -78,17 +78,24 @@ class Preview:
 
     def lines(self) -> list[PreviewLine]:
         if self.width < _NARROW:
-            head = self._rule(f"{one_line(self.row.label)} ─ WHY", self.width)
-            return [head, *self._state_lines(self.width), *self._reports(self.width, titled=True)]
+            head = self._section_rule(f"{one_line(self.row.label)} ─ WHY", self.width)
+            return [
+                head,
+                *self._state_lines(self.width),
+                *self._checkpoints_section(self.width, titled=True),
+            ]
         left = self.width * 11 // 20
         right = self.width - left - 2
         head = [
-            *self._rule(f"{one_line(self.row.label)} ─ WHY", left),
-            *self._rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
+            *self._section_rule(f"{one_line(self.row.label)} ─ WHY", left),
+            *self._section_rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
         ]
-        return [head, *self._beside(self._state_lines(left), self._reports(right), left)]
+        return [
+            head,
+            *self._join_columns(self._state_lines(left), self._checkpoints_section(right), left),
+        ]
 
-    def _beside(
+    def _join_columns(
         self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
     ) -> Iterable[PreviewLine]:
         edge = self.colours.dim
@@ -101,43 +108,45 @@ class Preview:
                 *(other[place] if place < len(other) else ()),
             ]
 
-    def _rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
+    def _section_rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
         title = f" {title} "
         filled = "─" * max(0, width - len(joint) - cell_len(title))
         colours = self.colours
         return [(joint, colours.dim), (title, colours.heading), (filled, colours.dim)]
 
-    def _text(self, text: str, width: int, style: Style, indent: str = " ") -> list[PreviewLine]:
+    def _text_lines(
+        self, text: str, width: int, style: Style, indent: str = " "
+    ) -> list[PreviewLine]:
         return [[(line, style)] for line in wrap_text(text, width, indent)]
 
     def _state_lines(self, width: int) -> list[PreviewLine]:
         """Return the row's state; what waits for a person precedes alerts and usage."""
         return [
-            *self._title(width),
+            *self._title_lines(width),
             *self._question_lines(width),
-            *self._alerts(width),
+            *self._all_alert_lines(width),
             *self._usage_lines(width),
         ]
 
-    def _title(self, width: int) -> list[PreviewLine]:
+    def _title_lines(self, width: int) -> list[PreviewLine]:
         row, c = self.row, self.colours
         title = "" if row.title in ("", row.name) else row.title
         if row.attempt is None or self.waits:
             waits = f"queued; waits for {self.waits}" if self.waits else row.status
-            return [*self._text(title, width, c.dim), *self._text(waits, width, c.text)]
+            return [*self._text_lines(title, width, c.dim), *self._text_lines(waits, width, c.text)]
         if row.state.unresolved or row.need <= Need.APPROVAL:
-            return self._text(title, width, c.dim) if title else []
+            return self._text_lines(title, width, c.dim) if title else []
         said = why(row, None)
         style = tone_style(said.tone, c)
-        return [*self._text(title, width, c.dim), *self._text(said.text, width, style)]
+        return [*self._text_lines(title, width, c.dim), *self._text_lines(said.text, width, style)]
 
-    def _alerts(self, width: int) -> list[PreviewLine]:
+    def _all_alert_lines(self, width: int) -> list[PreviewLine]:
         state = self.row.state  # the newest record of an alert that has ended has its last value
         newest = (state.alerts[alert.key] for alert in state.unresolved)
-        return [line for alert in newest for line in self._alert(alert, width)]
+        return [line for alert in newest for line in self._alert_lines(alert, width)]
 
-    def _alert(self, alert: Alert, width: int) -> list[PreviewLine]:
-        critical, seen = alert.severity is Severity.CRITICAL, _seen(self.row.state, alert)
+    def _alert_lines(self, alert: Alert, width: int) -> list[PreviewLine]:
+        critical, seen = alert.severity is Severity.CRITICAL, _handled_status(self.row.state, alert)
         style = self.colours.bad if critical else self.colours.warn
         style = self.colours.text if seen else style
         said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
@@ -150,8 +159,8 @@ class Preview:
         if room >= 0 and "\n" not in said:
             return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
         return [
-            *self._text(one_line(said), width, style),
-            *self._text(grounds, width, self.colours.dim, "   "),
+            *self._text_lines(one_line(said), width, style),
+            *self._text_lines(grounds, width, self.colours.dim, "   "),
         ]
 
     def _usage_lines(self, width: int) -> list[PreviewLine]:
@@ -159,7 +168,7 @@ class Preview:
             return []
         used = self.row.used
         style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
-        return self._text(f"budget: {budget_text(self.row.state.budget)}", width, style)
+        return self._text_lines(f"budget: {budget_text(self.row.state.budget)}", width, style)
 
     def _question_lines(self, width: int) -> list[PreviewLine]:
         """Return the waiting proposal, question or request in full, with its keys."""
@@ -172,15 +181,17 @@ class Preview:
             return []
         if state.paused:
             by = author_text(state.waits[-1].intervention) if state.waits else ""
-            return self._answerable("PAUSED", f"by {by}" if by else "", width)
+            return self._answerable_lines("PAUSED", f"by {by}" if by else "", width)
         if state.parked:
-            return self._answerable(f"ASKS{self._wait_words()}", state.transition.reason, width)
+            return self._answerable_lines(
+                f"ASKS{self._wait_words()}", state.transition.reason, width
+            )
         if (asked := state.asks_beside) is not None:
             said = asked.intervention.message
-            return self._answerable(f"ASKS{self._wait_words()}", said, width)
+            return self._answerable_lines(f"ASKS{self._wait_words()}", said, width)
         if state.open_requests:
             said = "\n".join(map(request_text, state.open_requests.values()))
-            return self._answerable("ASKS", said, width)
+            return self._answerable_lines("ASKS", said, width)
         return []
 
     def _wait_words(self) -> str:
@@ -192,18 +203,18 @@ class Preview:
         more = f" (1 of {count})" if count > 1 else ""
         act = action_text(issued.action, issued.terms).upper()
         title = f"PROPOSED{more}: {act} by {issued.by}{self._wait_words()}"
-        return self._answerable(title, proposal_text(issued), width)
+        return self._answerable_lines(title, proposal_text(issued), width)
 
-    def _answerable(self, title: str, said: str, width: int) -> list[PreviewLine]:
+    def _answerable_lines(self, title: str, said: str, width: int) -> list[PreviewLine]:
         c = self.colours
         # Marked, so that untrusted text cannot look like one of our own lines.
         return [
-            *self._text(title, width, c.warn),
-            *self._text(said, width, c.text, "   "),
-            *self._keys(width),
+            *self._text_lines(title, width, c.warn),
+            *self._text_lines(said, width, c.text, "   "),
+            *self._answer_key_lines(width),
         ]
 
-    def _keys(self, width: int) -> list[PreviewLine]:
+    def _answer_key_lines(self, width: int) -> list[PreviewLine]:
         lines: list[list[Cell]] = [[]]
         used = 0
         for offer in offers(self.row):
@@ -217,16 +228,16 @@ class Preview:
             used += cell_len(key + does)
         return [*lines]
 
-    def _reports(self, width: int, *, titled: bool = False) -> list[PreviewLine]:
+    def _checkpoints_section(self, width: int, *, titled: bool = False) -> list[PreviewLine]:
         if self.row.attempt is None:
             return []
-        title = [self._rule("CHECKPOINTS, newest first", width)] if titled else []
+        title = [self._section_rule("CHECKPOINTS, newest first", width)] if titled else []
         said = [
             line
             for each in self.row.checkpoints.newest_first
             for line in self._checkpoint_lines(each, width)
         ]
-        return [*title, *(said or self._text("no checkpoints yet", width, self.colours.dim))]
+        return [*title, *(said or self._text_lines("no checkpoints yet", width, self.colours.dim))]
 
     def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         c, said = self.colours, each.checkpoint
@@ -245,9 +256,9 @@ class Preview:
         blockers = [
             line
             for blocker in said.blockers
-            for line in self._text(f"✗ {one_line(blocker)}", width, c.warn, "  ")
+            for line in self._text_lines(f"✗ {one_line(blocker)}", width, c.warn, "  ")
         ]
-        notes = self._text(f'"{said.notes}"', width, c.text, "  ") if said.notes else []
+        notes = self._text_lines(f'"{said.notes}"', width, c.text, "  ") if said.notes else []
         return [head, *blockers, *notes]
 
 
@@ -298,11 +309,11 @@ class Why(NamedTuple):
 
 def why(row: Row, wait: Wait | None) -> Why:
     """Return the reason for a row's position; `wait` is what an unstarted task waits for."""
-    text, tone = _why(row, wait)
+    text, tone = _row_reason(row, wait)
     return Why(one_line(text), tone)
 
 
-def _why(row: Row, wait: Wait | None) -> Why:
+def _row_reason(row: Row, wait: Wait | None) -> Why:
     state = row.state
     if row.adrift and row.lifecycle is Lifecycle.WORKING:
         return Why("needs a node", Tone.WARN)
@@ -329,10 +340,10 @@ def _alerts_reason(row: Row, said: str, tone: Tone) -> Why:
     """Return the text of firing alerts; less prominent once a person has seen all of them."""
     if row.state.unseen:
         return Why(said, tone)
-    return Why(f"{_seen(row.state, row.state.firing[0])}: {said}")
+    return Why(f"{_handled_status(row.state, row.state.firing[0])}: {said}")
 
 
-def _seen(state: AttemptState, alert: Alert) -> str:
+def _handled_status(state: AttemptState, alert: Alert) -> str:
     """Return how a person has handled a firing alert, as in the Alerts tab; empty if nobody has."""
     status = state.alert_status(alert.key)
     return status if status in {AlertStatus.ACKNOWLEDGED, AlertStatus.SILENCED} else ""
@@ -399,7 +410,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         row, width = self._row, self.size.width - 1
         if not self.display or width < 1:
             return
-        lines = [] if row is None else self._draw(row, width)
+        lines = [] if row is None else self._preview_lines(row, width)
         # A stable size, because a change would lay out the whole screen again.
         size = Size(self.size.width, max(len(lines), self.size.height))
         if self.virtual_size != size:
@@ -414,7 +425,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
             self._strips.pop(number, None)
         self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
 
-    def _draw(self, row: Row, width: int) -> list[PreviewLine]:
+    def _preview_lines(self, row: Row, width: int) -> list[PreviewLine]:
         return Preview(
             row=row,
             width=width,

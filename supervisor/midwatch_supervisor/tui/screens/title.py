@@ -55,11 +55,11 @@ def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette)
     totals, needs = board.totals, board.totals.needs
     parts: list[Cell] = [
         ("Midwatch", colours.strong),
-        (_runs(board, now), colours.dim),
+        (_runs_text(board, now), colours.dim),
         (_waiting_text(waiting), colours.warn if waiting else colours.dim),
-        *_health(Health.STUCK, needs[Need.STUCK], colours),
-        *_health(Health.SUSPECT, needs[Need.SUSPECT], colours),
-        *_health(Health.OK, needs[Need.WORKING], colours),
+        *_health_cells(Health.STUCK, needs[Need.STUCK], colours),
+        *_health_cells(Health.SUSPECT, needs[Need.SUSPECT], colours),
+        *_health_cells(Health.OK, needs[Need.WORKING], colours),
         (_done_text(board), colours.text),
         *_ended_parts(len(totals.ended), colours),
         *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
@@ -75,7 +75,7 @@ def _waiting_text(count: int) -> str:
     return f"{NEEDED} {count} need{'s' if count == 1 else ''} you"
 
 
-def _health(health: Health, count: int, colours: Palette) -> list[Cell]:
+def _health_cells(health: Health, count: int, colours: Palette) -> list[Cell]:
     """Return how many attempts have a health; empty for none, unless all is well."""
     what = "working" if health is Health.OK else health.value
     if not count:
@@ -98,7 +98,7 @@ def _failed_parts(count: int, colours: Palette) -> list[Cell]:
     return [(f"{sign} {count} failed", colours.bad)] if count else []
 
 
-def _runs(board: FleetBoard, now: datetime) -> str:
+def _runs_text(board: FleetBoard, now: datetime) -> str:
     """Return which run it is, and its duration."""
     if not board.runs:
         return ""
@@ -166,7 +166,7 @@ def header(
     first = Text.assemble(
         (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
         *_state_parts(state, colours, adrift=adrift),
-        (f"  {_progress(state, calibration)}", colours.text),
+        (f"  {_progress_text(state, calibration)}", colours.text),
         (f"  {brief(attempt.worker)}", colours.dim),
         (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
         ("  no sandbox" if state.sandbox == SandboxKind.NONE else "", colours.warn),
@@ -175,7 +175,7 @@ def header(
     )
     second = Text.assemble(
         *_wait_parts(state, colours, adrift=adrift),
-        *_verdict(timeline, colours),
+        *_verdict_cells(timeline, colours),
         ("" if timeline.last_at is None or state.over else f"idle {idle}  ", colours.text),
         (f"used: {budget_text(state.budget)}", colours.dim),
     )
@@ -190,7 +190,7 @@ def _state_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> list
     return parts
 
 
-def _progress(state: AttemptState, calibration: "Calibration | None") -> str:
+def _progress_text(state: AttemptState, calibration: "Calibration | None") -> str:
     parts = [f"step {state.last_step}"]
     if found := planned(state.plan_step, state.plan_steps):
         parts.append(f"plan {plan_text(found)}")
@@ -214,7 +214,7 @@ def _wait_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple
     return ((text, style), ("  ", colours.text)) if text else ()
 
 
-def _verdict(timeline: "AttemptTimeline", colours: Palette) -> tuple[Cell, ...]:
+def _verdict_cells(timeline: "AttemptTimeline", colours: Palette) -> tuple[Cell, ...]:
     """Return the newest verdict on its result, if there is one."""
     if not timeline.verdicts:
         return ()
