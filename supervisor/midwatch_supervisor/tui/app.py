@@ -167,10 +167,10 @@ class Console(OperatorApp):
     def on_mount(self) -> None:
         self.set_keymap(self._keys)
         self.log_capture.attach()
-        self._listen()
+        self._receive_batches()
         self.call_after_refresh(self.run_worker, _import_ahead)
         if self._work is not None:
-            self._conduct(self._work)
+            self._run_work(self._work)
         # For what changes with time alone: idle times, ages.
         self.set_interval(1.0, self.pass_a_second)
 
@@ -178,7 +178,7 @@ class Console(OperatorApp):
         self.log_capture.close()
 
     @work(exclusive=True, group="feed")
-    async def _listen(self) -> None:
+    async def _receive_batches(self) -> None:
         try:
             async for batch in self._feed.batches():
                 self._taken.clear()
@@ -190,7 +190,7 @@ class Console(OperatorApp):
             self.banner.refresh_board()
 
     @work(exclusive=True, group="run")
-    async def _conduct(self, work: RunWork) -> None:
+    async def _run_work(self, work: RunWork) -> None:
         try:
             self.code = await work()
         except MidwatchError as error:
@@ -212,10 +212,10 @@ class Console(OperatorApp):
         if self._work is not None and self.code is not None and self.board.reopened:
             self.board.reopened.clear()
             self.code = None
-            self._conduct(self._work)
+            self._run_work(self._work)
 
     @on(Grew)
-    def _grew(self, message: Grew) -> None:
+    def _apply_batch(self, message: Grew) -> None:
         self.board.take(message.batch)
         self.follow_commands(message.batch.entries)
         self.queue.observe(message.batch.entries, of_nodes=message.batch.nodes is not None)
@@ -228,11 +228,11 @@ class Console(OperatorApp):
         if first is not None:
             self._first = None
             self.open_attempt(first)
-        self._paint(soon=message.batch.more)
+        self._refresh_if_due(soon=message.batch.more)
         if not message.batch.more:
             self.panes.fleet.settle()
 
-    def _paint(self, *, soon: bool) -> None:
+    def _refresh_if_due(self, *, soon: bool) -> None:
         # While a long history arrives in many batches, ten frames a second are enough.
         if soon and monotonic() - self._painted < _FRAME_SECONDS:
             return
@@ -259,7 +259,7 @@ class Console(OperatorApp):
         self.banner.refresh_board()
         said = None if self.board.loading else self._bell.next_call(self.queue.calling)
         if said is not None:
-            self._call(said)
+            self._notify_operator(said)
 
     def _look_at_broker(self) -> None:
         self._title_line.mark(NO_BROKER if self._unheard > _PATIENT else "")
@@ -279,7 +279,7 @@ class Console(OperatorApp):
             what = f"run {newest} has begun, but is not shown"
             self.banner.report("later run", what, remedy=remedy)
 
-    def _call(self, said: str) -> None:
+    def _notify_operator(self, said: str) -> None:
         self.notify(said, title="You are needed", severity="warning", markup=False)
         if self.settings.bell:
             self.bell()
@@ -331,7 +331,7 @@ class Console(OperatorApp):
         if name == "nodes-pane" and not self.board.node_list.nodes:
             self.notify(self._without_nodes(), timeout=3, markup=False)
             return
-        self._uncover()
+        self._show_base_screen()
         self.panes.show(name)
         self.refresh_panes()
 
@@ -347,18 +347,18 @@ class Console(OperatorApp):
         inside = len(self.screen_stack) > 1
         row = next_of(self.queue.rows, self._visited if inside else None)
         if row is not None:
-            self._uncover()
+            self._show_base_screen()
             self.open_attempt(row)
             self.brought_at = monotonic()
         elif self.queue.of_nodes:
             self.action_pane("nodes-pane")
         elif self.queue.proposals and (version := self.queue.proposals[0].version):
-            self._uncover()
+            self._show_base_screen()
             self.panes.show_version(version.id)
         else:
             self.notify("nothing needs you", timeout=3)
 
-    def _uncover(self) -> None:
+    def _show_base_screen(self) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
@@ -386,11 +386,11 @@ class Console(OperatorApp):
         from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 
         inside = isinstance(self.screen, AttemptScreen)
-        self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._jump)
+        self.push_screen(JumpDialog(self.board.all_rows(), in_attempt=inside), self._open_target)
 
-    async def _jump(self, target: JumpTarget | None) -> None:
+    async def _open_target(self, target: JumpTarget | None) -> None:
         if target is not None and target.row is not None:
-            self._uncover()
+            self._show_base_screen()
             self.open_attempt(target.row)
         elif target is not None:
             await self.run_action(target.action)
@@ -446,7 +446,7 @@ class Console(OperatorApp):
     def action_leave(self) -> None:
         """Quit with the run's exit code; ask first while the run is working here."""
         if self._work is None or self.code is not None:
-            self._leave()
+            self._request_quit()
         else:
             self.push_screen(
                 ConfirmDialog(
@@ -463,12 +463,12 @@ class Console(OperatorApp):
 
     def _leave_confirmed(self, agreed: bool | None) -> None:
         if agreed:
-            self._leave()
+            self._request_quit()
 
-    def _leave(self) -> None:
+    def _request_quit(self) -> None:
         """Quit once all writes are stored; at once if asked again."""
         if self._leaving or not self.storing:
-            self._go()
+            self._exit_with_code()
             return
         self._leaving = True
         self.notify("storing your commands first; quit again to discard them", timeout=_LONG)
@@ -477,8 +477,8 @@ class Console(OperatorApp):
     async def _leave_when_stored(self) -> None:
         self._leaving = stored = await self.stored()
         if stored:
-            self._go()
+            self._exit_with_code()
 
-    def _go(self) -> None:
+    def _exit_with_code(self) -> None:
         unknown = 0 if self._work is None else INTERRUPTED
         self.exit(unknown if self.code is None else self.code)

@@ -31,18 +31,18 @@ class ConsoleCommands(Provider):
 
     async def discover(self) -> Hits:
         """List the possible commands before anything is typed."""
-        for each in self._commands():
+        for each in self._available_commands():
             if each.rank != _NOT_NOW:
                 yield DiscoveryHit(each.does, each.run, help=each.help)
 
     async def search(self, query: str) -> Hits:
         """Find commands that match the typed text; impossible ones say why."""
         matcher = self.matcher(query)
-        for each in self._commands():
+        for each in self._available_commands():
             if (score := matcher.match(each.does) * each.rank) > 0:
                 yield Hit(score, matcher.highlight(each.does), each.run, help=each.help)
 
-    def _commands(self) -> Iterator[_Found]:
+    def _available_commands(self) -> Iterator[_Found]:
         """Yield commands in the order of the key tables, `ACTS` first, then Textual's own."""
         active = self.screen.active_bindings
         reached: dict[str, list[str]] = {}

@@ -69,7 +69,7 @@ class NamedRow:
     def fit(self, wanted: str) -> int | None:
         """Return how well a text matches, 0 best; `None` if not at all."""
         if wanted in self.label:
-            return min(_fit(wanted, self.name), _fit(wanted, self.label))
+            return min(_match_rank(wanted, self.name), _match_rank(wanted, self.label))
         return _IN_TITLE if wanted in self.title else None
 
     @property
@@ -90,14 +90,14 @@ def targets(
     wanted = text.strip().lower()
     if not wanted:
         return [*known]
-    found = nsmallest(SHOWN, _rank(wanted, known, rows), key=lambda each: each[:-1])
+    found = nsmallest(SHOWN, _ranked_matches(wanted, known, rows), key=lambda each: each[:-1])
     return [
-        *(_steps(wanted) if in_attempt else ()),
+        *(_step_targets(wanted) if in_attempt else ()),
         *(each if isinstance(each, JumpTarget) else each.target for *_, each in found),
     ]
 
 
-def _steps(wanted: str) -> list[JumpTarget]:
+def _step_targets(wanted: str) -> list[JumpTarget]:
     """Return the step that a text names, if it is a valid step number."""
     if not wanted.isdecimal() or len(wanted) > _DIGITS:
         return []
@@ -109,18 +109,20 @@ def _steps(wanted: str) -> list[JumpTarget]:
 _Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]
 
 
-def _rank(wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]) -> Iterator[_Ranked]:
+def _ranked_matches(
+    wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]
+) -> Iterator[_Ranked]:
     """Yield matches with their ranks."""
     for place, target in enumerate(known):
         if wanted in target.name:
-            yield _fit(wanted, target.name), "", place, 0, target
+            yield _match_rank(wanted, target.name), "", place, 0, target
     for each in rows:
         fit = each.fit(wanted)
         if fit is not None:
             yield fit, each.name, -each.row.number, -each.row.task, each
 
 
-def _fit(wanted: str, name: str) -> int:
+def _match_rank(wanted: str, name: str) -> int:
     return 0 if name == wanted else 1 if name.startswith(wanted) else 2
 
 
@@ -136,7 +138,7 @@ def near(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
 
 
-def _run(target: JumpTarget, colours: Palette) -> Cell:
+def _run_cell(target: JumpTarget, colours: Palette) -> Cell:
     return "" if target.row is None else str(target.row.run), colours.dim
 
 
@@ -166,7 +168,7 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
         several_runs = len({each.row.run for each in self._rows}) > 1
         self._found = Table[JumpTarget](
             [
-                Column("run", 3, 0, _run, differs=lambda: several_runs),
+                Column("run", 3, 0, _run_cell, differs=lambda: several_runs),
                 Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
                 Column("description", 20, 1, lambda target, c: (target.what, c.text), grow=2),
             ],
@@ -191,10 +193,10 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     def _after_typing(self, message: Input.Changed) -> None:
         found = targets(message.value, self._places, self._rows, in_attempt=self._in_attempt)
         if not found:
-            self._found.say(self._unknown(message.value))
+            self._found.say(self._unknown_name_text(message.value))
         self._found.show(found, cursor=0)
 
-    def _unknown(self, text: str) -> str:
+    def _unknown_name_text(self, text: str) -> str:
         names = (*(each.name for each in self._places), *(row.name for row in self._rows))
         found = ", ".join(map(one_line, near(text, names)))
         said = f"Nothing is named {one_line(text)!r}."

@@ -247,7 +247,7 @@ def _wrong_theme(name: str) -> list[ConfigError]:
         return []
     known = [*THEME_NAMES, *BUILTIN_THEMES]
     problem = f"there is no theme {name!r}; ours are {', '.join(THEME_NAMES)}"
-    return [ConfigError(IN_FORCE, "console.theme", problem, nearest=_nearest(name, known))]
+    return [ConfigError(IN_FORCE, "console.theme", problem, nearest=_nearest_name(name, known))]
 
 
 def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -257,13 +257,13 @@ def with_new_ids(wanted: Mapping[str, str]) -> dict[str, str]:
 
 def key_problems(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     """Return all problems in a key map: wrong ids and keys or, if there are none, clashes."""
-    problems = [*_unknown(wanted, keys), *_unreadable(wanted)]
-    return problems or _clashes(wanted, keys)
+    problems = [*_unknown_actions(wanted, keys), *_invalid_keys(wanted)]
+    return problems or _key_clashes(wanted, keys)
 
 
 def in_force(key: Key, wanted: Mapping[str, str]) -> tuple[str, ...]:
     """Return an action's keys by Textual's names."""
-    return tuple(textual_key(each) for each in _split(wanted.get(key.id, key.keys)))
+    return tuple(textual_key(each) for each in _split_keys(wanted.get(key.id, key.keys)))
 
 
 def textual_key(key: str) -> str:
@@ -278,10 +278,10 @@ def key_text(key: str) -> str:
     """Return a key as people write it: `slash` is `/`, `escape` is `esc`."""
     modifiers, name = _split_modifiers(key)
     short = {"escape": "esc", "pageup": "page up", "pagedown": "page down"}.get(name)
-    return f"{modifiers}{short or _character(name) or name}"
+    return f"{modifiers}{short or _key_character(name) or name}"
 
 
-def _split(keys: str) -> list[str]:
+def _split_keys(keys: str) -> list[str]:
     return [key.strip() for key in keys.split(",")]
 
 
@@ -291,7 +291,7 @@ def _split_modifiers(key: str) -> tuple[str, str]:
     return key[:end], key[end:]
 
 
-def _character(name: str) -> str:
+def _key_character(name: str) -> str:
     """Return the character that a key's name stands for; empty if none."""
     if name in _NAMED:
         return ""
@@ -304,35 +304,35 @@ def _character(name: str) -> str:
     return ""
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest_name(name: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 
-def _unknown(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
+def _unknown_actions(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     ids = [key.id for key in keys]
     problem = "there is no such action; the console's help (`?`) lists them"
     return [
-        ConfigError(IN_FORCE, f"{_SECTION}.{id}", problem, nearest=_nearest(id, ids))
+        ConfigError(IN_FORCE, f"{_SECTION}.{id}", problem, nearest=_nearest_name(id, ids))
         for id in wanted
         if id not in ids
     ]
 
 
-def _unreadable(wanted: Mapping[str, str]) -> list[ConfigError]:
+def _invalid_keys(wanted: Mapping[str, str]) -> list[ConfigError]:
     return [
         ConfigError(IN_FORCE, f"{_SECTION}.{id}", f"`{key}` is not a key")
         for id, keys in wanted.items()
-        for key in _split(keys)
+        for key in _split_keys(keys)
         if not _is_key(key)
     ]
 
 
 def _is_key(key: str) -> bool:
     _, name = _split_modifiers(textual_key(key))
-    return name in _NAMED or bool(_character(name))
+    return name in _NAMED or bool(_key_character(name))
 
 
-def _clashes(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
+def _key_clashes(wanted: Mapping[str, str], keys: Sequence[Key]) -> list[ConfigError]:
     """Return keys with two meanings. Defaults that share a key are on different screens."""
     problems: list[ConfigError] = []
     for one, other in combinations(keys, 2):

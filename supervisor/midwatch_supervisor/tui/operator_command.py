@@ -238,13 +238,13 @@ def offers(row: Row, *, pausing: bool = False) -> tuple[Offer, ...]:
     elif row.state.paused:
         likely = (OperatorCommand.RESUME, OperatorCommand.GUIDE, OperatorCommand.STOP)
     return tuple(
-        Offer("pause" if each is OperatorCommand.RESUME else each.value, _name(each, row))
+        Offer("pause" if each is OperatorCommand.RESUME else each.value, _command_name(each, row))
         for each in likely
         if not refusal(each, row, pausing=pausing)
     )
 
 
-def _name(command: OperatorCommand, row: Row) -> str:
+def _command_name(command: OperatorCommand, row: Row) -> str:
     """Return a command's name for a row."""
     match command:
         case OperatorCommand.GUIDE if row.state.question is not None:
@@ -296,7 +296,9 @@ def question(
         case OperatorCommand.SWITCH:
             return _switch_question(row, models)
         case OperatorCommand.GUIDE:
-            return DialogQuestion(title=f"Guidance for {name}", send="Send", quote=_trouble(row))
+            return DialogQuestion(
+                title=f"Guidance for {name}", send="Send", quote=_trouble_text(row)
+            )
         case OperatorCommand.RESTART:
             what = row.name if row.over else name
             title = f"Restart {what}: what should the next attempt do differently?"
@@ -306,7 +308,9 @@ def question(
             return DialogQuestion(title=f"Stop {name}?", send="Stop it", quote=quote, confirm=True)
         case OperatorCommand.SILENCE:
             title = f"Silence these alerts of {name} until the attempt ends?"
-            quote = f"{_alerts(row)}\nThey no longer call anybody, and nothing is done about them."
+            quote = (
+                f"{_alerts_text(row)}\nThey no longer call anybody, and nothing is done about them."
+            )
             return DialogQuestion(title=title, send="Silence", quote=quote, confirm=True)
         case OperatorCommand.APPROVE | OperatorCommand.MODIFY | OperatorCommand.REJECT:
             return _decision_question(command, row)
@@ -392,7 +396,7 @@ def _restart_facts(row: Row) -> str:
     if row.over:
         used = "The task gets its whole budget again; what was used still counts."
     parts = (
-        row.state.transition.reason if row.over else _trouble(row),
+        row.state.transition.reason if row.over else _trouble_text(row),
         f"Attempt {row.number + 1} begins in a new workspace, without these changes and this "
         "conversation. It is told what was tried, why it ended, and your note.",
         _kept_words(row),
@@ -443,14 +447,14 @@ def _grant_problem(words: str) -> str:
     return "enter amounts of requests, tokens, dollars or minutes: 20 requests, 15 minutes"
 
 
-def _trouble(row: Row) -> str:
+def _trouble_text(row: Row) -> str:
     """Return what a person would respond to: the question asked, else the alerts."""
     if row.lifecycle is Lifecycle.INPUT_REQUIRED:
         return row.state.transition.reason
-    return _alerts(row)
+    return _alerts_text(row)
 
 
-def _alerts(row: Row) -> str:
+def _alerts_text(row: Row) -> str:
     return "\n".join(f"{alert.key.rule}: {alert.summary}" for alert in row.state.firing)
 
 

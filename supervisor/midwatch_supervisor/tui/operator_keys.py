@@ -126,12 +126,12 @@ class OperatorApp(App[int]):
     @property
     def target(self) -> Row | None:
         """Return the row that the keys act on: in the focused part, else in the shown pane."""
-        chooser = self._chooser()
+        chooser = self._row_chooser()
         return None if chooser is None else chooser.chosen
 
     def offers(self) -> tuple[Offer, ...]:
         """Return what can be done with the selected row; empty while the cursor follows a list."""
-        chooser = self._chooser()
+        chooser = self._row_chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None or chooser.slip(0):
             return ()
@@ -159,12 +159,16 @@ class OperatorApp(App[int]):
             return NOTHING_CHOSEN
         if command is OperatorCommand.PAUSE and self._is_held(row):
             command = OperatorCommand.RESUME
-        return self._refusal(_Pending(command=command, row=row, waiting=question_for(command, row)))
+        return self._refusal_reason(
+            _Pending(command=command, row=row, waiting=question_for(command, row))
+        )
 
-    def _chooser(self) -> RowChooser | None:
-        return next((each for each in self._places() if isinstance(each, RowChooser)), None)
+    def _row_chooser(self) -> RowChooser | None:
+        return next(
+            (each for each in self._candidate_nodes() if isinstance(each, RowChooser)), None
+        )
 
-    def _places(self) -> Iterator[DOMNode]:
+    def _candidate_nodes(self) -> Iterator[DOMNode]:
         # A dialog or the palette is about the screen below it.
         screen = next(each for each in reversed(self.screen_stack) if not each.is_modal)
         if screen.focused is not None:
@@ -181,23 +185,23 @@ class OperatorApp(App[int]):
                 case Intervention(action=Action.PAUSE):
                     self._pauses.discard(entry.attempt or 0)
                 case Delivery() | OutcomeReport() as news if news.intervention in self._followed:
-                    self._announce(news)
+                    self._notify_result(news)
                 case _:
                     pass
 
-    def _follow(self, id: int, row: Row) -> None:
+    def _follow_intervention(self, id: int, row: Row) -> None:
         """Follow an intervention from now on; the board may already know its result."""
         self._followed[id] = row
         state = row.state.interventions.get(id)
         if news := state and (state.report or state.stamp):
-            self._announce(news)
+            self._notify_result(news)
 
-    def _announce(self, news: Delivery | OutcomeReport) -> None:
+    def _notify_result(self, news: Delivery | OutcomeReport) -> None:
         row = self._followed[news.intervention]
         if state := row.state.interventions.get(news.intervention):
             text, good = result_text(state.action, news, over=row.state.over)
             if text:
-                self._notify(f"{row.label}: {text}", good=good)
+                self._notify_line(f"{row.label}: {text}", good=good)
 
     @property
     def storing(self) -> list[Worker[bool]]:
@@ -218,17 +222,17 @@ class OperatorApp(App[int]):
 
     def action_act(self, name: str) -> None:
         """Begin a command on the selected row, or say why it is impossible."""
-        chooser = self._chooser()
+        chooser = self._row_chooser()
         row = None if chooser is None else chooser.chosen
         if chooser is None or row is None:
             why = "" if chooser is None else chooser.unchosen
             self.notify(why or NOTHING_CHOSEN, severity="warning")
-        elif why := self._unread(chooser):
+        elif why := self._unread_reason(chooser):
             self.notify(why, severity="warning")
         else:
             self.begin(OperatorCommand(name), row)
 
-    def _unread(self, chooser: RowChooser) -> str:
+    def _unread_reason(self, chooser: RowChooser) -> str:
         """Return why nobody can have read the selected row yet; empty if somebody can."""
         if monotonic() - self.brought_at < self.glance_seconds:
             return "this attempt was just opened: look at it first"
@@ -247,33 +251,33 @@ class OperatorApp(App[int]):
         """Ask the command's question and then act, unless the command is impossible for the row."""
         # The dialog may be open for a long time: the command acts on the decision it showed.
         pending = _Pending(command=command, row=row, waiting=question_for(command, row))
-        if self._refused(pending):
+        if self._notify_if_refused(pending):
             return
-        models = self._models(command, row)
+        models = self._switch_models(command, row)
         asked = question(command, row, models=models, unheard=self._awaited_first(command, row))
         if asked is None:
-            self._do(pending)
+            self._start_command(pending)
         else:
             self.push_screen(dialog(asked), partial(self._carry_out, pending))
 
     def _carry_out(self, pending: _Pending, said: str | bool | None) -> None:
         if said is None or said is False:
             return
-        if not self._refused(pending, answered=True):
-            self._do(pending, "" if said is True else said)
+        if not self._notify_if_refused(pending, answered=True):
+            self._start_command(pending, "" if said is True else said)
 
-    def _refused(self, pending: _Pending, *, answered: bool = False) -> bool:
-        why = self._refusal(pending, answered=answered)
+    def _notify_if_refused(self, pending: _Pending, *, answered: bool = False) -> bool:
+        why = self._refusal_reason(pending, answered=answered)
         if why:
-            self._notify(f"{pending.row.label}: {why}", good=False)
+            self._notify_line(f"{pending.row.label}: {why}", good=False)
         return bool(why)
 
-    def _refusal(self, pending: _Pending, *, answered: bool = False) -> str:
+    def _refusal_reason(self, pending: _Pending, *, answered: bool = False) -> str:
         command, row = pending.command, pending.row
-        models, pausing = self._models(command, row), row.attempt in self._pauses
+        models, pausing = self._switch_models(command, row), row.attempt in self._pauses
         if why := refusal(command, row, pausing=pausing, models=models):
             return why
-        if command is OperatorCommand.RESTART and (newest := self._newest(row)) > row.number:
+        if command is OperatorCommand.RESTART and (newest := self._newest_number(row)) > row.number:
             return f"attempt {newest} has taken over"
         if pending.settled or pending.id in self._settled:
             if pending.waiting and isinstance(pending.waiting[1], InterventionState):
@@ -286,10 +290,10 @@ class OperatorApp(App[int]):
                 return "what is waiting has just changed: look at it first"
         return ""
 
-    def _newest(self, row: Row) -> int:
+    def _newest_number(self, row: Row) -> int:
         return max(each.number for each in self.board.rows.values() if each.task == row.task)
 
-    def _models(self, command: OperatorCommand, row: Row) -> Sequence[str]:
+    def _switch_models(self, command: OperatorCommand, row: Row) -> Sequence[str]:
         if command is not OperatorCommand.SWITCH:
             return ()
         return models_of(self.board.tasks[row.task], row.state.attempt.worker)
@@ -303,7 +307,7 @@ class OperatorApp(App[int]):
             return ""
         return reached_after(run, embedded=self.board.tasks[row.task].embedded)
 
-    def _do(self, pending: _Pending, words: str = "") -> None:
+    def _start_command(self, pending: _Pending, words: str = "") -> None:
         if pending.row.attempt is not None:
             attempt = self.board.attempts[pending.row.attempt]
             if pending.id is not None:
@@ -312,13 +316,15 @@ class OperatorApp(App[int]):
                 self._pauses.add(attempt.id)
                 self.refresh_footer()
             # A function, not a coroutine: if the app closes first, nothing is left unawaited.
-            self.run_worker(partial(self._perform, pending, attempt, words), group=STORING)
+            self.run_worker(partial(self._store_command, pending, attempt, words), group=STORING)
 
-    async def _perform(self, pending: _Pending, attempt: Attempt, words: str) -> bool:
+    async def _store_command(self, pending: _Pending, attempt: Attempt, words: str) -> bool:
         command, row = pending.command, pending.row
         try:
             async with self._in_turn:
-                id, what = await _write(self.operator, pending, attempt, words, here=self.conducts)
+                id, what = await _write_command(
+                    self.operator, pending, attempt, words, here=self.conducts
+                )
         except MidwatchError as error:
             self._settled.discard(pending.id or 0)
             self._pauses.discard(attempt.id)
@@ -328,12 +334,12 @@ class OperatorApp(App[int]):
         said = f"{row.label}: {confirmation(command, row)}"
         if why := self._awaited_first(command, row):
             said = f"{said.partition(';')[0]}; {why}"
-        self._notify(f"{said}: {what}" if what else said)
+        self._notify_line(f"{said}: {what}" if what else said)
         if id is not None:
-            self._follow(id, row)
+            self._follow_intervention(id, row)
         return True
 
-    def _notify(self, text: str, *, good: bool = True) -> None:
+    def _notify_line(self, text: str, *, good: bool = True) -> None:
         said = one_line(text)
         said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
         self.notify(said, severity="information" if good else "warning", markup=False)
@@ -343,7 +349,7 @@ _Written = tuple[int | None, str]
 """The journal id of the issued intervention, if any, and words to add to the confirmation."""
 
 
-async def _write(
+async def _write_command(
     operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str, *, here: bool
 ) -> _Written:
     command, row = pending.command, pending.row
@@ -355,7 +361,7 @@ async def _write(
         begun = await operator.begin_again(attempt, words, about=about, step=step)
         return None, begun.begins if here else begun.follows
     if command.effect.action is None:
-        return await _settle(operator, pending, attempt, words)
+        return await _settle_pending(operator, pending, attempt, words)
     terms, message = terms_in(command, words)
     if command is OperatorCommand.GRANT:
         message = message or GRANTED
@@ -370,7 +376,7 @@ async def _write(
     return id, terms_text(terms)
 
 
-async def _settle(
+async def _settle_pending(
     operator: OperatorActions, pending: _Pending, attempt: Attempt, words: str
 ) -> _Written:
     if pending.waiting is None:
