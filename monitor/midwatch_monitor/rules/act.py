@@ -145,15 +145,15 @@ NO_COMMAND = CommandFacts()
 
 def command_facts(line: str) -> CommandFacts:
     """Return the facts about a command."""
-    return _command_facts(line) if len(line) <= _SHORT else _read(line)
+    return _command_facts(line) if len(line) <= _SHORT else _find_facts(line)
 
 
 @lru_cache(maxsize=512)
 def _command_facts(line: str) -> CommandFacts:
-    return _read(line)
+    return _find_facts(line)
 
 
-def _read(line: str) -> CommandFacts:
+def _find_facts(line: str) -> CommandFacts:
     line = without_documents(line)
     found = _COMMAND.within(line)
     tests, runs, swaps, returns, installs, measures = map(found.__contains__, range(6))
@@ -282,18 +282,18 @@ class Normaliser:
 
     def act(self, step: Step) -> Act:
         """Return one step as an act; its output must be unwrapped (`unwrap`)."""
-        edits = _own(step.edits) if step.edits else ()
+        edits = _worker_edits(step.edits) if step.edits else ()
         if step.ok is False and was_refused(step):
             return _held_back(step)
         waiting = only_waits(step)
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting or goes_back(step):
-            return _idle(step, edits, waiting=waiting)
+            return _act_without_work(step, edits, waiting=waiting)
         line, arguments = shell_call(step)
         told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), has_failed(step)
         known, count = self._acts.get(action), count_failing(step.output) if fails else None
         again = known is not None
-        before, after = _past(known or 0), _after(known or 0, fails, count)
+        before, after = _read_past(known or 0), _past_after(known or 0, fails, count)
         if after != known:
             self._acts.put(action, after)
         error = bool(fails) and not found_nothing_by_exit_code(step, line)
@@ -315,7 +315,7 @@ class Normaliser:
             signature(step) if error else 0,
             environment_obstacle(step.output) if fails else "",
             edits,
-            _marks(step),
+            _edit_marks(step),
             told.reverts,
             changes,
             told.sleeps or polls or awaits_message(step.tool),
@@ -371,12 +371,12 @@ class ActPast(NamedTuple):
 
 # Cached because most acts share a few pasts.
 @lru_cache(maxsize=1024)
-def _past(number: int) -> ActPast:
+def _read_past(number: int) -> ActPast:
     return ActPast.read(number)
 
 
 @lru_cache(maxsize=1024)
-def _after(number: int, failed: bool | None, count: int | None) -> int:
+def _past_after(number: int, failed: bool | None, count: int | None) -> int:
     return ActPast.read(number).then(failed, count).written
 
 
@@ -389,13 +389,13 @@ def _facets(
         | (Facet.FAILURE if fails else 0)
         | (Facet.CHECK if check is not CheckKind.NONE else 0)
         | (Facet.CLAIM if claimed else 0)
-        | (Facet.NOTHING if _looks(changes, check) and _finds_nothing(step) else 0)
+        | (Facet.NOTHING if _only_looks(changes, check) and _finds_nothing(step) else 0)
         | (Facet.SPEECH if speaks(step) else 0)
         | (Facet.UNREPORTED if step.output == UNREPORTED else 0)
     )
 
 
-def _looks(changes: bool, check: CheckKind) -> bool:
+def _only_looks(changes: bool, check: CheckKind) -> bool:
     """Whether an act may only look: it changes nothing and runs nothing."""
     return not changes and check is CheckKind.NONE
 
@@ -413,7 +413,7 @@ def _held_back(step: Step) -> Act:
     )
 
 
-def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
+def _act_without_work(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
     """Return the act of a step that is not work: words, a report, waiting or going back."""
     said = claims(step)
     facets = _KINDS.get(step.kind, 0) | (Facet.EDIT if edits else 0)
@@ -423,7 +423,7 @@ def _idle(step: Step, edits: tuple[Edit, ...], *, waiting: bool) -> Act:
         step.number,
         work=False,
         edits=edits,
-        marks=_marks(step),
+        marks=_edit_marks(step),
         changes=bool(edits),
         waits=waiting,
         claims=said,
@@ -441,7 +441,7 @@ def _changes_unnamed(step: Step) -> bool:
     return not (step.path or step.edits) and changes_unnamed(step.tool, step.args)
 
 
-def _marks(step: Step) -> tuple[EditMark, ...]:
+def _edit_marks(step: Step) -> tuple[EditMark, ...]:
     """Return the step's edits in a form that is fast to compare."""
     edits = step.edits
     if not edits:
@@ -450,7 +450,7 @@ def _marks(step: Step) -> tuple[EditMark, ...]:
     return marks(edits, *replaced(step.args)) if part else marks(edits)
 
 
-def _own(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+def _worker_edits(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     if not edits:
         return ()
     return tuple({edit.path: edit for edit in edits if edit.writer is Writer.WORKER}.values())

@@ -33,7 +33,7 @@ class BudgetBurnDetector(GradedDetector):
         behind.
         """
         if isinstance(event, Change):
-            self._change(event)
+            self._apply_change(event)
         elif event.checkpoint is not None:
             self._percent = event.checkpoint.progress_percent
         if self._budget is None:
@@ -49,7 +49,7 @@ class BudgetBurnDetector(GradedDetector):
         summary = f"{used:.0f} % of the {ahead.resource} are used{said}"
         return self.find(round(used), summary, (seen.act.number,))
 
-    def _change(self, change: Change) -> None:
+    def _apply_change(self, change: Change) -> None:
         if change.budget is not None:
             self._budget = change.budget
         if change.plan_steps is not None:
@@ -82,7 +82,7 @@ class StepsOnPlanStepDetector(GradedDetector):
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding once the count reaches a threshold, if there is a plan."""
         if isinstance(event, Change):
-            self._change(event)
+            self._apply_change(event)
             return ()
         if not seen.act.work:
             return ()
@@ -94,7 +94,7 @@ class StepsOnPlanStepDetector(GradedDetector):
         summary = f"{self._count} steps on one plan step{given}"
         return self.find(self._count, summary, (self._first, event.number))
 
-    def _change(self, change: Change) -> None:
+    def _apply_change(self, change: Change) -> None:
         if change.plan_steps is not None:
             self._planned = change.plan_steps > 1  # without a plan, the task is the only step
         anew = change.plan_step is not None or change.revision is not None

@@ -82,7 +82,7 @@ class ConflictDetector:
         ]
 
     def _take_edit(self, attempt: int, edit: Edit, step: int) -> Iterator[AttemptAnswer]:
-        file = self._file(edit.path)
+        file = self._file_state(edit.path)
         if attempt not in file.changed:
             file.changed[attempt] = step
             file.origins[attempt] = edit.before
@@ -106,7 +106,7 @@ class ConflictDetector:
         ]
 
     def _take_intention(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
-        file = self._file(path)
+        file = self._file_state(path)
         known = attempt in file.changed or attempt in file.meant
         file.meant.add(attempt)
         if not known:
@@ -121,11 +121,11 @@ class ConflictDetector:
     def end(self, attempt: int) -> Sequence[AttemptAnswer]:
         """Note that an attempt ended; those now alone with a file are no longer in conflict."""
         files = tuple(self._files)
-        told = [each for path in files for each in self._forget(attempt, path)]
+        told = [each for path in files for each in self._drop_attempt(attempt, path)]
         self._names.pop(attempt, None)
         return [(who, answer) for who, answer in told if who != attempt]
 
-    def _forget(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
+    def _drop_attempt(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
         file = self._files[path]
         before = file.stages
         file.changed.pop(attempt, None)
@@ -133,7 +133,7 @@ class ConflictDetector:
         file.meant.discard(attempt)
         yield from self._clears(path, file, before)
 
-    def _file(self, path: str) -> _File:
+    def _file_state(self, path: str) -> _File:
         file = self._files.get(path) or _File()
         remember(self._files, path, file, _FILES)
         return file
@@ -145,7 +145,7 @@ class ConflictDetector:
             del self._files[path]
         for each in sorted(before):
             if after.get(each, _Stage.NONE) < before[each]:
-                yield each, Clear(key=_key(path))
+                yield each, Clear(key=_alert_key(path))
 
     def _findings(self, path: str, file: _File) -> Iterator[AttemptAnswer]:
         stages = file.stages
@@ -158,7 +158,7 @@ class ConflictDetector:
         collided = stages[attempt] is _Stage.CHANGED
         names = [self._names.get(each, "") for each in sorted(changers or others)]
         return Finding(
-            key=_key(path),
+            key=_alert_key(path),
             severity=self._settings.severity if collided else self._settings.planned,
             value=len(others),
             summary=_summary(path, _list_names(names), collided=collided, changed=bool(changers)),
@@ -187,5 +187,5 @@ def _list_names(names: Sequence[str]) -> str:
     return "another attempt" if len(names) == 1 else f"{len(names)} other attempts"
 
 
-def _key(path: str) -> AlertKey:
+def _alert_key(path: str) -> AlertKey:
     return AlertKey(rule="workspace_conflict", subject=path)

@@ -113,12 +113,12 @@ class EqualResults:
         if not result or result != before:
             self._aims = frozenset()
             return NO_ECHO
-        known, aims = self._aims or _aims(said), _aims(self._args)
+        known, aims = self._aims or _call_targets(said), _call_targets(self._args)
         self._aims = known | aims if len(known) < _MAX_AIMS else known
         return _ALIKE if aims <= known and not handles_one_item(tool) else _ELSEWHERE
 
 
-def _aims(args: str) -> frozenset[str]:
+def _call_targets(args: str) -> frozenset[str]:
     """Return the targets of a call with these arguments."""
     return frozenset(_TARGET.findall(_COORDINATE.sub("", args) if _POINTS in args else args))
 
@@ -183,7 +183,7 @@ class Repeats:
                 self._news = place
             return alike
         stamp, distance = known >> 19, place - known & _PLACE
-        repeat = _kind(act, stamp == before & _STAMP)
+        repeat = _repeat_kind(act, stamp == before & _STAMP)
         if repeat is Repeat.NONE or (repeat is not Repeat.UNCHANGED and not act.result):
             return NO_ECHO
         news = self._news > place - distance and not act.failed
@@ -201,7 +201,7 @@ def _is_shaky(act: Act) -> bool:
     return act.check is not CheckKind.NONE and before is not None and act.failed is not before
 
 
-def _kind(act: Act, unchanged: bool) -> Repeat:
+def _repeat_kind(act: Act, unchanged: bool) -> Repeat:
     if unchanged:
         return Repeat.UNCHANGED
     if act.changes:
@@ -425,20 +425,20 @@ class Movements:
 
     def observe(self, act: Act) -> Moved:
         """Return what moves at this step. Checkpoints and the plan tools move nothing."""
-        kinds = self._check(act) if act.failed is not None else _NONE
+        kinds = self._check_result(act) if act.failed is not None else _NONE
         if not act.marks:
             return Moved(kinds=kinds) if kinds else UNMOVED
         touches = self._contents.observe(act.marks)
         paths = tuple([touch.path for touch in touches if touch.new]) if act.work else ()
         return Moved(kinds=kinds | _NEW_CONTENT if paths else kinds, paths=paths, touches=touches)
 
-    def _check(self, act: Act) -> frozenset[Movement]:
+    def _check_result(self, act: Act) -> frozenset[Movement]:
         if act.failed:
             turned = _BROKEN if act.failed_before is False else _NONE
-            return turned | self._failure(act) | (_FEWER if act.better else _NONE)
+            return turned | self._failure_movement(act) | (_FEWER if act.better else _NONE)
         return _PASSED if act.failed_before else _NONE
 
-    def _failure(self, act: Act) -> frozenset[Movement]:
+    def _failure_movement(self, act: Act) -> frozenset[Movement]:
         """Return whether a failure is movement; an attempt's first one is its starting point."""
         first, self._failed_before = not self._failed_before, True
         failure = act.failure or act.result

@@ -71,34 +71,34 @@ class RepeatedEditsDetector(Detector):
         """
         answers: list[RuleAnswer] = []
         if seen.act.check is not CheckKind.NONE or seen.moved.kinds:
-            answers += self._check(seen)
+            answers += self._check_files(seen)
         for touch in seen.moved.touches:
-            made = self._makes(touch.path, seen.act)
+            made = self._creates_file(touch.path, seen.act)
             if not touch.same:
-                answers += self._take(touch, seen.act, made)
+                answers += self._count_edit(touch, seen.act, made)
         return answers
 
     def restart(self) -> None:
         self._files.clear()
 
-    def _check(self, seen: Seen) -> Iterator[RuleAnswer]:
+    def _check_files(self, seen: Seen) -> Iterator[RuleAnswer]:
         better = bool(seen.moved.kinds & BETTER)
         news = self._tells_new(seen)
         passes = better or (bool(news) and seen.act.failed is False)
         resets = self._settings.movement_resets
-        for path in self._about(seen, whole=better):
+        for path in self._files_to_check(seen, whole=better):
             file = self._files[path]
-            before = self._settings.grade(self._value(file))
+            before = self._settings.grade(self._count_to_grade(file))
             file.checked = file.checked or news is False
             if resets and news:
                 file.untold, file.checked = 0, False
             if resets and passes:
                 del self._files[path]
             over = passes if resets else Movement.CHECK_PASSED in seen.moved.kinds
-            if before and (over or self._settings.grade(self._value(file)) is not before):
-                yield Clear(key=_key(path))
+            if before and (over or self._settings.grade(self._count_to_grade(file)) is not before):
+                yield Clear(key=_alert_key(path))
 
-    def _about(self, seen: Seen, *, whole: bool) -> list[str]:
+    def _files_to_check(self, seen: Seen, *, whole: bool) -> list[str]:
         """Return the files that a check covers.
 
         A program that writes files may itself be the edit, so it does not check what it wrote.
@@ -117,12 +117,12 @@ class RepeatedEditsDetector(Detector):
         passed = act.failed is False and act.check is CheckKind.TESTS
         return passed or seen.echo.repeat is Repeat.NONE
 
-    def _value(self, file: _File) -> int:
+    def _count_to_grade(self, file: _File) -> int:
         """The value to compare with thresholds; edits that must not alarm count up to a notice."""
         value = max(file.untold, min(file.count, self._settings.notice_after))
         return value // 2 if file.made and self._settings.movement_resets else value
 
-    def _makes(self, path: str, act: Act) -> bool:
+    def _creates_file(self, path: str, act: Act) -> bool:
         """Whether the worker created a file, judging by its first known edit."""
         key = digest(path)
         known = self._made.get(key)
@@ -131,7 +131,7 @@ class RepeatedEditsDetector(Detector):
             self._made.put(key, known)
         return known == 1
 
-    def _take(self, touch: EditEffect, act: Act, made: bool) -> Sequence[RuleAnswer]:
+    def _count_edit(self, touch: EditEffect, act: Act, made: bool) -> Sequence[RuleAnswer]:
         path = touch.path
         file = self._files.pop(path, None) or _File(made)
         weight = self._settings.return_weight if touch.back else 1
@@ -141,12 +141,12 @@ class RepeatedEditsDetector(Detector):
         file.steps = (*file.steps[1 - _MAX_STEPS :], act.number)
         self._files[path] = file
         gone = self._drop_oldest() if len(self._files) > MAX_FILES else ()
-        value = self._value(file)
+        value = self._count_to_grade(file)
         severity = self._settings.grade(value) if value >= self._lowest else None
         if severity is None:
             return gone
         finding = Finding(
-            key=_key(path),
+            key=_alert_key(path),
             severity=severity,
             value=value,
             summary=f"{path} keeps changing: {_describe_count(file)}",
@@ -157,8 +157,8 @@ class RepeatedEditsDetector(Detector):
     def _drop_oldest(self) -> Sequence[RuleAnswer]:
         """Drop the least recently edited file; its finding can no longer be checked."""
         oldest = next(iter(self._files))
-        found = self._value(self._files.pop(oldest)) >= self._lowest
-        return (Clear(key=_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
+        found = self._count_to_grade(self._files.pop(oldest)) >= self._lowest
+        return (Clear(key=_alert_key(oldest), resolution=Resolution.RESTARTED),) if found else ()
 
 
 class RevertChurnDetector(GradedDetector):
@@ -183,7 +183,7 @@ class RevertChurnDetector(GradedDetector):
         touched = [touch.path for touch in seen.moved.touches if touch.back]
         back = dict.fromkeys((*seen.act.reverted, *touched))
         answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
-        return answers or self._look(seen.act.number)
+        return answers or self._clear_if_past(seen.act.number)
 
     @property
     def awake(self) -> bool:
@@ -191,7 +191,7 @@ class RevertChurnDetector(GradedDetector):
         return self.stands
 
     def _went_back(self, path: str, number: int) -> Sequence[RuleAnswer]:
-        steps = (*self._recent(path, number), number)
+        steps = (*self._recent_returns(path, number), number)
         remember(self._returns, path, steps, MAX_FILES)
         if self.rests(len(steps), about=path):
             return ()
@@ -199,12 +199,12 @@ class RevertChurnDetector(GradedDetector):
         summary = f"{path} went back to an earlier version {times}"
         return self.find(len(steps), summary, steps, subject=path)
 
-    def _look(self, number: int) -> Sequence[RuleAnswer]:
+    def _clear_if_past(self, number: int) -> Sequence[RuleAnswer]:
         """Clear the standing finding if its last return has left the window."""
         path = self.subject
-        return () if path is None or self._recent(path, number) else self.clear()
+        return () if path is None or self._recent_returns(path, number) else self.clear()
 
-    def _recent(self, path: str, number: int) -> tuple[int, ...]:
+    def _recent_returns(self, path: str, number: int) -> tuple[int, ...]:
         steps = self._returns.get(path, ())
         return tuple(each for each in steps if number - each < self._window)
 
@@ -220,5 +220,5 @@ def _describe_count(file: _File) -> str:
     return f"{file.count} edits counted, {between}"
 
 
-def _key(path: str) -> AlertKey:
+def _alert_key(path: str) -> AlertKey:
     return AlertKey(rule="repeated_edits", subject=path)

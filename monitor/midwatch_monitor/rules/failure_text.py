@@ -243,11 +243,11 @@ def _words_fail(step: Step) -> bool:
 
 def failure_lines(output: str) -> list[str]:
     """Return the lines at the end of an output that report a failure."""
-    return [*_telling(output[-_TAIL:])]
+    return [*_telling_parts(output[-_TAIL:])]
 
 
 @lru_cache(maxsize=1)  # called twice for most outputs that fail
-def _telling(tail: str) -> Sequence[str]:
+def _telling_parts(tail: str) -> Sequence[str]:
     return _TELLING.findall(tail)
 
 

@@ -126,7 +126,7 @@ class FruitlessStepsDetector(GradedDetector):
         self._asked = False
         """Whether the last words were a question."""
         self._misses = Misses()
-        self._forget()
+        self._reset_counts()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while there are enough points; an improvement restarts the count."""
@@ -134,14 +134,14 @@ class FruitlessStepsDetector(GradedDetector):
         if not isinstance(event, Step) or not (act.work or act.facets & _WORDS):
             return ()
         if act.better:
-            self._forget()
+            self._reset_counts()
             return self.clear()
-        worth = self._worth(event, seen)
+        worth = self._step_points(event, seen)
         if worth > 0:
             self._idle = seen.place
         points = self._points + worth
         if points <= 0:
-            self._forget()
+            self._reset_counts()
             return self.clear()
         self._points = min(points, self._use.critical_after or points)
         if self.rests(self._points):
@@ -155,7 +155,7 @@ class FruitlessStepsDetector(GradedDetector):
         told = ", ".join(filter(None, (counts, failed if self._failed else "")))
         return f"the last {step - self._first + 1} steps achieved little: {told}"
 
-    def _worth(self, step: Step, seen: Seen) -> int:
+    def _step_points(self, step: Step, seen: Seen) -> int:
         """Return the points of a step: positive if it yields nothing."""
         use, repeat, act = self._use, seen.echo.repeat, seen.act
         if act.facets & _WORDS:
@@ -169,7 +169,7 @@ class FruitlessStepsDetector(GradedDetector):
         if act.facets & Facet.NOTHING_NEW and repeat is Repeat.NONE and not (tries or moves):
             return self._told_nothing(step, use.repeated // 2)
         if act.error or declines(step):
-            return self._fails(step, seen)
+            return self._failure_points(step, seen)
         if seen.echo.times >= (_POLLS if act.waits else _OFTEN) and _shows_all_the_same(step, seen):
             return self._told_nothing(step, use.repeated)
         kept = act.failed is False or _RECORDS.search(step.args) is not None
@@ -218,7 +218,7 @@ class FruitlessStepsDetector(GradedDetector):
         if declined and seen.act.facets & Facet.NOTHING_NEW:
             return self._told_nothing(step, use.repeated // 2)
         if seen.act.error or declined or (step.kind is StepKind.MESSAGE and step.output):
-            return self._fails(step, seen)
+            return self._failure_points(step, seen)
         if stale or repeat in HALF or said_before(step):
             return self._told_nothing(step, use.repeated // 2)
         if goes_on and (
@@ -234,7 +234,7 @@ class FruitlessStepsDetector(GradedDetector):
         self._said = self._said + 1 if goes_on else 0
         return goes_on
 
-    def _fails(self, step: Step, seen: Seen) -> int:
+    def _failure_points(self, step: Step, seen: Seen) -> int:
         """Return the points of a failure: a new one after a change is progress, a known one is half
         a repeat.
         """
@@ -243,16 +243,16 @@ class FruitlessStepsDetector(GradedDetector):
         new = first or not seen.act.failure or Movement.NEW_FAILURE in seen.moved.kinds
         if not new:
             return self._told_nothing(step, self._use.repeated // 2)
-        self._count(step.number)
+        self._add_evidence(step.number)
         self._failed += 1
         return self._use.failed // 2 if changed and not first else self._use.failed
 
     def _told_nothing(self, step: Step, points: int) -> int:
-        self._count(step.number)
+        self._add_evidence(step.number)
         self._repeated += 1
         return points
 
-    def _count(self, number: int) -> None:
+    def _add_evidence(self, number: int) -> None:
         self._first = self._first or number
         self._steps = (*self._steps, number)[-_MAX_STEPS:]
 
@@ -261,13 +261,13 @@ class FruitlessStepsDetector(GradedDetector):
         """While there are points, any step may subtract some."""
         return self._points > 0
 
-    def _forget(self) -> None:
+    def _reset_counts(self) -> None:
         self._points = self._first = self._repeated = self._failed = 0
         self._steps: tuple[int, ...] = ()
 
     def restart(self) -> None:
         super().restart()
-        self._forget()
+        self._reset_counts()
 
 
 def _may_succeed_later(step: Step) -> bool:

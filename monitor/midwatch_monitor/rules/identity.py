@@ -321,7 +321,7 @@ def was_refused(step: Step) -> bool:
 
 def only_waits(step: Step) -> bool:
     """Whether an act only waits, or asks what another one is doing."""
-    tool = _tool(step.tool)
+    tool = _tool_traits(step.tool)
     if tool.only_waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
@@ -329,22 +329,22 @@ def only_waits(step: Step) -> bool:
 
 def handles_one_item(tool: str) -> bool:
     """Whether a tool handles one of many items and answers only with a receipt."""
-    return _tool(tool).handles_one_item
+    return _tool_traits(tool).handles_one_item
 
 
 def stores_work(tool: str) -> bool:
     """Whether a tool stores work under a name that it answers with."""
-    return _tool(tool).stores_work
+    return _tool_traits(tool).stores_work
 
 
 def awaits_message(tool: str) -> bool:
     """Whether a tool waits for somebody's message."""
-    return _tool(tool).awaits_message
+    return _tool_traits(tool).awaits_message
 
 
 def goes_back(step: Step) -> bool:
     """Whether a call only takes a browser back a page."""
-    tool = _tool(step.tool)
+    tool = _tool_traits(step.tool)
     return tool.back or (tool.keys and _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None)
 
 
@@ -361,7 +361,7 @@ class _Tool(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _tool(name: str) -> _Tool:
+def _tool_traits(name: str) -> _Tool:
     return _Tool(
         only_waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
         awaits_message=_AWAITS.search(name) is not None,
@@ -382,11 +382,11 @@ def shell_call(step: Step) -> tuple[str, Arguments | None]:
     """Return the shell command of a step, and its arguments if they had to be parsed."""
     args = step.args
     if not args.startswith("{"):
-        return args if _tool(step.tool).shell else "", None
-    runs = step.exit_code is not None or _tool(step.tool).shell
+        return args if _tool_traits(step.tool).shell else "", None
+    runs = step.exit_code is not None or _tool_traits(step.tool).shell
     if not (runs or _may_command(args)):
         return "", None
-    raw = _arguments(args)
+    raw = _parse_arguments(args)
     found = next((raw[key] for key in _COMMAND_KEYS if key in raw), "")
     if not found and runs:
         found = next((raw[key] for key in _SHELL_KEYS if key in raw), "")
@@ -407,7 +407,7 @@ def identify(step: Step, line: str, arguments: Arguments | None = None) -> int:
     file is not normalised.
     """
     args = step.args
-    known = _arguments(args) if arguments is None and args.startswith("{") else arguments
+    known = _parse_arguments(args) if arguments is None and args.startswith("{") else arguments
     if known:
         args = _effective_arguments(known, step, line)
     elif not step.edits:
@@ -429,14 +429,14 @@ def _effective_arguments(raw: Arguments, step: Step, line: str) -> str:
             continue
         value = raw[key]
         if isinstance(value, str):
-            value = quoted(value if step.edits else _clean(key, value))
+            value = quoted(value if step.edits else _clean_text(key, value))
         elif type(value) is not int:  # an int needs no encoding, but a bool does
             value = _SORTED.encode(value)
         written.append(f"{quoted(key)}: {value}")
     return f"{{{', '.join(written)}}}"
 
 
-def _clean(key: str, value: str) -> str:
+def _clean_text(key: str, value: str) -> str:
     code = _COMMENT.sub("", value) if key in _CODE_KEYS else value
     return " ".join(code.split())
 
@@ -486,7 +486,7 @@ def digest(text: str) -> int:
     return int.from_bytes(written.digest())
 
 
-def _arguments(args: str) -> Arguments:
+def _parse_arguments(args: str) -> Arguments:
     """Return the object in a text that begins like one; empty if it is not one."""
     try:
         raw, end = _DECODER.raw_decode(args)

@@ -40,7 +40,7 @@ class RedundantStepsDetector(GradedDetector):
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while enough of the window repeats; improvement restarts the count."""
         if seen.act.better:
-            self._forget()
+            self._clear_memories()
             return self.clear()
         repeat = seen.echo.repeat
         if repeat in _HALF or repeat in FULL:
@@ -58,13 +58,13 @@ class RedundantStepsDetector(GradedDetector):
         """While a finding stands, any step may end it."""
         return self.stands
 
-    def _forget(self) -> None:
+    def _clear_memories(self) -> None:
         self._full.clear()
         self._half.clear()
 
     def restart(self) -> None:
         super().restart()
-        self._forget()
+        self._clear_memories()
 
 
 class RepeatedCallDetector(GradedDetector):
@@ -131,7 +131,7 @@ class CycleDetector(GradedDetector):
         self._longest = settings.max_period
         self._place = 0
         """Index among the steps of work of the last one that fitted the cycle."""
-        self._forget()
+        self._reset_counts()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while the cycle continues; the value is the number of rounds."""
@@ -149,11 +149,11 @@ class CycleDetector(GradedDetector):
     def _continues_cycle(self, seen: Seen) -> bool:
         """Take in one step; return whether it continues a cycle, or may begin one."""
         missed = seen.place - self._place - 1
-        if self._period and missed and not self._forgiven(missed):
-            self._forget()
+        if self._period and missed and not self._forgives_gap(missed):
+            self._reset_counts()
         distance = seen.echo.distance
         if not 2 <= distance <= self._longest + 1:
-            self._period = self._period if self._forgiven(missed + 1) else 0
+            self._period = self._period if self._forgives_gap(missed + 1) else 0
             return False
         self._place = seen.place
         if self._period and abs(distance - self._period) <= 1:
@@ -163,7 +163,7 @@ class CycleDetector(GradedDetector):
             self._period, self._run, self._since_miss = distance, 1, 1
         return True
 
-    def _forgiven(self, missed: int) -> bool:
+    def _forgives_gap(self, missed: int) -> bool:
         """Whether a gap is forgiven: one step, if a full round has passed since the last gap."""
         return missed == 1 and 0 < self._period <= self._since_miss
 
@@ -172,9 +172,9 @@ class CycleDetector(GradedDetector):
         """While a finding stands, steps that do not fit the cycle end it."""
         return self.stands
 
-    def _forget(self) -> None:
+    def _reset_counts(self) -> None:
         self._period = self._run = self._since_miss = 0
 
     def restart(self) -> None:
         super().restart()
-        self._forget()
+        self._reset_counts()

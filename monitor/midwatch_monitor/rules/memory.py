@@ -122,11 +122,11 @@ class Vocabulary:
         if not answer or len(answer) > _LONG:
             return True
         text = answer.encode(errors="surrogatepass")
-        sums = {*map(crc32, _words(text) if len(answer) <= SHORT else text.split(b"\n"))}
+        sums = {*map(crc32, _split_words(text) if len(answer) <= SHORT else text.split(b"\n"))}
         return bool(self._known.learn(sums)) or len(sums) < _FEW
 
 
-def _words(text: bytes) -> list[bytes]:
+def _split_words(text: bytes) -> list[bytes]:
     """Return words, numbers and paths, without full stops at the end of sentences."""
     ends = text.replace(b".\n", b"\n").replace(b". ", b" ").rstrip(b".")
     return ends.translate(_SEPARATORS_TO_BLANKS).split()
@@ -158,10 +158,10 @@ class EditMark(NamedTuple):
 
 def marks(edits: Sequence[Edit], taken: str = "", given: str = "") -> tuple[EditMark, ...]:
     """Return edits as marks; `taken` and `given` are the texts that a single edit exchanges."""
-    return tuple(_mark(edit, taken.strip(), given.strip()) for edit in edits)
+    return tuple(_edit_mark(edit, taken.strip(), given.strip()) for edit in edits)
 
 
-def _mark(edit: Edit, taken: str, given: str) -> EditMark:
+def _edit_mark(edit: Edit, taken: str, given: str) -> EditMark:
     content = _GONE if edit.deleted else edit.digest
     return EditMark(
         edit.path,
@@ -199,16 +199,16 @@ class Contents:
     def observe(self, edits: Sequence[EditMark]) -> tuple[EditEffect, ...]:
         """Learn a step's edits; return the effects of the worker's, the last one of each file."""
         if len(edits) == 1:
-            touch = self._touch(edits[0])
+            touch = self._remember_edit(edits[0])
             return (touch,) if edits[0].own else ()
         touches: dict[str, EditEffect] = {}
         for edit in edits:
-            touch = self._touch(edit)
+            touch = self._remember_edit(edit)
             if edit.own:
                 touches[edit.path] = touch
         return tuple(touches.values())
 
-    def _touch(self, edit: EditMark) -> EditEffect:
+    def _remember_edit(self, edit: EditMark) -> EditEffect:
         before = self._now.put(edit.file, edit.content)
         if not edit.content:
             back = bool(edit.given) and self._known.get(edit.given) is not None

@@ -16,7 +16,7 @@ def for_worker(rules: Rules, worker: str) -> Rules:
     if not worker:
         return rules
     changed = {
-        name: _merge(settings, settings.workers[worker])
+        name: _with_changes(settings, settings.workers[worker])
         for name, settings in rule_settings(rules).items()
         if worker in settings.workers
     }
@@ -25,11 +25,11 @@ def for_worker(rules: Rules, worker: str) -> Rules:
 
 def rule_settings(rules: Rules) -> dict[str, RuleSettings]:
     """Return the settings of every rule by name, in the order of the configuration."""
-    return {name: getattr(rules, name) for name in _names(type(rules))}
+    return {name: getattr(rules, name) for name in _rule_names(type(rules))}
 
 
 @lru_cache
-def _names(kind: type[Rules]) -> tuple[str, ...]:
+def _rule_names(kind: type[Rules]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in kind.model_fields.items()
@@ -37,7 +37,7 @@ def _names(kind: type[Rules]) -> tuple[str, ...]:
     )
 
 
-def _merge(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:
+def _with_changes(settings: RuleSettings, changes: Mapping[str, object]) -> RuleSettings:
     return type(settings).model_validate({**settings.model_dump(), **changes})
 
 
@@ -54,13 +54,15 @@ class ToolDetector(Detector):
         self, detector: Callable[[RuleSettings], Detector], settings: RuleSettings
     ) -> None:
         self._settings = settings
-        self._by_tool = {tool: _merge(settings, each) for tool, each in settings.tools.items()}
-        self._detector = detector(self._widest())
+        self._by_tool = {
+            tool: _with_changes(settings, each) for tool, each in settings.tools.items()
+        }
+        self._detector = detector(self._lowest_thresholds())
         self.rule = self._detector.rule
         self.hears = self._detector.hears
         self.windowed = self._detector.windowed
 
-    def _widest(self) -> RuleSettings:
+    def _lowest_thresholds(self) -> RuleSettings:
         """Return settings with the lowest thresholds of all tools, so that no finding is missed."""
         every = (self._settings, *self._by_tool.values())
         graded = [each for each in every if isinstance(each, Graded)]

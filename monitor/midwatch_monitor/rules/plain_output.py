@@ -61,14 +61,14 @@ def unwrap(step: Step) -> Step:
         return step
     output = step.output
     for _ in range(_NESTED):
-        inside = _inside(output)
+        inside = _unwrap_output(output)
         if inside is output:
             break
         output = inside
     return step if output is step.output else replace(step, output=output)
 
 
-def _inside(output: str) -> str:
+def _unwrap_output(output: str) -> str:
     first = output[:1]
     if first in _JSON:
         whole = len(output) <= _LONGEST and output.endswith(_JSON[first])
@@ -88,7 +88,7 @@ def _inside_json(output: str) -> str:
     except (ValueError, RecursionError):
         return output
     if isinstance(value, list):
-        return _joined(cast("list[object]", value), output)
+        return _join_texts(cast("list[object]", value), output)
     raw = cast("Mapping[str, object]", value)
     inside = [key for key in _INSIDE if key in raw]
     if len(inside) != 1 or not raw.keys() - {inside[0]} <= _BESIDE:
@@ -97,7 +97,7 @@ def _inside_json(output: str) -> str:
         return output
     found = raw[inside[0]]
     if isinstance(found, list):
-        return _joined(cast("list[object]", found), output)
+        return _join_texts(cast("list[object]", found), output)
     return found + str(raw.get("stderr") or "") if isinstance(found, str) else output
 
 
@@ -107,7 +107,7 @@ def _says_failure(raw: Mapping[str, object]) -> bool:
     return bad or raw.get("ok") is False or raw.get("success") is False or bool(raw.get("error"))
 
 
-def _joined(parts: Sequence[object], output: str) -> str:
+def _join_texts(parts: Sequence[object], output: str) -> str:
     """Return the texts of a content list; the output itself for any other list."""
     texts: list[str] = []
     for part in parts:

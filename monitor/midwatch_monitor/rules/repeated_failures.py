@@ -117,7 +117,7 @@ class SameFailureDetector(GradedDetector):
         self._action = 0
         self._edited = ""
         """The file that was changed last."""
-        self._forget()
+        self._reset_state()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while a failure or an answer has outlived enough changes."""
@@ -128,7 +128,7 @@ class SameFailureDetector(GradedDetector):
         elif isinstance(event, Step) and self._is_answer(event, seen):
             answers = self._take_answer(event, seen)
         elif act.action == self._action and (act.failed is False or self._answer):
-            self._forget()
+            self._reset_state()
             answers = self.clear()
         if act.edits:
             self._edited = act.edits[-1].path
@@ -143,11 +143,11 @@ class SameFailureDetector(GradedDetector):
             _queries_work(step, act) and _says_more(step)
         ):
             return False
-        return self._answer == _answer(act) or act.action != self._action
+        return self._answer == _answer_key(act) or act.action != self._action
 
     def _take_answer(self, event: Step, seen: Seen) -> Sequence[RuleAnswer]:
         """Count what a repeated answer has outlived."""
-        answer, stamp = _answer(seen.act), seen.changes & _STAMP
+        answer, stamp = _answer_key(seen.act), seen.changes & _STAMP
         new = _Outlived(stamp=stamp if seen.act.changes else _STAMP)  # else it is not the first
         known = self._note_outlived(answer, stamp, new=new)
         other = answer != self._answer
@@ -166,7 +166,7 @@ class SameFailureDetector(GradedDetector):
         number = self._known.get(key)
         known = new if number is None else _Outlived.read(number)
         if known.stamp != stamp:
-            idle = known.idle + self._idle(key, digest(mask_lines(output[-_TOLD:])))
+            idle = known.idle + self._nothing_moved(key, digest(mask_lines(output[-_TOLD:])))
             known = _Outlived(known.changes + 1, idle, stamp)
         self._known.put(key, known.written)
         return known
@@ -184,7 +184,7 @@ class SameFailureDetector(GradedDetector):
         summary = f"the same failure after {known.changes} more changes: {words}"
         return self.find(value, summary, self._steps, subject=words)
 
-    def _idle(self, failure: int, told: int) -> bool:
+    def _nothing_moved(self, failure: int, told: int) -> bool:
         """Whether nothing moved: the same file was changed, and the output is the same."""
         edited, before = self._told.get(failure, ("", told))
         remember(self._told, failure, (self._edited, told), _SUBJECTS)
@@ -203,7 +203,7 @@ class SameFailureDetector(GradedDetector):
         """Any other answer ends a standing one, even an answer that repeats nothing."""
         return self._answer != 0
 
-    def _forget(self) -> None:
+    def _reset_state(self) -> None:
         self._known = Memory(_FAILURES)
         self._answer = 0
         """The answer that the standing finding is about; 0 if it is about a failure."""
@@ -214,7 +214,7 @@ class SameFailureDetector(GradedDetector):
 
     def restart(self) -> None:
         super().restart()
-        self._forget()
+        self._reset_state()
 
 
 def _queries_work(step: Step, act: Act) -> bool:
@@ -236,7 +236,7 @@ def _says_more(step: Step) -> bool:
     return bool(output) and ("\n" in output or _ALL_WELL.search(output) is None)
 
 
-def _answer(act: Act) -> int:
+def _answer_key(act: Act) -> int:
     """Return a key for an answer and its act, distinct from the keys of failures."""
     return act.result ^ (_CHANGED if act.changes else act.action)
 
@@ -265,9 +265,9 @@ class BlockedEnvironmentDetector(GradedDetector):
         number, blocked = seen.act.number, seen.act.blocked
         if not blocked:
             subject = self.subject
-            forgotten = subject is not None and not self._recent(subject, number)
+            forgotten = subject is not None and not self._recent_steps(subject, number)
             return self.clear() if forgotten else ()
-        steps = (*self._recent(blocked, number), number)[-_STALE:]
+        steps = (*self._recent_steps(blocked, number), number)[-_STALE:]
         remember(self._met, blocked, steps, _SUBJECTS)
         if self.rests(len(steps), about=blocked):
             return ()
@@ -279,7 +279,7 @@ class BlockedEnvironmentDetector(GradedDetector):
         """A standing finding expires if the obstacle is not met again."""
         return self.stands
 
-    def _recent(self, blocked: str, number: int) -> tuple[int, ...]:
+    def _recent_steps(self, blocked: str, number: int) -> tuple[int, ...]:
         """Return the steps that it blocked, if the last of them is recent."""
         steps = self._met.get(blocked, ())
         return steps if steps and number - steps[-1] < _STALE else ()

@@ -70,7 +70,9 @@ class CheckpointDetector(Detector, Generic[S]):
             return ()
         if self.windowed and seen.fresh and event.checkpoint.decision is CheckpointDecision.PIVOT:
             return ()
-        self._kept = (*self._kept, (event.number, self._read(event.checkpoint)))[-self._window :]
+        self._kept = (*self._kept, (event.number, self._number_to_judge(event.checkpoint)))[
+            -self._window :
+        ]
         if len(self._kept) < self._window:
             return ()
         shown = self._evaluate([value for _, value in self._kept])
@@ -81,7 +83,7 @@ class CheckpointDetector(Detector, Generic[S]):
         return (_make_finding(self.rule, self._severity, value, summary, steps),)
 
     @abstractmethod
-    def _read(self, checkpoint: Checkpoint) -> int:
+    def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         """Return the number to judge."""
 
     @abstractmethod
@@ -114,7 +116,7 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
     def __init__(self, settings: ExplicitEscalation) -> None:
         super().__init__(settings, settings.severity)
 
-    def _read(self, checkpoint: Checkpoint) -> int:
+    def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return checkpoint.decision is CheckpointDecision.ESCALATE
 
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
@@ -133,10 +135,10 @@ class ConfidenceDetector(CheckpointDetector[S]):
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         if isinstance(event, Change):
-            return self._change(event)
+            return self._apply_change(event)
         return super().observe(event, seen) if self._counts else ()
 
-    def _change(self, change: Change) -> Sequence[RuleAnswer]:
+    def _apply_change(self, change: Change) -> Sequence[RuleAnswer]:
         counted = self._counts
         if change.model is not None:  # nothing is known about another model yet
             self._counts = True
@@ -147,7 +149,7 @@ class ConfidenceDetector(CheckpointDetector[S]):
         self.restart()
         return _clear_answer(self.rule)
 
-    def _read(self, checkpoint: Checkpoint) -> int:
+    def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return checkpoint.confidence
 
 
@@ -176,7 +178,7 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
     def __init__(self, settings: MultipleBlockers) -> None:
         super().__init__(settings, settings.severity)
 
-    def _read(self, checkpoint: Checkpoint) -> int:
+    def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return len(checkpoint.blockers)
 
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
@@ -218,7 +220,7 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
     def __init__(self, settings: StalledProgress) -> None:
         super().__init__(settings, settings.severity, window=settings.window)
 
-    def _read(self, checkpoint: Checkpoint) -> int:
+    def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return checkpoint.progress_percent
 
     def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
@@ -255,7 +257,7 @@ class MissedCheckpointDetector(GradedDetector):
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while too many intervals have passed, then a clear."""
         if isinstance(event, Change):
-            return self._change(event)
+            return self._apply_change(event)
         if event.checkpoint is not None:
             self._offered = True
         if event.checkpoint is not None or event.tool == _REFLECT:  # a refused report counts
@@ -265,14 +267,14 @@ class MissedCheckpointDetector(GradedDetector):
         before, self._request = self._request, request
         if not self._offered or self._parked:
             return ()
-        return self._count(event.number, request, new=request != before)
+        return self._count_request(event.number, request, new=request != before)
 
     @property
     def awake(self) -> bool:
         """Every request in which the worker could have reported counts."""
         return self._offered
 
-    def _change(self, change: Change) -> Sequence[RuleAnswer]:
+    def _apply_change(self, change: Change) -> Sequence[RuleAnswer]:
         if change.lifecycle is not None:
             self._parked = change.lifecycle is Lifecycle.INPUT_REQUIRED
         if change.reflect is not None and change.reflect != self._offered:
@@ -282,7 +284,7 @@ class MissedCheckpointDetector(GradedDetector):
             self._interval = change.reflect_every
         return () if self._offered and self._interval else self.clear()
 
-    def _count(self, step: int, request: int, *, new: bool) -> Sequence[RuleAnswer]:
+    def _count_request(self, step: int, request: int, *, new: bool) -> Sequence[RuleAnswer]:
         """Count one for each request, however many steps it has; a half for a step without a known
         request.
 
@@ -327,11 +329,11 @@ class MonologueDetector(GradedDetector):
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
         """Return a finding while there are only words; any other call or an answer ends it."""
         if not isinstance(event, Step):
-            return () if event.lifecycle is None else self._end()
+            return () if event.lifecycle is None else self._end_monologue()
         thinks = seen.act.work and to_oneself(event.tool) and not event.edits
         words = event.kind is StepKind.MESSAGE and not event.output and not ran_code(event)
         if not (thinks or words):
-            return self._end()
+            return self._end_monologue()
         self._first = self._first if self._turns else event.number
         self._turns += 1
         if thinks:
@@ -350,7 +352,7 @@ class MonologueDetector(GradedDetector):
         first = max(self._first, event.number - turns + 1)
         return self.find(value, summary, (first, event.number))
 
-    def _end(self) -> Sequence[RuleAnswer]:
+    def _end_monologue(self) -> Sequence[RuleAnswer]:
         self._count = self._turns = self._answers = self._thoughts = 0
         self._asked = False
         return self.clear()

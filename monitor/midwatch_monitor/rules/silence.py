@@ -56,7 +56,7 @@ class SilenceDetector:
             if self._activity is None:
                 self._waits = event.kind is StepKind.MESSAGE
         else:
-            self._change(event.lifecycle, event.activity)
+            self._apply_change(event.lifecycle, event.activity)
             anew = anew or begins(event)
         if event.at is None:
             return
@@ -66,7 +66,7 @@ class SilenceDetector:
         if moved.kinds or anew:
             self._moved_at = event.at
 
-    def _change(self, lifecycle: Lifecycle | None, activity: Activity | None) -> None:
+    def _apply_change(self, lifecycle: Lifecycle | None, activity: Activity | None) -> None:
         if activity is not None:
             self._activity = activity
             self._waits = activity is Activity.WAITING
@@ -85,7 +85,7 @@ class SilenceDetector:
         """Return when a subject starts to hold if nothing changes; `None` for never."""
         silent = key == SILENT
         began = self._heard_at if silent else self._moved_at
-        limit = self._limit() if silent else self._settings.unmoved
+        limit = self._silence_limit() if silent else self._settings.unmoved
         if not began or not limit.seconds:
             return None
         try:
@@ -100,11 +100,11 @@ class SilenceDetector:
 
     def look(self, now: datetime) -> Sequence[RuleAnswer]:
         """Return the answers about both subjects now."""
-        return (self._silent(now), self._check_checkpoint(now))
+        return (self._check_silence(now), self._check_checkpoint(now))
 
-    def _silent(self, now: datetime) -> RuleAnswer:
+    def _check_silence(self, now: datetime) -> RuleAnswer:
         seconds = _seconds_since(self._heard_at, now)
-        if self._waits or not _reached(self._limit(), seconds):
+        if self._waits or not _reached(self._silence_limit(), seconds):
             return Clear(key=SILENT)
         doing = _WORDS.get(self._activity or Activity.IDLE, "")
         summary = f"nothing heard for {_minutes(seconds)}; {doing}"
@@ -117,7 +117,7 @@ class SilenceDetector:
         summary = f"nothing moved for {_minutes(seconds)} although it is working"
         return self._make_finding(UNMOVED, Severity.NOTICE, seconds, summary)
 
-    def _limit(self) -> Length:
+    def _silence_limit(self) -> Length:
         match self._activity:
             case Activity.MODEL:
                 return self._settings.model

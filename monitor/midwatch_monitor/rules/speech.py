@@ -216,7 +216,7 @@ def is_person(name: str) -> bool:
     return name.lower() in _PERSONS
 
 
-def _words(said: str) -> list[str]:
+def _distinct_words(said: str) -> list[str]:
     """Return the first distinct words of a text."""
     return list(dict.fromkeys(_WORDS.findall(said.lower())))[:_MOST]
 
@@ -237,9 +237,9 @@ class RecentWords:
         if step.kind is StepKind.MESSAGE:
             text = step.text[: 2 * _LONGEST]
             match = _SPEAKER.match(text)
-            return self._adds_nothing(_words(text[match.end() :] if match else text))
-        said = _words(step.args[:_LONGEST])
-        answered = [] if is_receipt(step) else _words(step.output[:_LONGEST])
+            return self._adds_nothing(_distinct_words(text[match.end() :] if match else text))
+        said = _distinct_words(step.args[:_LONGEST])
+        answered = [] if is_receipt(step) else _distinct_words(step.output[:_LONGEST])
         if to_oneself(step.tool) or plans(step):
             return self._adds_nothing(said, numbers=False)
         short = len(step.output) <= _RECEIPT
