@@ -68,9 +68,9 @@ def changes_unnamed(tool: str, args: str) -> bool:
 
     The arguments are a text, as in a step.
     """
-    if not changing(tool) or not _words(tool) <= _CHANGING | _BESIDE:
+    if not changing(tool) or not _name_words(tool) <= _CHANGING | _BESIDE:
         return False
-    given = _read(args)
+    given = _parse_arguments(args)
     return claims_edit(tool, given) and not edits_named(tool, given)
 
 
@@ -85,7 +85,9 @@ def edits_named(tool: str, args: CallArguments, *, path: str = "") -> tuple[Edit
         known = "" if content is None else digest(content)
         return (Edit(path=path, digest=known, deleted=_deletes(tool, args)),)
     targets = [
-        target for text in _patches(args) for target in patch_blocks(text) or patched_files(text)
+        target
+        for text in _patch_texts(args)
+        for target in patch_blocks(text) or patched_files(text)
     ]
     edits = [
         Edit(path=without_components(target.path, None), deleted=target.deleted)
@@ -104,8 +106,8 @@ def whole_content(tool: str, args: CallArguments) -> str | None:
     """Return the whole content of the file after the call, if the arguments have it."""
     if isinstance(args, str) or _appends(args):
         return None
-    words = _words(_command(args)) or _words(tool)
-    return None if words & _PART else _text(args, _CONTENT_KEYS)
+    words = _name_words(_editor_command(args)) or _name_words(tool)
+    return None if words & _PART else _first_text(args, _CONTENT_KEYS)
 
 
 def adds(tool: str, args: str, line: str) -> bool:
@@ -116,41 +118,41 @@ def adds(tool: str, args: str, line: str) -> bool:
     """
     if line:
         return _APPENDING.match(line) is not None
-    given = _read(args)
+    given = _parse_arguments(args)
     if isinstance(given, str):
-        return bool(_words(tool) & _ADDING) or _ONE_LINE.match(given) is not None
-    if (_words(tool) | _words(_command(given))) & _ADDING or _appends(given):
+        return bool(_name_words(tool) & _ADDING) or _ONE_LINE.match(given) is not None
+    if (_name_words(tool) | _name_words(_editor_command(given))) & _ADDING or _appends(given):
         return True
-    old, new = _text(given, _OLD_KEYS), _text(given, _NEW_KEYS)
+    old, new = _first_text(given, _OLD_KEYS), _first_text(given, _NEW_KEYS)
     return bool(old) and new is not None and old in new
 
 
 def replaced(args: str) -> tuple[str, str]:
     """Return the text that an edit removes, and its replacement; both empty if there is none."""
-    given = _read(args)
+    given = _parse_arguments(args)
     if isinstance(given, str):
         return "", ""
-    return _text(given, _OLD_KEYS) or "", _text(given, _NEW_KEYS) or ""
+    return _first_text(given, _OLD_KEYS) or "", _first_text(given, _NEW_KEYS) or ""
 
 
 def creates(tool: str, args: str, line: str) -> bool:
     """Whether an edit says that it creates a file: a creating tool, or a redirection."""
     if line:
         return _WRITING.search(line[:_HEAD]) is not None
-    if "create" in _words(tool):
+    if "create" in _name_words(tool):
         return True
-    given = _read(args) if '"create"' in args else args
-    return not isinstance(given, str) and _command(given) == "create"
+    given = _parse_arguments(args) if '"create"' in args else args
+    return not isinstance(given, str) and _editor_command(given) == "create"
 
 
 def changing(tool: str) -> bool:
     """Whether a tool's name says that it changes files; an editor may also just view them."""
-    return _changes(tool[:_LONGEST])
+    return _changes_files(tool[:_LONGEST])
 
 
 @lru_cache(maxsize=512)
-def _changes(tool: str) -> bool:
-    words = _split(tool)
+def _changes_files(tool: str) -> bool:
+    words = _split_name(tool)
     if not words & _CHANGING or words & _NO_FILE:
         return False
     return not words & _LOOKING or "replace" in words
@@ -158,11 +160,11 @@ def _changes(tool: str) -> bool:
 
 def looks(tool: str, args: CallArguments) -> bool:
     """Whether a call's name says that it only looks."""
-    words = _words(tool)
+    words = _name_words(tool)
     return bool(words & _LOOKING and "replace" not in words) or _only_looks(tool, args)
 
 
-def _read(args: str) -> CallArguments:
+def _parse_arguments(args: str) -> CallArguments:
     """Return the object that a text contains, or the text itself."""
     if not args.startswith("{"):
         return args
@@ -176,18 +178,18 @@ def _read(args: str) -> CallArguments:
 def _only_looks(tool: str, args: CallArguments) -> bool:
     """Whether an editor's command changes nothing: `view`."""
     if isinstance(args, str):
-        is_editor = bool(_words(tool) & {"editor", "anthropic"})
-        return is_editor and bool(_words(_first_word(args)) & _LOOKING)
-    command = _command(args)
-    return bool(command) and not _words(command) & _CHANGING
+        is_editor = bool(_name_words(tool) & {"editor", "anthropic"})
+        return is_editor and bool(_name_words(_first_word(args)) & _LOOKING)
+    command = _editor_command(args)
+    return bool(command) and not _name_words(command) & _CHANGING
 
 
 def _deletes(tool: str, args: CallArguments) -> bool:
-    command = "" if isinstance(args, str) else _command(args)
-    return bool((_words(command) or _words(tool)) & _DELETING)
+    command = "" if isinstance(args, str) else _editor_command(args)
+    return bool((_name_words(command) or _name_words(tool)) & _DELETING)
 
 
-def _command(args: Mapping[str, object]) -> str:
+def _editor_command(args: Mapping[str, object]) -> str:
     """Return an editor's command, or the first word of a longer text."""
     command = args.get("command")
     return _first_word(command) if isinstance(command, str) else ""
@@ -201,25 +203,25 @@ def _appends(args: Mapping[str, object]) -> bool:
     return bool(args.get("append")) or str(args.get("mode", "")).startswith("a")
 
 
-def _patches(args: CallArguments) -> list[str]:
+def _patch_texts(args: CallArguments) -> list[str]:
     """Return the texts of a call that may be patches."""
     if isinstance(args, str):
         return [args]
     return [text for key in _PATCH_KEYS if isinstance(text := args.get(key), str)]
 
 
-def _text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
+def _first_text(args: Mapping[str, object], keys: tuple[str, ...]) -> str | None:
     """Return the first of these arguments that is a text."""
     return next((text for key in keys if isinstance(text := args.get(key), str)), None)
 
 
-def _words(name: str) -> frozenset[str]:
+def _name_words(name: str) -> frozenset[str]:
     """Return the words of a name in lower case, however they are joined."""
-    return _split(name[:_LONGEST])
+    return _split_name(name[:_LONGEST])
 
 
 @lru_cache(maxsize=512)
-def _split(name: str) -> frozenset[str]:
+def _split_name(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 

@@ -97,7 +97,7 @@ def normal(command: str) -> str:
     """
     if _PLAIN.fullmatch(command):
         return command
-    return _normalize_known(command) if len(command) <= _SHORT else _normal(command, 0)
+    return _normalize_known(command) if len(command) <= _SHORT else _normal_form(command, 0)
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -113,27 +113,27 @@ def command_line(words: Sequence[str]) -> str:
 
 @lru_cache(maxsize=512)
 def _normalize_known(command: str) -> str:
-    return _normal(command, 0)
+    return _normal_form(command, 0)
 
 
-def _normal(command: str, depth: int) -> str:
+def _normal_form(command: str, depth: int) -> str:
     read = tokens(command)
     documents = _documents(read)
     out: list[str] = []
     for token in read:
         if token.kind is TokenKind.BODY:
             runner, mark = next(documents, ("", ""))
-            out += [_body(token.raw, runner, depth), mark, "\n"]
+            out += [_normal_body(token.raw, runner, depth), mark, "\n"]
         elif token.kind is TokenKind.WORD:
             out.append(_join_lines(token.raw))
         elif token.kind is not TokenKind.NEWLINE or (out and out[-1] not in _OPEN_ENDED):
             out.append(token.raw)
     while out and out[-1] in _DROPPED:
         del out[-1]
-    return _join(out)
+    return _join_pieces(out)
 
 
-def _join(pieces: Sequence[str]) -> str:
+def _join_pieces(pieces: Sequence[str]) -> str:
     read: list[str] = []
     for piece in pieces:
         if read and piece != "\n" and not read[-1].endswith("\n"):
@@ -147,14 +147,14 @@ def _join_lines(word: str) -> str:
     return word if "'" in word or '"' in word else word.replace("\\\n", "")
 
 
-def _body(text: str, runner: str, depth: int) -> str:
+def _normal_body(text: str, runner: str, depth: int) -> str:
     lines = text
     if " \n" in text or "\t\n" in text or "\r\n" in text:
         lines = "\n".join([line.rstrip(" \t\r") for line in text.split("\n")])
     if _PYTHON.fullmatch(runner):
         lines = "".join(_PYTHON_CODE.findall(lines))
     elif _SHELL.fullmatch(runner) and depth < _MAX_DEPTH:
-        lines = _normal(lines, depth + 1)
+        lines = _normal_form(lines, depth + 1)
     return lines.rstrip(" \t\r\n") + "\n"
 
 

@@ -141,7 +141,7 @@ def _install(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets([place for _, place in pairs(arguments)])
 
 
-def _last(arguments: Sequence[str]) -> Iterator[WriteTarget]:
+def _last_file(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     yield from _edit_targets(positional(arguments, "cpS", "prompt")[-1:])
 
 
@@ -177,8 +177,8 @@ WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
     "rm": _rm,
     "unlink": _rm,
     "install": _install,
-    "ed": _last,
-    "ex": _last,
+    "ed": _last_file,
+    "ex": _last_file,
     "vim": _vim,
     "vi": _vim,
     "nvim": _vim,

@@ -94,20 +94,20 @@ class _Reader(ast.NodeVisitor):
 
     def visit_For(self, node: ast.For) -> None:
         if isinstance(node.target, ast.Name):
-            self.values[node.target.id] = self._items(node.iter)
+            self.values[node.target.id] = self._item_texts(node.iter)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         function = node.func
         if isinstance(function, ast.Name):
-            self._plain(function.id, node)
+            self._read_plain_call(function.id, node)
         elif isinstance(function, ast.Attribute):
-            self._method(function, node)
+            self._read_method_call(function, node)
 
-    def _plain(self, name: str, node: ast.Call) -> None:
+    def _read_plain_call(self, name: str, node: ast.Call) -> None:
         if name == "open":
-            self._open(node.args, node.keywords)
+            self._read_open_call(node.args, node.keywords)
         elif name in self._functions:
             for parameter, argument in zip(self._functions[name], node.args, strict=False):
                 known = self.arguments.setdefault(f"{name}.{parameter}", [])
@@ -116,27 +116,27 @@ class _Reader(ast.NodeVisitor):
         elif name in _COPIES | _MOVES | _REMOVES:
             self._take_change(name, node.args)
 
-    def _method(self, function: ast.Attribute, node: ast.Call) -> None:
+    def _read_method_call(self, function: ast.Attribute, node: ast.Call) -> None:
         name, owner = function.attr, function.value
         module = owner.id if isinstance(owner, ast.Name) else ""
         if module in {"os", "shutil", "subprocess"}:
-            self._module(name, node.args)
+            self._read_module_call(name, node.args)
         elif name == "open" and module in _OPENERS:
-            self._open(node.args, node.keywords)
+            self._read_open_call(node.args, node.keywords)
         elif name == "open":
-            self._open([owner, *node.args], node.keywords)
+            self._read_open_call([owner, *node.args], node.keywords)
         elif name in {"write_text", "write_bytes"}:
-            self._write(owner)
+            self._add_targets(owner)
         elif name == "unlink":
-            self._write(owner, deleted=True)
+            self._add_targets(owner, deleted=True)
         elif name == "rename" and len(node.args) == 1:
             self._take_change(name, [owner, *node.args])
         elif node.args and any(keyword.arg == "inplace" for keyword in node.keywords):
-            self._write(node.args[0])  # fileinput's
+            self._add_targets(node.args[0])  # fileinput's
 
-    def _module(self, name: str, arguments: Sequence[ast.expr]) -> None:
+    def _read_module_call(self, name: str, arguments: Sequence[ast.expr]) -> None:
         if name in _RUNNERS and arguments:
-            self._run(arguments[0])
+            self._add_command(arguments[0])
         elif name == "chdir" and arguments:
             self._directory = next(iter(self._texts(arguments[0])), UNKNOWN)
         else:
@@ -144,39 +144,41 @@ class _Reader(ast.NodeVisitor):
 
     def _take_change(self, name: str, arguments: Sequence[ast.expr]) -> None:
         if name in _REMOVES and arguments:
-            self._write(arguments[0], deleted=True)
+            self._add_targets(arguments[0], deleted=True)
         elif name in _MOVES | _COPIES and len(arguments) > 1:
             for source, place in product(self._texts(arguments[0]), self._texts(arguments[1])):
                 if name in _MOVES:
-                    self._add(source, deleted=True)
-                self._add(place if name == "copyfile" else into(source, place))
+                    self._add_target(source, deleted=True)
+                self._add_target(place if name == "copyfile" else into(source, place))
 
-    def _open(self, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> None:
+    def _read_open_call(
+        self, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]
+    ) -> None:
         given = [keyword.value for keyword in keywords if keyword.arg == "mode"]
         mode = (given or list(arguments[1:2]) or [None])[0]
         if not arguments or not isinstance(mode, ast.Constant) or not isinstance(mode.value, str):
             return
         if _MODE.fullmatch(mode.value) and set(mode.value) & set("wax+"):
-            self._write(arguments[0])
+            self._add_targets(arguments[0])
 
-    def _write(self, node: ast.expr, *, deleted: bool = False) -> None:
-        for path in self._items(node):
-            self._add(path, deleted=deleted)
+    def _add_targets(self, node: ast.expr, *, deleted: bool = False) -> None:
+        for path in self._item_texts(node):
+            self._add_target(path, deleted=deleted)
 
-    def _add(self, path: str, *, deleted: bool = False) -> None:
+    def _add_target(self, path: str, *, deleted: bool = False) -> None:
         if len(self.targets) < 4 * MAX_TARGETS:
             self.targets.append(
                 WriteTarget(path=posixpath.join(self._directory, path), deleted=deleted)
             )
 
-    def _run(self, node: ast.expr) -> None:
+    def _add_command(self, node: ast.expr) -> None:
         if isinstance(node, ast.List | ast.Tuple):
             words = [self._texts(item)[:1] or [UNKNOWN] for item in node.elts]
             self.commands.append(" ".join(_quote(word[0]) for word in words))
         else:
             self.commands.extend(self._texts(node))
 
-    def _items(self, node: ast.expr) -> list[str]:
+    def _item_texts(self, node: ast.expr) -> list[str]:
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return [text for item in node.elts for text in self._texts(item)][:MAX_TARGETS]
         return self._texts(node)
@@ -188,16 +190,16 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node, ast.Name):
             return self.values.get(node.id) or self._known.get(node.id, [])
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            return self._items(node)
+            return self._item_texts(node)
         if isinstance(node, ast.JoinedStr):
-            return self._join([self._texts(value) for value in node.values], "")
+            return self._join_parts([self._texts(value) for value in node.values], "")
         if isinstance(node, ast.FormattedValue):
             return self._texts(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
             between = "/" if isinstance(node.op, ast.Div) else ""
-            return self._join([self._texts(node.left), self._texts(node.right)], between)
+            return self._join_parts([self._texts(node.left), self._texts(node.right)], between)
         if isinstance(node, ast.Subscript):
-            return self._argument(node)
+            return self._script_argument(node)
         return self._read_call(node) if isinstance(node, ast.Call) else []
 
     def _read_call(self, node: ast.Call) -> list[str]:
@@ -206,16 +208,16 @@ class _Reader(ast.NodeVisitor):
         if isinstance(function, ast.Attribute):
             name = function.attr
         if name in {"join", "joinpath", "Path"} and len(node.args) > 1:
-            return self._join([self._texts(argument) for argument in node.args], "/")
+            return self._join_parts([self._texts(argument) for argument in node.args], "/")
         if name == "joinpath" and isinstance(function, ast.Attribute) and node.args:
-            return self._join([self._texts(function.value), self._texts(node.args[0])], "/")
+            return self._join_parts([self._texts(function.value), self._texts(node.args[0])], "/")
         if name in _SAME and node.args:
             return self._texts(node.args[0])
         if name in _SAME and isinstance(function, ast.Attribute):
             return self._texts(function.value)
         return ["."] if name in {"getcwd", "cwd"} else []
 
-    def _argument(self, node: ast.Subscript) -> list[str]:
+    def _script_argument(self, node: ast.Subscript) -> list[str]:
         """Return `sys.argv[1]` as `$1`, as in a shell script."""
         which = node.slice
         whose = node.value
@@ -223,7 +225,7 @@ class _Reader(ast.NodeVisitor):
             return []
         return [f"${which.value}"] if isinstance(which, ast.Constant) else []
 
-    def _join(self, parts: Sequence[list[str]], between: str) -> list[str]:
+    def _join_parts(self, parts: Sequence[list[str]], between: str) -> list[str]:
         made = [""]
         for at, part in enumerate(parts):
             join = between if at and between else ""

@@ -176,8 +176,8 @@ class _Word:
         self._parts: list[WordPart] = []
         if text.startswith(("<(", ">("), at):
             self._at = find_closing(text, at + 2)
-            self._put(PartKind.QUOTED, UNKNOWN)
-        while self._at < len(text) and self._piece():
+            self._add_part(PartKind.QUOTED, UNKNOWN)
+        while self._at < len(text) and self._read_piece():
             pass
 
     @property
@@ -188,91 +188,93 @@ class _Word:
     def end(self) -> int:
         return self._at
 
-    def _piece(self) -> bool:
+    def _read_piece(self) -> bool:
         """Read one more part; return whether there is one."""
-        if found := self._take(_PLAIN):
-            self._put(PartKind.BARE, found)
+        if found := self._match_here(_PLAIN):
+            self._add_part(PartKind.BARE, found)
             return True
         match self._text[self._at]:
             case "\\":
-                self._escaped()
+                self._read_escaped()
             case "'":
-                self._single()
+                self._read_single_quotes()
             case '"':
-                self._double()
+                self._read_double_quotes()
             case "$":
-                self._dollar()
+                self._read_dollar()
             case "`":
-                self._backtick()
+                self._read_backtick()
             case _:
                 return False
         return True
 
-    def _take(self, pattern: re.Pattern[str]) -> str:
+    def _match_here(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
         if not found:
             return ""
         self._at = found.end()
         return found.group()
 
-    def _put(self, kind: PartKind, text: str) -> None:
+    def _add_part(self, kind: PartKind, text: str) -> None:
         self._parts.append(WordPart(kind=kind, text=text))
 
-    def _escaped(self) -> None:
+    def _read_escaped(self) -> None:
         after = self._text[self._at + 1 : self._at + 2]
         self._at += 2
         if after != "\n":
-            self._put(PartKind.QUOTED, after)
+            self._add_part(PartKind.QUOTED, after)
 
-    def _single(self) -> None:
+    def _read_single_quotes(self) -> None:
         end = self._text.find("'", self._at + 1)
         end = len(self._text) if end < 0 else end
-        self._put(PartKind.QUOTED, self._text[self._at + 1 : end])
+        self._add_part(PartKind.QUOTED, self._text[self._at + 1 : end])
         self._at = end + 1
 
-    def _double(self) -> None:
+    def _read_double_quotes(self) -> None:
         self._at += 1
-        self._put(PartKind.QUOTED, "")
+        self._add_part(PartKind.QUOTED, "")
         while self._at < len(self._text):
-            if found := self._take(_IN_DOUBLE):
-                self._put(PartKind.QUOTED, found)
+            if found := self._match_here(_IN_DOUBLE):
+                self._add_part(PartKind.QUOTED, found)
             elif self._text[self._at] == '"':
                 self._at += 1
                 return
             elif self._text[self._at] == "\\":
                 self._escaped_in_double()
             elif self._text[self._at] == "$":
-                self._dollar(quoted=True)
+                self._read_dollar(quoted=True)
             else:
-                self._backtick()
+                self._read_backtick()
 
     def _escaped_in_double(self) -> None:
         after = self._text[self._at + 1 : self._at + 2]
         self._at += 2
         if after != "\n":
-            self._put(PartKind.QUOTED, after if after in {"$", "`", '"', "\\"} else "\\" + after)
+            self._add_part(
+                PartKind.QUOTED, after if after in {"$", "`", '"', "\\"} else "\\" + after
+            )
 
-    def _dollar(self, *, quoted: bool = False) -> None:
+    def _read_dollar(self, *, quoted: bool = False) -> None:
         self._at += 1
         after = self._text[self._at : self._at + 1]
         variable = PartKind.QUOTED_VARIABLE if quoted else PartKind.VARIABLE
         if after == "(":
             self._at = find_closing(self._text, self._at + 1)
-            self._put(PartKind.QUOTED, UNKNOWN)
+            self._add_part(PartKind.QUOTED, UNKNOWN)
         elif found := _BRACED.match(self._text, self._at):
             self._at = found.end()
-            self._put(variable, found.group(1))
+            self._add_part(variable, found.group(1))
         elif after == "{":
             self._at = self._text.find("}", self._at) + 1 or len(self._text)
-            self._put(PartKind.QUOTED, UNKNOWN)
-        elif name := self._take(_NAME):
-            self._put(variable, name)
+            self._add_part(PartKind.QUOTED, UNKNOWN)
+        elif name := self._match_here(_NAME):
+            self._add_part(variable, name)
         elif after == "'" and not quoted:
-            self._ansi()
+            self._read_ansi_quotes()
         elif after != '"' or quoted:
-            self._put(PartKind.QUOTED, "$")
+            self._add_part(PartKind.QUOTED, "$")
 
-    def _ansi(self) -> None:
+    def _read_ansi_quotes(self) -> None:
         self._at += 1
         read: list[str] = []
         while self._at < len(self._text) and self._text[self._at] != "'":
@@ -284,14 +286,14 @@ class _Word:
                 read.append(self._text[self._at])
             self._at += 1
         self._at += 1
-        self._put(PartKind.QUOTED, "".join(read))
+        self._add_part(PartKind.QUOTED, "".join(read))
 
-    def _backtick(self) -> None:
+    def _read_backtick(self) -> None:
         self._at += 1
         while self._at < len(self._text) and self._text[self._at] != "`":
             self._at += 2 if self._text[self._at] == "\\" else 1
         self._at += 1
-        self._put(PartKind.QUOTED, UNKNOWN)
+        self._add_part(PartKind.QUOTED, UNKNOWN)
 
 
 def find_closing(text: str, at: int) -> int:
@@ -364,7 +366,7 @@ def parse(text: str) -> list[Command | Bracket]:
         if token.kind is TokenKind.WORD:
             words.append(token.parts)
         elif token.kind is TokenKind.REDIRECT:
-            redirects.append(_redirect(token, rest, bodies))
+            redirects.append(_read_redirect(token, rest, bodies))
         elif token.kind is not TokenKind.BODY:
             if words or redirects:
                 commands.append(
@@ -385,7 +387,7 @@ def expand(word: tuple[WordPart, ...], variables: Mapping[str, str]) -> list[str
         return [word[0].text]
     made = [""]
     for part in word:
-        choices = _choices(part, variables)
+        choices = _part_values(part, variables)
         split = part.kind is PartKind.VARIABLE and len(choices) > 1
         if split:
             made = [*made[:-1], made[-1] + choices[0], *choices[1:]]
@@ -405,7 +407,7 @@ def expand_document(body: str, variables: Mapping[str, str]) -> str:
     return _EXPANDING.sub(fill, body)
 
 
-def _choices(part: WordPart, variables: Mapping[str, str]) -> list[str]:
+def _part_values(part: WordPart, variables: Mapping[str, str]) -> list[str]:
     if part.kind is PartKind.QUOTED:
         return [part.text]
     if part.kind is PartKind.BARE:
@@ -420,18 +422,18 @@ def _expand_braces(text: str) -> list[str]:
     if "{" not in text:
         return [text]
     pieces = _BRACES.split(text)
-    choices = [_choice(piece) if at % 2 else [piece] for at, piece in enumerate(pieces)]
+    choices = [_brace_choices(piece) if at % 2 else [piece] for at, piece in enumerate(pieces)]
     made = [""]
     for choice in choices:
         made = [a + b for a, b in product(made, choice[:_MAX_WORDS])][:_MAX_WORDS]
     return made
 
 
-def _choice(inside: str) -> list[str]:
+def _brace_choices(inside: str) -> list[str]:
     return inside.split(",") if "," in inside else ["{" + inside + "}"]
 
 
-def _redirect(token: Token, rest: Iterator[Token], bodies: Iterator[str]) -> Redirect:
+def _read_redirect(token: Token, rest: Iterator[Token], bodies: Iterator[str]) -> Redirect:
     operator = token.raw.lstrip("0123456789")
     number = token.raw[: len(token.raw) - len(operator)]
     after = next(rest, None)

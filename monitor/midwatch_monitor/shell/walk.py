@@ -87,7 +87,7 @@ class ProgramCalls:
         elif name in _SHELLS:
             self._shell(arguments, stdin)
         elif "/" in words[0]:
-            self._file(words[0], arguments)
+            self._run_file(words[0], arguments)
         return Stream(crafted=crafted)
 
     def _cd(self, arguments: Sequence[str], stdin: Stream) -> None:
@@ -158,7 +158,7 @@ class ProgramCalls:
 
     def _source(self, arguments: Sequence[str], stdin: Stream) -> None:
         if arguments:
-            self._file(arguments[0], arguments[1:])
+            self._run_file(arguments[0], arguments[1:])
 
     def _shell(self, arguments: Sequence[str], stdin: Stream) -> None:
         code = any(re.fullmatch(r"-[a-z]*c[a-z]*", each) for each in arguments)
@@ -166,34 +166,34 @@ class ProgramCalls:
         if code and left:
             self._walk_nested(left[0], left[2:])
         elif left and not code:
-            self._file(left[0], left[1:])
+            self._run_file(left[0], left[1:])
         elif stdin.text is not None:
             self._walk_nested(stdin.text, ())
         else:
-            self._run(self._written.scripts.get(stdin.source), ())
+            self._run_script(self._written.scripts.get(stdin.source), ())
 
     def _python(self, arguments: Sequence[str], stdin: Stream) -> None:
         rest = list(arguments)
         while rest and rest[0].startswith("-") and rest[0] != "-":
             option = rest.pop(0)
             if option.endswith("c") and option[1:2] != "-":
-                self._run(python_script("".join(rest[:1])), rest[1:])
+                self._run_script(python_script("".join(rest[:1])), rest[1:])
                 return
             if option == "-m":
                 return
             if option in {"-W", "-X"}:
                 rest = rest[1:]
         if rest and rest[0] != "-":
-            self._file(rest[0], rest[1:])
+            self._run_file(rest[0], rest[1:])
         elif stdin.text is not None:
-            self._run(python_script(stdin.text), rest[1:])
+            self._run_script(python_script(stdin.text), rest[1:])
         else:
-            self._run(self._written.scripts.get(stdin.source), rest[1:])
+            self._run_script(self._written.scripts.get(stdin.source), rest[1:])
 
-    def _file(self, path: str, arguments: Sequence[str]) -> None:
-        self._run(self._written.scripts.get(self._written.place_path(path)), arguments)
+    def _run_file(self, path: str, arguments: Sequence[str]) -> None:
+        self._run_script(self._written.scripts.get(self._written.place_path(path)), arguments)
 
-    def _run(self, script: WrittenScript | None, arguments: Sequence[str]) -> None:
+    def _run_script(self, script: WrittenScript | None, arguments: Sequence[str]) -> None:
         if script is None or script.patch:
             return
         self._written.add_all(script.targets_for(arguments))
@@ -232,7 +232,7 @@ class Walk:
     def follow(self, text: str) -> None:
         """Follow a command line."""
         items = parse(text)
-        self._run(_Lines(items), 0, len(items), 0)
+        self._run_lines(_Lines(items), 0, len(items), 0)
 
     def _walk_nested(self, text: str, arguments: Sequence[str]) -> None:
         if self._depth >= _MAX_DEPTH:
@@ -243,41 +243,41 @@ class Walk:
         Walk(self._written, depth=self._depth + 1).follow(text)
         self._written.directory, self._written.variables = directory, variables
 
-    def _run(self, lines: "_Lines", start: int, stop: int, loops: int) -> None:
+    def _run_lines(self, lines: "_Lines", start: int, stop: int, loops: int) -> None:
         at = start
         while at < stop and self._written.step():
             item = lines.items[at]
             end = lines.ends.get(at, 0) if loops < _MAX_DEPTH else 0
             if isinstance(item, Bracket):
-                self._bracket(item)
-            elif end and (values := self._values(item)):
+                self._handle_bracket(item)
+            elif end and (values := self._loop_values(item)):
                 name, *texts = values
                 for text in texts:
                     self._written.assign(name, text)
-                    self._run(lines, at + 1, end, loops + 1)
+                    self._run_lines(lines, at + 1, end, loops + 1)
                 at = end
             else:
-                self._command(item)
+                self._run_command(item)
             at += 1
 
-    def _values(self, command: Command) -> list[str]:
+    def _loop_values(self, command: Command) -> list[str]:
         """Return the variable of a `for` and its values; empty for other loops."""
-        words = _drop_leading(self._expand(command))
+        words = _drop_leading(self._expand_words(command))
         if len(words) < 4 or words[0] != "for" or words[2] != "in":
             return []
         return [words[1], *words[3 : 3 + MAX_TARGETS]]
 
-    def _expand(self, command: Command) -> list[str]:
+    def _expand_words(self, command: Command) -> list[str]:
         variables = self._written.variables
         return [text for word in command.words for text in expand(word, variables)]
 
-    def _bracket(self, bracket: Bracket) -> None:
+    def _handle_bracket(self, bracket: Bracket) -> None:
         if bracket is Bracket.OPEN:
             self._scopes.append(_Scope(directory=self._written.directory, subshell=True))
         else:
-            self._close()
+            self._close_scope()
 
-    def _close(self) -> None:
+    def _close_scope(self) -> None:
         scope = self._scopes.pop() if self._scopes else _Scope(directory="", subshell=False)
         if scope.subshell:
             self._written.directory = scope.directory
@@ -289,11 +289,11 @@ class Walk:
         if self._scopes:
             self._scopes[-1].crafted &= out.crafted
 
-    def _command(self, command: Command) -> None:
+    def _run_command(self, command: Command) -> None:
         stdin = self._out if command.piped else Stream(crafted=True)
         for redirect in command.redirects:
-            stdin = self._read(redirect) or stdin
-        words = self._take_assignments(self._drop_keywords(self._expand(command)))
+            stdin = self._read_redirect(redirect) or stdin
+        words = self._take_assignments(self._drop_keywords(self._expand_words(command)))
         if words or not (command.words or self._closed):
             self._close_stream(self._calls.call(unwrap(words), stdin))
         for redirect in command.redirects:
@@ -307,7 +307,7 @@ class Walk:
             if words[at] == "{":
                 self._scopes.append(_Scope(directory=self._written.directory, subshell=False))
             elif words[at] == "}":
-                self._close()
+                self._close_scope()
             else:
                 self._out = Stream()
             at += 1
@@ -325,7 +325,7 @@ class Walk:
             self._written.assign(name, value)
         return []
 
-    def _read(self, redirect: Redirect) -> Stream | None:
+    def _read_redirect(self, redirect: Redirect) -> Stream | None:
         if redirect.body is not None:
             body = redirect.body
             text = body if redirect.literal else expand_document(body, self._written.variables)
@@ -385,22 +385,22 @@ class Shell:
         `cwd` is the folder it starts in; paths are relative to the first `cwd` ever given. A file
         that holds the output of a program run is not an edit.
         """
-        self._settle(cwd)
+        self._set_root(cwd)
         written = WrittenFiles(directory=cwd, root=self._root, scripts=self._scripts)
         Walk(written).follow(command)
         last: dict[str, WriteTarget] = {}
         for target in written.written:
             path = place_path(target.path, directory="", root=self._root)
-            if path and not _folder(target):
-                last[path] = _after(last.get(path), target)
-        return tuple(_edit(path, target) for path, target in last.items())
+            if path and not _names_folder(target):
+                last[path] = _last_write(last.get(path), target)
+        return tuple(_make_edit(path, target) for path, target in last.items())
 
     def note(self, path: str, content: str) -> None:
         """Note a file that was not written by a command: it may be a script that is run later."""
         path = place_path(path, directory=self._root, root=self._root)
         self._scripts.put(path, script_of(path, content))
 
-    def _settle(self, cwd: str) -> None:
+    def _set_root(self, cwd: str) -> None:
         if cwd and not self._root:
             self._root = cwd
             self._scripts.rename(lambda path: place_path(path, directory=cwd, root=cwd))
@@ -418,7 +418,7 @@ def reverts(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path))
 
 
-def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
+def _last_write(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
     """Return the last write to a file, with the whole content if the command contains it."""
     if not target.appended:
         return target
@@ -427,12 +427,12 @@ def _after(before: WriteTarget | None, target: WriteTarget) -> WriteTarget:
     return replace(target, text=whole)
 
 
-def _edit(path: str, target: WriteTarget) -> Edit:
+def _make_edit(path: str, target: WriteTarget) -> Edit:
     text = target.text
     known = "" if text is None or UNKNOWN in text else digest(text)
     return Edit(path=path, digest=known, deleted=target.deleted)
 
 
-def _folder(target: WriteTarget) -> bool:
+def _names_folder(target: WriteTarget) -> bool:
     """Whether the path names a folder, or everything."""
     return target.path == EVERYTHING or posixpath.basename(target.path) in {"", ".", ".."}
