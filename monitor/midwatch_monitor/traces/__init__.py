@@ -101,10 +101,10 @@ def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None
     if found is None:
         wanted = "a known trace format" if format == AUTO else f"the {format} trace format"
         raise TraceError(f"{path}: not in {wanted}")
-    return _stream(path, FORMATS[found])
+    return _stream_events(path, FORMATS[found])
 
 
-def _stream(path: Path, format: Format) -> Generator[Event | Damage, None, None]:
+def _stream_events(path: Path, format: Format) -> Generator[Event | Damage, None, None]:
     """Yield the format's events; raises TraceError if reading fails on the way."""
     try:
         yield from format.read(path)

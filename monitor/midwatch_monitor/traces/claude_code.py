@@ -39,7 +39,7 @@ _USAGE = (
 
 def recognise(path: Path) -> bool:
     """Whether the head of the file has a line of type `user` or `assistant` with a message."""
-    return any(_speaks(line) for line in first_lines(path))
+    return any(_is_message(line) for line in first_lines(path))
 
 
 class ClaudeCodeSession(SessionReader):
@@ -50,17 +50,17 @@ class ClaudeCodeSession(SessionReader):
     def take(self, line: JsonNode) -> Iterator[Event]:
         id = line["agentId"].text or line["sessionId"].text or line["session_id"].text
         self.heading.add(id=id)
-        self._enter(line["cwd"].text)
-        if line["attachment"]["type"].text == _STOPPED and self._own(line):
+        self._enter_folder(line["cwd"].text)
+        if line["attachment"]["type"].text == _STOPPED and self._belongs_to_session(line):
             yield from self._to_person(line["timestamp"].time)
-        if not _speaks(line) or not self._own(line):
+        if not _is_message(line) or not self._belongs_to_session(line):
             return
         if line["type"].text == "assistant":
-            yield from self._answer(line)
+            yield from self._read_answer(line)
         else:
             yield from self._read_user_line(line)
 
-    def _own(self, line: JsonNode) -> bool:
+    def _belongs_to_session(self, line: JsonNode) -> bool:
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
         if self._sidechain is None:
             self._sidechain = sidechain
@@ -72,7 +72,7 @@ class ClaudeCodeSession(SessionReader):
         at, content = line["timestamp"].time, line["message"]["content"]
         for block in content:
             if block["type"].text == "tool_result":
-                yield from self._result(line, block)
+                yield from self._read_result(line, block)
         said = "" if line["isCompactSummary"] else typed_text(content.said)
         if said.startswith(_INTERRUPTED):
             yield from self._to_person(at)
@@ -80,7 +80,7 @@ class ClaudeCodeSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(at)
 
-    def _answer(self, line: JsonNode) -> Iterator[Event]:
+    def _read_answer(self, line: JsonNode) -> Iterator[Event]:
         message, at = line["message"], line["timestamp"].time
         if line["isApiErrorMessage"] or message["model"].text == "<synthetic>":
             return
@@ -95,11 +95,11 @@ class ClaudeCodeSession(SessionReader):
                 yield from self._open_call(answer, _TOOLS, block, block["input"], at)
                 if block["name"].text in _ASKING:
                     yield from self._to_person(at)
-        if _ends(message) and not answer.called:
-            yield from self._message()
+        if _ends_turn(message) and not answer.called:
+            yield from self._message_step()
             yield from self._to_person(at)
 
-    def _result(self, line: JsonNode, block: JsonNode) -> Iterator[Event]:
+    def _read_result(self, line: JsonNode, block: JsonNode) -> Iterator[Event]:
         step = self._calls.close(block["tool_use_id"].text)
         if step is None:
             return
@@ -111,7 +111,7 @@ class ClaudeCodeSession(SessionReader):
         yield self._calls.number(done)
 
 
-def _ends(message: JsonNode) -> bool:
+def _ends_turn(message: JsonNode) -> bool:
     """Whether the model is done. Its thoughts are on a separate line before its text."""
     content = message["content"]
     thinks = content and all(block["type"].text in _THINKING for block in content)
@@ -130,7 +130,7 @@ def _exit_code(line: JsonNode, output: str, *, failed: bool) -> int | None:
     return int(found[1]) if found else None
 
 
-def _speaks(line: JsonNode) -> bool:
+def _is_message(line: JsonNode) -> bool:
     return line["type"].text in _SPEAKERS and "content" in line["message"]
 
 

@@ -49,15 +49,15 @@ class CodexSession(SessionReader):
         payload, at = line["payload"], line["timestamp"].time
         match line["type"].text:
             case "session_meta":
-                self._begin(payload)
+                self._read_meta(payload)
             case "turn_context":
-                self._enter(payload["cwd"].text)
+                self._enter_folder(payload["cwd"].text)
             case "response_item":
-                yield from self._respond(payload, at)
+                yield from self._read_response_item(payload, at)
             case "event_msg":
-                yield from self._happen(payload, at)
+                yield from self._read_event(payload, at)
             case "token_usage_record":
-                yield from self._count(payload["thread_token_usage"])
+                yield from self._count_tokens(payload["thread_token_usage"])
             case _:
                 return
 
@@ -66,30 +66,30 @@ class CodexSession(SessionReader):
         yield from self._end_answer()
         yield from map(self._add_tokens, self._calls.rest())
 
-    def _begin(self, meta: JsonNode) -> None:
+    def _read_meta(self, meta: JsonNode) -> None:
         source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
         self._attended = self._attended and not source
         self.heading.add(id=meta["id"].text)
-        self._enter(meta["cwd"].text)
+        self._enter_folder(meta["cwd"].text)
 
-    def _respond(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
+    def _read_response_item(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
         """Take in the model's words and calls, and the results it was told."""
         key = item["call_id"].text
         match item["type"].text:
             case "message" if item["role"].text == "assistant":
-                self._answer(at).say(item["content"].said)
+                self._current_answer(at).say(item["content"].said)
             case "function_call" | "custom_tool_call" | "local_shell_call" as kind:
-                answer = self._answer(at)
+                answer = self._current_answer(at)
                 if not self._calls.knows(key):
-                    yield from self._calls.open(key, answer.call(self._call(kind, item, at)))
+                    yield from self._calls.open(key, answer.call(self._call_step(kind, item, at)))
             case "function_call_output" | "custom_tool_call_output":
                 yield from self._end_answer()
                 if step := self._calls.close(key):
-                    yield self._number(_as_told(step, item["output"], at))
+                    yield self._number_step(_as_told(step, item["output"], at))
             case _:
                 return
 
-    def _happen(self, event: JsonNode, at: datetime | None) -> Iterator[Event]:
+    def _read_event(self, event: JsonNode, at: datetime | None) -> Iterator[Event]:
         """Take in what Codex reports about itself."""
         match event["type"].text:
             case "task_started" | "turn_started":
@@ -98,15 +98,15 @@ class CodexSession(SessionReader):
                 yield from self._end_answer()
                 yield from self._to_person(at)
             case "token_count":
-                yield from self._count(event["info"]["total_token_usage"])
+                yield from self._count_tokens(event["info"]["total_token_usage"])
             case "user_message":
                 self.heading.add(prompt=typed_text(event["message"].text))
             case "item_completed":
-                yield from self._complete(event["item"], at)
+                yield from self._read_item(event["item"], at)
             case _:
                 return
 
-    def _complete(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
+    def _read_item(self, item: JsonNode, at: datetime | None) -> Iterator[Step]:
         kind, key = item["type"].text, item["id"].text
         if kind == "UserMessage":
             self.heading.add(prompt=typed_text(item["content"].said))
@@ -114,34 +114,34 @@ class CodexSession(SessionReader):
             return
         if key and not self._calls.knows(key) and item["source"].text in _SOURCES:
             yield from self._calls.open(
-                key, self._answer(at).call(self._read_unrequested_call(item, at))
+                key, self._current_answer(at).call(self._read_unrequested_call(item, at))
             )
         if step := self._calls.close(key):
-            yield self._number(_as_seen(step, item, at))
+            yield self._number_step(_as_seen(step, item, at))
 
-    def _answer(self, at: datetime | None) -> ModelAnswer:
+    def _current_answer(self, at: datetime | None) -> ModelAnswer:
         """Return the current answer."""
         return self._current or self._begin_answer(at)
 
     def _end_answer(self) -> Iterator[Step]:
-        yield from map(self._add_tokens, self._message())
+        yield from map(self._add_tokens, self._message_step())
         self._current = None
 
-    def _count(self, usage: JsonNode) -> Iterator[Step]:
+    def _count_tokens(self, usage: JsonNode) -> Iterator[Step]:
         """Take in the cost of all answers so far; the current answer is over."""
         total = usage["total_tokens"].count
         self._tokens += max(total - self._total, 0)
         self._total = total
         yield from self._end_answer()
 
-    def _number(self, step: Step) -> Step:
+    def _number_step(self, step: Step) -> Step:
         return self._add_tokens(self._calls.number(step))
 
     def _add_tokens(self, step: Step) -> Step:
         tokens, self._tokens = self._tokens, 0
         return replace(step, tokens=tokens)
 
-    def _call(self, kind: str, item: JsonNode, at: datetime | None) -> Step:
+    def _call_step(self, kind: str, item: JsonNode, at: datetime | None) -> Step:
         """Open a call."""
         if kind == "local_shell_call":
             tool, given = "local_shell", item["action"]
@@ -151,9 +151,9 @@ class CodexSession(SessionReader):
         step = Step(number=0, kind=StepKind.TOOL, at=at, tool=tool, call=item["call_id"].text)
         if tool in _SHELLS:
             folder = given["workdir"].text or given["working_directory"].text
-            return self._command(step, _command(given), folder)
+            return self._command_step(step, _command_text(given), folder)
         if tool == _PATCH:
-            return self._patch(step, given.text or given["input"].text)
+            return self._patch_step(step, given.text or given["input"].text)
         return replace(step, args=given.canonical)
 
     def _read_unrequested_call(self, item: JsonNode, at: datetime | None) -> Step:
@@ -162,7 +162,9 @@ class CodexSession(SessionReader):
         match item["type"].text:
             case "CommandExecution":
                 folder = item["cwd"].text.removeprefix("file://")
-                return self._command(replace(step, tool="exec_command"), _command(item), folder)
+                return self._command_step(
+                    replace(step, tool="exec_command"), _command_text(item), folder
+                )
             case "McpToolCall":
                 tool = f"mcp__{item['server'].text}__{item['tool'].text}"
                 return replace(step, tool=tool, args=item["arguments"].canonical)
@@ -170,11 +172,11 @@ class CodexSession(SessionReader):
                 paths = map(self._place.path, item["changes"].members)
                 return replace(step, tool=_PATCH, edits=tuple(Edit(path=each) for each in paths))
 
-    def _command(self, step: Step, command: str, folder: str) -> Step:
+    def _command_step(self, step: Step, command: str, folder: str) -> Step:
         self._place.enter(join(self.heading.folder, folder))
         return replace(step, args=command, edits=self._place.run(command))
 
-    def _patch(self, step: Step, patch: str) -> Step:
+    def _patch_step(self, step: Step, patch: str) -> Step:
         edits = tuple(
             Edit(path=self._place.path(each.path), deleted=each.deleted)
             for each in patch_blocks(patch)
@@ -182,7 +184,7 @@ class CodexSession(SessionReader):
         return replace(step, args=patch, path=edits[0].path if edits else "", edits=edits)
 
 
-def _command(given: JsonNode) -> str:
+def _command_text(given: JsonNode) -> str:
     """Return the command's text, or the script if it is a shell that runs one."""
     words = [word.text for word in given["command"]]
     return given["cmd"].text or given["command"].text or command_line(words)

@@ -103,22 +103,22 @@ class GeminiSession(SessionReader):
     def take(self, line: JsonNode) -> Iterator[Event]:
         match line["type"].text:
             case "gemini":
-                yield from self._answer(line)
+                yield from self._read_answer(line)
             case "user":
                 yield from self._read_user_line(line)
             case _ if "projectHash" in line:
-                self._begin(line)
+                self._read_header(line)
             case _:
                 return
 
-    def _begin(self, line: JsonNode) -> None:
+    def _read_header(self, line: JsonNode) -> None:
         self._attended = line["kind"].text != "subagent"
         folder = next((each.text for each in line["directories"]), "")
         self.heading.add(id=line["sessionId"].text)
-        self._enter(self.heading.folder or folder)
+        self._enter_folder(self.heading.folder or folder)
 
     def _read_user_line(self, line: JsonNode) -> Iterator[Event]:
-        yield from self._message()
+        yield from self._message_step()
         if any("functionResponse" in part for part in line["content"]):
             return
         said = typed_text((line["displayContent"] or line["content"]).said)
@@ -126,7 +126,7 @@ class GeminiSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
 
-    def _answer(self, line: JsonNode) -> Iterator[Event]:
+    def _read_answer(self, line: JsonNode) -> Iterator[Event]:
         key, at = line["id"].text, line["timestamp"].time
         answer = yield from self._answer_for(key, at)
         if not answer.called:
@@ -135,11 +135,13 @@ class GeminiSession(SessionReader):
         if line["toolCalls"]:
             yield from self._to_model(at)
             for call in line["toolCalls"]:
-                yield from self._call(answer, call, call["timestamp"].time or at)
+                yield from self._read_call(answer, call, call["timestamp"].time or at)
         elif answer.step.text and not answer.called:
             yield from self._to_person(at)
 
-    def _call(self, answer: ModelAnswer, call: JsonNode, at: datetime | None) -> Iterator[Step]:
+    def _read_call(
+        self, answer: ModelAnswer, call: JsonNode, at: datetime | None
+    ) -> Iterator[Step]:
         yield from self._open_call(answer, _TOOLS, call, call["args"], at)
         if call["status"].text in _ENDED and (step := self._calls.close(call["id"].text)):
             yield self._calls.number(_with_result(step, call, at))

@@ -61,15 +61,15 @@ def spans_in(body: bytes, *, json: bool) -> list[JsonNode]:
     """
     spans = [
         (span, _attributes(resource.resource.attributes)["service.name"].text)
-        for resource in _request(body, json=json).resource_spans
+        for resource in _parse_request(body, json=json).resource_spans
         for scope in resource.scope_spans
         for span in scope.spans
     ]
     spans.sort(key=lambda each: each[0].end_time_unix_nano)
-    return [_span(span, service) for span, service in spans]
+    return [_span_node(span, service) for span, service in spans]
 
 
-def _request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
+def _parse_request(body: bytes, *, json: bool) -> "ExportTraceServiceRequest":
     from google.protobuf.json_format import ParseDict, ParseError
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -94,13 +94,13 @@ def _json_request(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _span(span: "Span", service: str) -> JsonNode:
+def _span_node(span: "Span", service: str) -> JsonNode:
     exceptions = (_attributes(each.attributes) for each in span.events)
     problems = span.status.message, *(each["exception.message"].text for each in exceptions)
     return JsonNode(
         {
-            "trace": _id(span.trace_id, 16),
-            "span": _id(span.span_id, 8),
+            "trace": _hex_id(span.trace_id, 16),
+            "span": _hex_id(span.span_id, 8),
             "root": not span.parent_span_id,
             "end": span.end_time_unix_nano / 1e9,
             "failed": span.status.code == span.status.STATUS_CODE_ERROR,
@@ -111,20 +111,20 @@ def _span(span: "Span", service: str) -> JsonNode:
     )
 
 
-def _id(raw: bytes, size: int) -> str:
+def _hex_id(raw: bytes, size: int) -> str:
     """Return an id in hexadecimal. JSON has it in that form, but it was decoded as base64."""
     text = raw.hex() if len(raw) == size else b64encode(raw).decode().lower()
     return text if re.fullmatch(rf"[0-9a-f]{{{2 * size}}}", text) else ""
 
 
 def _attributes(pairs: "Iterable[KeyValue]") -> JsonNode:
-    return JsonNode({pair.key: _plain(pair.value) for pair in pairs})
+    return JsonNode({pair.key: _plain_value(pair.value) for pair in pairs})
 
 
-def _plain(value: "AnyValue") -> object:
+def _plain_value(value: "AnyValue") -> object:
     match value.WhichOneof("value"):
         case "array_value":
-            return [_plain(each) for each in value.array_value.values]
+            return [_plain_value(each) for each in value.array_value.values]
         case "kvlist_value":
             return _attributes(value.kvlist_value.values).value
         case "string_value" | "bool_value" | "int_value" | "double_value" as kind:
@@ -137,12 +137,14 @@ def span_kind(span: JsonNode) -> SpanKind | None:
     """Return the kind of a span; `None` if it is not an act of an agent."""
     has = span["attributes"]
     said = has["gen_ai.operation.name"].text or has["openinference.span.kind"].text.upper()
-    return _KINDS.get(said) if said else SpanKind.TOOL if _first(has, _TOOL_NAMES) else None
+    return (
+        _KINDS.get(said) if said else SpanKind.TOOL if _first_attribute(has, _TOOL_NAMES) else None
+    )
 
 
 def conversation(span: JsonNode) -> str:
     """Return the id of a span's conversation; empty if it has none."""
-    return _first(span["attributes"], ("gen_ai.conversation.id", "session.id")).text
+    return _first_attribute(span["attributes"], ("gen_ai.conversation.id", "session.id")).text
 
 
 class SpanSession(SessionReader):
@@ -151,7 +153,7 @@ class SpanSession(SessionReader):
         self._answer: ModelAnswer | None = None
 
     def take(self, line: JsonNode) -> Iterator[Event]:
-        key, at = _key(line), line["end"].time
+        key, at = _span_key(line), line["end"].time
         if self._calls.knows(key):  # a program resends spans if it got no answer
             return
         list(self._calls.open(key, _SEEN))
@@ -162,11 +164,11 @@ class SpanSession(SessionReader):
             yield from self._to_person(at)
         elif kind is SpanKind.TOOL:
             yield from self._to_model(at)
-            yield self._calls.number(self._tool(line))
+            yield self._calls.number(self._tool_step(line))
         elif kind is SpanKind.MODEL:
             yield from self._to_model(at)
             yield from self.finish()
-            yield from self._model(key, line)
+            yield from self._model_steps(key, line)
 
     def finish(self) -> Iterator[Event]:
         """Yield the last answer if no call of it has come."""
@@ -174,11 +176,13 @@ class SpanSession(SessionReader):
             yield self._calls.number(self._answer.step)
         self._answer = None
 
-    def _model(self, key: str, span: JsonNode) -> Iterator[Step]:
+    def _model_steps(self, key: str, span: JsonNode) -> Iterator[Step]:
         has = span["attributes"]
         self._requests += 1
         prompts, answers = _messages(has, "input"), _messages(has, "output")
-        self.heading.add(prompt=next((_text(e) for e in prompts if e["role"].text == "user"), ""))
+        self.heading.add(
+            prompt=next((_message_text(e) for e in prompts if e["role"].text == "user"), "")
+        )
         step = Step(
             number=0,
             kind=StepKind.MESSAGE,
@@ -186,8 +190,8 @@ class SpanSession(SessionReader):
             request=self._requests,
             ok=False if span["failed"] else None,
             output=span["problem"].text if span["failed"] else "",
-            text="\n\n".join(filter(None, map(_text, answers))),
-            tokens=sum(_first(has, names).count for names in _TOKENS),
+            text="\n\n".join(filter(None, map(_message_text, answers))),
+            tokens=sum(_first_attribute(has, names).count for names in _TOKENS),
         )
         parts = {part["type"].text for each in answers for part in each["parts"]}
         reasons = {each.text for each in has["gen_ai.response.finish_reasons"]}
@@ -198,31 +202,31 @@ class SpanSession(SessionReader):
         else:
             yield self._calls.number(step)
 
-    def _tool(self, span: JsonNode) -> Step:
-        has, at, key = span["attributes"], span["end"].time, _key(span)
-        given = _first(has, _ARGUMENTS).decoded
+    def _tool_step(self, span: JsonNode) -> Step:
+        has, at, key = span["attributes"], span["end"].time, _span_key(span)
+        given = _first_attribute(has, _ARGUMENTS).decoded
         if given.value is None:
             # Calls whose arguments are unknown must not count as equal.
             given = JsonNode(f"not recorded (span {span['span'].text})")
         call = f"span {key}" if key else ""
-        name = _first(has, _TOOL_NAMES).text or "unknown"
+        name = _first_attribute(has, _TOOL_NAMES).text or "unknown"
         step = _TOOLS.call(self._place, name, given, at=at, call=call)
         if self._answer is not None:
             step = self._answer.call(step)
-        result = _first(has, _RESULTS)
+        result = _first_attribute(has, _RESULTS)
         if (wrapped := result.decoded)["type"].text == "tool":  # LangChain adds the call's id
             result = wrapped["data"]["content"]
         output = result.canonical if result.value is not None else span["problem"].text
         return finish_call(step, at=at, ok=not span["failed"], exit_code=None, output=output)
 
 
-def _key(span: JsonNode) -> str:
+def _span_key(span: JsonNode) -> str:
     """Return a key that distinguishes a span from all others; empty without ids."""
     trace, id = span["trace"].text, span["span"].text
     return f"{trace} {id}" if trace and id else ""
 
 
-def _first(has: JsonNode, names: tuple[str, ...]) -> JsonNode:
+def _first_attribute(has: JsonNode, names: tuple[str, ...]) -> JsonNode:
     return next((has[name] for name in names if has[name].value is not None), JsonNode())
 
 
@@ -244,5 +248,5 @@ def _messages(has: JsonNode, side: str) -> list[JsonNode]:
     return [JsonNode({"role": roles.get(each), "parts": parts[each]}) for each in roles | parts]
 
 
-def _text(message: JsonNode) -> str:
+def _message_text(message: JsonNode) -> str:
     return "\n".join(part["content"].text for part in message["parts"] if part["content"].text)

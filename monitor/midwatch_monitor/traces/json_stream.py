@@ -31,14 +31,14 @@ MAX_LINE = 32 * 1024 * 1024
 
 def lines(path: Path) -> Iterator[TraceItem | Damage]:
     """Yield the objects of a file. An unreadable line becomes damage."""
-    for number, line in _raw(path):
+    for number, line in _raw_lines(path):
         yield item_of(line, number)
 
 
 def first_lines(path: Path) -> Iterator[JsonNode]:
     """Yield the objects in the head of a file; other lines are skipped."""
     left = HEAD
-    for _, line in _raw(path):
+    for _, line in _raw_lines(path):
         read = object_of(line)
         if not isinstance(read, str):
             yield read
@@ -47,7 +47,7 @@ def first_lines(path: Path) -> Iterator[JsonNode]:
             return
 
 
-def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines with their numbers; for an overlong one, only the start."""
     number = 0
     with path.open("rb") as file:
@@ -104,9 +104,9 @@ def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
     then one damage.
     """
     number = 0
-    with _open(path) as file:
+    with _open_file(path) as file:
         try:
-            for value in _entries(file, array):
+            for value in _array_values(file, array):
                 number += 1
                 node = JsonNode(value)
                 if node.is_object:
@@ -121,7 +121,7 @@ def items(path: Path, array: str) -> Iterator[TraceItem | Damage]:
 def first_items(path: Path, array: str) -> Iterator[JsonNode]:
     """Yield the complete entries of a document's array in the head of the file."""
     try:
-        yield from map(JsonNode, _entries(_head(path), array))
+        yield from map(JsonNode, _array_values(_file_head(path), array))
     except TraceError:
         return
 
@@ -132,9 +132,9 @@ def first_keys(path: Path, array: str) -> frozenset[str] | None:
     `None` if there is no such array; empty if it is empty or contains no object.
     """
     keys, reading = set[str](), False
-    place = _place(array)
+    place = _key_path(array)
     try:
-        for at, event, value in _events(_head(path)):
+        for at, event, value in _parser_events(_file_head(path)):
             if len(at) <= len(place):
                 if reading:
                     break
@@ -152,7 +152,7 @@ def text_at(path: Path, *keys: str) -> str:
     """Return the text under nested keys, if the head of the file contains it."""
     place = list(keys)
     try:
-        for at, event, value in _events(_head(path)):
+        for at, event, value in _parser_events(_file_head(path)):
             if event == "string" and at == place:
                 return str(value)
     except TraceError:
@@ -160,11 +160,11 @@ def text_at(path: Path, *keys: str) -> str:
     return ""
 
 
-def _entries(file: IO[bytes], array: str) -> Iterator[object]:
+def _array_values(file: IO[bytes], array: str) -> Iterator[object]:
     """Yield the values of an array, each as soon as it is complete."""
-    place, reading = _place(array), False
+    place, reading = _key_path(array), False
     builder, metered = _builder(), _Metered(file)
-    for at, event, value in _events(metered):
+    for at, event, value in _parser_events(metered):
         if len(at) <= len(place):
             reading = event == "start_array" and at == place
         elif reading:
@@ -201,7 +201,7 @@ def _builder() -> Any:
     return ObjectBuilder()
 
 
-def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
+def _parser_events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
     """Yield the parser's events. The location is the same list every time, valid during the event.
 
     The parser's own locations are not used: their cost per event grows with the depth. Raises
@@ -225,19 +225,19 @@ def _events(file: "IO[bytes] | _Metered") -> Iterator[_Parsed]:
         raise TraceError(_first_line(error)) from error
 
 
-def _place(array: str) -> list[str]:
+def _key_path(array: str) -> list[str]:
     return [array] if array else []
 
 
-def _head(path: Path) -> BytesIO:
+def _file_head(path: Path) -> BytesIO:
     """Return the beginning of a file that may be JSON; empty for any other file."""
-    with _open(path) as file:
+    with _open_file(path) as file:
         head = file.read(ARRAY_HEAD)
     return BytesIO(head if head.lstrip().startswith((b"{", b"[")) else b"")
 
 
 @contextmanager
-def _open(path: Path) -> Generator[IO[bytes], None, None]:
+def _open_file(path: Path) -> Generator[IO[bytes], None, None]:
     """Open the file after its byte order mark, if it has one."""
     with path.open("rb") as file:
         if file.read(len(_BOM)) != _BOM:

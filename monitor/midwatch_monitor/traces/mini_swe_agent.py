@@ -63,7 +63,7 @@ class _Run:
             done = self.finish()
             self._turn = _Turn(message=message)
             return done
-        if self._turn is not None and _answers(message, self._turn.results):
+        if self._turn is not None and _is_result(message, self._turn.results):
             self._turn.results.append(message)
         return None
 
@@ -73,13 +73,13 @@ class _Run:
         if turn is None:
             return None
         self._number += 1
-        step = _step(self._number, turn)
+        step = _make_step(self._number, turn)
         if step.kind is StepKind.MESSAGE or step.exit_code in NOTHING_RAN:
             return step
         return replace(step, edits=self._shell.edits(step.args, cwd=self._cwd))
 
 
-def _answers(message: JsonNode, results: Sequence[JsonNode]) -> bool:
+def _is_result(message: JsonNode, results: Sequence[JsonNode]) -> bool:
     """Whether a message is a result rather than something said later.
 
     Version 2 leaves out an answer that it refuses, so the refusal belongs to no step here.
@@ -89,7 +89,7 @@ def _answers(message: JsonNode, results: Sequence[JsonNode]) -> bool:
     return message["role"].text == "tool" and results[-1]["role"].text == "tool"
 
 
-def _step(number: int, turn: _Turn) -> Step:
+def _make_step(number: int, turn: _Turn) -> Step:
     content = turn.message["content"].said
     commands = _commands(turn.message, content) or _run_anyway(turn, content)
     extra = turn.message["extra"]
@@ -97,13 +97,13 @@ def _step(number: int, turn: _Turn) -> Step:
     step = Step(
         number=number,
         kind=StepKind.MESSAGE,
-        at=_at(turn),
+        at=_turn_time(turn),
         request=number,
         text=content.strip() or turn.message["reasoning_content"].text,
         tokens=usage["total_tokens"].count,
         cost_usd=extra["cost"].amount or usage["cost"].amount,
     )
-    if not commands or any(_refuses(result) for result in turn.results):
+    if not commands or any(_is_refusal(result) for result in turn.results):
         refusal = "\n".join(result["content"].said for result in turn.results)
         return replace(step, ok=False if turn.results else None, output=refusal)
     exit_code, ok = _outcome(turn.results)
@@ -116,7 +116,7 @@ def _step(number: int, turn: _Turn) -> Step:
         exit_code=exit_code,
         output="\n".join(_output(result) for result in turn.results),
         text=_BLOCK.sub("", content).strip() or turn.message["reasoning_content"].text,
-        call=_call(turn.message),
+        call=_call_id(turn.message),
     )
 
 
@@ -172,18 +172,18 @@ def _output(result: JsonNode) -> str:
     return body if opened and closed and not head.strip() else content
 
 
-def _refuses(result: JsonNode) -> bool:
+def _is_refusal(result: JsonNode) -> bool:
     if result["extra"]["interrupt_type"].text == _FORMAT_ERROR:
         return True
     return result["content"].said.startswith("Please always provide EXACTLY ONE action")
 
 
-def _call(message: JsonNode) -> str:
+def _call_id(message: JsonNode) -> str:
     calls = [*message["extra"]["actions"], *message["tool_calls"]]
     return next((call["tool_call_id"].text or call["id"].text for call in calls), "")
 
 
-def _at(turn: _Turn) -> datetime | None:
+def _turn_time(turn: _Turn) -> datetime | None:
     """Return when the last result came, else when the model answered."""
     times = [result["extra"]["timestamp"].time for result in turn.results]
     known = next((time for time in reversed(times) if time is not None), None)

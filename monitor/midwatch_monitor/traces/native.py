@@ -55,7 +55,7 @@ STATE = "state"
 _FIRST_LINE = 16 * 1024 * 1024
 
 
-def _aware(value: datetime) -> datetime:
+def _with_zone(value: datetime) -> datetime:
     """Treat times without a zone as UTC: domain values are always aware."""
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not plausible(aware):
@@ -63,14 +63,14 @@ def _aware(value: datetime) -> datetime:
     return aware
 
 
-def _hyphens(value: object) -> object:
+def _with_hyphens(value: object) -> object:
     """Replace underscores, for names that are spelled with hyphens here."""
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
 AnyText = InstanceOf[str]
 """Any text: pydantic's own `str` rejects unpaired surrogates, which a command may print."""
-Time = Annotated[datetime, AfterValidator(_aware)]
+Time = Annotated[datetime, AfterValidator(_with_zone)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Natural = Annotated[int, Field(ge=0)]
 Ordinal = Annotated[int, Field(ge=1)]
@@ -141,8 +141,8 @@ class _StateLine(_Line):
     plan_step_requests: Natural | None = None
     plan_step_files: tuple[AnyText, ...] | None = None
     model: AnyText | None = None
-    lifecycle: Annotated[Lifecycle | None, BeforeValidator(_hyphens)] = None
-    activity: Annotated[Activity | None, BeforeValidator(_hyphens)] = None
+    lifecycle: Annotated[Lifecycle | None, BeforeValidator(_with_hyphens)] = None
+    activity: Annotated[Activity | None, BeforeValidator(_with_hyphens)] = None
     doing: AnyText = ""
     node: AnyText | None = None
     sandbox: AnyText | None = None
@@ -207,26 +207,26 @@ class LineReader:
         """Return the next line as an event, or a description of what is wrong with it."""
         known = {key: value for key, value in raw.items() if value is not None}
         try:
-            return self._event(known)
+            return self._read_event(known)
         except RecursionError:
             return "nested too deeply"
         except ValidationError as error:
             return error_line(error.errors(include_url=False)[:1])
 
-    def _event(self, known: Mapping[str, object]) -> Event:
+    def _read_event(self, known: Mapping[str, object]) -> Event:
         match known.get("kind"):
             case "state":
-                change = _change(_StateLine.model_validate(known))
+                change = _read_change(_StateLine.model_validate(known))
                 self._plan_step = change.plan_step or self._plan_step
                 return change
             case "checkpoint":
                 line = _CheckpointLine.model_validate({"plan_step": self._plan_step, **known})
-                return _step(
+                return _read_step(
                     line, self._edits(line), Checkpoint(**_shared_fields(line, Checkpoint))
                 )
             case _:
                 line = _StepLine.model_validate(_decode_arguments(known))
-                return _step(line, self._edits(line), None)
+                return _read_step(line, self._edits(line), None)
 
     def _edits(self, line: _StepLine) -> tuple[Edit, ...]:
         """Return the line's observed edits if it has any, else claimed or inferred ones."""
@@ -234,14 +234,14 @@ class LineReader:
             return tuple(Edit(**edit.model_dump()) for edit in line.edits)
         if line.edit is False or line.kind is not StepKind.TOOL:
             return ()
-        if line.edit is None and (command := _command(line)):
+        if line.edit is None and (command := _shell_command(line)):
             return self._inferred_edits(line, command)
         failed = line.ok is False or line.exit_code not in (0, None)
         return () if failed or refused(line.output) else self._claimed_edits(line)
 
     def _claimed_edits(self, line: _StepLine) -> tuple[Edit, ...]:
         """Return the edits that a call claims with `edit`, a digest or its tool's name."""
-        tool, args = line.tool, _arguments(line.args)
+        tool, args = line.tool, _read_arguments(line.args)
         said = line.edit or bool(line.content_digest and not looks(tool, args))
         if not said and not claims_edit(tool, args):
             return ()
@@ -261,16 +261,16 @@ class LineReader:
         return self._shell.edits(command)
 
 
-def _step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:
+def _read_step(line: _StepLine, edits: tuple[Edit, ...], checkpoint: Checkpoint | None) -> Step:
     shared = _shared_fields(line, Step)
     shared["args"] = line.args if isinstance(line.args, str) else canonical(line.args)
     shared["edits"] = edits
     if line.speaker and line.kind is StepKind.MESSAGE:
-        shared["text"] = _spoken(line.speaker, line.text)
+        shared["text"] = _turn_text(line.speaker, line.text)
     return Step(**shared, number=line.step, checkpoint=checkpoint)
 
 
-def _spoken(speaker: str, text: str) -> str:
+def _turn_text(speaker: str, text: str) -> str:
     """Return a turn's text, beginning with the speaker."""
     begins = text.lstrip("[<*@ ").startswith(speaker)
     return text if begins or not text else f"[{speaker}] {text}"
@@ -282,11 +282,11 @@ def _shared_fields(line: _Line, kind: type[Step | Checkpoint | Change]) -> dict[
     return {each.name: getattr(line, each.name) for each in fields(kind) if each.name in known}
 
 
-def _command(line: _StepLine) -> str:
+def _shell_command(line: _StepLine) -> str:
     """Return a shell's command line; empty for any other act."""
     if line.tool and not is_shell(line.tool):
         return ""
-    args = _arguments(line.args)
+    args = _read_arguments(line.args)
     if isinstance(args, str):
         return "" if args.startswith("{") else args
     command = args.get("command") or args.get("cmd")
@@ -306,17 +306,17 @@ def _decode_arguments(known: Mapping[str, object]) -> Mapping[str, object]:
         value: object = json.loads(args)
     except (ValueError, RecursionError):
         return known
-    return known if _arguments(value) == "" else {**known, "args": value}
+    return known if _read_arguments(value) == "" else {**known, "args": value}
 
 
-def _arguments(args: object) -> CallArguments:
+def _read_arguments(args: object) -> CallArguments:
     """Return the arguments as an object, or as text if they are not one."""
     if isinstance(args, dict):
         return cast("dict[str, object]", args)
     return args if isinstance(args, str) else ""
 
 
-def _change(line: _StateLine) -> Change:
+def _read_change(line: _StateLine) -> Change:
     shared = _shared_fields(line, Change)
     if line.budget is not None:
         shared["budget"] = Budget(
@@ -345,7 +345,7 @@ def write_event(event: Event) -> str:
     surrogates are not UTF-8, and terminals interpret them.
     """
     said = _change_fields(event) if isinstance(event, Change) else _step_fields(event)
-    line = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=_time)
+    line = json.dumps(said, ensure_ascii=False, separators=(",", ":"), default=_time_text)
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
@@ -356,7 +356,7 @@ def _step_fields(step: Step) -> dict[str, object]:
     del said["number"]
     said.pop("checkpoint", None)
     if "args" in said:
-        said["args"] = _args(step.args)
+        said["args"] = _written_arguments(step.args)
     if step.kind is StepKind.TOOL or step.edits:
         said["edits"] = [_fields_set(edit) for edit in step.edits]
     if step.checkpoint is not None:
@@ -383,7 +383,7 @@ def _fields_set(word: Step | Change | Edit | Checkpoint) -> dict[str, object]:
     }
 
 
-def _args(args: str) -> object:
+def _written_arguments(args: str) -> object:
     """Return arguments as the object in their text, or as text if that would change them."""
     if not args.startswith("{"):
         return args
@@ -402,20 +402,20 @@ def _budget_fields(budget: Budget) -> dict[str, object]:
     """Return the used amount and the limit of each resource that has either."""
     meters: dict[str, Meter] = {field.name: getattr(budget, field.name) for field in fields(budget)}
     return {
-        name: [_number(each.used) or 0, _number(each.limit)]
+        name: [_plain_number(each.used) or 0, _plain_number(each.limit)]
         for name, each in meters.items()
         if each != Meter()
     }
 
 
-def _number(value: float | None) -> float | None:
+def _plain_number(value: float | None) -> float | None:
     """Return whole numbers as integers, since most meters count things. JSON has no NaN."""
     if value is None or not isfinite(value):
         return None
     return int(value) if value % 1 == 0 else value
 
 
-def _time(value: object) -> str:
+def _time_text(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     raise TypeError(f"a trace cannot contain a value of type {type(value).__name__}")

@@ -23,11 +23,11 @@ ActionEffect = Callable[[Workplace, str], tuple[Edit, ...]]
 """Returns what an action changes if it succeeds."""
 
 
-def _nothing(_place: Workplace, _path: str) -> tuple[Edit, ...]:
+def _no_edits(_place: Workplace, _path: str) -> tuple[Edit, ...]:
     return ()
 
 
-def _writing(content: str | None = None) -> ActionEffect:
+def _write_effect(content: str | None = None) -> ActionEffect:
     """Return the effect of changing a file, with its complete content if the action has it."""
     return lambda place, path: place.write(path, content)
 
@@ -44,7 +44,7 @@ class AgentAction:
     """Id of the model's answer that it came with; empty if unknown."""
     spent_usd: float = 0.0
     """Cost of the whole run up to this action."""
-    effect: ActionEffect = _nothing
+    effect: ActionEffect = _no_edits
     waits: bool = True
     """Whether a result will follow."""
 
@@ -69,14 +69,14 @@ _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
 """The file editor's commands that write."""
 
 
-def _effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
+def _call_effect(given: JsonNode, *, command: bool, editor: bool) -> ActionEffect:
     """Return what a call to the shell or an editor changes if it succeeds."""
     word = given["command"].text
     if command:
-        return _nothing if given["is_input"] else lambda place, _: place.run(word)
+        return _no_edits if given["is_input"] else lambda place, _: place.run(word)
     if not editor or word not in _CHANGES:
-        return _nothing
-    return _writing(given["file_text"].text if word == "create" else None)
+        return _no_edits
+    return _write_effect(given["file_text"].text if word == "create" else None)
 
 
 def _exit_code(seen: JsonNode) -> int | None:
@@ -86,7 +86,7 @@ def _exit_code(seen: JsonNode) -> int | None:
     return None if code == -1 else code
 
 
-def _content(changed: JsonNode) -> str | None:
+def _whole_content(changed: JsonNode) -> str | None:
     """Return a file's complete content, if it is given."""
     return changed.text if isinstance(changed.value, str) else None
 
@@ -139,7 +139,7 @@ def _sdk_act(event: JsonNode) -> AgentAction:
         ),
         key=event["tool_call_id"].text or event["id"].text,
         response=event["llm_response_id"].text,
-        effect=_effect(given, command=is_command, editor=tool in _EDITORS),
+        effect=_call_effect(given, command=is_command, editor=tool in _EDITORS),
     )
 
 
@@ -166,7 +166,7 @@ def _sdk_answer(event: JsonNode) -> ActionResult:
         ok=not failed,
         exit_code=_exit_code(seen),
         output=seen["content"].said or seen["output"].text or seen["error"].text,
-        content=_content(seen["new_content"]),
+        content=_whole_content(seen["new_content"]),
         cwd=seen["metadata"]["working_dir"].text,
     )
 
@@ -243,11 +243,11 @@ def _server_args(name: str, args: JsonNode) -> str:
 
 def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     if name == "write":
-        return _writing(args["content"].text)
+        return _write_effect(args["content"].text)
     # In versions without commands, an `edit` was a draft of part of the file.
     if name == "edit" and not args["command"].text:
-        return _writing()
-    return _effect(args, command=name == "run", editor=name == "edit")
+        return _write_effect()
+    return _call_effect(args, command=name == "run", editor=name == "edit")
 
 
 def _server_answer(event: JsonNode) -> ActionResult:
@@ -259,7 +259,7 @@ def _server_answer(event: JsonNode) -> ActionResult:
         ok=_success_of(name, output),
         exit_code=_exit_code(extras) if name == "run" else None,
         output=output,
-        content=_content(extras["new_content"]),
+        content=_whole_content(extras["new_content"]),
         cwd=extras["metadata"]["working_dir"].text,
     )
 
@@ -283,15 +283,15 @@ _RECOGNISED_BY = 20
 
 def recognise(path: Path) -> bool:
     """Whether the head of the file contains events of either kind."""
-    if _array(path) is not None:
+    if _events_key(path) is not None:
         return True
     return any(_is_event(line) for line in islice(first_lines(path), _RECOGNISED_BY))
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
     """Yield the steps of a conversation lazily, in order of completion."""
-    array = _array(path)
-    run = _Run(_root(path, array))
+    array = _events_key(path)
+    run = _Run(_root_folder(path, array))
     for item in _events(path, array):
         if isinstance(item, Damage):
             yield item
@@ -315,9 +315,9 @@ class _Run:
         sdk = _is_sdk_event(event)
         match _read_sdk(event) if sdk else _read_server(event):
             case AgentAction() as act:
-                yield from self._act(act)
+                yield from self._read_action(act)
             case ActionResult() as answer:
-                yield from self._answer(answer)
+                yield from self._read_result(answer)
             case None:
                 return
 
@@ -325,7 +325,7 @@ class _Run:
         """Yield the steps still open at the end."""
         return self._calls.rest()
 
-    def _act(self, act: AgentAction) -> Iterator[Step]:
+    def _read_action(self, act: AgentAction) -> Iterator[Step]:
         if self._calls.knows(act.key):
             return
         first = not act.response or act.response != self._response
@@ -345,7 +345,7 @@ class _Run:
         else:
             yield self._calls.number(step)
 
-    def _answer(self, answer: ActionResult) -> Iterator[Step]:
+    def _read_result(self, answer: ActionResult) -> Iterator[Step]:
         keys = tuple(filter(None, answer.keys)) or ("",)
         step = next(filter(None, map(self._calls.close, keys)), None)
         if self._place.root:
@@ -360,7 +360,7 @@ class _Run:
         yield self._calls.number(done)
 
 
-def _array(path: Path) -> str | None:
+def _events_key(path: Path) -> str | None:
     """Return the key of the document's array of events, if the file is such a document."""
     for array in _ARRAYS:
         if any(_is_event(node) for node in islice(first_items(path, array), _RECOGNISED_BY)):
@@ -376,7 +376,7 @@ def _is_event(node: JsonNode) -> bool:
     return _is_sdk_event(node) or _is_server_event(node)
 
 
-def _root(path: Path, array: str | None) -> str:
+def _root_folder(path: Path, array: str | None) -> str:
     """Return the folder of the first command; later paths are relative to it."""
     for item in islice(_events(path, array), _LOOKED_AT):
         if isinstance(item, TraceItem):

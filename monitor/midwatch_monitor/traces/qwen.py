@@ -35,14 +35,14 @@ def recognise(path: Path) -> bool:
 class QwenSession(SessionReader):
     def take(self, line: JsonNode) -> Iterator[Event]:
         self.heading.add(id=line["agentId"].text or line["sessionId"].text)
-        self._enter(line["cwd"].text)
+        self._enter_folder(line["cwd"].text)
         if line["isSidechain"]:
             self._attended = False
         match line["type"].text:
             case "assistant":
-                yield from self._answer(line)
+                yield from self._read_answer(line)
             case "tool_result":
-                yield from self._results(line)
+                yield from self._read_results(line)
             case "user":
                 yield from self._read_user_line(line)
             case _:
@@ -58,7 +58,7 @@ class QwenSession(SessionReader):
             self.heading.add(prompt=said)
             yield from self._to_model(line["timestamp"].time)
 
-    def _answer(self, line: JsonNode) -> Iterator[Event]:
+    def _read_answer(self, line: JsonNode) -> Iterator[Event]:
         parts, at = line["message"]["parts"], line["timestamp"].time
         if not parts:
             return
@@ -69,10 +69,10 @@ class QwenSession(SessionReader):
         for call in calls:
             yield from self._open_call(answer, _TOOLS, call, call["args"], at)
         if not calls:
-            yield from self._message()
+            yield from self._message_step()
             yield from self._to_person(at)
 
-    def _results(self, line: JsonNode) -> Iterator[Step]:
+    def _read_results(self, line: JsonNode) -> Iterator[Step]:
         told = line["toolCallResult"]
         for part in line["message"]["parts"]:
             response = part["functionResponse"]

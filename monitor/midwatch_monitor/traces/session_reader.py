@@ -55,14 +55,14 @@ class SessionReader(ABC):
 
     def finish(self) -> Iterator[Event]:
         """Yield the remaining events, if no more lines come."""
-        yield from self._message()
+        yield from self._message_step()
         yield from self._calls.rest()
 
     def knows(self, call: str) -> bool:
         """Whether a call with this id has been read."""
         return self._calls.knows(call)
 
-    def _enter(self, folder: str) -> None:
+    def _enter_folder(self, folder: str) -> None:
         self.heading.add(folder=folder)
         self._place.enter(folder)
 
@@ -71,7 +71,7 @@ class SessionReader(ABC):
     ) -> Generator[Event, None, ModelAnswer]:
         """Return the answer with this key; if it is not the current one, end that and begin it."""
         if self._current is None or not key or key != self._current.key:
-            yield from self._message()
+            yield from self._message_step()
             yield from self._to_model(at)
             return self._begin_answer(at, key=key, tokens=tokens, cost_usd=cost_usd)
         return self._current
@@ -106,7 +106,7 @@ class SessionReader(ABC):
             yield from self._calls.open(key, answer.call(step))
         answer.called = True
 
-    def _message(self) -> Iterator[Step]:
+    def _message_step(self) -> Iterator[Step]:
         """Yield the answer as a step if it made no call, once nothing can be added to it."""
         message = self._current.message() if self._current else None
         if message is not None:
@@ -209,7 +209,7 @@ def find_written(folder: Path, patterns: Iterable[str], *, since: datetime) -> l
 
     Links out of the folder and unreadable files are skipped.
     """
-    found = {path for pattern in patterns for path in _files(folder, pattern)}
+    found = {path for pattern in patterns for path in _list_files(folder, pattern)}
     return sorted(path for path in found if _is_recent(path, folder, since))
 
 
@@ -221,7 +221,7 @@ def parent_of(path: Path) -> Path | None:
     return folder.parent.with_name(f"{folder.parent.name}{path.suffix}")
 
 
-def _files(folder: Path, pattern: str) -> Iterator[Path]:
+def _list_files(folder: Path, pattern: str) -> Iterator[Path]:
     """Yield the files that can be listed; a folder that fails ends the listing."""
     try:
         yield from folder.glob(pattern)
@@ -283,7 +283,7 @@ class Tail:
             if not chunk:
                 break
             most -= len(chunk)
-            found += self._lines(chunk)
+            found += self._split_lines(chunk)
         return found
 
     def close(self) -> None:
@@ -294,14 +294,14 @@ class Tail:
 
     def _next_chunk(self) -> bytes:
         if self._file is None:
-            return self._next_chunk() if self._open() else b""
+            return self._next_chunk() if self._open_file() else b""
         if os.fstat(self._file.fileno()).st_size < self._file.tell():
             self._begin_anew(self._file)
         if chunk := self._file.read(_CHUNK):
             return chunk
-        return self._next_chunk() if self._replaced(self._file) and self._open() else b""
+        return self._next_chunk() if self._is_replaced(self._file) and self._open_file() else b""
 
-    def _open(self) -> bool:
+    def _open_file(self) -> bool:
         """Open the file that now has the name; return whether there is one."""
         try:
             # Opening a named pipe would block.
@@ -320,13 +320,13 @@ class Tail:
         file.seek(0)
         self._rest, self._too_long, self._line = b"", False, 0
 
-    def _replaced(self, file: BufferedReader) -> bool:
+    def _is_replaced(self, file: BufferedReader) -> bool:
         try:
             return not os.path.samestat(self.path.stat(), os.fstat(file.fileno()))
         except OSError:  # it may come back
             return False
 
-    def _lines(self, chunk: bytes) -> list[TraceItem | Damage]:
+    def _split_lines(self, chunk: bytes) -> list[TraceItem | Damage]:
         found = list[TraceItem | Damage]()
         *whole, rest = chunk.split(b"\n")
         for end in whole:
@@ -376,7 +376,7 @@ class DocumentTail:
         """
         found: list[TraceItem | Damage] = list(islice(self._reading, _ENTRIES))
         if not found and self._is_new():
-            self._reading = self._fresh()
+            self._reading = self._new_entries()
             found = list(islice(self._reading, _ENTRIES))
         elif not found and self._at_end and self._broken is not None:
             found = [self._broken]
@@ -397,7 +397,7 @@ class DocumentTail:
         before, self._stamp = self._stamp, (now.st_ino, now.st_size, now.st_mtime_ns)
         return stat.S_ISREG(now.st_mode) and self._stamp != before
 
-    def _fresh(self) -> Iterator[TraceItem | Damage]:
+    def _new_entries(self) -> Iterator[TraceItem | Damage]:
         """Yield the unread entries, and the one that was last before."""
         self._broken = None
         for item in items(self._path, self._array):

@@ -67,37 +67,37 @@ class _Run:
         if not self._place.root:
             self._place.enter(state["working_dir"].text)
         if before:
-            self._enter(state)
-        step = self._act(_turn(number, entry), entry["action"].text.strip())
+            self._read_state(state)
+        step = self._make_step(_base_step(number, entry), entry["action"].text.strip())
         if not before:
-            self._enter(state)
+            self._read_state(state)
         return step
 
-    def _enter(self, state: JsonNode) -> None:
+    def _read_state(self, state: JsonNode) -> None:
         self._place.enter(state["working_dir"].text)
         open_file = state["open_file"].text
         self._open_file = "" if open_file == "n/a" else open_file or self._open_file
 
-    def _act(self, turn: Step, action: str) -> Step:
+    def _make_step(self, turn: Step, action: str) -> Step:
         if not action:
             return turn
-        word, rest = _split(action)
+        word, rest = _split_action(action)
         if word not in _OWN:
             edits = self._place.run(action)
             ok = False if _TIMED_OUT.match(turn.output) else None
             return replace(turn, kind=StepKind.TOOL, tool="bash", args=action, ok=ok, edits=edits)
-        path = self._path(word, rest, turn.output)
+        path = self._command_path(word, rest, turn.output)
         ok = _outcome(word, rest, turn.output)
-        edits = (Edit(path=path),) if ok and path and _writes(word, rest) else ()
+        edits = (Edit(path=path),) if ok and path and _writes_file(word, rest) else ()
         return replace(
             turn, kind=StepKind.TOOL, tool=word, args=rest, path=path, ok=ok, edits=edits
         )
 
-    def _path(self, word: str, rest: str, output: str) -> str:
+    def _command_path(self, word: str, rest: str, output: str) -> str:
         """Return the file that a command is about: shown by the interface, named, or open."""
         if word in _NAMING | _OPEN_FILE and (shown := _HEADER.search(output)):
             return within(shown[1], self._place.root)
-        words = _words(rest)
+        words = _first_words(rest)
         named = ""
         if word in _NAMING:
             named = words[0] if words else ""
@@ -108,7 +108,7 @@ class _Run:
         return self._place.path(named)
 
 
-def _turn(number: int, entry: JsonNode) -> Step:
+def _base_step(number: int, entry: JsonNode) -> Step:
     """Return the common part of every entry: a message, whose output is a refusal."""
     return Step(
         number=number,
@@ -119,19 +119,19 @@ def _turn(number: int, entry: JsonNode) -> Step:
     )
 
 
-def _split(action: str) -> tuple[str, str]:
+def _split_action(action: str) -> tuple[str, str]:
     word = action.split(maxsplit=1)[0]
     return word, action[len(word) :].strip()
 
 
-def _words(rest: str) -> tuple[str, ...]:
+def _first_words(rest: str) -> tuple[str, ...]:
     """Return the first two words of a command's arguments, without quotes."""
     first = _WORD.match(rest)
     second = _WORD.match(rest, first.end()) if first else None
     return tuple(match[match.lastindex or 0] for match in (first, second) if match)
 
 
-def _writes(word: str, rest: str) -> bool:
+def _writes_file(word: str, rest: str) -> bool:
     if word in _EDITOR:
         return rest.startswith(("create", "str_replace", "insert", "undo_edit"))
     return word in ("edit", "insert", "create")
@@ -143,6 +143,6 @@ def _outcome(word: str, rest: str, output: str) -> bool | None:
         return False
     if word in ("create", "open") and _HEADER.search(output):
         return True
-    if _writes(word, rest) and _EDITED.search(output):
+    if _writes_file(word, rest) and _EDITED.search(output):
         return True
     return None
