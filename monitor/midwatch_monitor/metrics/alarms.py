@@ -167,7 +167,7 @@ def recovery(attempts: Iterable[AttemptState], refused: int) -> RecoveryFigures:
     groups = {kind: defaultdict[str, list[InterventionState]](list) for kind in _GROUPS}
     answering = [each for each in delivered if each.intervention.answers]
     for each in answering:
-        for kind, names in _names(each).items():
+        for kind, names in _group_names(each).items():
             for name in names:
                 groups[kind][name].append(each)
     return RecoveryFigures(
@@ -185,7 +185,7 @@ def recovery(attempts: Iterable[AttemptState], refused: int) -> RecoveryFigures:
 _GROUPS = ("rule", "action", "diagnosis", "actor")
 
 
-def _names(state: InterventionState) -> dict[str, set[str]]:
+def _group_names(state: InterventionState) -> dict[str, set[str]]:
     """Return the names under which an intervention counts, by group."""
     issued = state.intervention
     return {

@@ -186,7 +186,7 @@ def calibrate(samples: Sequence[Sample]) -> Calibration | None:
         return None
     tally = _Tally()
     tally.add(samples)
-    return _fit(tally)
+    return _calibration_from(tally)
 
 
 def separation(samples: Sequence[Sample]) -> Separation | None:
@@ -261,7 +261,7 @@ def _held_out_error(samples: Sequence[Sample]) -> float | None:
     predictions: list[Prediction] = []
     for held_out in tasks.values():
         others.add(held_out, -1)
-        predictions += _predictions(held_out, _fit(others).rate)
+        predictions += _predictions(held_out, _calibration_from(others).rate)
         others.add(held_out)
     return expected_error(predictions)
 
@@ -279,7 +279,7 @@ def _predictions(samples: Iterable[Sample], rate: Callable[[int], float]) -> lis
     ]
 
 
-def _fit(tally: _Tally) -> Calibration:
+def _calibration_from(tally: _Tally) -> Calibration:
     # The rule of succession: five successes out of five do not make a sixth certain.
     usual = (tally.succeeded + 1) / (tally.attempts + 2)
     observed = _merge_violators(

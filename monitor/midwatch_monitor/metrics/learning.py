@@ -127,7 +127,7 @@ class Reviews:
             case Fact(state=state):
                 self._states[entry.id] = state
             case FactMark() as mark:
-                self._mark(mark)
+                self._apply_mark(mark)
             case FactReview() as review:
                 self._asked.add((entry.attempt, entry.at))
                 if review.state is ReviewState.OK:
@@ -140,7 +140,7 @@ class Reviews:
             case _:
                 pass
 
-    def _mark(self, mark: FactMark) -> None:
+    def _apply_mark(self, mark: FactMark) -> None:
         if mark.fact not in self._states:
             return
         if mark.act.ends:
@@ -164,7 +164,7 @@ class Reviews:
             skipped=self._skipped[ReviewState.SKIPPED],
             looked_at=sum(len(review.facts) for review in reviews),
             **{name: sum(getattr(review, name) for review in reviews) for name in _COUNTS},
-            quiet=_quiet(reviews),
+            quiet=_count_quiet(reviews),
             cost=sum((self._spent[at] for at in self._asked if at in self._spent), Usage()),
         )
 
@@ -173,7 +173,7 @@ _COUNTS = ("modified", "removed", "missed", "conflicts", "unanswered")
 """The numbers in a review that are added up."""
 
 
-def _quiet(reviews: list[FactReview]) -> int:
+def _count_quiet(reviews: list[FactReview]) -> int:
     """Return how many of the newest reviews in a row changed nothing."""
     for count, review in enumerate(reversed(reviews)):
         if review.modified or review.removed or review.missed or review.conflicts:

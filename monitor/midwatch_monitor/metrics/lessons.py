@@ -90,7 +90,7 @@ class Verdicts:
     def share(self, attempts: Iterable[int], origin: Origin) -> Share:
         """Return the share of accepted attempts, out of those with a verdict of this origin."""
         verdicts = self._newest[origin]
-        return _share([verdicts[attempt] for attempt in attempts if attempt in verdicts])
+        return _accepted_share([verdicts[attempt] for attempt in attempts if attempt in verdicts])
 
     def figures(self) -> tuple[AcceptanceFigures, ...]:
         """Return the figures of each origin that has a verdict."""
@@ -106,7 +106,7 @@ def _figures(origin: Origin, verdicts: Mapping[int, _Verdict]) -> AcceptanceFigu
         weeks[day - timedelta(days=day.weekday())][each.accepted] += 1
     return AcceptanceFigures(
         origin=origin,
-        accepted=_share(verdicts.values()),
+        accepted=_accepted_share(verdicts.values()),
         weeks=tuple(
             Week(begins=monday, accepted=Share(hits=found[True], of=found.total()))
             for monday, found in sorted(weeks.items())
@@ -115,7 +115,7 @@ def _figures(origin: Origin, verdicts: Mapping[int, _Verdict]) -> AcceptanceFigu
     )
 
 
-def _share(verdicts: Collection[_Verdict]) -> Share:
+def _accepted_share(verdicts: Collection[_Verdict]) -> Share:
     return Share(hits=sum(each.accepted for each in verdicts), of=len(verdicts))
 
 
@@ -126,7 +126,7 @@ def _buckets(verdicts: Mapping[int, _Verdict]) -> Iterable[Bucket]:
     for number in range(min(BUCKETS, len(attempts))):
         part = attempts[at : at + size + (number < larger)]
         at += len(part)
-        accepted = _share([verdicts[attempt] for attempt in part])
+        accepted = _accepted_share([verdicts[attempt] for attempt in part])
         yield Bucket(first=part[0], last=part[-1], accepted=accepted)
 
 
@@ -352,7 +352,9 @@ def comparisons(
     found: list[ComparisonFigures] = []
     for origin in Origin:
         judged = {
-            group: _newest((t for t in each if verdicts.share(t.attempts[:1], origin).of), same)
+            group: _newest_runs(
+                (t for t in each if verdicts.share(t.attempts[:1], origin).of), same
+            )
             for group, each in first.items()
         }
         treatment, control = (
@@ -360,8 +362,8 @@ def comparisons(
             for group in (Group.TREATMENT, Group.CONTROL)
         )
         apart = difference(treatment, control)
-        given = _given(judged[Group.TREATMENT], lesson_use)
-        answer = _answer(apart, min(treatment.of, control.of), given=given)
+        given = _was_given(judged[Group.TREATMENT], lesson_use)
+        answer = _comparison_result(apart, min(treatment.of, control.of), given=given)
         if treatment.of + control.of:
             found.append(
                 ComparisonFigures(
@@ -375,19 +377,19 @@ def comparisons(
     return tuple(found)
 
 
-def _newest(tasks: Iterable[TaskAttempts], same: Same) -> Collection[TaskAttempts]:
+def _newest_runs(tasks: Iterable[TaskAttempts], same: Same) -> Collection[TaskAttempts]:
     """Return each task once, in its newest run: its group is drawn once for all of its runs."""
     ordered = sorted(tasks, key=lambda task: task.id)
     return {same(task.id): task for task in ordered}.values()
 
 
-def _given(tasks: Iterable[TaskAttempts], lesson_use: LessonUse) -> bool:
+def _was_given(tasks: Iterable[TaskAttempts], lesson_use: LessonUse) -> bool:
     """Return whether the first attempt of any of these tasks was given a lesson."""
     recalls = (lesson_use.recall(task.attempts[0]) for task in tasks)
     return any(recall is not None and recall.lessons for recall in recalls)
 
 
-def _answer(apart: Interval | None, tasks: int, *, given: bool) -> ComparisonResult:
+def _comparison_result(apart: Interval | None, tasks: int, *, given: bool) -> ComparisonResult:
     if not given:
         return ComparisonResult.NONE_GIVEN
     if apart is None or tasks < MIN_TASKS:
@@ -439,12 +441,12 @@ def savings(
 ) -> tuple[SavingFigures, ...]:
     """Return the savings per task, treatment minus control; empty unless both groups have tasks."""
     treatment, control = (
-        _newest(tasks.get(each, ()), same) for each in (Cohort.TREATMENT, Cohort.CONTROL)
+        _newest_runs(tasks.get(each, ()), same) for each in (Cohort.TREATMENT, Cohort.CONTROL)
     )
     if not (treatment and control):
         return ()
     fewest = min(len(treatment), len(control))
-    given = _given(treatment, lesson_use)
+    given = _was_given(treatment, lesson_use)
 
     def saving(what: str, took: Callable[[TaskAttempts], int]) -> SavingFigures:
         with_them, without = ([took(task) for task in group] for group in (treatment, control))
@@ -453,7 +455,7 @@ def savings(
             what=what,
             difference=fmean(with_them) - fmean(without),
             interval=interval,
-            answer=_answer(interval, fewest, given=given),
+            answer=_comparison_result(interval, fewest, given=given),
         )
 
     return (

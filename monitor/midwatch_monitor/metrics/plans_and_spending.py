@@ -132,7 +132,7 @@ class ClaimCounts:
     def observe(self, entry: Entry) -> None:
         match entry.record:
             case Completion() as claim:
-                self._claim(entry, claim)
+                self._count_claim(entry, claim)
             case Acceptance(check=check, passed=passed) if entry.attempt is not None:
                 checks = self._checks[entry.attempt]
                 if check in checks or len(checks) < _CHECKS:
@@ -140,7 +140,7 @@ class ClaimCounts:
             case _:
                 pass
 
-    def _claim(self, entry: Entry, claim: Completion) -> None:
+    def _count_claim(self, entry: Entry, claim: Completion) -> None:
         if claim.plan_step and entry.attempt is not None:
             # The confidence of the whole task is derived from the checks themselves.
             self._stated[entry.attempt] = claim.confidence
@@ -161,8 +161,8 @@ class ClaimCounts:
             final: The last attempt of every task that is over.
         """
         return PlanFigures(
-            attempts=_sum(each.plan for each in ended),
-            tasks=_sum(each.plan for each in final),
+            attempts=_plan_sum(each.plan for each in ended),
+            tasks=_plan_sum(each.plan for each in final),
             accepted=self._counts["accepted"],
             reserved=self._counts["reserved"],
             refused=self._counts["refused"],
@@ -172,9 +172,11 @@ class ClaimCounts:
     def confidence(self, attempts: Iterable[AttemptState]) -> tuple[ConfidenceFigures, ...]:
         """Return the figures of each source, without attempts whose success is unknown."""
         ended = [(each, ok) for each in attempts if (ok := success_of(each)) is not None]
-        return tuple(self._figures(source, ended) for source in Source)
+        return tuple(self._confidence_figures(source, ended) for source in Source)
 
-    def _figures(self, source: Source, ended: list[tuple[AttemptState, bool]]) -> ConfidenceFigures:
+    def _confidence_figures(
+        self, source: Source, ended: list[tuple[AttemptState, bool]]
+    ) -> ConfidenceFigures:
         predictions: list[Prediction] = []
         bins: dict[int, list[tuple[int, bool]]] = defaultdict(list)
         for attempt, ok in ended:
@@ -188,10 +190,10 @@ class ClaimCounts:
             source=source,
             attempts=len(predictions),
             error=expected_error(predictions) if predictions else None,
-            bins=tuple(self._bin(place, held) for place, held in sorted(bins.items())),
+            bins=tuple(self._make_bin(place, held) for place, held in sorted(bins.items())),
         )
 
-    def _bin(self, place: int, held: list[tuple[int, bool]]) -> Bin:
+    def _make_bin(self, place: int, held: list[tuple[int, bool]]) -> Bin:
         width = 100 // BINS
         checks = [passed for id, _ in held for passed in self._checks.get(id, {}).values()]
         return Bin(
@@ -202,7 +204,7 @@ class ClaimCounts:
         )
 
 
-def _sum(plans: Iterable[Plan]) -> PlanSum:
+def _plan_sum(plans: Iterable[Plan]) -> PlanSum:
     """Return the sum of the plans that somebody wrote.
 
     Without a written plan the task itself is the only plan step.

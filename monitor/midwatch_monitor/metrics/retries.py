@@ -95,7 +95,7 @@ class Retries:
             case Step() as step if was_refused(step):
                 self._held_back += 1
             case Step() as step:
-                self._take(attempt, step)
+                self._count_step(attempt, step)
             case Analysis(by=AnalysisAuthor.WATCH):
                 self._provider += 1
             case Analysis(cause=cause):
@@ -104,7 +104,7 @@ class Retries:
             case _:
                 pass
 
-    def _take(self, attempt: _Attempt, step: Step) -> None:
+    def _count_step(self, attempt: _Attempt, step: Step) -> None:
         if step.request != attempt.request or not step.request:
             self._retries.update(attempt.close_request())
             attempt.tries.clear()

@@ -101,7 +101,7 @@ class RunMetrics:
         ended = [each for each in attempts if each.transition.lifecycle.over]
         final = [each for each in ended if (task := tasks[each.task]).over and each is task.latest]
         return Figures(
-            tasks=tuple(self._task(id, task) for id, task in tasks.items()),
+            tasks=tuple(self._task_figures(id, task) for id, task in tasks.items()),
             detection=self._alarms.figures(),
             retries=self._retries.figures(tasks.values()),
             plans=self._claims.plans(ended, final),
@@ -111,7 +111,7 @@ class RunMetrics:
             spending=self._model_use.figures(),
         )
 
-    def _task(self, id: int, task: TaskState) -> TaskFigures:
+    def _task_figures(self, id: int, task: TaskState) -> TaskFigures:
         latest = task.latest
         under_way = latest if latest and not (task.over or latest.over) else task
         return TaskFigures(

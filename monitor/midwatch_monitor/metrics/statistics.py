@@ -122,7 +122,7 @@ class Distribution:
         """The middle value, or the mean of the two in the middle; `None` without values."""
         if not self.of:
             return None
-        return (self._at((self.of - 1) // 2) + self._at(self.of // 2)) / 2
+        return (self._value_at((self.of - 1) // 2) + self._value_at(self.of // 2)) / 2
 
     def between(self, low: int, high: int | None) -> int:
         """Return how many values are from `low` to `high`, inclusive; `None` means no upper end."""
@@ -132,7 +132,7 @@ class Distribution:
             if low <= value and (high is None or value <= high)
         )
 
-    def _at(self, place: int) -> int:
+    def _value_at(self, place: int) -> int:
         for value, count in self.counts:
             place -= count
             if place < 0:
