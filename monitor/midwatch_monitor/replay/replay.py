@@ -83,8 +83,8 @@ def replay(
     the worker's settings are wrong.
     """
     if path.is_dir():
-        return _folder(path, settings, format, worker)
-    return _trace(path, open_trace(path, format), Replay(settings, worker=worker))
+        return _replay_folder(path, settings, format, worker)
+    return _replay_trace(path, open_trace(path, format), Replay(settings, worker=worker))
 
 
 class Replay:
@@ -104,25 +104,25 @@ class Replay:
     def observe(self, event: Event) -> tuple[tuple[Alert, ...], tuple[Fault, ...]]:
         """Return the alerts that fire or rise with this event, and the rules that failed."""
         # Time before an attempt begins or resumes is not judged: nothing was working then.
-        late = () if begins(event) else self._look(event.at)
+        late = () if begins(event) else self._alerts_by_time(event.at)
         if isinstance(event, Change) and event.lifecycle is not None and event.lifecycle.over:
-            return self._loud(late), ()
+            return self._count_firing(late), ()
         if isinstance(event, Step):
             self._steps += 1
             self._last = event.number
         judgement = self._judge.observe(event)
         moved = Moved(kinds=judgement.movements, paths=judgement.moved_paths)
         self._vigil.observe(event, moved)
-        heard = self._look(event.at)
-        return self._loud((*late, *judgement.alerts, *heard)), judgement.faults
+        heard = self._alerts_by_time(event.at)
+        return self._count_firing((*late, *judgement.alerts, *heard)), judgement.faults
 
     def look(self, at: datetime | None) -> tuple[Alert, ...]:
         """Return the alerts that fire or rise because nothing has happened until now."""
-        return self._loud(self._look(at))
+        return self._count_firing(self._alerts_by_time(at))
 
     def take(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
         """Return the alerts that fire or rise because of observations outside this run."""
-        return self._loud(self._apart(at, changes))
+        return self._count_firing(self._remember_timely(at, changes))
 
     @property
     def firing(self) -> tuple[Alert, ...]:
@@ -138,16 +138,16 @@ class Replay:
             first_alarm_step=self._first_alarm,
         )
 
-    def _look(self, at: datetime | None) -> tuple[Alert, ...]:
+    def _alerts_by_time(self, at: datetime | None) -> tuple[Alert, ...]:
         """Return the changes that only time shows, as the monitor would have seen them."""
-        return () if at is None else self._apart(at, self._vigil.look)
+        return () if at is None else self._remember_timely(at, self._vigil.look)
 
-    def _apart(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
+    def _remember_timely(self, at: datetime | None, changes: Changes) -> tuple[Alert, ...]:
         found = changes(Moment(step=self._last, at=at), self._timely)
         self._timely.update({alert.key: alert for alert in found})
         return found
 
-    def _loud(self, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+    def _count_firing(self, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
         loud: list[Alert] = []
         for alert in alerts:
             key = (alert.key.rule, alert.key.subject)
@@ -163,12 +163,16 @@ class Replay:
         return tuple(loud)
 
 
-def _folder(folder: Path, settings: Settings, format: str, worker: str) -> Iterator[ReplayLine]:
+def _replay_folder(
+    folder: Path, settings: Settings, format: str, worker: str
+) -> Iterator[ReplayLine]:
     for path in find_traces(folder, format):
-        yield from _trace(path, open_trace(path, format), Replay(settings, worker=worker))
+        yield from _replay_trace(path, open_trace(path, format), Replay(settings, worker=worker))
 
 
-def _trace(path: Path, events: Iterator[Event | Damage], run: Replay) -> Iterator[ReplayLine]:
+def _replay_trace(
+    path: Path, events: Iterator[Event | Damage], run: Replay
+) -> Iterator[ReplayLine]:
     trace = str(path)
     for event in events:
         yield from lines(trace, run, event)
@@ -218,7 +222,7 @@ def replay_together(
     last, since it may have overlapped all the others. Raises TraceError for a named file in no
     known format, and for more traces than may be open.
     """
-    found = [each for path in paths for each in _traces(path, format)]
+    found = [each for path in paths for each in _list_traces(path, format)]
     if len(found) > MAX_TRACES:
         raise TraceError(f"too many traces at once: {len(found)}, at most {MAX_TRACES}")
     with ExitStack() as stack:
@@ -231,7 +235,7 @@ def replay_together(
         )
 
 
-def _traces(path: Path, format: str) -> Sequence[Path]:
+def _list_traces(path: Path, format: str) -> Sequence[Path]:
     return list(find_traces(path, format)) if path.is_dir() else [path]
 
 

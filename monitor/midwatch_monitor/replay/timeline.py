@@ -106,7 +106,7 @@ class _Moment:
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple(sorted(_write(alert) for alert in self.firing))
+        return tuple(sorted(_alert_text(alert) for alert in self.firing))
 
     @property
     def alarm(self) -> bool:
@@ -137,7 +137,9 @@ def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
     named = document.data.get("rules", {})
     if isinstance(named, dict):  # else already reported
         try:
-            _rules(cast("dict[str, Any]", named), rules, only=document.data.get("only") is True)
+            _changed_rules(
+                cast("dict[str, Any]", named), rules, only=document.data.get("only") is True
+            )
         except ValidationError as found:
             return _scope(Rules, document, "rules").errors(found)
     return []
@@ -146,8 +148,8 @@ def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
 def _of_entries(document: Document) -> Iterator[ConfigError]:
     """Yield the errors of lines not in the trace format. Unknown keys count: they may be typos."""
     whole = _scope(Timeline, document)
-    for path, line in _lines(document.data.get("timeline"), ("timeline",)):
-        model = line_model(STATE if _clock(line) else line.get("kind"))
+    for path, line in _trace_lines(document.data.get("timeline"), ("timeline",)):
+        model = line_model(STATE if _tells_only_time(line) else line.get("kind"))
         scope, known = replace(whole, model=model, prefix=path), line_keys(model)
         for key in (each for each in line if each not in known):
             nearest = nearest_to(key, {*known, *TimelineEntry.model_fields})
@@ -159,16 +161,18 @@ def _of_entries(document: Document) -> Iterator[ConfigError]:
             yield from scope.errors(found)
 
 
-def _lines(entries: object, at: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
+def _trace_lines(entries: object, at: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:
     """Yield the trace lines as in the first round, with their positions."""
     listed = cast("list[object]", entries) if isinstance(entries, list) else []
     for number, written in enumerate(listed):
         with suppress(ValidationError):  # already reported
             entry = TimelineEntry.model_validate(written)
             if entry.of:
-                yield from _lines(cast("dict[str, object]", written)["of"], (*at, number, "of"))
+                yield from _trace_lines(
+                    cast("dict[str, object]", written)["of"], (*at, number, "of")
+                )
             else:
-                yield (*at, number), cast("dict[str, Any]", _fill(entry.line, "1", "0"))
+                yield (*at, number), cast("dict[str, Any]", _fill_numbers(entry.line, "1", "0"))
 
 
 def _scope(model: type[BaseModel], document: Document, *prefix: str) -> Scope:
@@ -183,16 +187,20 @@ def check_timeline(path: Path, rules: Rules = BUILT_IN) -> tuple[Mismatch, ...]:
     """
     timeline = read_timeline(path, rules)
     try:
-        settings = Settings(rules=_rules(timeline.rules, rules, only=timeline.only))
+        settings = Settings(rules=_changed_rules(timeline.rules, rules, only=timeline.only))
         moments = tuple(_play(timeline, Replay(settings, worker=timeline.worker)))
     except ValidationError as error:
         raise ConfigError.of(_scope(Rules, read_document(path), "rules").errors(error)) from error
     except ValueError as error:
         raise ConfigError(FilePosition(file=path), "timeline", str(error)) from error
-    return tuple(_entries(moments) if timeline.alarm is None else _alarm(moments, timeline.alarm))
+    return tuple(
+        _entry_mismatches(moments)
+        if timeline.alarm is None
+        else _alarm_mismatches(moments, timeline.alarm)
+    )
 
 
-def _rules(named: dict[str, Any], rules: Rules, *, only: bool) -> Rules:
+def _changed_rules(named: dict[str, Any], rules: Rules, *, only: bool) -> Rules:
     """Return the rules as a timeline changes them, or only the named. Raises ValidationError."""
     if only:
         off = {name: {"enabled": False} for name in rule_settings(rules)}
@@ -210,17 +218,19 @@ def _play(timeline: Timeline, run: Replay) -> Iterator[_Moment]:
     for number, entry in enumerate(entries, start=1):
         numbered: dict[str, object] = {} if entry.line.get("kind") == STATE else {"step": step + 1}
         line = entry.line
-        event = reader.read({"kind": STATE, **line} if _clock(line) else {**numbered, **line})
+        event = reader.read(
+            {"kind": STATE, **line} if _tells_only_time(line) else {**numbered, **line}
+        )
         if isinstance(event, str):
             raise ValueError(f"entry {number}: {event}")
         if isinstance(event, Step):
             step = event.number
-        told = run.look(event.at) if _clock(line) else run.observe(event)[0]
+        told = run.look(event.at) if _tells_only_time(line) else run.observe(event)[0]
         expected = tuple(sorted(entry.firing))
         yield _Moment(entry=number, step=step, expected=expected, told=told, firing=run.firing)
 
 
-def _clock(line: dict[str, object]) -> bool:
+def _tells_only_time(line: dict[str, object]) -> bool:
     """Whether an entry only says that time has passed."""
     return line.keys() == {"at"}
 
@@ -234,27 +244,29 @@ def _unroll(entry: TimelineEntry) -> Iterator[TimelineEntry]:
     for n in range(1, entry.repeat + 1):
         for one in inner:
             told = {"firing": list(one.firing), **one.line}
-            yield TimelineEntry.model_validate(_fill(told, str(n), str(entry.repeat - n)))
+            yield TimelineEntry.model_validate(_fill_numbers(told, str(n), str(entry.repeat - n)))
 
 
-def _fill(value: object, n: str, left: str) -> object:
+def _fill_numbers(value: object, n: str, left: str) -> object:
     if isinstance(value, str):
         return value.replace("{n}", n).replace("{left}", left)
     if isinstance(value, list):
-        return [_fill(each, n, left) for each in cast("list[object]", value)]
+        return [_fill_numbers(each, n, left) for each in cast("list[object]", value)]
     if isinstance(value, dict):
         items = cast("dict[object, object]", value).items()
-        return {key: _fill(each, n, left) for key, each in items}
+        return {key: _fill_numbers(each, n, left) for key, each in items}
     return value
 
 
-def _entries(moments: tuple[_Moment, ...]) -> Iterator[Mismatch]:
+def _entry_mismatches(moments: tuple[_Moment, ...]) -> Iterator[Mismatch]:
     for each in moments:
         if each.found != each.expected:
             yield Mismatch(entry=each.entry, expected=each.expected, found=each.found)
 
 
-def _alarm(moments: tuple[_Moment, ...], wanted: int | Literal["never"]) -> Iterator[Mismatch]:
+def _alarm_mismatches(
+    moments: tuple[_Moment, ...], wanted: int | Literal["never"]
+) -> Iterator[Mismatch]:
     first = next((each for each in moments if each.alarm), None)
     if wanted == "never":
         if first is not None:
@@ -265,5 +277,5 @@ def _alarm(moments: tuple[_Moment, ...], wanted: int | Literal["never"]) -> Iter
         yield Mismatch(entry=last.entry, expected=expected, found=last.found)
 
 
-def _write(alert: Alert) -> str:
+def _alert_text(alert: Alert) -> str:
     return " ".join(part for part in (alert.key.rule, alert.severity, alert.key.subject) if part)

@@ -47,7 +47,7 @@ def choose(
     be judged are unchanged, and their alarms count from the start, as do those of agreeing notices.
     The remaining rules are also unchanged if that adds no false alarm.
     """
-    alone = {rule: _alone(meter, rule, now, allowed) for rule, now in present.items()}
+    alone = {rule: _choose_alone(meter, rule, now, allowed) for rule, now in present.items()}
     alarms: Alarms = [run.measured.agreed for run in meter.runs]
     for choice in alone.values():
         if choice.verdict is RuleVerdict.TOO_FEW:
@@ -57,7 +57,7 @@ def choose(
     return tuple({**alone, **placed.choices(present)}[rule] for rule in present)
 
 
-def _alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Choice:
+def _choose_alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Choice:
     limit = allowed * RULE_PART * meter.resolved
     tried = False
     for level in levels(meter.runs, rule):
@@ -104,34 +104,35 @@ class _Greedy:
 
     def choices(self, present: Mapping[str, int | None]) -> dict[str, Choice]:
         """Return the decision about each rule."""
-        while (best := self._best()) is not None:
+        while (best := self._best_candidate()) is not None:
             choice = self._left.pop(best)
-            self._alarms = self._with(best, choice.level)
+            self._alarms = self._alarms_with(best, choice.level)
             self._taken[best] = choice
         return self._taken | {
-            rule: self._leftover(choice, present[rule]) for rule, choice in self._left.items()
+            rule: self._remaining_choice(choice, present[rule])
+            for rule, choice in self._left.items()
         }
 
-    def _with(self, rule: str, level: int | None) -> Alarms:
+    def _alarms_with(self, rule: str, level: int | None) -> Alarms:
         return earlier(self._alarms, alarms_at(self._meter.runs, rule, level))
 
-    def _best(self) -> str | None:
+    def _best_candidate(self) -> str | None:
         """Return the candidate that adds most; among equals, the cheapest."""
         ranks: list[tuple[int, int, str]] = []
         now = self._meter.count_found(self._alarms)
         for rule, choice in self._left.items():
             if choice.verdict is not RuleVerdict.CHOSEN:
                 continue
-            union = self._with(rule, choice.level)
+            union = self._alarms_with(rule, choice.level)
             cost = self._meter.false_alarms(union)
             gain = self._meter.count_found(union) - now
             if gain > 0 and cost <= self._limit:
                 ranks.append((-gain, cost, rule))
         return min(ranks)[2] if ranks else None
 
-    def _leftover(self, choice: Choice, now: int | None) -> Choice:
+    def _remaining_choice(self, choice: Choice, now: int | None) -> Choice:
         """Return the choice for a remaining rule: unchanged if that adds no false alarm."""
-        union = self._with(choice.rule, now)
+        union = self._alarms_with(choice.rule, now)
         before = self._meter.false_alarms(self._alarms)
         if now is not None and self._meter.false_alarms(union) == before:
             self._alarms = union

@@ -58,12 +58,12 @@ def read_labels(file: Path, *, spent: Collection[str] = SPENT) -> Labels:
             if missing:
                 raise UsageError(f"{file}: missing column: {', '.join(missing)}")
             absent = tuple(name for name in _OPTIONAL if name not in (rows.fieldnames or ()))
-            read = [_label(row, f"{file}:{rows.line_num}", spent) for row in rows]
+            read = [_read_label(row, f"{file}:{rows.line_num}", spent) for row in rows]
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{file} is not a CSV file in UTF-8: {error}") from error
-    return _labels(file, read, absent)
+    return _index_labels(file, read, absent)
 
 
 def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None:
@@ -76,14 +76,14 @@ def label_of(trace: Path, labels: Labels, roots: Sequence[Path]) -> Label | None
     for path in (trace, *(labels.file.parent / each for each in below)):
         if found := labels.by_path.get(path.resolve()):
             return found
-    named = labels.by_name.get(_name(trace), ())
+    named = labels.by_name.get(_trace_name(trace), ())
     if len(named) > 1:
         paths = ", ".join(label.path for label in named)
         raise UsageError(f"{labels.file}: {trace} matches several labels: {paths}")
     return named[0] if named else None
 
 
-def _label(row: Mapping[str, str | None], place: str, spent: Collection[str]) -> Label:
+def _read_label(row: Mapping[str, str | None], place: str, spent: Collection[str]) -> Label:
     cells = {name: (row.get(name) or "").strip() for name in (*_NEEDED, *_OPTIONAL)}
     path, outcome = cells["path"], cells["outcome"]
     if not path:
@@ -92,14 +92,14 @@ def _label(row: Mapping[str, str | None], place: str, spent: Collection[str]) ->
         raise UsageError(f"{place}: outcome is {outcome!r}, not one of {', '.join(_OUTCOMES)}")
     return Label(
         path=path,
-        task=cells["task"] or _name(Path(path)),
+        task=cells["task"] or _trace_name(Path(path)),
         source=cells["source"],
         resolved=_OUTCOMES[outcome],
         spent=cells["exit_status"] in spent,
     )
 
 
-def _labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Labels:
+def _index_labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Labels:
     by_path: dict[Path, Label] = {}
     by_name: dict[str, tuple[Label, ...]] = defaultdict(tuple)
     for label in labels:
@@ -107,11 +107,11 @@ def _labels(file: Path, labels: Iterable[Label], absent: tuple[str, ...]) -> Lab
         if path in by_path:
             raise UsageError(f"{file}: {label.path} is listed twice")
         by_path[path] = label
-        by_name[_name(Path(label.path))] += (label,)
+        by_name[_trace_name(Path(label.path))] += (label,)
     return Labels(file=file, by_path=by_path, by_name=dict(by_name), absent=absent)
 
 
-def _name(path: Path) -> str:
+def _trace_name(path: Path) -> str:
     """Return the last two parts of a path without a trace's ending."""
     ending = next((each for each in _ENDINGS if path.name.endswith(each)), path.suffix)
     return f"{path.parent.name}/{path.name.removesuffix(ending)}"
@@ -139,7 +139,7 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
     roots = [path for path in paths if path.is_dir()]
     found: dict[Label, Path] = {}
     unlabelled = 0
-    for trace in _traces(paths, format):
+    for trace in _list_traces(paths, format):
         label = label_of(trace, labels, roots)
         if label is None:
             unlabelled += 1
@@ -148,12 +148,12 @@ def recordings(paths: Sequence[Path], labels: Labels, *, format: str = AUTO) -> 
             raise UsageError(f"{labels.file}: {twice} both match {label.path}")
         else:
             found[label] = trace
-    _check(labels, found, unlabelled)
+    _check_found(labels, found, unlabelled)
     traces = {path: label for label, path in found.items()}
     return Recordings(traces=traces, format=format, unlabelled=unlabelled, absent=labels.absent)
 
 
-def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
+def _list_traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
     """Yield every trace once, even if several paths contain it."""
     seen: set[Path] = set()
     for path in paths:
@@ -168,7 +168,7 @@ def _traces(paths: Sequence[Path], format: str) -> Iterator[Path]:
                 yield trace
 
 
-def _check(labels: Labels, found: dict[Label, Path], unlabelled: int) -> None:
+def _check_found(labels: Labels, found: dict[Label, Path], unlabelled: int) -> None:
     if not found:
         looked = f"{unlabelled} traces found" if unlabelled else "no trace found"
         raise UsageError(f"{labels.file}: none of its runs was found ({looked})")

@@ -32,7 +32,7 @@ def refusals(study: ThresholdStudy) -> tuple[str, ...]:
     if held_out is None:
         return ("too few tasks: there are no others to judge the thresholds on",)
     whole = held_out.whole
-    reasons = list(_worse(study).values())
+    reasons = list(_worse_sources(study).values())
     after, allowed = whole.resolved.after.rate, study.aim.allowed
     if after > allowed and after > whole.resolved.before.rate:
         alarmed = f"{100 * after:.1f} % of the resolved runs are alarmed {held_out.check}"
@@ -45,7 +45,7 @@ def refusals(study: ThresholdStudy) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _worse(study: ThresholdStudy) -> dict[str, str]:
+def _worse_sources(study: ThresholdStudy) -> dict[str, str]:
     """Return for each source how the thresholds are worse, in the first check that shows it."""
     reasons: dict[str, str] = {}
     for check in (HeldOutCheck.OTHER_TASKS, HeldOutCheck.OTHER_SOURCES, HeldOutCheck.CHOSEN_ON):
@@ -98,7 +98,7 @@ def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
     """Return in one line what alarms cost and found."""
     parts = [f"{share_text(figures.resolved)} of the resolved runs alarmed"]
     when = " in time" if target is AlarmTarget.SPENT else ""
-    parts.append(f"{_of(figures.found)} {target}{when}")
+    parts.append(f"{_share_text(figures.found)} {target}{when}")
     if figures.lift is not None:
         parts.append(f"lift {lift_text(figures.lift, figures.lift_interval)}")
     return ", ".join(parts)
@@ -107,7 +107,7 @@ def figures_text(figures: AlarmFigures, target: AlarmTarget) -> str:
 def share_text(share: Share) -> str:
     """Return a share as counts and percent, with the 95 % interval."""
     low, high = (f"{100 * end:.1f}" for end in (share.interval.low, share.interval.high))
-    return f"{_of(share)} ({100 * share.rate:.1f} %, {low} to {high})"
+    return f"{_share_text(share)} ({100 * share.rate:.1f} %, {low} to {high})"
 
 
 def lift_text(lift: float, interval: Interval | None) -> str:
@@ -168,10 +168,10 @@ def _rules(study: ThresholdStudy) -> Iterator[str]:
     changed = changes(study)
     for choice in study.choices:
         if choice.rule in changed:
-            yield from _rule(study, choice, changed[choice.rule])
+            yield from _rule_lines(study, choice, changed[choice.rule])
 
 
-def _rule(study: ThresholdStudy, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
+def _rule_lines(study: ThresholdStudy, choice: Choice, keys: dict[str, int | str]) -> Iterator[str]:
     """Yield the lines of one rule; each changed value is explained."""
     row = _row(study, choice)
     reason = "Never an alarm in these runs."
@@ -182,11 +182,11 @@ def _rule(study: ThresholdStudy, choice: Choice, keys: dict[str, int | str]) -> 
     if choice.level is None:
         yield f"    # {choice.verdict.value[0].upper()}{choice.verdict.value[1:]}."
     for key, value in keys.items():
-        yield f"    # {_why(key, keys, reason)}"
+        yield f"    # {_key_reason(key, keys, reason)}"
         yield f"    {key}: {value}"
 
 
-def _why(key: str, keys: dict[str, int | str], reason: str) -> str:
+def _key_reason(key: str, keys: dict[str, int | str], reason: str) -> str:
     if key == "notice_after":
         return "A notice would come no sooner than the alarm."
     if key == "critical_after" and "warn_after" in keys and keys[key]:
@@ -202,5 +202,5 @@ def _row(study: ThresholdStudy, choice: Choice) -> ThresholdRow | None:
     return None
 
 
-def _of(share: Share) -> str:
+def _share_text(share: Share) -> str:
     return f"{share.hits}/{share.of}"

@@ -103,7 +103,7 @@ class _Judges:
         for at, judge in enumerate(self._judges):
             if self.alarms[at] is None:
                 said = judge.observe(event) if act is None else judge.judge(event, act)
-                self.alarms[at] = max(1, self.steps) if _alarming(said) else None
+                self.alarms[at] = max(1, self.steps) if _has_alarm(said) else None
         if self._probe is not None:
             _ = self._probe.observe(event) if act is None else self._probe.judge(event, act)
             self._note_rises(self._probe)
@@ -117,7 +117,7 @@ class _Judges:
                 rises.append((max(1, self.steps), level))
 
 
-def _alarming(said: Judgement) -> bool:
+def _has_alarm(said: Judgement) -> bool:
     return any(alert.firing and alert.severity.alarm for alert in said.alerts)
 
 
@@ -236,22 +236,22 @@ class RunsByLength:
 
     def count_alarmed(self, alarms: Alarms) -> int:
         """Return how many alarmed runs have a lift."""
-        return len(self._places(alarms))
+        return len(self._alarm_ranks(alarms))
 
     def lift(self, alarms: Alarms) -> float | None:
         """Return the mean lift of the alarms; `None` without any."""
-        return self._mean(self._places(alarms), self._whole)
+        return self._mean_gain(self._alarm_ranks(alarms), self._whole)
 
     def interval(self, alarms: Alarms) -> Interval | None:
         """Return the lift's interval by resampling; `None` with fewer than `MIN_ALARMED` alarms."""
-        places = self._places(alarms)
+        places = self._alarm_ranks(alarms)
         if len(places) < MIN_ALARMED:
             return None
-        means = [self._mean(places, draw) for draw in self._draws]
+        means = [self._mean_gain(places, draw) for draw in self._draws]
         known = [mean for mean in means if mean is not None]
         return middle(known) if known else None
 
-    def _places(self, alarms: Alarms) -> list[tuple[int, int]]:
+    def _alarm_ranks(self, alarms: Alarms) -> list[tuple[int, int]]:
         """Return each alarmed run with its rank among the runs of its source at that step."""
         places: list[tuple[int, int]] = []
         for at, step in enumerate(alarms):
@@ -271,7 +271,7 @@ class RunsByLength:
                 shares[place] = hits / going if going else 0.0
         return _Sample(array("I", weights), shares)
 
-    def _mean(self, places: Sequence[tuple[int, int]], sample: _Sample) -> float | None:
+    def _mean_gain(self, places: Sequence[tuple[int, int]], sample: _Sample) -> float | None:
         total = gained = 0.0
         for at, place in places:
             weight = sample.weights[at]
@@ -314,19 +314,20 @@ class AlarmMeter:
     def false_alarms(self, alarms: Alarms) -> int:
         """Return how many resolved runs are alarmed."""
         return sum(
-            run.label.resolved is True and step is not None for run, step in self._pairs(alarms)
+            run.label.resolved is True and step is not None
+            for run, step in self._runs_with_alarms(alarms)
         )
 
     def count_found(self, alarms: Alarms) -> int:
         """Return how many target runs are alarmed in time."""
         return sum(
             run.reaches(self.target) is True and run.in_time(step, self.target)
-            for run, step in self._pairs(alarms)
+            for run, step in self._runs_with_alarms(alarms)
         )
 
     def figures(self, alarms: Alarms) -> AlarmFigures:
         """Return all figures of some alarms."""
-        pairs = list(self._pairs(alarms))
+        pairs = list(self._runs_with_alarms(alarms))
         failed = [step for run, step in pairs if run.label.resolved is False]
         delays = [
             step / run.measured.steps
@@ -343,5 +344,5 @@ class AlarmMeter:
             delay=median(delays) if delays else None,
         )
 
-    def _pairs(self, alarms: Alarms) -> Iterable[tuple[RecordedRun, int | None]]:
+    def _runs_with_alarms(self, alarms: Alarms) -> Iterable[tuple[RecordedRun, int | None]]:
         return zip(self.runs, alarms, strict=True)

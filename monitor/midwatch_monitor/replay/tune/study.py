@@ -134,12 +134,12 @@ def study(recorded: Recordings, settings: Settings, aim: Aim) -> ThresholdStudy:
     for at, (check, rules) in enumerate(checks.items()):
         judged = [place for place, each in enumerate(rules) if each]
         found = [alarms[place][at] for place in judged]
-        trials[check] = _trial(check, [runs[place] for place in judged], found, target, aim)
+        trials[check] = _make_trial(check, [runs[place] for place in judged], found, target, aim)
     return ThresholdStudy(
         target=target,
         aim=aim,
         runs=len(runs),
-        rows=tuple(_rows(meter, settings.rules, {c.rule: c.level for c in choices})),
+        rows=tuple(_threshold_rows(meter, settings.rules, {c.rule: c.level for c in choices})),
         choices=choices,
         before=settings.rules,
         present=meter.figures([run.measured.present for run in runs]),
@@ -177,17 +177,17 @@ class _Chooser:
         }
         folds = parts_of(self.runs, lambda label: str(fold_of(label.task, self.aim.folds)))
         if len(folds) > 1:
-            checks[HeldOutCheck.OTHER_TASKS] = self._without(folds.values())
+            checks[HeldOutCheck.OTHER_TASKS] = self._rules_without(folds.values())
         sources = parts_of(self.runs, lambda label: label.source)
         if len(sources) == 1:
             return checks, ()
         targets = {at for at, run in enumerate(self.runs) if run.reaches(self.target)}
         tried = {s: part for s, part in sources.items() if len(targets - {*part}) >= MIN_TARGETS}
         if tried:
-            checks[HeldOutCheck.OTHER_SOURCES] = self._without(tried.values())
+            checks[HeldOutCheck.OTHER_SOURCES] = self._rules_without(tried.values())
         return checks, tuple(sorted(sources.keys() - tried.keys()))
 
-    def _without(self, parts: Collection[Sequence[int]]) -> Sequence[Rules | None]:
+    def _rules_without(self, parts: Collection[Sequence[int]]) -> Sequence[Rules | None]:
         """Return for each run the rules chosen on all other parts; `None` for a run in no part."""
         rules: list[Rules | None] = [None] * len(self.runs)
         for part in parts:
@@ -214,7 +214,7 @@ def parts_of(runs: Sequence[RecordedRun], key: Callable[[Label], str]) -> dict[s
     return parts
 
 
-def _trial(
+def _make_trial(
     check: HeldOutCheck, runs: Sequence[RecordedRun], alarms: Alarms, target: AlarmTarget, aim: Aim
 ) -> ThresholdTrial:
     meter = AlarmMeter(runs, target, Random(aim.seed))
@@ -230,7 +230,7 @@ def _trial(
     )
 
 
-def _rows(
+def _threshold_rows(
     meter: AlarmMeter, rules: Rules, chosen: Mapping[str, int | None]
 ) -> Iterator[ThresholdRow]:
     for rule, settings in tunable_rules(rules).items():

@@ -75,7 +75,7 @@ def tunable_rules(rules: Rules) -> dict[str, RuleSettings]:
 def level_in_force(settings: RuleSettings) -> int | None:
     """Return the level at which a rule alarms as configured; `None` if it never does."""
     if isinstance(settings, Graded):
-        return min((each for each in _alarms(settings).values() if each), default=None)
+        return min((each for each in _alarm_thresholds(settings).values() if each), default=None)
     threshold = threshold_of(settings)
     if not getattr(settings, "severity", Severity.WARNING).alarm:
         return None
@@ -124,7 +124,7 @@ def eager_rules(rules: Rules) -> Rules:
                 "hold": Length(),
                 "cooldown": Length(),
                 "tools": _disabled_tools(settings),
-                **_eager(settings),
+                **_eager_values(settings),
             }
         )
         for name, settings in tunable_rules(rules).items()
@@ -140,7 +140,7 @@ def silent_rules(rules: Rules) -> Rules:
     return with_levels(rules, dict.fromkeys(tunable_rules(rules)))
 
 
-def _eager(settings: RuleSettings) -> dict[str, object]:
+def _eager_values(settings: RuleSettings) -> dict[str, object]:
     if isinstance(settings, Graded):
         return {"notice_after": 1, "warn_after": 0, "critical_after": 0}
     threshold = threshold_of(settings)
@@ -157,12 +157,12 @@ def _disabled_tools(settings: RuleSettings) -> dict[str, dict[str, object]]:
     }
 
 
-def _alarms(settings: Graded) -> dict[str, int]:
+def _alarm_thresholds(settings: Graded) -> dict[str, int]:
     return {"warn_after": settings.warn_after, "critical_after": settings.critical_after}
 
 
 def _with_threshold(settings: Graded, level: int | None) -> dict[str, int | str]:
-    before = _alarms(settings)
+    before = _alarm_thresholds(settings)
     now = level_in_force(settings)
     if level == now:
         return {}
