@@ -43,7 +43,7 @@ def page(title: str, whose: str, sections: Sequence[ReportSection]) -> str:
         "<!doctype html>",
         '<html lang="en">',
         '<head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_content_policy()}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{as_html(title)}</title>",
         f"<style>{_STYLE}</style></head>",
@@ -57,7 +57,7 @@ def page(title: str, whose: str, sections: Sequence[ReportSection]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _policy() -> str:
+def _content_policy() -> str:
     """Return a content policy without fetching, scripts and sending, in case escaping fails."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -179,7 +179,9 @@ def _comparison(figures: Sequence[ComparisonFigures]) -> ReportSection:
         for each in figures
         for name, accepted in _groups(each)
     )
-    answers = ((ORIGINS[each.origin], _apart(each), each.answer.value) for each in figures)
+    answers = (
+        (ORIGINS[each.origin], _rate_difference(each), each.answer.value) for each in figures
+    )
     return section(
         "Control group",
         "Only the first attempt of a task counts: whether there is a second depends on the first. "
@@ -205,16 +207,16 @@ def _groups(figures: ComparisonFigures) -> tuple[tuple[str, Share], ...]:
     return ("treatment", figures.treatment), ("control", figures.control)
 
 
-def _apart(figures: ComparisonFigures) -> str:
+def _rate_difference(figures: ComparisonFigures) -> str:
     apart = figures.treatment.rate - figures.control.rate
     return (
-        _difference(100 * apart, figures.difference, "+.0f", scale=100)
+        _difference_text(100 * apart, figures.difference, "+.0f", scale=100)
         if figures.difference
         else "-"
     )
 
 
-def _difference(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
+def _difference_text(value: float, spread: Interval | None, form: str, scale: float = 1) -> str:
     ends = f"{scale * spread.low:{form}} to {scale * spread.high:{form}}" if spread else "-"
     return f"{value:{form}} ({ends})"
 
@@ -269,7 +271,7 @@ def _effort_tables(
 
 def _saving_section(figures: SavingFigures) -> str:
     form = "+,.0f" if figures.what == "tokens" else "+.2f"
-    return _difference(figures.difference, figures.interval, form)
+    return _difference_text(figures.difference, figures.interval, form)
 
 
 def _facts(figures: FactFigures) -> ReportSection:

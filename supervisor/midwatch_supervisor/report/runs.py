@@ -91,7 +91,7 @@ def _tasks(reading: RunReading) -> ReportSection:
     tasks = reading.figures.tasks
     listed = tasks[-MAX_TASKS:]
     order = sorted(tasks, key=lambda task: list(AttemptStatus).index(task.stands))
-    states = Counter(map(_standing, order)).items()
+    states = Counter(map(_standing_text, order)).items()
     shortened = len(listed) < len(tasks)
     return section(
         "Tasks",
@@ -103,7 +103,7 @@ def _tasks(reading: RunReading) -> ReportSection:
     )
 
 
-def _standing(task: TaskFigures) -> str:
+def _standing_text(task: TaskFigures) -> str:
     return _STATES.get(task.stands) or status_text(task.stands, accepted=task.accepted)
 
 
@@ -131,7 +131,7 @@ def _task_list(reading: RunReading, tasks: Sequence[TaskFigures]) -> ReportTable
     )
     rows = (
         (
-            *(reading.name(task.task), _standing(task)),
+            *(reading.name(task.task), _standing_text(task)),
             *(task.attempts, task.interventions, task.recovered),
             f"{task.passed}/{task.total}" if task.total else "-",
             "-" if task.seconds is None else duration(task.seconds),
@@ -161,14 +161,14 @@ def _detection(figures: DetectionFigures) -> ReportSection:
         tables=(
             table(
                 ("rule", "alarms", "median", "within 5", "slowest"),
-                (_speed(name, found) for name, found in speeds if found.of),
+                (_speed_row(name, found) for name, found in speeds if found.of),
             ),
         ),
         nothing="No alarm with an onset.",
     )
 
 
-def _speed(name: str, requests: Distribution) -> tuple[str | int, ...]:
+def _speed_row(name: str, requests: Distribution) -> tuple[str | int, ...]:
     within = Share(hits=requests.between(1, 5), of=requests.of)
     return name, requests.of, f"{requests.median:g}", hits(within), requests.counts[-1][0]
 
@@ -327,7 +327,7 @@ def _confidence(figures: Sequence[ConfidenceFigures]) -> ReportSection:
             *(
                 table(
                     (_SOURCES[each.source], "succeeded", RATE, "checks passed", "of checks"),
-                    ((_range(bin), bin.attempts, bin.checks) for bin in each.bins),
+                    ((_range_text(bin), bin.attempts, bin.checks) for bin in each.bins),
                 )
                 for each in found
             ),
@@ -338,7 +338,7 @@ def _confidence(figures: Sequence[ConfidenceFigures]) -> ReportSection:
 
 def _confidence_chart(figures: ConfidenceFigures) -> BarChart:
     bars = (
-        rate_bar(_range(bin), bin.attempts, hits(bin.attempts), mark=(bin.low + bin.high) / 2)
+        rate_bar(_range_text(bin), bin.attempts, hits(bin.attempts), mark=(bin.low + bin.high) / 2)
         for bin in figures.bins
     )
     return BarChart(
@@ -350,7 +350,7 @@ def _confidence_chart(figures: ConfidenceFigures) -> BarChart:
     )
 
 
-def _range(bin: Bin) -> str:
+def _range_text(bin: Bin) -> str:
     return f"{bin.low} to {bin.high} %"
 
 

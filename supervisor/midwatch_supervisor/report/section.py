@@ -32,11 +32,11 @@ class ReportTable:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[TableCell]], words: tuple[int, ...] = (0,)
 ) -> ReportTable:
-    texts = (tuple(text for cell in row for text in _texts(cell)) for row in rows)
+    texts = (tuple(text for cell in row for text in _cell_texts(cell)) for row in rows)
     return ReportTable(heads=tuple(heads), rows=tuple(texts), words=words)
 
 
-def _texts(cell: TableCell) -> tuple[str, ...]:
+def _cell_texts(cell: TableCell) -> tuple[str, ...]:
     if isinstance(cell, Share):
         return hits(cell), rate(cell)
     return (number(cell) if isinstance(cell, int) else cell,)
@@ -158,7 +158,7 @@ def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
             yield section.nothing
             continue
         for chart in section.charts:
-            yield from _chart(chart)
+            yield from _chart_lines(chart)
             yield ""
         for table in section.tables:
             yield from table_lines(table)
@@ -167,7 +167,7 @@ def text_lines(sections: Sequence[ReportSection]) -> Iterator[str]:
             yield from wrap(sentence, _WIDTH)
 
 
-def _chart(chart: BarChart) -> Iterator[str]:
+def _chart_lines(chart: BarChart) -> Iterator[str]:
     legend = [f"{fill} {name}" for fill, name in zip(_FILLS, chart.series, strict=False)]
     legend = legend if len(legend) > 1 else []
     if chart.mark:
@@ -216,11 +216,11 @@ def line(type: str, figures: object, **more: object) -> FigureLine:
     """
     found: FigureLine = {"type": type, **more}
     for field in dataclasses.fields(figures):  # pyright: ignore[reportArgumentType]
-        found |= _fields(field.name, getattr(figures, field.name))
+        found |= _figure_fields(field.name, getattr(figures, field.name))
     return found | more
 
 
-def _fields(name: str, value: object) -> FigureLine:
+def _figure_fields(name: str, value: object) -> FigureLine:
     match value:
         case Share():
             return {"judged": value.of, name: value.hits, **rate_fields(value)}
