@@ -63,7 +63,7 @@ class _Course:
     def take(self, entry: Entry) -> None:
         match entry.record:
             case Step() as step:
-                self._step(step)
+                self._add_step(step)
             case Alert(key=key, severity=severity) as alert if alert.firing and severity.alarm:
                 self.alarms[key] = alert
             case Analysis(by=AnalysisAuthor.WORKER) as analysis:
@@ -77,7 +77,7 @@ class _Course:
             case _:
                 pass
 
-    def _step(self, step: Step) -> None:
+    def _add_step(self, step: Step) -> None:
         self.steps.append(step)
         self.last_step = step.number
         if self.before is None and step.request:
@@ -105,7 +105,7 @@ async def case_of(
             course.verdict = entry
     verdict = verdict_of(course.verdict.record) if course.verdict else None
     return replace(
-        _case(task, attempt, course),
+        _make_case(task, attempt, course),
         verdict=verdict,
         verdict_id=about if verdict is not None else None,
         interventions=await _interventions(journal, attempt),
@@ -113,7 +113,7 @@ async def case_of(
     )
 
 
-def _case(task: Task, attempt: Attempt, course: _Course) -> Case:
+def _make_case(task: Task, attempt: Attempt, course: _Course) -> Case:
     assignment = assignment_of(task)
     state = course.state
     return Case(

@@ -122,7 +122,7 @@ async def review_attempt(
     pending = [each for each in own if each.state is FactState.PENDING]
     # A fact stated by several attempts is reviewed with the first of them.
     new = sorted((each for each in pending if each.attempt == attempt.id), key=lambda it: it.id)
-    about = await _end(journal, attempt)
+    about = await _end_entry(journal, attempt)
     if not new or about is None:
         return None
     reviewer = _Reviewer(
@@ -142,7 +142,7 @@ async def review_attempt(
     return Study(about=about, chore=Chore.REVIEW, state=StudyState.DONE, reason=reason)
 
 
-async def _end(journal: Journal, attempt: Attempt) -> int | None:
+async def _end_entry(journal: Journal, attempt: Attempt) -> int | None:
     """Return the id of the entry with which the attempt ended; `None` if it has not."""
     found = None
     async for entry in journal.all_entries(attempt=attempt.id, kinds=(AttemptTransition,)):
@@ -184,7 +184,7 @@ class _Reviewer:
         if model is None or skipped:
             found = _Outcome(ReviewState.SKIPPED, hold_all(new, skipped), skipped)
         else:
-            found = await self._ask(new, model)
+            found = await self._ask_model(new, model)
         settled = found.settlement
         review = FactReview(
             state=found.state,
@@ -198,14 +198,14 @@ class _Reviewer:
             model=model.model_name if model and not skipped else "",
         )
         # One commit for both: the time of the entries links the cost to the review.
-        await self._write([review, *found.spending])
-        await self._apply(settled.moves, new)
+        await self._write_for_attempt([review, *found.spending])
+        await self._apply_moves(settled.moves, new)
         return found.error
 
-    async def _ask(self, new: Sequence[KnownFact], model: "Model") -> _Outcome:
+    async def _ask_model(self, new: Sequence[KnownFact], model: "Model") -> _Outcome:
         """Ask a model and settle its answer; whatever it answers, no fact is lost."""
         try:
-            known = await self._beside(new)
+            known = await self._similar_facts(new)
             case = await case_of(self.journal, self.task, self.attempt)
             said = await review_facts(
                 model, new=new, known=known, case=case, settings=self.settings
@@ -226,7 +226,7 @@ class _Reviewer:
             return _Outcome(ReviewState.FALLBACK, settled, _NOTHING_SAID, spending)
         return _Outcome(ReviewState.OK, settled, spending=spending)
 
-    async def _beside(self, new: Sequence[KnownFact]) -> list[KnownFact]:
+    async def _similar_facts(self, new: Sequence[KnownFact]) -> list[KnownFact]:
         """Return the project's shared facts that fit the new ones best, without the new ones."""
         ids = {each.id for each in new}
         found: list[list[KnownFact]] = []
@@ -243,7 +243,7 @@ class _Reviewer:
         turns = (each for rank in zip_longest(*found) for each in rank if each is not None)
         return list({each.id: each for each in turns}.values())[:_KNOWN]
 
-    async def _apply(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
+    async def _apply_moves(self, moves: Sequence[Move], new: Sequence[KnownFact]) -> None:
         """Apply a settlement to those facts that still hold."""
         named = {id for move in moves for id in (*move.facts, move.instead) if id is not None}
         standing = {each.id: each for each in await self.learned.facts(ids=tuple(named))}
@@ -258,12 +258,12 @@ class _Reviewer:
                 act, instead = FactAct.HELD, None
                 reason = "the fact that should replace it is gone"
             elif move.fact is not None:
-                (instead,) = await self._write([move.fact])
+                (instead,) = await self._write_for_attempt([move.fact])
             for each in facts:
                 mark = FactMark(fact=each.id, act=act, instead=instead, reason=reason)
-                await self._mark(each, mark)
+                await self._write_mark(each, mark)
 
-    async def _mark(self, of: KnownFact, mark: FactMark) -> None:
+    async def _write_mark(self, of: KnownFact, mark: FactMark) -> None:
         whose = await self.journal.attempt(of.attempt)
         draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
@@ -271,7 +271,7 @@ class _Reviewer:
         except StaleIncarnationError:  # a person was faster; continue with the others
             log.info("fact %d was changed during the review", of.id)
 
-    async def _write(self, records: Sequence[Record]) -> list[int]:
+    async def _write_for_attempt(self, records: Sequence[Record]) -> list[int]:
         return await _write_records(self.journal, self.task.id, self.attempt.id, records, self.now)
 
 

@@ -131,7 +131,7 @@ async def find_implied(
         if not any(each.open for each in ended):
             continue
         try:
-            found += await _judge(home, ended, settings=settings, now=now)
+            found += await _judge_repository(home, ended, settings=settings, now=now)
         except (WorkspaceError, OSError) as error:
             log.warning("cannot find implied verdicts in %s: %s", home, error)
     return found
@@ -198,7 +198,7 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
 # -- a repository --------------------------------------------------------------------------
 
 
-async def _judge(
+async def _judge_repository(
     home: Path, ended: Sequence[_Ended], *, settings: FeedbackSettings, now: datetime
 ) -> list[ImpliedVerdict]:
     """Return the verdicts on work in one repository.
@@ -207,7 +207,7 @@ async def _judge(
     """
     if not await asyncio.to_thread(home.is_dir):
         raise WorkspaceError("the folder is gone")
-    works, takers = await _works(home, ended)
+    works, takers = await _branch_works(home, ended)
     began = min((each.attempt.started_at for each in ended), default=now)
     found: list[ImpliedVerdict] = []
     for into, open_ones in takers.items():
@@ -224,7 +224,7 @@ async def _judge(
     return found
 
 
-async def _works(
+async def _branch_works(
     home: Path, ended: Iterable[_Ended]
 ) -> tuple[dict[int, BranchWork], dict[str, list[_Ended]]]:
     """Return the work of attempts by id, and the attempts still to be judged by target branch."""
@@ -357,14 +357,14 @@ async def read_history(home: Path, base: str, since: datetime) -> BranchHistory:
     log = await _git(
         *(home, *LOG, f"--since={since.isoformat()}", f"--max-count={MAX_COMMITS}", head, "--")
     )
-    arrivals = await _arrivals(home, base)
+    arrivals = await _branch_moves(home, base)
     try:
         return await asyncio.to_thread(lambda: branch_history(revisions(log), head, arrivals))
     except ValueError as error:
         raise WorkspaceError(f"git log cannot be read: {error}") from error
 
 
-async def _arrivals(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
+async def _branch_moves(home: Path, base: str) -> Iterable[tuple[str, datetime]]:
     """Return the commits that the branch moved to, and when, oldest first; none without reflog."""
     try:
         log = await _git(

@@ -109,8 +109,8 @@ class Learner:
         """Learn from ended attempts, until canceled or until the journal becomes unusable."""
         try:
             await self.begin()
-            await self._scan()
-            await self._follow()
+            await self._scan_verdicts()
+            await self._follow_hints()
         except Exception as error:  # the work continues: it does not depend on this
             log.warning("nothing more is learned from this run: %s", error_reason(error))
 
@@ -141,7 +141,7 @@ class Learner:
         for project in projects:
             await self._look_back(project)
 
-    async def _follow(self) -> None:
+    async def _follow_hints(self) -> None:
         if self._bus is None:
             await self.study_all()
             return
@@ -163,7 +163,7 @@ class Learner:
                 # Gives the monitor time to judge the interventions of the attempt.
                 await asyncio.sleep(self._settings.monitor.poll_seconds)
 
-    async def _scan(self) -> None:
+    async def _scan_verdicts(self) -> None:
         """Look for implied verdicts."""
         feedback = self._settings.learning.feedback
         if not feedback.implied:
@@ -175,7 +175,7 @@ class Learner:
         except Exception as error:  # git, or an unexpected repository
             log.warning("the state of merged work could not be read: %s", error_reason(error))
             return
-        self._tell(entries)
+        self._publish_hints(entries)
 
     async def _look_back(self, project: str) -> None:
         """Have new guidelines proposed, unless that is disabled, and archive old lessons."""
@@ -191,7 +191,7 @@ class Learner:
         total: ChoreCounts = Counter()
         async with self._busy:
             # Repeated until nothing is open: a summary's facts are reviewed after it.
-            while (progress := await self._pass()) is not None:
+            while (progress := await self._do_open_chores()) is not None:
                 total += progress
         return total
 
@@ -201,7 +201,7 @@ class Learner:
         Its summary is left to the next run, because nobody waits for it. Raises JournalError.
         """
         async with self._busy:
-            while await self._pass(attempt=attempt, only=Chore.LESSON) is not None:
+            while await self._do_open_chores(attempt=attempt, only=Chore.LESSON) is not None:
                 pass
         return await lesson_result(self._journal, attempt, settings=self._settings.learning)
 
@@ -222,7 +222,7 @@ class Learner:
 
     # -- chores ----------------------------------------------------------------------------
 
-    async def _pass(
+    async def _do_open_chores(
         self, *, attempt: int | None = None, only: Chore | None = None
     ) -> ChoreCounts | None:
         """Do the open chores, the newest first; `None` if there was nothing to do."""
@@ -232,21 +232,21 @@ class Learner:
         waiting = {each.about for each in chores if each.chore is Chore.SUMMARY}
         progress: ChoreCounts | None = None
         for chore in chores:
-            if chore.about in waiting and await self._awaits(chore):
+            if chore.about in waiting and await self._awaits_summary(chore):
                 continue
-            if not self._takes(chore, asked=only is not None):
+            if not self._may_do(chore, asked=only is not None):
                 continue
             if only is None and await self._is_postponed(chore):
                 continue
             self._tried.add((chore.about, chore.chore))
-            state = await self._do(chore)
+            state = await self._do_chore(chore)
             if chore.chore is Chore.SUMMARY and state is not StudyState.FAILED:
                 waiting.discard(chore.about)
             progress = Counter() if progress is None else progress
             progress.update([] if state is None else [state])
         return progress
 
-    def _takes(self, chore: OpenChore, *, asked: bool) -> bool:
+    def _may_do(self, chore: OpenChore, *, asked: bool) -> bool:
         """Whether a chore is this learner's to do; each is tried once."""
         if (chore.about, chore.chore) in self._tried:
             return False
@@ -256,7 +256,7 @@ class Learner:
             self._old.add(chore.attempt)
         return True
 
-    async def _awaits(self, chore: OpenChore) -> bool:
+    async def _awaits_summary(self, chore: OpenChore) -> bool:
         """Whether a review waits for the failed summary of its attempt, which may bring more facts.
 
         Not if nobody can review them: then existing facts need not wait for more.
@@ -280,25 +280,25 @@ class Learner:
         except UsageError as error:  # a key, package or module is missing
             return None, str(error)
 
-    async def _do(self, chore: OpenChore) -> StudyState | None:
+    async def _do_chore(self, chore: OpenChore) -> StudyState | None:
         """Do one chore; a failure is stored, and the others continue.
 
         `None` if nothing was left to do, or another process has done it. Raises JournalError if not
         even the failure can be stored.
         """
         try:
-            drawn = await self._draw(chore)
+            drawn = await self._draw_result(chore)
             if drawn is None:
                 return None
-            await self._store(chore, drawn)
+            await self._store_result(chore, drawn)
         except StaleIncarnationError:
             return None
         except asyncio.CancelledError as canceled:
             if spent := spent_before(canceled):
-                await self._write(chore, spent)
+                await self._write_records(chore, spent)
             raise
         except Exception as error:  # a model, a provider's client, a journal that lacks something
-            return await self._fail(chore, error)
+            return await self._store_failure(chore, error)
         return drawn.state
 
     async def _name_of(self, chore: OpenChore) -> str:
@@ -310,7 +310,7 @@ class Learner:
             return f"attempt {chore.attempt}"
         return f"{task.name}#{attempt.number} of run {task.run}"
 
-    async def _fail(self, chore: OpenChore, error: Exception) -> StudyState | None:
+    async def _store_failure(self, chore: OpenChore, error: Exception) -> StudyState | None:
         """Warn about a failed chore, with the reason and whether it is retried, and store it."""
         reason = error_reason(error)
         over = is_last(chore, self._settings)
@@ -324,11 +324,11 @@ class Learner:
             failed = ChoreResult(
                 state=StudyState.FAILED, reason=reason, records=spent_before(error)
             )
-            await self._store(chore, failed)
+            await self._store_result(chore, failed)
             return StudyState.FAILED
         return None
 
-    async def _draw(self, chore: OpenChore) -> ChoreResult | None:
+    async def _draw_result(self, chore: OpenChore) -> ChoreResult | None:
         """Return the result of a chore; `None` if there is nothing left to do."""
         task = await self._journal.task(chore.task)
         attempt = await self._journal.attempt(chore.attempt)
@@ -346,9 +346,9 @@ class Learner:
             return await review_from(subject, self._clock)
         if lacks and not is_last(chore, self._settings):
             raise UsageError(lacks)
-        return note_fixed_form(await self._ask(subject), lacks)
+        return note_fixed_form(await self._ask_reflector(subject), lacks)
 
-    async def _ask(self, subject: ChoreContext) -> ChoreResult:
+    async def _ask_reflector(self, subject: ChoreContext) -> ChoreResult:
         """Draw a lesson or a summary; success and failure count for the reflector's outage."""
         try:
             if subject.chore.chore is Chore.LESSON:
@@ -363,21 +363,21 @@ class Learner:
         self._outages.note_success(subject.model)
         return drawn
 
-    async def _store(self, chore: OpenChore, drawn: ChoreResult) -> None:
+    async def _store_result(self, chore: OpenChore, drawn: ChoreResult) -> None:
         study = Study(about=chore.about, chore=chore.chore, state=drawn.state, reason=drawn.reason)
-        await self._write(chore, (*drawn.records, study))
+        await self._write_records(chore, (*drawn.records, study))
         # Numbers only: a lesson's text belongs in the journal, not in a log.
         log.debug("the %s of attempt %d: %s", chore.chore, chore.attempt, drawn.state)
 
-    async def _write(self, chore: OpenChore, records: Sequence[Record]) -> None:
+    async def _write_records(self, chore: OpenChore, records: Sequence[Record]) -> None:
         at = self._clock()
         drafts = tuple(
             Draft(record=record, at=at, task=chore.task, attempt=chore.attempt)
             for record in records
         )
-        self._tell(await self._journal.commit(Commit(drafts=drafts)))
+        self._publish_hints(await self._journal.commit(Commit(drafts=drafts)))
 
-    def _tell(self, entries: Sequence[Entry]) -> None:
+    def _publish_hints(self, entries: Sequence[Entry]) -> None:
         if self._bus is not None:
             for entry in entries:
                 self._bus.publish(hint_of(entry))

@@ -151,7 +151,7 @@ def branch_history(
 ) -> BranchHistory:
     """Return the history of a branch at commit `head`; `arrivals` is its reflog, oldest first."""
     known = {each.id: each for each in revisions}
-    line = _line(known, head)
+    line = _first_parents(known, head)
     places, side = _brought_commits(known, line)
     touching: dict[str, list[tuple[int, CommitFileChange]]] = {}
     for place, each in enumerate(line):
@@ -169,7 +169,7 @@ def branch_history(
     )
 
 
-def _line(known: Mapping[str, Revision], head: str) -> tuple[Revision, ...]:
+def _first_parents(known: Mapping[str, Revision], head: str) -> tuple[Revision, ...]:
     line: list[Revision] = []
     while head in known:
         line.append(known[head])
@@ -235,12 +235,12 @@ def revisions(log: str) -> Iterator[Revision]:
             email=email,
             at=datetime.fromtimestamp(int(seconds), UTC),
             reverts=frozenset(_REVERTS.findall(message)),
-            said=_explain(message),
+            said=_own_lines(message),
             changes=tuple(changes(raw)),
         )
 
 
-def _explain(message: str) -> str:
+def _own_lines(message: str) -> str:
     lines = (line.strip() for line in message.splitlines())
     own = [line for line in lines if line and not _BY_GIT.match(line)]
     return " ".join(own)[:_LONGEST]
@@ -407,8 +407,8 @@ def judge(
     files = [_file_history(work, file, merge.place, history, agents) for file in sorted(work.after)]
     if not files:
         return None
-    by_persons = _sort(each for file in files for each in file.by_persons if file.changed)
-    if undone := _reverts(work, merge.place, history, agents):
+    by_persons = _sort_revisions(each for file in files for each in file.by_persons if file.changed)
+    if undone := _reverting_commits(work, merge.place, history, agents):
         if any(file.changed for file in files):
             return _judgement(
                 VerdictBasis.REVERTED, [file for file in files if file.changed], undone
@@ -419,7 +419,7 @@ def judge(
         return None
     if by_persons:
         return _judgement(VerdictBasis.EDITED, [file for file in files if file.changed], by_persons)
-    if _kept(files, merge, settings, now):
+    if _is_kept(files, merge, settings, now):
         return _judgement(VerdictBasis.KEPT, files, ())
     return None
 
@@ -429,7 +429,7 @@ def span(seconds: float | None) -> timedelta:
     return timedelta(seconds=seconds or 0)
 
 
-def _kept(
+def _is_kept(
     files: Sequence[_FileHistory], merge: MergePoint, settings: FeedbackSettings, now: datetime
 ) -> bool:
     least = span(settings.kept_after.seconds)
@@ -483,7 +483,7 @@ def _file_history(
     )
 
 
-def _reverts(
+def _reverting_commits(
     work: BranchWork, place: int, history: BranchHistory, agents: frozenset[str]
 ) -> tuple[Revision, ...]:
     """Return a person's commits after the merge that say they revert it or a part of it."""
@@ -495,6 +495,6 @@ def _reverts(
     )
 
 
-def _sort(revisions: Iterable[Revision]) -> tuple[Revision, ...]:
+def _sort_revisions(revisions: Iterable[Revision]) -> tuple[Revision, ...]:
     found = {each.id: each for each in revisions}
     return tuple(sorted(found.values(), key=lambda each: each.at))

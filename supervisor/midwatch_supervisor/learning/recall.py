@@ -99,7 +99,7 @@ async def recall(
             if before is not None:
                 again = await _recorded_selection(journal, before, settings, blocks)
                 return RecalledText(text=again.text)
-            found, group = await _find(journal, request, settings, blocks)
+            found, group = await _find_learned(journal, request, settings, blocks)
     except Exception as error:  # whatever it is, the work continues without
         log.warning(
             "attempt %d begins without lessons, facts and guidelines: %s",
@@ -148,7 +148,7 @@ async def _read_recall(journal: Journal, attempt: Attempt) -> Recall | None:
     return next((each.record for each in entries if isinstance(each.record, Recall)), None)
 
 
-async def _find(
+async def _find_learned(
     journal: Journal, request: RecallRequest, settings: LearningSettings, blocks: DataBlocks
 ) -> tuple[LearnedText, Group]:
     known, group = Learned(journal), Group.NONE
@@ -159,8 +159,8 @@ async def _find(
         whole = request.assignment.parent or request.task.name
         group = group_of(request.task.project, whole, settings.lessons.control_share)
         if group is not Group.CONTROL:
-            earlier = await _earlier(journal, request.attempt)
-            lessons = await _lessons(known, request, earlier, settings.lessons)
+            earlier = await _earlier_attempts(journal, request.attempt)
+            lessons = await _find_lessons(known, request, earlier, settings.lessons)
     if given := await _given_by_person(journal, request.task):
         ids = {recalled.lesson for recalled, _ in given}
         lessons = [*given, *(each for each in lessons if each[0].lesson not in ids)]
@@ -173,13 +173,13 @@ async def _find(
     return learned_text(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group
 
 
-async def _earlier(journal: Journal, attempt: Attempt) -> frozenset[int]:
+async def _earlier_attempts(journal: Journal, attempt: Attempt) -> frozenset[int]:
     """Return the ids of the task's earlier attempts: the prompt describes them itself."""
     attempts = await journal.attempts(attempt.task)
     return frozenset(each.id for each in attempts if each.number < attempt.number)
 
 
-async def _lessons(
+async def _find_lessons(
     known: Learned, request: RecallRequest, earlier: Container[int], settings: LessonSettings
 ) -> list[tuple[Recalled, KnownLesson]]:
     wanted = query_for(request)
@@ -275,19 +275,19 @@ async def precedents(journal: Journal, task: Task, *, limit: int = 5) -> str:
 
 async def _similar_tasks(journal: Journal, task: Task) -> list[Task]:
     """Return the project's tasks that share words with a task, the most similar first."""
-    project, about = project_of(task), _words(task)
+    project, about = project_of(task), _task_words(task)
     rated: list[tuple[float, int, Task]] = []
     for run in await journal.runs():
         for each in await journal.tasks(run.id):
             if each.id != task.id and project_of(each) == project:
-                words = _words(each)
+                words = _task_words(each)
                 if common := about & words:
                     rated.append((len(common) / len(about | words), each.id, each))
     return [each for *_, each in sorted(rated, reverse=True)]
 
 
-def _words(task: Task) -> frozenset[str]:
-    return frozenset(search_words(f"{task.title} {_goal(task)}"))
+def _task_words(task: Task) -> frozenset[str]:
+    return frozenset(search_words(f"{task.title} {_task_goal(task)}"))
 
 
 async def _precedent(journal: Journal, task: Task) -> str:
@@ -329,6 +329,6 @@ def _verdict_words(verdicts: Mapping[Origin, Feedback]) -> str:
     return f", then {implied.sign} by a person" if implied is not None else ""
 
 
-def _goal(task: Task) -> str:
+def _task_goal(task: Task) -> str:
     """Return a task's goal; its specification may be of any version."""
     return JsonNode(task.spec).decoded["task"]["goal"].text

@@ -162,8 +162,8 @@ class _Look:
     async def back(self, batch: Batch, mark: int, newest: KnownSummary, model: Model) -> Reflection:
         learning = self.settings.learning
         versions = await self.learned.guidelines(self.project)
-        live = next(filter(_live, versions), None)
-        asides, earlier = await self._asides(batch), await self._earlier(versions)
+        live = next(filter(_is_live, versions), None)
+        asides, earlier = await self._asides(batch), await self._earlier_insights(versions)
         try:
             result = await reflect_on_runs(
                 batch.deep,
@@ -181,15 +181,15 @@ class _Look:
         if result.errors and not result.insights:  # the first question failed
             return await self._note_failure(batch, mark, newest, result)
         result = await self._without_known(result)
-        text = "" if _known(result.guidelines, versions) else (result.guidelines or "")
+        text = "" if _is_known(result.guidelines, versions) else (result.guidelines or "")
         reflection = Reflection(
             watermark=newest.id,
             attempts=tuple(each.attempt for each in batch.deep),
             insights=len(result.insights) if learning.lessons.enabled else 0,
             proposed=bool(text),
-            error=_error(result),
+            error=_error_text(result),
         )
-        await self._store(batch, result, reflection, text, versions, model.model_name)
+        await self._store_reflection(batch, result, reflection, text, versions, model.model_name)
         log.info(
             "looked back at %d attempts of %s: %d insights, %d dropped, %s",
             len(batch.deep),
@@ -231,7 +231,7 @@ class _Look:
         dropped = result.dropped + len(result.insights) - len(fresh)
         return replace(result, insights=fresh, dropped=dropped)
 
-    async def _earlier(self, versions: Sequence[KnownGuidelines]) -> list[str]:
+    async def _earlier_insights(self, versions: Sequence[KnownGuidelines]) -> list[str]:
         """Return insights that neither the current text nor a rejected one was made from."""
         settled = {GuidelinesState.LIVE, GuidelinesState.REJECTED}
         since = max((each.id for each in versions if each.state in settled), default=0)
@@ -247,15 +247,15 @@ class _Look:
         self, batch: Batch, mark: int, newest: KnownSummary, result: ReflectionResult
     ) -> Reflection:
         """Note that the first question failed; the same attempts are retried, but not forever."""
-        tries = await self._failures(mark) + 1
+        tries = await self._count_failures(mark) + 1
         over = tries >= self.settings.learning.tries
-        reflection = Reflection(watermark=newest.id if over else mark, error=_error(result))
+        reflection = Reflection(watermark=newest.id if over else mark, error=_error_text(result))
         log.warning("looking back at %s failed, try %d", self.project, tries)
         fault = Fault(part=PART, error=reflection.error)
         await self._commit(batch.deep[-1], (reflection, *result.spending, fault))
         return reflection
 
-    async def _failures(self, mark: int) -> int:
+    async def _count_failures(self, mark: int) -> int:
         """Return how often a look from this watermark failed at its first question."""
         looks: list[Reflection] = []
         async for entry in self.journal.all_entries(mark, kinds=(Reflection,)):
@@ -269,7 +269,7 @@ class _Look:
         since = looks[1:] if mark else looks
         return sum(bool(each.error) for each in since)
 
-    async def _store(
+    async def _store_reflection(
         self,
         batch: Batch,
         result: ReflectionResult,
@@ -283,7 +283,7 @@ class _Look:
             version = Guidelines(
                 version=max((each.guidelines.version for each in versions), default=0) + 1,
                 text=text,
-                base=next((each.id for each in versions if _live(each)), None),
+                base=next((each.id for each in versions if _is_live(each)), None),
                 sources=reflection.attempts,
                 model=model,
             )
@@ -294,7 +294,7 @@ class _Look:
         at = self.now()
         by_attempt = {each.attempt: each for each in batch.deep}
         # Lessons first: the version made from them must have the higher id.
-        lessons = [_lesson(each, by_attempt, model, at) for each in insights]
+        lessons = [_insight_lesson(each, by_attempt, model, at) for each in insights]
         await self._commit(batch.deep[-1], records, lessons)
 
     async def _commit(
@@ -313,7 +313,9 @@ class _Look:
         await self.journal.commit(Commit(drafts=(*lessons, *drafts)))
 
 
-def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime) -> Draft:
+def _insight_lesson(
+    insight: Insight, attempts: dict[int, KnownSummary], model: str, at: datetime
+) -> Draft:
     """Return an insight as a lesson, attached to the newest attempt that shows it."""
     newest = attempts[max(insight.sources)]
     lesson = Lesson(
@@ -327,11 +329,11 @@ def _lesson(insight: Insight, attempts: dict[int, KnownSummary], model: str, at:
     return Draft(record=lesson, at=at, task=newest.task, attempt=newest.attempt)
 
 
-def _live(known: KnownGuidelines) -> bool:
+def _is_live(known: KnownGuidelines) -> bool:
     return known.state is GuidelinesState.LIVE
 
 
-def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
+def _is_known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
     """Whether a text was proposed before, and waits or was rejected."""
     settled = {GuidelinesState.PROPOSED, GuidelinesState.REJECTED}
     return text is not None and any(
@@ -339,7 +341,7 @@ def _known(text: str | None, versions: Sequence[KnownGuidelines]) -> bool:
     )
 
 
-def _error(result: ReflectionResult) -> str:
+def _error_text(result: ReflectionResult) -> str:
     """Return what failed, for people; finding nothing new is not a failure."""
     refused = (result.reason,) if result.refused and not result.errors else ()
     return "; ".join((*refused, *result.errors))

@@ -63,7 +63,7 @@ class FleetReflection:
             try:
                 await self._look_at(run, learner)
             except (JournalTooNewError, JournalCorruptError) as error:  # the others can be read
-                self._say(f"did not look back at run {run.id}: {error}")
+                self._warn_once(f"did not look back at run {run.id}: {error}")
         self._after = last
 
     async def _changed_runs(self) -> Sequence[Run]:
@@ -81,20 +81,22 @@ class FleetReflection:
 
     async def _look_at(self, run: Run, learner: Learner) -> None:
         tasks = await last_tasks(self._journal, run.id)
-        settings = self._settings(run) if tasks else None
+        settings = self._run_settings(run) if tasks else None
         if settings is not None and settings.learning.guidelines.enabled:
             await learner.study_all()  # looking back needs summaries
             for task in tasks:
-                await self._back(task, settings)
+                await self._look_back(task, settings)
 
-    def _settings(self, run: Run) -> Settings | None:
+    def _run_settings(self, run: Run) -> Settings | None:
         try:
             return Settings.model_validate_json(run.settings)
         except ValidationError:
-            self._say(f"did not look back at run {run.id}: its settings are of another version")
+            self._warn_once(
+                f"did not look back at run {run.id}: its settings are of another version"
+            )
             return None
 
-    async def _back(self, task: Task, settings: Settings) -> None:
+    async def _look_back(self, task: Task, settings: Settings) -> None:
         """Look back at a task's project, with the task's reflector."""
         project, now = task.project, self._clock
         try:
@@ -105,11 +107,11 @@ class FleetReflection:
         except JournalError:
             raise
         except UsageError as error:  # a key or package is missing: another machine may have it
-            self._say(f"did not look back at {project}: {error}")
+            self._warn_once(f"did not look back at {project}: {error}")
         except Exception:  # must not affect the other runs
             log.exception("looking back at %s failed", project)
 
-    def _say(self, what: str) -> None:
+    def _warn_once(self, what: str) -> None:
         if what not in self._said:
             self._said.add(what)
             log.warning("%s", what)
@@ -179,11 +181,11 @@ def next_window(hours: str, at: datetime) -> NightWindow:
     first, _, last = hours.partition("-")
     begin, end = time.fromisoformat(first), time.fromisoformat(last)
     days = (at.date() + offset * _DAY for offset in (-1, 0, 1))
-    windows = (_window(day, begin, end, at) for day in days)
+    windows = (_night_window(day, begin, end, at) for day in days)
     return next(window for window in windows if at < window.end)
 
 
-def _window(day: date, begin: time, end: time, at: datetime) -> NightWindow:
+def _night_window(day: date, begin: time, end: time, at: datetime) -> NightWindow:
     until = day if begin < end else day + _DAY
     return NightWindow(
         begin=datetime.combine(day, begin, tzinfo=at.tzinfo),

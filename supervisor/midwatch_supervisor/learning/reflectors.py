@@ -64,10 +64,10 @@ class Reflectors:
         # A scripted model has a script for each task.
         key = (spec.model_dump_json(), task.name if spec.name.startswith(SCRIPTED) else "")
         if key not in self._models:
-            self._models[key] = self._build(spec, task.name)
+            self._models[key] = self._build_model(spec, task.name)
         return self._models[key]
 
-    def _build(self, spec: ModelSpec, task: str) -> "Model | None":
+    def _build_model(self, spec: ModelSpec, task: str) -> "Model | None":
         model = model_for(spec, role=Role.REFLECTOR, key=task)
         if model is None:
             return None
