@@ -133,8 +133,8 @@ class Supervisor:
         self._author = "" if model is None else model.model_name
         self._settings = settings
         self._sleep = sleep
-        self._agent = None if model is None else _decider(model)
-        self._judge = None if model is None else _agent(model, RequestVerdict, RULING)
+        self._agent = None if model is None else _make_decider(model)
+        self._judge = None if model is None else _make_agent(model, RequestVerdict, RULING)
 
     async def decide(self, context: DecisionContext, evidence: AttemptEvidence) -> DecisionResult:
         """Decide about an escalation; a fault of the model never raises.
@@ -145,7 +145,7 @@ class Supervisor:
         """
         if self._agent is None:
             return DecisionResult(decision=choose(context))
-        said = await self._ask(self._agent, _choices(context), context, evidence)
+        said = await self._ask_within_limit(self._agent, _choices_text(context), context, evidence)
         if said.answer is None:
             decision = choose(context)
             decision = replace(decision, rationale=f"{said.reason}; {decision.rationale}")
@@ -165,14 +165,14 @@ class Supervisor:
         if self._judge is None or asked.reason_to_refuse(context):
             return ruled
         context = replace(context, request=request_text(asked.request))
-        said = await self._ask(self._judge, "", context, evidence)
+        said = await self._ask_within_limit(self._judge, "", context, evidence)
         if said.answer is None:
             ruled = replace(ruled, reason=f"{ruled.reason} ({said.reason})")
         else:
             ruled = by_verdict(asked, said.answer, context, author=self._author)
         return replace(ruled, spending=said.spending, fault=said.fault)
 
-    async def _ask(
+    async def _ask_within_limit(
         self,
         agent: Agent[Inquiry, T],
         before: str,
@@ -186,7 +186,7 @@ class Supervisor:
         deadline = asyncio.timeout(self._settings.timeout_seconds)
         try:
             async with deadline:
-                answer = await self._try(agent, before, context, evidence, used)
+                answer = await self._ask_repeatedly(agent, before, context, evidence, used)
         except asyncio.CancelledError as canceled:
             canceled.args += (_spending_of(self._author, used),)
             raise
@@ -202,7 +202,7 @@ class Supervisor:
             )
         return ModelReply(answer=answer, spending=_spending_of(self._author, used))
 
-    async def _try(
+    async def _ask_repeatedly(
         self,
         agent: Agent[Inquiry, T],
         before: str,
@@ -232,7 +232,7 @@ class Supervisor:
         retrying = AsyncRetrying(
             stop=stop_after_attempt(settings.tries),
             wait=wait_random_exponential(max=settings.max_wait_seconds),
-            retry=retry_if_exception(_passing),
+            retry=retry_if_exception(_is_temporary),
             sleep=self._sleep,
             reraise=True,
         )
@@ -247,13 +247,13 @@ async def _diff(evidence: AttemptEvidence) -> str:
         return f"(it cannot be read now: {error})"
 
 
-def _decider(model: Model) -> Agent[Inquiry, Answer]:
-    agent = _agent(model, Answer, INSTRUCTIONS)
+def _make_decider(model: Model) -> Agent[Inquiry, Answer]:
+    agent = _make_agent(model, Answer, INSTRUCTIONS)
     agent.output_validator(check_answer)
     return agent
 
 
-def _agent(model: Model, output: type[T], instructions: str) -> Agent[Inquiry, T]:
+def _make_agent(model: Model, output: type[T], instructions: str) -> Agent[Inquiry, T]:
     return Agent(
         model,
         name="supervisor",
@@ -265,7 +265,7 @@ def _agent(model: Model, output: type[T], instructions: str) -> Agent[Inquiry, T
     )
 
 
-def _choices(context: DecisionContext) -> str:
+def _choices_text(context: DecisionContext) -> str:
     """Describe the actions allowed for each diagnosis, and the models and workers on offer."""
     lines: dict[str, list[str]] = {}
     for diagnosis in Diagnosis:
@@ -300,6 +300,6 @@ def _spending_of(model: str, used: Sequence[Sequence[ModelMessage]]) -> Spending
     )
 
 
-def _passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     # A cancellation or an interrupt is not the model's fault, so it is not retried.
     return isinstance(error, Exception) and not isinstance(error, _HOPELESS)

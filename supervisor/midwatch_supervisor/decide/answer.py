@@ -215,7 +215,7 @@ def _check_terms(action: Action, answer: Answer, context: DecisionContext) -> No
     elif action is Action.RESTART:
         _one_of("worker", answer.worker, means.workers)
         _one_of("task to wait for", answer.after, (each.task for each in context.concurrent))
-        outside = [each for each in answer.keep if not _inside(each)]
+        outside = [each for each in answer.keep if not _stays_inside(each)]
         if outside:
             raise ModelRetry(f"keep names files below the workspace only, not {outside[0]!r}.")
     elif action is Action.SPLIT:
@@ -228,7 +228,7 @@ def _one_of(what: str, name: str, names: Iterable[str]) -> None:
         raise ModelRetry(f"There is no {what} {name!r}; there is: {', '.join(there) or 'none'}.")
 
 
-def _inside(pattern: str) -> bool:
+def _stays_inside(pattern: str) -> bool:
     path = PurePosixPath(pattern)
     return not path.is_absolute() and ".." not in path.parts
 
@@ -256,7 +256,7 @@ def _terms(action: Action, answer: Answer, context: DecisionContext) -> tuple[Te
             worker = answer.worker or table.worker
             return Terms(worker=worker, keep=tuple(answer.keep), after=answer.after), ""
         case Action.SPLIT if answer.parts:
-            return Terms(parts=tuple(_part(each, context) for each in answer.parts)), ""
+            return Terms(parts=tuple(_with_step_checks(each, context) for each in answer.parts)), ""
         case _:
             return table, ""
 
@@ -275,7 +275,7 @@ def _grant_terms(answer: Answer, context: DecisionContext, table: Terms) -> tupl
     )
 
 
-def _part(part: PartAnswer, context: DecisionContext) -> Part:
+def _with_step_checks(part: PartAnswer, context: DecisionContext) -> Part:
     """Return a part with the checks of its plan step: a model must not write commands."""
     steps = context.plan.steps
     checks = steps[part.plan_step - 1].acceptance if part.plan_step else ()

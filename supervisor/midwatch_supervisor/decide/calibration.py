@@ -43,9 +43,9 @@ class Calibrator:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._lock = asyncio.Lock()
-        self._forget()
+        self._reset_state()
 
-    def _forget(self) -> None:
+    def _reset_state(self) -> None:
         self._after = 0
         self._endings: dict[int, Ending | None] = {}
         """Endings of finished attempts, by attempt id."""
@@ -97,18 +97,18 @@ class Calibrator:
         try:
             kinds = (AttemptTransition, Feedback)
             async for entry in self._journal.all_entries(self._after, kinds=kinds):
-                self._take(entry)
+                self._fold_entry(entry)
                 self._after = entry.id
             # Newest first, because attempts older than the `RECENT` newest need not be read.
             for id in sorted(self._changed, reverse=True):
-                await self._sample(id)
+                await self._update_sample(id)
                 self._changed.discard(id)
         except JournalError:
             # An attempt may have been erased meanwhile; reading from the start skips it.
-            self._forget()
+            self._reset_state()
             raise
 
-    def _take(self, entry: Entry) -> None:
+    def _fold_entry(self, entry: Entry) -> None:
         if entry.attempt is None:
             return
         match entry.record:
@@ -121,7 +121,7 @@ class Calibrator:
             case _:
                 pass
 
-    async def _sample(self, id: int) -> None:
+    async def _update_sample(self, id: int) -> None:
         if id not in self._endings:
             return  # it has a verdict but is not over
         succeeded = success(self._endings[id], accepted=self._verdicts.get(id))
@@ -136,7 +136,7 @@ class Calibrator:
         if said:
             samples[id] = Sample(
                 attempt=id,
-                task=await self._name(attempt),
+                task=await self._task_name(attempt),
                 model=attempt.model,
                 confidences=said,
                 succeeded=succeeded,
@@ -152,7 +152,7 @@ class Calibrator:
                 said.append(entry.record.checkpoint.confidence)
         return tuple(said)
 
-    async def _name(self, attempt: Attempt) -> str:
+    async def _task_name(self, attempt: Attempt) -> str:
         if attempt.task not in self._names:
             self._names[attempt.task] = (await self._journal.task(attempt.task)).name
         return self._names[attempt.task]

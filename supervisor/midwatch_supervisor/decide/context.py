@@ -230,7 +230,9 @@ class DecisionContext:
         person rejected. A failed intervention about reporting does not count against one about the
         work.
         """
-        failed = {past.action for past in self.since_recovery if self._failed(past)} | self.rejected
+        failed = {
+            past.action for past in self.since_recovery if self._counts_as_failed(past)
+        } | self.rejected
         failed |= {
             past.action for past in self.earlier if past.action in _FOR_GOOD and not recovered(past)
         }
@@ -246,9 +248,9 @@ class DecisionContext:
     @property
     def guided_in_vain(self) -> bool:
         """Whether something was tried without success since the task last recovered."""
-        return bool(self.rejected) or any(map(self._failed, self.earlier))
+        return bool(self.rejected) or any(map(self._counts_as_failed, self.earlier))
 
-    def _failed(self, past: InterventionState) -> bool:
+    def _counts_as_failed(self, past: InterventionState) -> bool:
         answers = past.intervention.answers
         of_reporting = bool(answers) and about_reporting(answers)
         beside = of_reporting and not about_reporting(alert.key for alert in self.alerts)

@@ -92,7 +92,7 @@ def diagnose(context: DecisionContext) -> DiagnosedCause:
         steps = look(context)
         if steps is not None:
             return DiagnosedCause(cause=cause, steps=_known_steps(steps, context))
-    return DiagnosedCause(steps=_known_steps(_evidence(context.alerts), context))
+    return DiagnosedCause(steps=_known_steps(_evidence_steps(context.alerts), context))
 
 
 def _provider(context: DecisionContext) -> CauseSteps:
@@ -115,11 +115,11 @@ def _missing_dependency(context: DecisionContext) -> CauseSteps:
 def _environment(context: DecisionContext) -> CauseSteps:
     """Check for obstacles outside the work, or another attempt that edits the same file."""
     if blocked := context.fires("blocked_environment"):
-        return _evidence(blocked)
+        return _evidence_steps(blocked)
     if any(each.elder for each in context.concurrent) and len(
         context.fires("workspace_conflict")
     ) == len(context.alerts):
-        return _evidence(context.alerts)
+        return _evidence_steps(context.alerts)
     return _last_failures(context, lambda step: bool(environment_obstacle(step.output)))
 
 
@@ -129,14 +129,14 @@ def _budget(context: DecisionContext) -> CauseSteps:
     burns = context.fires("budget_burn")
     if others or not (burns or share_used(context.budget) >= _GONE):
         return None
-    return _evidence(burns) or (context.last_step,)
+    return _evidence_steps(burns) or (context.last_step,)
 
 
 def _wrong_worker(context: DecisionContext) -> CauseSteps:
     """Check whether the worker lacks a tool or a permission that the work needs."""
     unknown = [
         step.number
-        for step in _work(context)
+        for step in _recent_work(context)
         if step.ok is False and _WITHOUT.search(step.output) is not None
     ]
     lacking = [
@@ -151,7 +151,7 @@ def _infeasible(context: DecisionContext) -> CauseSteps:
     """Check whether the worker reports a permanent obstacle, or both replan and restart failed."""
     failed = {past.action for past in context.task_wide if was_in_vain(past)}
     if {Action.REPLAN, Action.RESTART} <= failed:
-        return _evidence(context.alerts)
+        return _evidence_steps(context.alerts)
     last = context.checkpoints[-1] if context.checkpoints else None
     told = last.checkpoint if last else None
     lasting = [noted for noted in context.analyses if noted.analysis.cause is Cause.PERMANENT]
@@ -171,7 +171,7 @@ def _infeasible(context: DecisionContext) -> CauseSteps:
 def _needs_split(context: DecisionContext) -> CauseSteps:
     """Check whether a plan step takes too long, or the whole plan does without going in circles."""
     if long := context.fires("steps_on_plan_step"):
-        return _evidence(long)
+        return _evidence_steps(long)
     if any(alert.severity.alarm for alert in context.fires(*_APPROACH)):
         return None
     done = sum(step.state is not PlanStepState.OPEN for step in context.plan.steps)
@@ -202,7 +202,7 @@ def _false_alarm(context: DecisionContext) -> CauseSteps:
 def _wrong_approach(context: DecisionContext) -> CauseSteps:
     """Check whether the worker goes in circles, or keeps hitting the same failure."""
     found = context.fires(*_APPROACH)
-    return _evidence(found) if found else None
+    return _evidence_steps(found) if found else None
 
 
 TABLE: tuple[tuple[Diagnosis, Callable[[DecisionContext], CauseSteps]], ...] = (
@@ -223,7 +223,7 @@ cannot change come before those that it can.
 """
 
 
-def _work(context: DecisionContext) -> list[Step]:
+def _recent_work(context: DecisionContext) -> list[Step]:
     return [
         step
         for step in context.steps
@@ -237,7 +237,7 @@ def _last_failures(context: DecisionContext, tells: Callable[[Step], bool]) -> C
     `None` if it does not accept the newest failure, or if the work has improved since.
     """
     found: list[int] = []
-    for step in reversed(_work(context)):
+    for step in reversed(_recent_work(context)):
         if not has_failed(step):
             continue
         if not tells(step):
@@ -253,7 +253,7 @@ def _lacks_program(step: Step) -> bool:
     return missing or environment_obstacle(step.output).startswith("missing program")
 
 
-def _evidence(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
+def _evidence_steps(alerts: tuple[Alert, ...]) -> tuple[int, ...]:
     return tuple(number for alert in alerts for number in alert.evidence or (alert.step,))
 
 
@@ -321,7 +321,7 @@ def repeated_failure(steps: Sequence[Step]) -> RepeatedFailure | None:
         return None
     file, edit_failure = _edited_file(between)
     return RepeatedFailure(
-        check=_cut(command(newest) or newest.tool),
+        check=_shorten(command(newest) or newest.tool),
         told=_failure_words(newest.output),
         steps=tuple(ran),
         file=file,
@@ -349,7 +349,7 @@ def find_refused(steps: Sequence[Step]) -> RefusedCalls | None:
     told = turned[-1].output.removeprefix(HELD_BACK)
     asked = _ASKED.search(told)
     return RefusedCalls(
-        told=_cut(told),
+        told=_shorten(told),
         steps=tuple(step.number for step in turned),
         asked=asked[1] if asked else "",
     )
@@ -369,17 +369,17 @@ def _edited_file(steps: Sequence[Step]) -> tuple[str, str]:
             edited[step.path] += 1
     if edited or failed is None:
         return next((path for path, _ in edited.most_common(1)), ""), ""
-    return failed.path, _cut(failed.output) or "no reason given"
+    return failed.path, _shorten(failed.output) or "no reason given"
 
 
 def _failure_words(output: str) -> str:
     lines = [line.strip() for line in failure_lines(output)]
     more = [line for line in lines if not _ONLY_COUNTS.match(line)]
-    line = _cut(more[-1]) if more else failure_line(output)
+    line = _shorten(more[-1]) if more else failure_line(output)
     test = _TEST.search(output)
-    return line if test is None or test[1] in line else f"{_cut(test[1])}: {line}"
+    return line if test is None or test[1] in line else f"{_shorten(test[1])}: {line}"
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

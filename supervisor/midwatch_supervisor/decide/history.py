@@ -216,10 +216,10 @@ class AttemptEvidence:
             masked=journal.masker.text,
         )
         async for entry in journal.all_entries(attempt=attempt.id):
-            evidence._take(entry)
+            evidence._fold_entry(entry)
         return evidence
 
-    def _take(self, entry: Entry) -> None:
+    def _fold_entry(self, entry: Entry) -> None:
         revision = self.plan.revision
         self.state.fold(entry)
         match entry.record:

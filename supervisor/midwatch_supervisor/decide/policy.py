@@ -50,7 +50,7 @@ def amount(grant: Grant, resource: str) -> float:
 def scarce_resources(budget: Budget) -> tuple[str, ...]:
     """Return the resources that are nearly used up, or else the one that is used most."""
     shares = {
-        name: _share(meter(budget, name))
+        name: _used_share(meter(budget, name))
         for name in RESOURCES
         if meter(budget, name).limit is not None
     }
@@ -108,7 +108,7 @@ def grant_of(amounts: dict[str, float]) -> Grant:
     )
 
 
-def _share(meter: Meter) -> float:
+def _used_share(meter: Meter) -> float:
     return meter.used / meter.limit if meter.limit else 0.0
 
 
@@ -161,11 +161,11 @@ def allowed_actions(context: DecisionContext, diagnosis: Diagnosis) -> tuple[Act
     """
     reached = {Action.OBSERVE, Action.ASK_OPERATOR}
     for alert in context.alerts:
-        order = _possible(context, alert, diagnosis)
-        reached |= {action for action in order if context.capped or _open(action, order, context)}
+        order = _possible_actions(context, alert, diagnosis)
+        reached |= {action for action in order if context.capped or _is_due(action, order, context)}
     if context.capped:
         reached &= _LAST
-    elif _late(context):
+    elif _must_call_person(context):
         reached &= _LATE - (context.in_vain & {Action.OBSERVE})
     return tuple(action for action in ACTIONS if action in reached)
 
@@ -186,7 +186,7 @@ def choose(context: DecisionContext) -> Decision:
         diagnosis=reading.cause,
         message=action_message(action, context, reading.cause, terms),
         rationale=(
-            f"by the policy table ({rule}, {reading.cause}): {_history(context, action)}, "
+            f"by the policy table ({rule}, {reading.cause}): {_history_text(context, action)}, "
             f"so {action.value}"
         ),
         terms=terms,
@@ -220,8 +220,8 @@ def bound_decision(decision: Decision, context: DecisionContext) -> Decision:
     may = allowed_actions(context, decision.diagnosis)
     if decision.action in may:
         return decision
-    force = _force(decision.action)
-    gentler = [action for action in may if action in _FORCE and _force(action) <= force]
+    force = _force_rank(decision.action)
+    gentler = [action for action in may if action in _FORCE and _force_rank(action) <= force]
     action = gentler[-1] if gentler else Action.ASK_OPERATOR
     terms = terms_for(action, context, decision.diagnosis)
     words = decision.message or action_message(action, context, decision.diagnosis, terms)
@@ -254,7 +254,9 @@ def approval_needed(
     return mode is not Mode.ACT or action in policy.needs_approval
 
 
-def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> tuple[Action, ...]:
+def _possible_actions(
+    context: DecisionContext, alert: Alert, diagnosis: Diagnosis
+) -> tuple[Action, ...]:
     """Return the rungs of an alert for which the task has the means."""
     if _keeps_file(context, alert):
         return (Action.OBSERVE,)
@@ -264,10 +266,10 @@ def _possible(context: DecisionContext, alert: Alert, diagnosis: Diagnosis) -> t
 
 def _keeps_file(context: DecisionContext, alert: Alert) -> bool:
     """Whether the alert is a conflict about a file that this attempt keeps and the other yields."""
-    return _conflict(alert) and context.yields_to(alert.key.subject) is None
+    return _is_conflict(alert) and context.yields_to(alert.key.subject) is None
 
 
-def _conflict(alert: Alert) -> bool:
+def _is_conflict(alert: Alert) -> bool:
     return alert.key.rule == "workspace_conflict"
 
 
@@ -291,7 +293,7 @@ def _has_means(action: Action, context: DecisionContext, diagnosis: Diagnosis) -
             return True
 
 
-def _open(action: Action, order: tuple[Action, ...], context: DecisionContext) -> bool:
+def _is_due(action: Action, order: tuple[Action, ...], context: DecisionContext) -> bool:
     """Whether an action's turn has come: an earlier rung of its order failed."""
     before = order[: order.index(action)]
     return action in _TALK or not before or bool(context.in_vain.intersection(before))
@@ -317,27 +319,27 @@ def _next_rung(context: DecisionContext, worst: Alert | None) -> Action:
     divisible = len(context.plan.open_titles) >= _MANY
     left = [
         action
-        for action in _possible(context, worst, cause)
+        for action in _possible_actions(context, worst, cause)
         if action not in context.in_vain and (divisible or action is not Action.SPLIT)
     ]
     if context.capped:
         left = [action for action in left if action in _LAST]
     elif Action.GRANT_BUDGET in left and context.then_used >= 1:
         return Action.GRANT_BUDGET  # the outcome of an earlier rung could no longer be judged
-    elif _late(context) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
+    elif _must_call_person(context) and left[:1] not in ([Action.OBSERVE], [Action.GRANT_BUDGET]):
         left = [action for action in left if action in _LAST or action is Action.RESTART]
     # Two edits of one file do no harm before the work is merged.
-    last = Action.OBSERVE if _conflict(worst) else Action.ASK_OPERATOR
+    last = Action.OBSERVE if _is_conflict(worst) else Action.ASK_OPERATOR
     return next(iter(left), last)
 
 
-def _late(context: DecisionContext) -> bool:
+def _must_call_person(context: DecisionContext) -> bool:
     """Whether a person must be called now, so that some budget is left for their answer."""
     limit = context.policy.hand_over_at
     return limit < 1 and context.guided_in_vain and context.then_used > limit
 
 
-def _force(action: Action) -> int:
+def _force_rank(action: Action) -> int:
     """Return the place in the order of force; 0 for actions that only a person takes."""
     return ACTIONS.index(action) if action in ACTIONS else 0
 
@@ -347,7 +349,7 @@ def _past_words(past: InterventionState) -> str:
     return f"{past.action.value} ({past.outcome or 'not judged yet'}{reason})"
 
 
-def _history(context: DecisionContext, action: Action) -> str:
+def _history_text(context: DecisionContext, action: Action) -> str:
     """Describe what was tried, and what else supports the chosen action."""
     if context.capped:
         return "a limit of the policy is reached"
@@ -359,7 +361,7 @@ def _history(context: DecisionContext, action: Action) -> str:
     if not told:
         return "no earlier action has failed"
     late = ""
-    if _late(context):
+    if _must_call_person(context):
         person = "a person must be called while there is budget left"
         late = f", and {person if action in _LAST else 'little budget is left'}"
     return f"{', '.join(told)}{late}"
@@ -390,7 +392,7 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
         case Action.SWITCH_MODEL:
             return Terms(model=next(iter(context.means.models), ""))
         case Action.RESTART:
-            return _restart(context, cause)
+            return _restart_terms(context, cause)
         case Action.SPLIT:
             return Terms(parts=parts(context.plan, most=context.policy.max_parts))
         case _:
@@ -399,7 +401,7 @@ def terms_for(action: Action, context: DecisionContext, cause: Diagnosis) -> Ter
 
 def _attempt_yielded_to(context: DecisionContext) -> ConcurrentEdit | None:
     """Return the attempt to which this one yields a file, if all its alerts are such conflicts."""
-    if not all(map(_conflict, context.alerts)):
+    if not all(map(_is_conflict, context.alerts)):
         return None
     found = (context.yields_to(alert.key.subject) for alert in context.alerts)
     return next((each for each in found if each is not None), None)
@@ -412,10 +414,10 @@ def parts(plan: Plan, *, most: int) -> tuple[Part, ...]:
     if not count:
         return ()
     bounds = [round(n * len(steps) / count) for n in range(count + 1)]
-    return tuple(_part(steps[first:end]) for first, end in pairwise(bounds))
+    return tuple(_part_of_steps(steps[first:end]) for first, end in pairwise(bounds))
 
 
-def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
+def _restart_terms(context: DecisionContext, cause: Diagnosis) -> Terms:
     rival = _attempt_yielded_to(context)
     if rival is not None:  # the next attempt builds on the rival's work instead
         return Terms(after=rival.task)
@@ -423,7 +425,7 @@ def _restart(context: DecisionContext, cause: Diagnosis) -> Terms:
     return Terms(worker=next(iter(workers), ""), keep=ALL if cause in _KEEPING else ())
 
 
-def _part(steps: list[PlanStep]) -> Part:
+def _part_of_steps(steps: list[PlanStep]) -> Part:
     titles = [step.title for step in steps]
     files = [file for step in steps for file in step.files]
     goal = ". ".join(titles)

@@ -32,11 +32,11 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
         f"{blocks.head}\n"
         f"Attempt {context.attempt}, last step {context.last_step}.\n"
         f"interventions so far: {len(context.delivered)}{_turned_down(context)}\n"
-        f"{_read(context)}{_calibration_line(context)}"
+        f"{_reading_text(context)}{_calibration_line(context)}"
     )
-    parts = {name: escape(body) for name, body in _parts(context, max_chars) if body}
+    parts = {name: escape(body) for name, body in _prompt_parts(context, max_chars) if body}
     frame = sum(len(blocks.frame(name, "")) + 1 for name in parts)
-    shares = _shares(tuple(map(len, parts.values())), max_chars - len(head) - frame)
+    shares = _divide_room(tuple(map(len, parts.values())), max_chars - len(head) - frame)
     shown = [
         blocks.frame(name, cut(body, share))
         for (name, body), share in zip(parts.items(), shares, strict=True)
@@ -46,21 +46,21 @@ def render(context: DecisionContext, max_chars: int, blocks: DataBlocks) -> str:
 
 def describe_steps(steps: Iterable[Step], max_chars: int) -> str:
     """Describe steps, each in at most `max_chars` characters."""
-    return "\n".join(cut(_step(step), max_chars) for step in steps)
+    return "\n".join(cut(_step_text(step), max_chars) for step in steps)
 
 
-def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
+def _prompt_parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], ...]:
     # Steps get half of it, in equal shares, so that one long output leaves room for the others.
     each = max(200, max_chars // 2 // max(1, len(context.steps)))
     return (
         ("task", f"{context.title}\n{context.goal}"),
         ("petition", context.request),
-        ("worker", f"{context.worker}\n{_budget(context)}".strip()),
-        ("alerts", "\n".join(map(_alert, context.firing or context.alerts))),
+        ("worker", f"{context.worker}\n{_budget_text(context)}".strip()),
+        ("alerts", "\n".join(map(_alert_text, context.firing or context.alerts))),
         ("interventions of earlier attempts", "\n".join(map(_past_line, context.before))),
         ("interventions", "\n".join(map(_past_line, context.delivered))),
         ("rivals", "\n".join(map(_concurrent_edit, context.concurrent))),
-        ("plan", _plan(context.plan)),
+        ("plan", _plan_text(context.plan)),
         ("plan check", line(context.plan_check).text if context.plan_check else ""),
         ("completions", "\n".join(line(each).text for each in context.completions)),
         (
@@ -75,7 +75,7 @@ def _parts(context: DecisionContext, max_chars: int) -> tuple[tuple[str, str], .
     )
 
 
-def _read(context: DecisionContext) -> str:
+def _reading_text(context: DecisionContext) -> str:
     """Return the table's reading. Only numbers and a known word, so it needs no data block."""
     steps = in_brackets(steps_text(context.reading.steps))
     return f"first reading of the signs, by rules: {context.reading.cause}{steps}\n"
@@ -87,7 +87,7 @@ def _turned_down(context: DecisionContext) -> str:
     return f", turned down: {len(context.rejected)} ({names})" if names else ""
 
 
-def _budget(context: DecisionContext) -> str:
+def _budget_text(context: DecisionContext) -> str:
     """Describe how much of the budget is used, and whether it lasts at the rate so far."""
     words, ahead = budget_text(context.budget), outlook(context.budget, context.done)
     if ahead is None or ahead.done is None:
@@ -109,7 +109,7 @@ def _calibration_line(context: DecisionContext) -> str:
     )
 
 
-def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
+def _divide_room(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
     """Divide `room` among texts: short ones get all they need, long ones equal shares."""
     shares = [0] * len(lengths)
     left = max(0, room)
@@ -119,39 +119,39 @@ def _shares(lengths: tuple[int, ...], room: int) -> tuple[int, ...]:
     return tuple(shares)
 
 
-def _alert(alert: Alert) -> str:
-    about = f" about {_line(alert.key.subject)}" if alert.key.subject else ""
+def _alert_text(alert: Alert) -> str:
+    about = f" about {_on_one_line(alert.key.subject)}" if alert.key.subject else ""
     steps = in_brackets(steps_text(alert.evidence))
-    return f"{alert.severity} {alert.key.rule}{about}: {_line(alert.summary)}{steps}"
+    return f"{alert.severity} {alert.key.rule}{about}: {_on_one_line(alert.summary)}{steps}"
 
 
 def _past_line(past: InterventionState) -> str:
     issued = past.intervention
-    said = f": {_line(issued.message)}" if issued.message else ""
-    why = f" ({_line(past.reason)})" if past.reason else ""
+    said = f": {_on_one_line(issued.message)}" if issued.message else ""
+    why = f" ({_on_one_line(past.reason)})" if past.reason else ""
     return f"{past.action} by {issued.by}, outcome {past.outcome or 'not known yet'}{why}{said}"
 
 
 def _concurrent_edit(edit: ConcurrentEdit) -> str:
     turn = "it began first" if edit.elder else "this attempt began first"
-    return f"task {_line(edit.task)} works on {_line(edit.path)} too; {turn}"
+    return f"task {_on_one_line(edit.task)} works on {_on_one_line(edit.path)} too; {turn}"
 
 
-def _plan(plan: Plan) -> str:
+def _plan_text(plan: Plan) -> str:
     return "\n".join(
-        f"{number}. [{step.state}] {_line(step.title)}"
-        + (f" (flag: {_line(step.flag)})" if step.flag else "")
+        f"{number}. [{step.state}] {_on_one_line(step.title)}"
+        + (f" (flag: {_on_one_line(step.flag)})" if step.flag else "")
         for number, step in enumerate(plan.steps, start=1)
     )
 
 
-def _step(step: Step) -> str:
+def _step_text(step: Step) -> str:
     verdict = {True: ", ok", False: ", failed", None: ""}[step.ok]
     code = "" if step.exit_code is None else f", exit code {step.exit_code}"
     edits = ", ".join(edit.path for edit in step.edits)
     lines = [f"step {step.number}: {step.tool or step.kind}{verdict}{code}"]
     if step.checkpoint is not None:
-        lines.append(_checkpoint(step.checkpoint))
+        lines.append(_checkpoint_text(step.checkpoint))
     for name, text in (
         ("args", step.args),
         ("changed", edits),
@@ -163,14 +163,14 @@ def _step(step: Step) -> str:
     return "\n".join(lines)
 
 
-def _checkpoint(told: Checkpoint) -> str:
+def _checkpoint_text(told: Checkpoint) -> str:
     blockers = "; ".join(told.blockers) or "none"
-    notes = f", notes: {_line(told.notes)}" if told.notes else ""
+    notes = f", notes: {_on_one_line(told.notes)}" if told.notes else ""
     return (
         f"  plan step {told.plan_step}, progress {told.progress_percent} %, confidence "
-        f"{told.confidence} %, {told.decision}, blockers: {_line(blockers)}{notes}"
+        f"{told.confidence} %, {told.decision}, blockers: {_on_one_line(blockers)}{notes}"
     )
 
 
-def _line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return " ".join(text.split())

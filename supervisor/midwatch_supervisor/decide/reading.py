@@ -195,9 +195,9 @@ async def _touched_files(journal: Journal, attempt: Attempt) -> set[str]:
             case Step(edits=edits):
                 changed |= {edit.path for edit in edits if edit.writer is Writer.WORKER}
             case Plan() as plan:
-                meant = _files(plan.in_hand.files if plan.in_hand else ())
+                meant = _normal_paths(plan.in_hand.files if plan.in_hand else ())
             case Change(plan_step_files=files) if files is not None:
-                meant = _files(files)
+                meant = _normal_paths(files)
             case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
                 return set()
             case _:
@@ -205,5 +205,5 @@ async def _touched_files(journal: Journal, attempt: Attempt) -> set[str]:
     return changed | meant
 
 
-def _files(paths: Collection[str]) -> set[str]:
+def _normal_paths(paths: Collection[str]) -> set[str]:
     return {normpath(path) for path in paths}

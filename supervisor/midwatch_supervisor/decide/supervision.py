@@ -72,25 +72,29 @@ def overdue(
     limit = timedelta(minutes=person.timeout_minutes)
     late = f"nobody answered within {person.timeout_minutes:g} minutes"
     approvals = [
-        DueQuestions(task=held.task, attempt=held.attempt, record=_stamp(held.id, person, late))
+        DueQuestions(
+            task=held.task, attempt=held.attempt, record=_delivery_by_timeout(held.id, person, late)
+        )
         for held in run.held
         if held.attempt is not None and now - max(held.issued_at, began) >= limit
     ]
     questions = [
-        DueQuestions(task=each.task, attempt=each.attempt, record=_answer(each, person, late))
+        DueQuestions(
+            task=each.task, attempt=each.attempt, record=_answer_by_timeout(each, person, late)
+        )
         for each in run.questions
         if now - max(each.since, began) >= limit
     ]
     return (*approvals, *questions)
 
 
-def _stamp(intervention: int, person: PersonSettings, late: str) -> Delivery:
+def _delivery_by_timeout(intervention: int, person: PersonSettings, late: str) -> Delivery:
     approved = person.approval is Unapproved.APPROVE
     state = DeliveryState.APPROVED if approved else DeliveryState.REJECTED
     return Delivery(intervention=intervention, state=state, author=BY_TIMEOUT, comment=late)
 
 
-def _answer(asked: Question, person: PersonSettings, late: str) -> Intervention:
+def _answer_by_timeout(asked: Question, person: PersonSettings, late: str) -> Intervention:
     action, message = Action.STOP, f"{late}: {asked.text}"
     if asked.petition is not None:
         action, message = Action.NUDGE, f"Refused: {late}. You may not {asked.text}."
@@ -174,7 +178,7 @@ class Supervision:
                 each.task.cancel()
             await self._answered_all()
 
-    def _wake(self) -> None:
+    def _wake_loop(self) -> None:
         """Make the loop look soon, for a reason that causes no hint."""
         if self._hints is not None:
             self._hints.offer([Hint(entry=0, kind="answer")])
@@ -186,7 +190,7 @@ class Supervision:
     async def _try_to_look(self) -> bool:
         """Look, and return whether that succeeded."""
         try:
-            await self._look()
+            await self._answer_open_questions()
         except Exception as error:  # a failure here must not stop the work
             if str(error) != self._trouble:  # log an outage once, not at every try
                 known = isinstance(error, JournalError)
@@ -200,28 +204,28 @@ class Supervision:
 
     async def settle(self) -> None:
         """Answer the questions open now, trying each once."""
-        await self._look()
+        await self._answer_open_questions()
         await self._answered_all()
 
-    async def _look(self) -> None:
+    async def _answer_open_questions(self) -> None:
         guards = self._guards.now()
         # Noted before reading: an answer stored meanwhile may be missing from what is read.
         answered = [key for key, each in self._answering.items() if each.task.done()]
-        await self._read()
+        await self._read_new_entries()
         person = self._settings.policy.person
         read = self._after
         for due in overdue(self._state, person, self._clock(), began=self._began):
             key, guard = ("overdue questions of attempt", due.attempt), guards.guard_of(due.attempt)
             if guards.holds(due.attempt) and self._may_answer(key, guard):
-                await self._try(key, self._in_time(due, guard, after=read), guard)
+                await self._run_answer(key, self._in_time(due, guard, after=read), guard)
         for key in answered:
             del self._answering[key]
         for id, entry in self._state.escalations.items():
-            self._begin(("escalation", id), entry, self._decide, guards)
+            self._start_answer(("escalation", id), entry, self._decide_escalation, guards)
         for id, entry in self._state.requests.items():
-            self._begin(("petition", id), entry, self._rule, guards)
+            self._start_answer(("petition", id), entry, self._answer_request, guards)
 
-    async def _read(self) -> None:
+    async def _read_new_entries(self) -> None:
         full = True
         while full:
             page = await self._journal.entries(
@@ -232,7 +236,7 @@ class Supervision:
                 self._state.fold(entry)
                 self._after = entry.id
 
-    def _begin(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
+    def _start_answer(self, key: _Key, entry: Entry, answer: _Answer, guards: Guards) -> None:
         """Start to answer a question, unless an answer is under way already."""
         if entry.attempt is None or not guards.holds(entry.attempt):
             return
@@ -241,23 +245,27 @@ class Supervision:
             if before.guard != guard and not before.task.cancelling():
                 before.task.cancel()  # its result would be refused; the question is asked again
         elif self._may_answer(key, guard):
-            work = self._answer(entry, entry.attempt, answer, guard)
-            task = asyncio.create_task(self._try(key, work, guard))
+            work = self._answer_question(entry, entry.attempt, answer, guard)
+            task = asyncio.create_task(self._run_answer(key, work, guard))
             self._answering[key] = _Answering(task=task, guard=guard)
 
-    async def _answer(self, entry: Entry, attempt: int, answer: _Answer, guard: int | None) -> None:
+    async def _answer_question(
+        self, entry: Entry, attempt: int, answer: _Answer, guard: int | None
+    ) -> None:
         """Answer a question; if that is canceled, store what it cost until then."""
         try:
             await answer(entry, guard)
         except asyncio.CancelledError as canceled:
             # Without the guard: the money is spent, whoever answers in the end.
-            await self._write(entry.task, attempt, spent_before(canceled), None)
+            await self._write_records(entry.task, attempt, spent_before(canceled), None)
             raise
 
     def _may_answer(self, key: _Key, guard: int | None) -> bool:
         return guard is None or self._refused.get(key) != guard
 
-    async def _try(self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None) -> None:
+    async def _run_answer(
+        self, key: _Key, work: Coroutine[Any, Any, None], guard: int | None
+    ) -> None:
         """Do the work, then wake the loop to check whether it must be repeated."""
         seconds = 0.0
         try:
@@ -272,7 +280,7 @@ class Supervision:
             log.exception("failed to answer %s %d; will try again", *key)
             seconds = AGAIN_SECONDS
         finally:
-            asyncio.get_running_loop().call_later(seconds, self._wake)
+            asyncio.get_running_loop().call_later(seconds, self._wake_loop)
 
     async def _reading_of(self, task: int, attempt: int) -> AttemptReading:
         spec = specification_of(await self._journal.task(task))
@@ -288,7 +296,7 @@ class Supervision:
 
     # -- escalations -----------------------------------------------------------------------
 
-    async def _decide(self, entry: Entry, guard: int | None) -> None:
+    async def _decide_escalation(self, entry: Entry, guard: int | None) -> None:
         escalation = entry.record
         if not isinstance(escalation, Escalation):
             return
@@ -301,8 +309,8 @@ class Supervision:
         )
         acts = reading.evidence.state.acts
         answer = await self._carry_out(escalation, decided.decision, acts)
-        extra = _extra(decided.spending, decided.fault)
-        await self._write(entry.task, escalation.attempt, (*answer, *extra), guard)
+        extra = _cost_and_fault(decided.spending, decided.fault)
+        await self._write_records(entry.task, escalation.attempt, (*answer, *extra), guard)
 
     async def _carry_out(
         self, escalation: Escalation, decision: Decision, acts: tuple[Action, ...] | None
@@ -361,7 +369,7 @@ class Supervision:
 
     # -- worker requests -------------------------------------------------------------------
 
-    async def _rule(self, entry: Entry, guard: int | None) -> None:
+    async def _answer_request(self, entry: Entry, guard: int | None) -> None:
         request = worker_request(entry.record)
         if not isinstance(request, Petition) or entry.attempt is None:
             return
@@ -376,22 +384,23 @@ class Supervision:
         else:
             supervisor = await self._supervisor(entry.task)
             ruled = await supervisor.rule(asked, context, reading.evidence)
-        extra = _extra(ruled.spending, ruled.fault)
-        if await self._settled(entry):  # an operator answered or it ended, while the model ran
-            await self._write(entry.task, entry.attempt, extra, guard)
+        extra = _cost_and_fault(ruled.spending, ruled.fault)
+        # An operator may have answered, or the attempt ended, while the model ran.
+        if await self._needs_no_answer(entry):
+            await self._write_records(entry.task, entry.attempt, extra, guard)
             return
-        act = ruled.intervention(asked, needs_approval=self._held(asked, ruled))
-        if not await self._write(entry.task, entry.attempt, (act, *extra), guard):
-            await self._write(entry.task, entry.attempt, extra, guard)
+        act = ruled.intervention(asked, needs_approval=self._needs_approval(asked, ruled))
+        if not await self._write_records(entry.task, entry.attempt, (act, *extra), guard):
+            await self._write_records(entry.task, entry.attempt, extra, guard)
 
-    async def _settled(self, entry: Entry) -> bool:
+    async def _needs_no_answer(self, entry: Entry) -> bool:
         """Whether a request needs no answer any more."""
         later = await History.read(self._journal, entry.task)
         states = await self._read_records(entry.attempt or 0, AttemptTransition)
         ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
         return ended or later.answered(entry.id)
 
-    def _held(self, asked: OpenRequest, ruled: RequestRuling) -> bool:
+    def _needs_approval(self, asked: OpenRequest, ruled: RequestRuling) -> bool:
         """Whether a person must approve an answer; not if it repeats their own rejection."""
         if asked.turned_down is not None or self._settings.mode is Mode.OFF:
             return False
@@ -409,18 +418,18 @@ class Supervision:
         what = self._commit(due.task, due.attempt, (record,), guard)
         # The person may have answered just now; then nothing is stored, and the next look reads it.
         entries = await self._journal.write(commit_unmoved, what, task=due.task, after=after)
-        self._tell(entries or ())
+        self._publish_hints(entries or ())
         if entries:
             log.info("attempt %d: %s", due.attempt, kind_of(type(record)))
 
-    async def _write(
+    async def _write_records(
         self, task: int, attempt: int, records: tuple[Record, ...], guard: int | None
     ) -> bool:
         """Store these records together; return whether nobody else had answered before."""
         if not records:
             return True
         entries = await self._journal.answer(self._commit(task, attempt, records, guard))
-        self._tell(entries or ())
+        self._publish_hints(entries or ())
         return entries is not None
 
     def _commit(
@@ -430,11 +439,11 @@ class Supervision:
         drafts = (Draft(record=each, at=now, task=task, attempt=attempt) for each in records)
         return Commit(drafts=tuple(drafts), guard=guard)
 
-    def _tell(self, entries: tuple[Entry, ...]) -> None:
+    def _publish_hints(self, entries: tuple[Entry, ...]) -> None:
         for entry in entries:
             self._bus.publish(hint_of(entry))
 
 
-def _extra(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:
+def _cost_and_fault(spending: Spending | None, fault: Fault | None) -> tuple[Record, ...]:
     """Return the cost of an answer, and the fault of its model, if any."""
     return tuple(record for record in (spending, fault) if record is not None)

@@ -106,11 +106,13 @@ def message(action: Action, matter: MessageSubject) -> str:
                 "can each be checked, before you change anything else."
             )
         case Action.RESTART:
-            return f"{seen} {_anew(matter)}"
+            return f"{seen} {_restart_advice(matter)}"
         case Action.ASK_OPERATOR:
-            return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)} What should be done?"
+            return (
+                f"{seen} {_cause_text(matter)}{_tried_words(matter.earlier)} What should be done?"
+            )
         case Action.STOP:
-            return f"{seen} {_cause(matter)}{_tried_words(matter.earlier)}"
+            return f"{seen} {_cause_text(matter)}{_tried_words(matter.earlier)}"
         case _:
             return _with_terms(action, seen, matter.terms)
 
@@ -151,11 +153,11 @@ def advice(matter: MessageSubject) -> str:
     about = {alert.key.rule for alert in matter.alerts}
     if matter.cause in _BY_CAUSE and about != {"workspace_conflict"}:
         return _BY_CAUSE[matter.cause]
-    lines = [_of(alert, matter) for alert in matter.alerts] or [_ANY_ADVICE]
+    lines = [_advice_on(alert, matter) for alert in matter.alerts] or [_ANY_ADVICE]
     return " ".join(dict.fromkeys(lines))
 
 
-def _of(alert: Alert, matter: MessageSubject) -> str:
+def _advice_on(alert: Alert, matter: MessageSubject) -> str:
     if matter.failure is not None and alert.key.rule in _LOOPS:
         file = matter.failure.file
         if matter.failure.edit_failure:
@@ -191,7 +193,7 @@ def _repetition_text(action: Action, matter: MessageSubject) -> str:
     """Describe what the attempt keeps repeating, in sentences that precede the alerts."""
     if not any(alert.key.rule in _LOOPS for alert in matter.alerts):
         return ""
-    failed = "" if matter.failure is None else _failure(matter.failure)
+    failed = "" if matter.failure is None else _failure_text(matter.failure)
     if matter.refused is None:
         return failed
     if action in _LAST:
@@ -213,7 +215,7 @@ def _owed_text(refused: RefusedCalls) -> str:
     )
 
 
-def _failure(failure: RepeatedFailure) -> str:
+def _failure_text(failure: RepeatedFailure) -> str:
     file, refusal = failure.file, failure.edit_failure
     meanwhile = f", with `{file}` edited in between" if file and not refusal else ""
     steps = steps_text(failure.steps)
@@ -226,7 +228,7 @@ def _failure(failure: RepeatedFailure) -> str:
     return f"`{failure.check}` {again}{meanwhile}: {_sentence(failure.told)} {failed}"
 
 
-def _anew(matter: MessageSubject) -> str:
+def _restart_advice(matter: MessageSubject) -> str:
     if matter.terms.after:
         return (
             f"Task {matter.terms.after} worked on the same files; its work is now part of your "
@@ -237,7 +239,7 @@ def _anew(matter: MessageSubject) -> str:
     )
 
 
-def _cause(matter: MessageSubject) -> str:
+def _cause_text(matter: MessageSubject) -> str:
     """Name the cause for a person; empty if it is unknown or a false alarm."""
     unsaid = {Diagnosis.UNKNOWN, Diagnosis.FALSE_ALARM}
     cause = matter.cause.replace("_", " ")

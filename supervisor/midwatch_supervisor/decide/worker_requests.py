@@ -85,11 +85,11 @@ class OpenRequest:
             return "" if self.revisions_left > 0 else "no more plan changes may be approved"
         if not context.means.grant:
             return "no more may be granted without a person"
-        if not self._amount(self.request.wanted, context):
+        if not self._capped_amount(self.request.wanted, context):
             return "what is asked for has no limit that could be raised"
         return ""
 
-    def _amount(self, wanted: Grant, context: DecisionContext) -> Grant:
+    def _capped_amount(self, wanted: Grant, context: DecisionContext) -> Grant:
         most = context.means.grant
         return (
             capped_grant(wanted, most)
@@ -104,8 +104,8 @@ class OpenRequest:
         """
         if not isinstance(self.request, BudgetRequest):
             return Grant()
-        named = self._amount(wanted, context) if wanted else Grant()
-        return named or self._amount(self.request.wanted, context)
+        named = self._capped_amount(wanted, context) if wanted else Grant()
+        return named or self._capped_amount(self.request.wanted, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +166,16 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
     ahead = {
         name: found
         for name in RESOURCES
-        if amount(most, name) and (found := _ahead(asked, context.budget, name)) is not None
+        if amount(most, name)
+        and (found := _resource_outlook(asked, context.budget, name)) is not None
     }
     lasting = {name: found for name, found in ahead.items() if not _runs_short(found)}
     grant = limited_to(most, tuple(name for name in RESOURCES if name not in lasting))
     if not grant:
         tightest = max(lasting.values(), key=lambda found: found.percent)
-        return RequestRuling(granted=False, reason=f"{_used_words(tightest)}{_enough(tightest)}")
+        return RequestRuling(
+            granted=False, reason=f"{_used_words(tightest)}{_refusal_reason(tightest)}"
+        )
     short = [f"{_used_words(found)}." for name, found in ahead.items() if name not in lasting]
     if wanted and grant != wanted:
         short.append(f"You asked for {grant_text(wanted)}; only this much is granted now.")
@@ -180,7 +183,7 @@ def _as_needed(asked: OpenRequest, wanted: Grant, context: DecisionContext) -> R
     return RequestRuling(granted=True, grant=grant, reason=reason)
 
 
-def _ahead(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
+def _resource_outlook(asked: OpenRequest, budget: Budget, resource: str) -> Outlook | None:
     """Return the outlook of one resource alone; `None` if it has no limit."""
     alone = Budget(**{resource: meter(budget, resource)})
     return outlook(alone, asked.done, slack=asked.slack)
@@ -198,7 +201,7 @@ def _used_words(ahead: Outlook) -> str:
     return f"{_number(ahead.used)} of {_number(ahead.limit)} {ahead.resource} are used{shares}"
 
 
-def _enough(ahead: Outlook) -> str:
+def _refusal_reason(ahead: Outlook) -> str:
     if ahead.done is None:
         return (
             f", {_number(ahead.left)} are left, and how much of the work is done is unknown. "
