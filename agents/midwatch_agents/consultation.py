@@ -68,13 +68,13 @@ async def consult(
             async with deadline:
                 result = await agent.run(prompt, model=model, deps=deps, usage_limits=limits)
         except asyncio.CancelledError as canceled:
-            canceled.args += _spent(role, model, messages)
+            canceled.args += _unanswered_spending(role, model, messages)
             raise
         except Exception as error:  # a provider's client may raise anything; the work does without
             late = f"no answer within {seconds:g} s"
             fault = late if deadline.expired() else model_fault(error, requests=requests)
             text = f"the {role} {model.model_name} failed: {fault}"
-            raise WorkerError(text, *_spent(role, model, messages)) from error
+            raise WorkerError(text, *_unanswered_spending(role, model, messages)) from error
     return Consulted(answer=result.output, spending=_spending_of(role, model, messages))
 
 
@@ -83,7 +83,9 @@ def spent_before(error: BaseException) -> tuple[Spending, ...]:
     return tuple(each for each in error.args if isinstance(each, Spending))
 
 
-def _spent(role: Role, model: Model, messages: Sequence[ModelMessage]) -> tuple[Spending, ...]:
+def _unanswered_spending(
+    role: Role, model: Model, messages: Sequence[ModelMessage]
+) -> tuple[Spending, ...]:
     """Return what a question without an answer cost; empty if the model never responded."""
     spending = _spending_of(role, model, messages)
     return (spending,) if spending.requests else ()

@@ -26,23 +26,23 @@ async def end_leftovers(mark: str) -> int:
 
     Needs `/proc`; elsewhere it finds nothing.
     """
-    return await _end(lambda borne: borne == mark)
+    return await _kill_processes(lambda borne: borne == mark)
 
 
 async def end_all_leftovers(place: str) -> int:
     """End processes that any incarnation started in a place; for use before a new one begins."""
-    return await _end(lambda borne: borne.rpartition("#")[0] == place)
+    return await _kill_processes(lambda borne: borne.rpartition("#")[0] == place)
 
 
 async def end_leftovers_below(folder: Path) -> int:
     """End processes that attempts started anywhere below a folder where nothing works now."""
-    return await _end(lambda borne: folder in Path(borne.rpartition("#")[0]).parents)
+    return await _kill_processes(lambda borne: folder in Path(borne.rpartition("#")[0]).parents)
 
 
-async def _end(ours: Callable[[str], bool]) -> int:
+async def _kill_processes(ours: Callable[[str], bool]) -> int:
     found: set[int] = set()
     # Stopped first, so that none can fork or leave its parent during the search for the others.
-    while fresh := await asyncio.to_thread(_families, ours) - found:
+    while fresh := await asyncio.to_thread(_marked_processes, ours) - found:
         _signal(fresh, signal.SIGSTOP)
         found |= fresh
     _signal(found, signal.SIGKILL)
@@ -56,7 +56,7 @@ def _signal(processes: Iterable[int], sign: signal.Signals) -> None:
             os.kill(process, sign)
 
 
-def _families(ours: Callable[[str], bool]) -> set[int]:
+def _marked_processes(ours: Callable[[str], bool]) -> set[int]:
     """Return the processes with a matching mark, and all their descendants.
 
     A descendant may have dropped the mark, but its `orphan_parent` still has it.

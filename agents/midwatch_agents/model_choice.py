@@ -117,7 +117,7 @@ def ollama_address(environ: Mapping[str, str]) -> str:
 
 def ollama_has(address: str, model: str) -> bool | None:
     """Whether Ollama has a model; `None` if it does not answer within a second."""
-    said = _ask(address, "POST", "/api/show", {"model": model})
+    said = _ask_ollama(address, "POST", "/api/show", {"model": model})
     return None if said is None else "error" not in said
 
 
@@ -131,7 +131,7 @@ def installed(package: str) -> bool:
 
 def _ollama_models(address: str) -> Iterator[str] | None:
     """Return the models that can call tools, latest first; `None` if nothing answers."""
-    listed = _ask(address, "GET", "/api/tags")
+    listed = _ask_ollama(address, "GET", "/api/tags")
     if listed is None:
         return None
     models = [str(each.get("name", "")) for each in listed.get("models") or ()]
@@ -140,11 +140,11 @@ def _ollama_models(address: str) -> Iterator[str] | None:
 
 def _calls_tools(address: str, model: str) -> bool:
     """Whether a model calls tools; assumed, except of embeddings, if Ollama is too old to say."""
-    said = (_ask(address, "POST", "/api/show", {"model": model}) or {}).get("capabilities")
+    said = (_ask_ollama(address, "POST", "/api/show", {"model": model}) or {}).get("capabilities")
     return "embed" not in model if said is None else "tools" in said
 
 
-def _ask(
+def _ask_ollama(
     address: str, method: str, path: str, body: Mapping[str, object] | None = None
 ) -> dict[str, Any] | None:
     """Return Ollama's answer; `None` if nothing or something other than Ollama answers."""

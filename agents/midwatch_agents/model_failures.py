@@ -66,7 +66,7 @@ def failure_of(error: BaseException) -> Failure | None:
         return _by_status(error.status_code)
     if isinstance(error, ModelRequestRejectedError):
         return Failure.REJECTED
-    if any(_unconnected(each) for each in _chain(error)):
+    if any(_is_unconnected(each) for each in _error_chain(error)):
         return Failure.UNREACHABLE
     late = isinstance(error, ModelTimeoutError | ModelRequestTimeout | TimeoutError)
     return Failure.BUSY if late else Failure.BROKEN
@@ -84,7 +84,7 @@ def reason_of(error: BaseException) -> str:
         return f"HTTP {error.status_code}" + (f": {said}" if said else "")
     if failure_of(error) is Failure.BUSY:
         return "no answer in time"
-    causes = [*_chain(error)]
+    causes = [*_error_chain(error)]
     for each in reversed(causes):
         if said := _system_words(each):
             return said
@@ -100,13 +100,13 @@ def model_fault(error: Exception, *, requests: int) -> str:
     if isinstance(error, ProviderRefusedError):  # its advice is for a run that it ends
         return f"{error.reason} ({error.url})"
     if isinstance(error, UnexpectedModelBehavior) and error.__cause__ is not None:
-        return f"no usable answer: {_objection(error.__cause__)}"[:_LONGEST_FAULT]
+        return f"no usable answer: {_answer_fault(error.__cause__)}"[:_LONGEST_FAULT]
     if isinstance(error, UsageLimitExceeded):
         return f"no usable answer within its request limit of {requests}"
     return f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
 
 
-def _objection(cause: BaseException) -> str:
+def _answer_fault(cause: BaseException) -> str:
     """Return what was wrong with the last answer; the error above it only says "too often"."""
     if isinstance(cause, ValidationError):
         return error_line(cause.errors(include_url=False))
@@ -164,14 +164,14 @@ def _by_status(status: int) -> Failure:
     return Failure.NOT_FOUND if status in _NO_ADDRESS else Failure.REJECTED
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _unconnected(error: BaseException) -> bool:
+def _is_unconnected(error: BaseException) -> bool:
     if isinstance(error, ConnectionRefusedError | socket.gaierror | ssl.SSLError):
         return True
     return type(error).__name__ in _UNCONNECTED
@@ -200,7 +200,7 @@ def _provider_words(body: object) -> str:
 
 def url_of(error: BaseException) -> str:
     """Return the address in a client's error."""
-    for each in _chain(error):
+    for each in _error_chain(error):
         url = getattr(getattr(each, "request", None), "url", None)
         if url is not None:
             return str(url)

@@ -181,7 +181,7 @@ class PatientModel(WrapperModel):
             retry=tenacity.retry_if_exception(passing),
             stop=tenacity.stop_after_attempt(tries),
             wait=wait_seconds,
-            before_sleep=self._tell,
+            before_sleep=self._report_pause,
             reraise=True,
             sleep=sleep,
         )
@@ -202,7 +202,7 @@ class PatientModel(WrapperModel):
                     messages, model_settings, model_request_parameters
                 )
 
-        response: ModelResponse = await self._retrying(self._through, ask)
+        response: ModelResponse = await self._retrying(self._ask_through_breaker, ask)
         await tell_pause(None)
         return response
 
@@ -224,7 +224,9 @@ class PatientModel(WrapperModel):
             if slow is not None:
                 slow.cancel()
 
-    async def _through(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
+    async def _ask_through_breaker(
+        self, ask: Callable[[], Awaitable[ModelResponse]]
+    ) -> ModelResponse:
         """Ask once the breaker permits it, and report the outcome to the breaker."""
         await self._await_admission()
         try:
@@ -268,7 +270,7 @@ class PatientModel(WrapperModel):
             said = "the first request is still under way"
             await tell_pause(Pause(url=self._url, reason=said, seconds=left, asked=_SLOW))
 
-    async def _tell(self, state: tenacity.RetryCallState) -> None:
+    async def _report_pause(self, state: tenacity.RetryCallState) -> None:
         """Report that the attempt is waiting, so that its silence is not misjudged."""
         if state.next_action is not None:
             error = state.outcome.exception() if state.outcome else None

@@ -44,8 +44,8 @@ def model_for(spec: ModelSpec | None, *, role: Role, key: str) -> "Model | None"
         return scripted_model(spec.name.removeprefix(SCRIPTED), role=role, key=key)
     check_model(spec)
     if spec.base_url is not None:
-        return _compatible(spec, spec.base_url)
-    return _infer(spec)
+        return _compatible_model(spec, spec.base_url)
+    return _named_model(spec)
 
 
 def check_model(spec: ModelSpec) -> None:
@@ -70,7 +70,7 @@ def check_model(spec: ModelSpec) -> None:
             "environment variable that the provider itself reads"
         )
     elif not _is_known(spec.name):
-        _infer(spec)  # its error suggests what may have been meant
+        _named_model(spec)  # its error suggests what may have been meant
 
 
 def has_price(spec: ModelSpec) -> bool:
@@ -116,8 +116,8 @@ def settings_for(spec: ModelSpec) -> "ModelSettings":
     return {"request_timeout": spec.timeout_seconds, "max_retries": 0}
 
 
-def _compatible(spec: ModelSpec, base_url: str) -> "Model":
-    key = _key(spec)
+def _compatible_model(spec: ModelSpec, base_url: str) -> "Model":
+    key = _server_key(spec)
     try:
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
@@ -135,7 +135,7 @@ def _without_prefix(name: str) -> str:
     return name
 
 
-def _key(spec: ModelSpec) -> str:
+def _server_key(spec: ModelSpec) -> str:
     """Return the server's key; many local servers need none, but their clients need some text."""
     if spec.api_key_env is None:
         return "none"
@@ -145,7 +145,7 @@ def _key(spec: ModelSpec) -> str:
     return key
 
 
-def _infer(spec: ModelSpec) -> "Model":
+def _named_model(spec: ModelSpec) -> "Model":
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 
@@ -187,10 +187,10 @@ def _with_settings(model: "Model", spec: ModelSpec) -> "Model":
     settings = settings_for(spec)
     if "max_retries" in model.unsupported_settings:
         settings.pop("max_retries", None)
-    return _build(type(model), spec.name.partition(":")[2], model.provider, settings)
+    return _build_model(type(model), spec.name.partition(":")[2], model.provider, settings)
 
 
-def _build(
+def _build_model(
     kind: "Callable[..., Model]", name: str, provider: object, settings: "ModelSettings"
 ) -> "Model":
     # All model classes take these arguments, but their base class does not declare them.

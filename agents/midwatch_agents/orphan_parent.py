@@ -22,21 +22,21 @@ def main(command: list[str]) -> int:
     reading, writing = os.pipe()
     if not os.fork():
         os.close(reading)
-        _keep(command, os.getpgrp(), writing)
+        _run_command(command, os.getpgrp(), writing)
         os._exit(0)
     os.close(writing)
     code = os.read(reading, 1)
     return code[0] if code else 128 + _SIGKILL
 
 
-def _keep(command: list[str], group: int, writing: int) -> None:
+def _run_command(command: list[str], group: int, writing: int) -> None:
     libc = ctypes.CDLL(None)
     os.setpgid(0, 0)  # a command that times out is killed with its group; this process survives
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if not child:
         libc.signal(_SIGPIPE, _DEFAULT)  # Python ignores it, and so would the command
-        _become(command, group)
+        _exec_command(command, group)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # readers of the output wait until nobody can write to it
         os.dup2(null, stream)
@@ -46,10 +46,10 @@ def _keep(command: list[str], group: int, writing: int) -> None:
         except ChildProcessError:
             return
         if ended == child:
-            _tell(writing, os.waitstatus_to_exitcode(status))
+            _report_exit_code(writing, os.waitstatus_to_exitcode(status))
 
 
-def _become(command: list[str], group: int) -> None:
+def _exec_command(command: list[str], group: int) -> None:
     try:
         os.setpgid(0, group)
         os.execvp(command[0], command)
@@ -58,7 +58,7 @@ def _become(command: list[str], group: int) -> None:
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-def _tell(writing: int, code: int) -> None:
+def _report_exit_code(writing: int, code: int) -> None:
     try:
         os.write(writing, bytes([code if code >= 0 else 128 - code]))
     except BrokenPipeError:  # the command timed out, and nobody is waiting

@@ -73,18 +73,20 @@ def first_prompt(
     if board:
         parts.append(board.strip())
     if past:
-        parts.append(_before(number, past, blocks))
+        parts.append(_past_attempts_section(number, past, blocks))
     return "\n\n".join(parts)
 
 
-def _before(number: int, past: Sequence[PastAttempt], blocks: DataBlocks) -> str:
-    tried = blocks.frame("the attempts before", "\n".join(map(_course, past)), note=EVIDENCE)
+def _past_attempts_section(number: int, past: Sequence[PastAttempt], blocks: DataBlocks) -> str:
+    tried = blocks.frame(
+        "the attempts before", "\n".join(map(_past_attempt_lines, past)), note=EVIDENCE
+    )
     advice = "\n".join(f"Advice for you: {plain(each.advice)}" for each in past if each.advice)
     parts = [
         f"This is attempt {number} of this task.",
         f"## What was tried before\n\n{tried}",
         advice,
-        _start(past[-1], blocks),
+        _kept_files_section(past[-1], blocks),
         _WANTED_AGAIN if past[-1].completed else _FAILED,
     ]
     return "\n\n".join(filter(None, parts))
@@ -97,7 +99,7 @@ _FAILED = (
 )
 
 
-def _start(last: PastAttempt, blocks: DataBlocks) -> str:
+def _kept_files_section(last: PastAttempt, blocks: DataBlocks) -> str:
     if not last.kept:
         return "You start from a clean workspace: nothing of that work is in it, on purpose."
     files = blocks.frame("files that were kept", "\n".join(map(plain, last.kept)))
@@ -107,10 +109,10 @@ def _start(last: PastAttempt, blocks: DataBlocks) -> str:
 def attempt_lines(past: PastAttempt) -> str:
     """Return an earlier attempt in plain lines: why it ended, what was tried, what was advised."""
     advice = f"\n  Advice after it: {plain(past.advice)}" if past.advice else ""
-    return f"{_course(past)}{advice}"
+    return f"{_past_attempt_lines(past)}{advice}"
 
 
-def _course(past: PastAttempt) -> str:
+def _past_attempt_lines(past: PastAttempt) -> str:
     lines = [f"- Attempt {past.number}: {plain(past.reason)}"]
     lines += [f"  Its own analysis: {plain(analysis)}" for analysis in past.analyses]
     lines += [f"  Intervention: {plain(tried)}" for tried in past.tried]

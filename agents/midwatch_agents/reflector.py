@@ -160,7 +160,7 @@ class LessonDraft(BaseModel):
             return f"You were not shown step {', '.join(map(str, unseen))}. Cite what you saw."
         if citable and not self.steps:
             return "Cite at least one step that it rests on, by its number."
-        return _unfit(self.text, *self.insights, *self.tags)
+        return _objection_sentence(self.text, *self.insights, *self.tags)
 
 
 class FactDraft(BaseModel):
@@ -191,10 +191,12 @@ class LookBackDraft(BaseModel):
 
     def faults(self, question: _Question) -> str:
         """Return what is wrong with the summary; empty if nothing. Facts are judged one by one."""
-        return question.find_misquoted(self.quote) or _unfit(self.summary, *self.topics)
+        return question.find_misquoted(self.quote) or _objection_sentence(
+            self.summary, *self.topics
+        )
 
 
-def _unfit(*texts: str) -> str:
+def _objection_sentence(*texts: str) -> str:
     wrong = objection(*texts)
     return f"It may not stand in a prompt: {wrong}. Leave that out." if wrong else ""
 
@@ -260,9 +262,9 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
     classes = settings.learning.lessons.classes
     if model is None:
         lesson = fixed_lesson(case, classes)
-        return _acceptable(lesson, case) if lesson else WrittenLesson(refused=NOTHING)
-    question, prompt = _question([lesson_question(classes)], case, settings)
-    draft, fault, spending = await _ask(LessonDraft, model, prompt, question, settings)
+        return _check_lesson(lesson, case) if lesson else WrittenLesson(refused=NOTHING)
+    question, prompt = _build_question([lesson_question(classes)], case, settings)
+    draft, fault, spending = await _ask_once(LessonDraft, model, prompt, question, settings)
     if draft is None:
         return WrittenLesson(refused=fault, spending=spending)
     listed = [path for path in case.files if path in draft.files]
@@ -280,10 +282,10 @@ async def write_lesson(model: Model | None, case: Case, *, settings: Settings) -
         sources=case.sources,
         waits=BY_A_MODEL,
     )
-    return _acceptable(lesson, case, spending)
+    return _check_lesson(lesson, case, spending)
 
 
-def _acceptable(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
+def _check_lesson(lesson: Lesson, case: Case, spending: Spending | None = None) -> WrittenLesson:
     """Return the lesson, unless it may not be used in a prompt or is already known."""
     fault = objection(lesson.text, *lesson.insights, *lesson.tags)
     if not fault and fold_lines(lesson.text) in map(fold_lines, case.known):
@@ -302,8 +304,8 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
         return LookBackResult(summary=summary)
     wanted = settings.learning.facts.enabled and settings.learning.facts.extract
     asked = [SUMMARY, *([FACTS] if wanted else [])]
-    question, prompt = _question(asked, case, settings)
-    draft, _, spending = await _ask(LookBackDraft, model, prompt, question, settings)
+    question, prompt = _build_question(asked, case, settings)
+    draft, _, spending = await _ask_once(LookBackDraft, model, prompt, question, settings)
     if draft is not None:
         summary = Summary(
             text=" ".join(draft.summary.split()),
@@ -318,7 +320,7 @@ async def look_back(model: Model | None, case: Case, *, settings: Settings) -> L
     return LookBackResult(summary=summary, facts=facts, spending=spending)
 
 
-def _question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
+def _build_question(asked: list[str], case: Case, settings: Settings) -> tuple[_Question, str]:
     """Return a question with its prompt; known lessons are shown, but do not count as evidence."""
     blocks, room = DataBlocks.with_new_code(), settings.supervisor.max_evidence_chars
     shown = case_text(replace(case, known=()), room, blocks)
@@ -334,7 +336,7 @@ def _check_answer(ctx: RunContext[_Question], draft: DraftT) -> DraftT:
     return draft
 
 
-async def _ask(
+async def _ask_once(
     wanted: type[DraftT],
     model: Model,
     prompt: str,

@@ -95,7 +95,7 @@ async def review(
             blocks.head,
             f"# Goal\n\n{goal.strip()}",
             f"# Acceptance checks\n\n{checks}",
-            blocks.quote("claims", "\n".join(map(_claim, claims)), room // 8),
+            blocks.quote("claims", "\n".join(map(_claim_line, claims)), room // 8),
             blocks.quote("files of the workspace", listing, room // 8),
             blocks.quote("diff", diff, room // 2),
         ]
@@ -140,6 +140,6 @@ async def read_file(ctx: RunContext[_Files], path: str) -> str:
     return block
 
 
-def _claim(claim: Claim) -> str:
+def _claim_line(claim: Claim) -> str:
     reason = f" ({' '.join(claim.reason.split())})" if claim.reason else ""
     return f"- {claim.state}: {' '.join(claim.what.split())}{reason}"

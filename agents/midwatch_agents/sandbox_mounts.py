@@ -80,8 +80,8 @@ def mounts(paths: SandboxPaths, environ: Mapping[str, str]) -> tuple[str, ...]:
     above = {folder.parent} - private - wanted
     hidden = {each.resolve() for each in paths.hidden} - wanted
     empty = {*private, *above, *hidden}
-    shown = {each for each in wanted if not _seen(each, wanted, empty)}
-    needed = {each for each in empty if each not in hidden or _below(each, shown)}
+    shown = {each for each in wanted if not _is_visible(each, wanted, empty)}
+    needed = {each for each in empty if each not in hidden or _is_below(each, shown)}
     found = ["--tmpfs", "/", "--dev", "/dev", "--proc", "/proc", "--dir", "/run"]
     found += _linked_folders()
     found += ["--remount-ro", "/proc"]  # root could change settings of the whole machine there
@@ -101,17 +101,17 @@ def _readable_paths(
 ) -> set[Path]:
     """Return the existing folders and files that should be readable."""
     wanted = {*map(Path, _SYSTEM), *_etc()}
-    wanted |= {each for each in _programs(environ) if _narrow(each, home)}
+    wanted |= {each for each in _program_folders(environ) if _is_narrow(each, home)}
     wanted |= {Path(each) for each in paths.read if not each.startswith("~")}
     if home is not None:
         wanted |= {home / each for each in _HOME}
         wanted |= {home / each[2:] for each in paths.read if each.startswith("~/")}
     wanted |= {each.resolve() for each in wanted}
     there = {each for each in wanted if each.exists() and each != Path("/")}
-    return {each for each in there if not _below(each, {*map(Path, _LINKED)})}
+    return {each for each in there if not _is_below(each, {*map(Path, _LINKED)})}
 
 
-def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
+def _is_visible(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool:
     """Whether a place is already visible inside another, with nothing emptied in between."""
     if place in empty:
         return False
@@ -119,11 +119,11 @@ def _seen(place: Path, shown: Collection[Path], empty: Collection[Path]) -> bool
     return nearest in shown and nearest not in empty
 
 
-def _below(place: Path, shown: Collection[Path]) -> bool:
+def _is_below(place: Path, shown: Collection[Path]) -> bool:
     return any(each in shown for each in (place, *place.parents))
 
 
-def _programs(environ: Mapping[str, str]) -> Iterator[Path]:
+def _program_folders(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the folders on `PATH`, and the Python that runs Midwatch."""
     for text in {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}:
         yield Path(text)
@@ -158,7 +158,7 @@ def _base_of(config: Path) -> Iterator[Path]:
                 yield Path(value.strip()).parent
 
 
-def _narrow(place: Path, home: Path | None) -> bool:
+def _is_narrow(place: Path, home: Path | None) -> bool:
     """Whether a folder of programs can be shown without exposing personal files."""
     if home is None:
         return place != Path("/")

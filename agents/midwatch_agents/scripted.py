@@ -101,15 +101,15 @@ class Script:
 def next_turn(script: Script, messages: Sequence[ModelMessage]) -> Turn:
     """Return the turn that follows a history; the same history always gives the same turn."""
     opening = _first_words(messages)
-    phases = _phases(script, opening)
+    phases = _choose_phases(script, opening)
     if script.cue is Cue.COUNT:
         index, given = _count_answered(opening), replies(messages)
     else:
         index, given = _find_phase(messages, last=len(phases) - 1)
-    return _turn(phases[min(index, len(phases) - 1)], given)
+    return _choose_turn(phases[min(index, len(phases) - 1)], given)
 
 
-def _phases(script: Script, opening: str) -> tuple[Phase, ...]:
+def _choose_phases(script: Script, opening: str) -> tuple[Phase, ...]:
     if script.again and _number(_ATTEMPT, opening, 1) > 1:
         return script.again
     if script.taught and re.search(script.heeds, opening):
@@ -158,7 +158,7 @@ def _find_phase(messages: Sequence[ModelMessage], *, last: int) -> tuple[int, in
     return phase, given
 
 
-def _turn(phase: Phase, given: int) -> Turn:
+def _choose_turn(phase: Phase, given: int) -> Turn:
     steady = len(phase.turns) - phase.repeat
     if given < steady:
         return phase.turns[given]

@@ -118,15 +118,15 @@ class AgentModel(Model[None]):
         known = max(responses, default=0)
         self._hand_back(messages[known:])
         if self._session.id:
-            await self._tell(_words(messages[known:]))
+            await self._send_texts(_prompt_texts(messages[known:]))
         else:
-            await self._begin(messages, known)
+            await self._open_session(messages, known)
         event, text = await self._session.events.get()
         while self._was_cut(event):
             await self._session.say(_GO_ON)
             event, text = await self._session.events.get()
         if isinstance(event, TurnEnd) and event.error is not None:
-            raise await self._explained(event.error)
+            raise await self._explain_error(event.error)
         return self._response(event, text)
 
     def _was_cut(self, event: AgentEvent) -> bool:
@@ -147,7 +147,7 @@ class AgentModel(Model[None]):
                     failed = part.outcome in ERROR_OUTCOMES
                     answer.set_result(Answered(text=text, failed=failed))
 
-    async def _tell(self, words: list[str]) -> None:
+    async def _send_texts(self, words: list[str]) -> None:
         session = self._session
         if session.working:
             self._held += filter(is_reminder, words)
@@ -161,7 +161,7 @@ class AgentModel(Model[None]):
         told, self._held = "\n\n".join([*words, *self._held]), []
         await session.say(told)
 
-    async def _begin(self, messages: Sequence[ModelMessage], known: int) -> None:
+    async def _open_session(self, messages: Sequence[ModelMessage], known: int) -> None:
         """Open the session and send the task, or resume the session of the `known` messages."""
         history = messages[:known]
         told = [each.provider_details or {} for each in history if isinstance(each, ModelResponse)]
@@ -172,13 +172,13 @@ class AgentModel(Model[None]):
                 self._folder, self._server.command, before=before, known=calls
             )
         except WorkerError as error:
-            raise WorkerError(str(await self._explained(error))) from None
-        words = [*([_GO_ON] if history else []), *_words(messages[known:])]
+            raise WorkerError(str(await self._explain_error(error))) from None
+        words = [*([_GO_ON] if history else []), *_prompt_texts(messages[known:])]
         if same:
             self._paid = sum(float(each.get(_COST, 0.0)) for each in told)
         else:
             rules = (each.instructions for each in messages if isinstance(each, ModelRequest))
-            words = [*[*filter(None, rules)][:1], *_account(history), *words]
+            words = [*[*filter(None, rules)][:1], *_history_texts(history), *words]
         await self._session.say("\n\n".join(words))
 
     def _response(self, event: AgentEvent, text: str) -> ModelResponse:
@@ -205,7 +205,7 @@ class AgentModel(Model[None]):
             provider_details={_SESSION: session.id, _COST: paid},
         )
 
-    async def _explained(self, error: WorkerError) -> WorkerError:
+    async def _explain_error(self, error: WorkerError) -> WorkerError:
         """Return the error with how the agent ended, if it has, and what it wrote last."""
         how = await self._how_ended() if isinstance(error, AgentDiedError) else ""
         lines = [line for line in "".join(self._complaints).splitlines() if line.strip()]
@@ -235,7 +235,7 @@ class AgentModel(Model[None]):
         return call.result()
 
 
-def _words(messages: Sequence[ModelMessage]) -> list[str]:
+def _prompt_texts(messages: Sequence[ModelMessage]) -> list[str]:
     """Return the texts of the prompts in the messages."""
     contents = (
         part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
@@ -250,9 +250,9 @@ def _calls(history: Sequence[ModelMessage]) -> list[ToolCallPart]:
     return [call for each in responses for call in each.tool_calls]
 
 
-def _account(history: Sequence[ModelMessage]) -> list[str]:
+def _history_texts(history: Sequence[ModelMessage]) -> list[str]:
     """Return the task and what was done, for an agent that does not remember."""
     calls = [cut(act_words(call), _TOLD_CHARS) for call in _calls(history)]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])
     told = f"Before you, another session has done this, the last {_TOLD_CALLS} acts of it:\n{done}"
-    return [*_words(history), *([told] if done else [])]
+    return [*_prompt_texts(history), *([told] if done else [])]

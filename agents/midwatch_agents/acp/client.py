@@ -101,7 +101,7 @@ class AgentSession:
 
         `allows` answers all permission requests; with `None`, each is passed on with its call.
         """
-        self._connection = Connection(self._hear, transport)
+        self._connection = Connection(self._handle_message, transport)
         self._steering = steering
         self._allows = allows
         self.events: asyncio.Queue[tuple[AgentEvent, str]] = asyncio.Queue()
@@ -133,19 +133,21 @@ class AgentSession:
         able = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         client = {"name": NAME, "version": "1"}
         words = {"clientCapabilities": able, "clientInfo": client}
-        greeting = await self._ask("initialize", {"protocolVersion": PROTOCOL_VERSION, **words})
+        greeting = await self._send_request(
+            "initialize", {"protocolVersion": PROTOCOL_VERSION, **words}
+        )
         program, *args = server
         tools = {"name": NAME, "command": program, "args": args, "env": []}
         place = {"cwd": str(folder), "mcpServers": [tools]}
         if before and greeting["agentCapabilities"]["loadSession"]:
             try:
-                await self._ask("session/load", {"sessionId": before, **place})
+                await self._send_request("session/load", {"sessionId": before, **place})
             except WorkerError as error:
                 log.warning("an earlier session cannot be continued: %s", error)
             else:
                 self.id, self._known = before, known
                 return True
-        self.id = (await self._ask("session/new", place))["sessionId"].text
+        self.id = (await self._send_request("session/new", place))["sessionId"].text
         return False
 
     @property
@@ -156,10 +158,10 @@ class AgentSession:
     async def say(self, text: str) -> None:
         """Send the agent a message; while it works, in the way that it supports."""
         if self.working and self._steering is not Steering.JOIN:
-            if self._steering is Steering.METHOD and await self._steered(text):
+            if self._steering is Steering.METHOD and await self._steer_turn(text):
                 return
             await self.cancel()
-        self._turns.add(asyncio.create_task(self._turn(text)))
+        self._turns.add(asyncio.create_task(self._run_turn(text)))
 
     async def cancel(self) -> None:
         """Cancel the turn and all calls that the agent has begun."""
@@ -173,7 +175,7 @@ class AgentSession:
         for turn in late:  # nothing more is expected from an agent that does not end its turn
             turn.cancel()
         self._turns.clear()
-        self._end(*self._calls.values())
+        self._close_calls(*self._calls.values())
         self.forget_ends()
 
     def forget_ends(self) -> None:
@@ -187,7 +189,7 @@ class AgentSession:
         """Close the session."""
         for turn in self._turns:
             turn.cancel()
-        self._end(*self._calls.values())
+        self._close_calls(*self._calls.values())
         await asyncio.sleep(0)  # lets the answers to its questions go out
         await self._connection.close()
 
@@ -195,10 +197,10 @@ class AgentSession:
         """Report a call to one of Midwatch's tools, and return a future for its result."""
         id = f"midwatch-{next(self._numbers)}"
         self.answers[id] = asyncio.Future()
-        self._put(ToolCallPart(tool, dict(args), tool_call_id=id))
+        self._queue_event(ToolCallPart(tool, dict(args), tool_call_id=id))
         return self.answers[id]
 
-    async def _ask(
+    async def _send_request(
         self, method: str, params: Mapping[str, object], *, seconds: float | None = _START_SECONDS
     ) -> JsonNode:
         try:
@@ -211,9 +213,11 @@ class AgentSession:
         except ConnectionError:  # not a provider's outage, for which the work would wait
             raise AgentDiedError("the agent has ended") from None
 
-    async def _steered(self, text: str) -> bool:
+    async def _steer_turn(self, text: str) -> bool:
         try:
-            await self._ask("_session/steering", self._words(text), seconds=_CANCEL_SECONDS)
+            await self._send_request(
+                "_session/steering", self._prompt_params(text), seconds=_CANCEL_SECONDS
+            )
         except WorkerError as error:
             log.info(
                 "the agent takes no message during its turn, so the turn is canceled: %s", error
@@ -221,61 +225,63 @@ class AgentSession:
             return False
         return True
 
-    def _words(self, text: str) -> dict[str, object]:
+    def _prompt_params(self, text: str) -> dict[str, object]:
         return {"sessionId": self.id, "prompt": [{"type": "text", "text": text}]}
 
-    async def _turn(self, text: str) -> None:
+    async def _run_turn(self, text: str) -> None:
         """Send a prompt and wait for the turn's end. Of joined turns, only the last is reported."""
         own = asyncio.current_task()
         try:
-            answer = await self._ask("session/prompt", self._words(text), seconds=None)
+            answer = await self._send_request(
+                "session/prompt", self._prompt_params(text), seconds=None
+            )
             end = TurnEnd(reason=answer["stopReason"].text, tokens=tokens_of(answer))
         except WorkerError as error:
             end = TurnEnd(error=error)
         if own is not None:
             self._turns.discard(own)
         if not self._turns:
-            self._end(*self._calls.values())
-            self._put(end)
+            self._close_calls(*self._calls.values())
+            self._queue_event(end)
 
-    def _put(self, event: AgentEvent) -> None:
+    def _queue_event(self, event: AgentEvent) -> None:
         self.events.put_nowait((event, self._text))
         self._text = ""
 
-    async def _hear(self, method: str, params: object, notified: bool) -> Any:
+    async def _handle_message(self, method: str, params: object, notified: bool) -> Any:
         said = JsonNode(params)
         if method == "session/request_permission":
-            return await self._permit(said)
+            return await self._answer_permission(said)
         if method == "session/update" and self.id:  # before that, it replays its whole history
-            self._learn(said["update"])
+            self._read_update(said["update"])
         elif not notified:
             raise RequestError.method_not_found(method)
         return None
 
-    def _learn(self, update: JsonNode) -> None:
+    def _read_update(self, update: JsonNode) -> None:
         kind = update["sessionUpdate"].text
         if kind == "agent_message_chunk":
             self._text += text_of(update["content"])
         elif kind == "usage_update":
             self.cost_usd = cost_of(update) or self.cost_usd
         elif kind in {"tool_call", "tool_call_update"}:
-            self._follow(update)
+            self._update_call(update)
 
-    async def _permit(self, asked: JsonNode) -> dict[str, object]:
+    async def _answer_permission(self, asked: JsonNode) -> dict[str, object]:
         call = asked["toolCall"]
         # A worker could give any command the name of one of our tools.
         ours = call["kind"].text in {"", "other"} and is_ours(call["title"].text, self.ours)
         allow = ours or self._allows
-        begun = None if ours else self._follow(call)
+        begun = None if ours else self._update_call(call)
         if begun is not None:
-            self._begin(begun)
+            self._report_call(begun)
             if allow is None and not is_ours(begun.call.tool, self.ours):
                 allow = await begun.permission()
         option = None if allow is None else choose_option(asked["options"], allow=allow)
         taken = {"outcome": "selected", "optionId": option}
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}
 
-    def _follow(self, said: JsonNode) -> CallStart | None:
+    def _update_call(self, said: JsonNode) -> CallStart | None:
         """Take in an update of a call; return `None` if it names none or a closed one."""
         id = said["toolCallId"].text
         ended = said["status"].text in ENDED
@@ -286,21 +292,21 @@ class AgentSession:
         begun.call.tell(said)
         begun.settle()
         if begun.call.running:
-            self._begin(begun)
+            self._report_call(begun)
         elif not begun.call.unfilled:
             loop = asyncio.get_running_loop()
-            begun.settling = loop.call_later(_SETTLE_SECONDS, self._begin, begun)
+            begun.settling = loop.call_later(_SETTLE_SECONDS, self._report_call, begun)
         if begun.call.over:
-            self._end(begun)
+            self._close_calls(begun)
         return self._calls.get(id)
 
-    def _begin(self, begun: CallStart) -> None:
+    def _report_call(self, begun: CallStart) -> None:
         """Report a call once, unless it is to one of Midwatch's tools, which report themselves."""
         if not begun.told and not is_ours(begun.call.tool, self.ours):
-            self._put(begun)
+            self._queue_event(begun)
         begun.told = True
 
-    def _end(self, *calls: CallStart) -> None:
+    def _close_calls(self, *calls: CallStart) -> None:
         """Close these calls."""
         for each in calls:
             each.end()

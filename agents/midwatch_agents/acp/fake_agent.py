@@ -45,7 +45,9 @@ class FakeAgent:
         while line := await reader.readline():
             message: dict[str, Any] = json.loads(line)
             if "method" in message:
-                await self._hear(message["method"], message.get("params") or {}, message.get("id"))
+                await self._handle_request(
+                    message["method"], message.get("params") or {}, message.get("id")
+                )
             else:
                 if not self._answer.done():
                     self._answer.set_result(message["result"])
@@ -54,19 +56,19 @@ class FakeAgent:
         if self._script.get("deaf"):
             await asyncio.Event().wait()
 
-    async def _hear(self, method: str, params: dict[str, Any], id: int | None) -> None:
+    async def _handle_request(self, method: str, params: dict[str, Any], id: int | None) -> None:
         match method:
             case "initialize":
                 able = {"loadSession": bool(self._script.get("loads"))}
                 self._send(id=id, result={"protocolVersion": 1, "agentCapabilities": able})
             case "session/new" | "session/load":
-                await self._begin(params)
+                await self._start_session(params)
                 self._send(id=id, result={"sessionId": _SESSION})
             case "session/prompt" if id is not None:
                 self._told.append(params["prompt"][0]["text"])
                 self._waiting.append(id)
                 if self._turn is None:
-                    self._turn = asyncio.create_task(self._work())
+                    self._turn = asyncio.create_task(self._run_turn())
                 elif not self._script.get("joins"):
                     self._turn.cancel()
             case "_session/steering" if self._script.get("steers"):
@@ -78,7 +80,7 @@ class FakeAgent:
             case _:
                 self._send(id=id, error={"code": -32601, "message": f"no method {method}"})
 
-    async def _begin(self, params: dict[str, Any]) -> None:
+    async def _start_session(self, params: dict[str, Any]) -> None:
         self._folder = Path(params["cwd"])
         if "sessionId" in params and self._memory.exists():  # earlier acts are not repeated
             self._done = int(self._memory.read_text())
@@ -86,22 +88,22 @@ class FakeAgent:
         self._tools = await asyncio.create_subprocess_exec(
             server["command"], *server["args"], stdin=-1, stdout=-1
         )
-        await self._use("initialize", protocolVersion="2025-06-18")
-        await self._use("tools/list")
+        await self._call_tool_server("initialize", protocolVersion="2025-06-18")
+        await self._call_tool_server("tools/list")
 
-    async def _use(self, method: str, **params: Any) -> dict[str, Any]:
+    async def _call_tool_server(self, method: str, **params: Any) -> dict[str, Any]:
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         self._tools.stdin.write(json.dumps(asked).encode() + b"\n")
         return json.loads(await self._tools.stdout.readline())["result"]
 
-    async def _work(self) -> None:
+    async def _run_turn(self) -> None:
         reason = ""
         try:
             while self._done < len(self._script["acts"]) and not reason:
                 act = self._script["acts"][self._done]
                 self._done += 1
                 self._memory.write_text(str(self._done))
-                reason = await self._do(act)
+                reason = await self._do_act(act)
         except asyncio.CancelledError:
             reason = "cancelled"
         self._turn = None
@@ -110,7 +112,7 @@ class FakeAgent:
             self._send(id=id, result=ended)
         self._waiting.clear()
 
-    async def _do(self, act: dict[str, Any]) -> str:
+    async def _do_act(self, act: dict[str, Any]) -> str:
         """Do one act; return why the turn ends, if it does."""
         match act:
             case {"say": text}:
@@ -123,22 +125,22 @@ class FakeAgent:
                 self._report_end("Wrote file successfully.", {})
             case {"tool": name, "args": args}:
                 self._report_begin(f"midwatch_{name}", "other", args)
-                found = await self._use("tools/call", name=name, arguments=args)
+                found = await self._call_tool_server("tools/call", name=name, arguments=args)
                 self._report_end(found["content"][0]["text"], {})
             case {"ask": title}:
-                if not await self._ask(title):
+                if not await self._ask_permission(title):
                     return "end_turn"
                 for each in act.get("acts", ()):
-                    await self._do(each)
+                    await self._do_act(each)
             case {"end": reason}:
                 return reason
             case {"until": wanted, "acts": acts}:
                 await self._repeat(wanted, acts)
             case _:
-                await self._stay(act)
+                await self._do_other_act(act)
         return ""
 
-    async def _stay(self, act: dict[str, Any]) -> None:
+    async def _do_other_act(self, act: dict[str, Any]) -> None:
         """Do an act that is not work."""
         match act:
             case {"cost": amount}:
@@ -167,9 +169,9 @@ class FakeAgent:
             if any(re.search(wanted, each) for each in self._told):
                 return
             for each in acts:
-                await self._do(each)
+                await self._do_act(each)
 
-    async def _ask(self, title: str) -> bool:
+    async def _ask_permission(self, title: str) -> bool:
         self._calls += 1
         self._answer = asyncio.Future[dict[str, Any]]()
         kinds = ("allow_once", "reject_once")

@@ -59,14 +59,14 @@ class AgentCall:
             paths = (each["path"].text for each in said["locations"])
             self.path = next(filter(None, paths), self.path)
         places = (result, meta["terminal_exit"])
-        codes = (_find(each, key).whole for each in places for key in _EXITS)
+        codes = (_find_key(each, key).whole for each in places for key in _EXITS)
         self.exit_code = next((each for each in codes if each is not None), self.exit_code)
         if piece := meta["terminal_output_delta"]["data"].text:
             self.streamed.append(piece)
         if self.streamed:
             self.output = "".join(self.streamed) if self.over else ""
         elif content.value is not None or result.value is not None:
-            self.output = self._shown(content, result)
+            self.output = self._call_output(content, result)
         if self.over and self.exit_code is None and self.tool == _CLAUDE_CODE:
             found = _CLAUDE_EXIT.match(self.output)
             self.exit_code = int(found[1]) if found else None if self.failed else 0
@@ -86,12 +86,12 @@ class AgentCall:
         """Whether it failed."""
         return self.status == "failed"
 
-    def _shown(self, content: JsonNode, result: JsonNode) -> str:
+    def _call_output(self, content: JsonNode, result: JsonNode) -> str:
         """Return the output: of a command what it printed, if that is known.
 
         Its content may be a report that also names processes, and so differs each time.
         """
-        printed = _printed(result) if self.kind == "execute" else None
+        printed = _printed_text(result) if self.kind == "execute" else None
         if printed is None or not (printed or self.exit_code is not None):
             return text_of(content) or _output(result)
         return printed
@@ -146,7 +146,7 @@ class AgentCall:
 def _tool(said: JsonNode) -> str:
     """Return the tool's name if the agent reports it, else its kind."""
     title, kind, args = said["title"].text.strip(), said["kind"].text, said["rawInput"]
-    if named := _find(said["_meta"], "toolName").text:
+    if named := _find_key(said["_meta"], "toolName").text:
         return named
     command = args["command"]
     is_command = title in {command.text, *(each.text for each in command)}
@@ -156,7 +156,7 @@ def _tool(said: JsonNode) -> str:
     return kind or title or "tool"
 
 
-def _find(said: JsonNode, key: str) -> JsonNode:
+def _find_key(said: JsonNode, key: str) -> JsonNode:
     """Return the value of a key, in the object or in one of its members."""
     if key in said:
         return said[key]
@@ -171,7 +171,7 @@ def text_of(content: JsonNode) -> str:
     return content.text or "\n".join(filter(None, map(text_of, content)))
 
 
-def _printed(result: JsonNode) -> str | None:
+def _printed_text(result: JsonNode) -> str | None:
     """Return all that a command printed; `None` if the result does not say."""
     if not result.is_object:
         return result.text or None
@@ -179,7 +179,7 @@ def _printed(result: JsonNode) -> str | None:
 
 
 def _output(result: JsonNode) -> str:
-    if printed := _printed(result):
+    if printed := _printed_text(result):
         return printed
     texts = [result[key].text for key in _OUTPUTS if result[key].text]
     rest = result.without(frozenset(_EXITS)).value

@@ -45,7 +45,7 @@ _KEPT = (
 def run_hook(agent: str) -> int:
     """Read an event from stdin, pass it on and print the answer; the exit code is always 0."""
     try:
-        signal.signal(signal.SIGALRM, _end)
+        signal.signal(signal.SIGALRM, _exit_process)
         signal.setitimer(signal.ITIMER_REAL, _END_SECONDS)
         folder, payload = state_folder(os.environ, Path.home()), sys.stdin.buffer.read()
         if agent not in KNOWN:
@@ -61,7 +61,7 @@ def run_hook(agent: str) -> int:
     return 0
 
 
-def _end(*_: object) -> None:
+def _exit_process(*_: object) -> None:
     os._exit(0)
 
 
@@ -82,15 +82,15 @@ def hand_over(agent: str, payload: bytes, *, folder: Path, now: float) -> str:
         payload = json.dumps(event).encode()
         event = event if len(payload) <= MAX_PAYLOAD else None
     path = socket_path(folder)
-    if path is not None and not _absent(path, now):
-        answer = _ask(path, _line(agent, payload, event, size))
+    if path is not None and not _listener_absent(path, now):
+        answer = _request_answer(path, _line(agent, payload, event, size))
         if answer is not None:
-            _note(path, now, late=not answer)
+            _record_lateness(path, now, late=not answer)
             said = _object(answer) or {}
             if said.get("keep") is not True:
                 text = said.get("print")
                 return text if isinstance(text, str) else ""
-    put_in_inbox(folder, _line(agent, payload, _shorten(event), size))
+    put_in_inbox(folder, _line(agent, payload, _shorten_event(event), size))
     return ""
 
 
@@ -99,17 +99,19 @@ def _object(payload: bytes) -> dict[str, object] | None:
         return None
     try:
         long = len(payload) > MAX_PAYLOAD
-        return json.loads(payload.decode(), object_hook=_cut if long else None)
+        return json.loads(payload.decode(), object_hook=_cut_texts if long else None)
     except (ValueError, RecursionError):
         return None
 
 
-def _cut(fields: dict[str, object]) -> dict[str, object]:
+def _cut_texts(fields: dict[str, object]) -> dict[str, object]:
     """Return the value without the middle of long texts."""
-    return {name: _ends(each) if isinstance(each, str) else each for name, each in fields.items()}
+    return {
+        name: _cut_middle(each) if isinstance(each, str) else each for name, each in fields.items()
+    }
 
 
-def _ends(text: str) -> str:
+def _cut_middle(text: str) -> str:
     left_out, half = len(text) - _MOST_TEXT, _MOST_TEXT // 2
     if left_out <= 0:
         return text
@@ -126,7 +128,7 @@ def _line(agent: str, payload: bytes, event: dict[str, object] | bytes | None, s
     return b'%b"event":%b}\n' % (start, event)
 
 
-def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
+def _shorten_event(event: dict[str, object] | None) -> dict[str, object] | bytes | None:
     """Return the event as JSON; if its transcript can be read, without what that also contains."""
     transcript = event.get("transcript_path") if event else None
     if not event or not isinstance(transcript, str) or "\0" in transcript:
@@ -136,7 +138,7 @@ def _shorten(event: dict[str, object] | None) -> dict[str, object] | bytes | Non
     return json.dumps({key: event[key] for key in _KEPT if key in event}).encode()
 
 
-def _ask(path: Path, line: bytes) -> bytes | None:
+def _request_answer(path: Path, line: bytes) -> bytes | None:
     """Return the answer's line; empty if late, `None` if the request was not taken as a whole."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT_SECONDS)
@@ -169,13 +171,13 @@ def _is_ours(connection: socket.socket, path: Path) -> bool:
     return struct.unpack("3i", peer)[1] == os.geteuid()
 
 
-def _absent(path: Path, now: float) -> bool:
+def _listener_absent(path: Path, now: float) -> bool:
     """Whether the listener was recently late twice in a row."""
     times, at = _lateness(path)
     return times >= 2 and 0 <= now - at < ABSENT_SECONDS
 
 
-def _note(path: Path, now: float, *, late: bool) -> None:
+def _record_lateness(path: Path, now: float, *, late: bool) -> None:
     """Count a late answer, or reset the count. Raises OSError."""
     noted = path.with_suffix(_LATE)
     if late:

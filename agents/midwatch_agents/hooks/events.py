@@ -47,14 +47,14 @@ def answer(event: HookEvent, *, guidance: str, stop: str) -> str:
     turn is never prevented: two of the agents would then continue forever.
     """
     if stop and can_stop(event):
-        return json.dumps(_stop(event.name, ADAPTERS[event.agent].stop_at[event.name], stop))
+        return json.dumps(_stop_answer(event.name, ADAPTERS[event.agent].stop_at[event.name], stop))
     if guidance and passes_guidance(event):
         said = {"hookEventName": event.name, "additionalContext": guidance}
         return json.dumps({"hookSpecificOutput": said})
     return ""
 
 
-def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
+def _stop_answer(name: str, form: StopForm, reason: str) -> dict[str, object]:
     match form:
         case StopForm.END_TURN:
             return {"continue": False, "stopReason": reason}
@@ -62,8 +62,8 @@ def _stop(name: str, form: StopForm, reason: str) -> dict[str, object]:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
             return {"hookSpecificOutput": {"hookEventName": name, **decision}}
         case StopForm.DENY_AND_END:
-            end = _stop(name, StopForm.END_TURN, reason)
-            return end | _stop(name, StopForm.DENY_TOOL, reason)
+            end = _stop_answer(name, StopForm.END_TURN, reason)
+            return end | _stop_answer(name, StopForm.DENY_TOOL, reason)
         case StopForm.DENY:
             return {"decision": "deny", "reason": reason}
 
@@ -80,16 +80,16 @@ def as_lines(event: HookEvent, *, opened: bool = True) -> tuple[JsonNode, ...]:
         case "UserPromptSubmit":
             return (_line(event, "user", said["prompt"].text),)
         case "PreToolUse":
-            return (_call(event),)
+            return (_call_line(event),)
         case "PostToolUse" | "PostToolUseFailure":
-            return (_result(event),) if opened else (_call(event), _result(event))
+            return (_result(event),) if opened else (_call_line(event), _result(event))
         case "Stop" if text := said["last_assistant_message"].text:
             return (_line(event, "assistant", [{"type": "text", "text": text}]),)
         case _:
             return ()
 
 
-def _call(event: HookEvent) -> JsonNode:
+def _call_line(event: HookEvent) -> JsonNode:
     said, tools = event.payload, ADAPTERS[event.agent].tools
     name = said["tool_name"].text
     call = {

@@ -61,7 +61,7 @@ def called_programs(text: str, adapter: HookAdapter) -> list[str]:
     they cannot be read.
     """
     groups = (JsonNode(e) for found in _groups(_parse(text, adapter, "")).values() for e in found)
-    calls = (_program(hook.value, adapter) for group in groups for hook in group["hooks"])
+    calls = (_hook_program(hook.value, adapter) for group in groups for hook in group["hooks"])
     return [each for each in calls if each]
 
 
@@ -125,7 +125,7 @@ def _command_of(adapter: HookAdapter) -> str:
     return f"midwatch hook {adapter.name}"
 
 
-def _program(hook: object, adapter: HookAdapter) -> str:
+def _hook_program(hook: object, adapter: HookAdapter) -> str:
     """Return the program of a hook whose command is a program named `midwatch`, quoted or not, with
     exactly our arguments; empty for any other hook.
     """
@@ -140,7 +140,7 @@ def _program(hook: object, adapter: HookAdapter) -> str:
 
 
 def _calls_us(group: object, adapter: HookAdapter) -> bool:
-    return any(_program(hook.value, adapter) for hook in JsonNode(group)["hooks"])
+    return any(_hook_program(hook.value, adapter) for hook in JsonNode(group)["hooks"])
 
 
 def _take_out(settings: Json, adapter: HookAdapter) -> bool:
@@ -160,7 +160,9 @@ def _without_ours(group: object, adapter: HookAdapter) -> list[object]:
     """Return a group without our hook; nothing if it has no other."""
     if not _calls_us(group, adapter):
         return [group]
-    left = [hook.value for hook in JsonNode(group)["hooks"] if not _program(hook.value, adapter)]
+    left = [
+        hook.value for hook in JsonNode(group)["hooks"] if not _hook_program(hook.value, adapter)
+    ]
     return [{**JsonNode(group).members, "hooks": left}] if left else []
 
 

@@ -89,12 +89,16 @@ def case_text(case: Case, max_chars: int, data: DataBlocks) -> str:
     """
     verdict = case.verdict
     blocks = [
-        ("task", _task(case), max_chars // 8),
-        ("result", _result(case), max_chars // 8),
+        ("task", _task_section(case), max_chars // 8),
+        ("result", _result_section(case), max_chars // 8),
         ("what a person changed afterwards", verdict.diff if verdict else "", max_chars // 8),
-        ("alarms", "\n".join(map(_alarm, case.alarms)), max_chars // 16),
-        ("the worker's own analyses", "\n".join(map(_analysis, case.analyses)), max_chars // 16),
-        ("interventions", "\n".join(map(_help, case.interventions)), max_chars // 16),
+        ("alarms", "\n".join(map(_alarm_line, case.alarms)), max_chars // 16),
+        (
+            "the worker's own analyses",
+            "\n".join(map(_analysis_line, case.analyses)),
+            max_chars // 16,
+        ),
+        ("interventions", "\n".join(map(_intervention_line, case.interventions)), max_chars // 16),
         ("the worker's last notes", case.notes, max_chars // 16),
         ("last steps", case.transcript, max_chars // 2),
         ("lessons that are known already", "\n".join(map(_item, case.known)), max_chars // 16),
@@ -128,7 +132,7 @@ def line(text: str, max_chars: int = _LINE) -> str:
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 
 
-def _task(case: Case) -> str:
+def _task_section(case: Case) -> str:
     lines = [
         case.title or case.task,
         f"Goal: {case.goal.strip()}" if case.goal.strip() else "",
@@ -139,7 +143,7 @@ def _task(case: Case) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _result(case: Case) -> str:
+def _result_section(case: Case) -> str:
     verdict = case.verdict
     lines = [f"Ended: {case.ending or 'unknown'}, after step {case.steps}"]
     if case.reason:
@@ -154,17 +158,17 @@ def _result(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _alarm(alarm: Alert) -> str:
+def _alarm_line(alarm: Alert) -> str:
     steps = f" (steps {', '.join(map(str, alarm.evidence))})" if alarm.evidence else ""
     return f"- {alarm.severity} {alarm.key.rule}: {line(alarm.summary)}{steps}"
 
 
-def _analysis(each: Analysis) -> str:
+def _analysis_line(each: Analysis) -> str:
     about = f" (step {each.about})" if each.about else ""
     return f"- {line(each.what)}{about}; cause: {line(each.root)}; next: {line(each.remedy)}"
 
 
-def _help(each: InterventionState) -> str:
+def _intervention_line(each: InterventionState) -> str:
     issued = each.intervention
     outcome = each.outcome or "not judged"
     reason = f" ({line(each.reason)})" if each.reason else ""
@@ -205,9 +209,9 @@ def observed_class(
 
 def named_class(name: str, classes: Collection[str]) -> str:
     """Return a named class in the configuration's spelling, else `other`."""
-    known = {_plain(each): each for each in (*classes, UNKNOWN)}
-    return known.get(_plain(name), OTHER)
+    known = {_plain_name(each): each for each in (*classes, UNKNOWN)}
+    return known.get(_plain_name(name), OTHER)
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return "_".join(re.split(r"[\s_-]+", name.strip().casefold()))

@@ -311,7 +311,7 @@ def settlement(
     """
     corrections: dict[int, Correction] = {}
     for each in answer.corrected:
-        if (fact := _at(new, each.number)) and each.action in {*ReviewAction}:
+        if (fact := _numbered_fact(new, each.number)) and each.action in {*ReviewAction}:
             corrections.setdefault(fact.id, each)
     review = _Review(new=tuple(new), known=tuple(known), corrections=corrections)
     for conflict in answer.conflicts:
@@ -345,7 +345,10 @@ class _Review:
 
     def settle(self, conflict: Conflict) -> None:
         """Settle a contradiction, or keep both facts if that is impossible."""
-        new, known = _at(self.new, conflict.new), _at(self.known, conflict.known)
+        new, known = (
+            _numbered_fact(self.new, conflict.new),
+            _numbered_fact(self.known, conflict.known),
+        )
         if new is None:
             return
         if known is None or conflict.resolution not in {*ConflictRuling}:
@@ -354,22 +357,22 @@ class _Review:
             if conflict.resolution == ConflictRuling.MERGE:
                 self._merge(new, known, conflict)
             else:
-                self._choose(new, known, ConflictRuling(conflict.resolution))
+                self._settle_conflict(new, known, ConflictRuling(conflict.resolution))
 
-    def _choose(self, new: KnownFact, known: KnownFact, way: ConflictRuling) -> None:
+    def _settle_conflict(self, new: KnownFact, known: KnownFact, way: ConflictRuling) -> None:
         kept, gone = (new, known) if way is ConflictRuling.KEEP_NEW else (known, new)
-        if kept is new and (doubt := self._doubt(new)):
+        if kept is new and (doubt := self._doubt_reason(new)):
             self.doubtful[new.id] = doubt  # a waiting fact does not replace a shared one
-        elif _confirmed(gone) and not _confirmed(kept):
+        elif _is_confirmed(gone) and not _is_confirmed(kept):
             self.doubtful[new.id] = f"an inferred fact cannot replace confirmed fact {known.id}"
         elif gone.id not in self.stronger:
             self.stronger |= {kept.id} & {each.id for each in self.new}
-            self._end(gone.id, instead=kept.id, reason=f"the review: {way.value}")
+            self._close_facts(gone.id, instead=kept.id, reason=f"the review: {way.value}")
             self.counts["conflicts"] += 1
 
     def _merge(self, new: KnownFact, known: KnownFact, conflict: Conflict) -> None:
         values = {known.fact.value, new.fact.value} - {""}
-        confirmed = _confirmed(new) or _confirmed(known)
+        confirmed = _is_confirmed(new) or _is_confirmed(known)
         merged = replace(
             _reword(new.fact, conflict.text, conflict, confirmed=confirmed),
             value="".join(values) if len(values) < 2 else "",
@@ -382,10 +385,10 @@ class _Review:
             why = f": {doubt}" if doubt else ""
             self.doubtful[new.id] = f"it could not be merged with fact {known.id}{why}"
             return
-        self._end(new.id, known.id, fact=merged, reason="the review: merge")
+        self._close_facts(new.id, known.id, fact=merged, reason="the review: merge")
         self.counts["conflicts"] += 1
 
-    def _end(
+    def _close_facts(
         self, *facts: int, fact: Fact | None = None, instead: int | None = None, reason: str
     ) -> None:
         self.closed |= {*facts}
@@ -400,60 +403,63 @@ class _Review:
                 continue
             said = self.corrections.get(new.id)
             if said is None or new.id in self.doubtful:
-                self._hold(new, self.doubtful.get(new.id) or self._doubt(new))
+                self._hold_fact(new, self.doubtful.get(new.id) or self._doubt_reason(new))
             elif said.action == ReviewAction.REMOVE:
                 self._remove(new, said, everything=everything)
             else:
-                self._improve(new, said)
+                self._improve_fact(new, said)
 
-    def _doubt(self, new: KnownFact) -> str:
+    def _doubt_reason(self, new: KnownFact) -> str:
         """Return why a person must read an unchanged new fact; empty if not needed."""
         said = self.corrections.get(new.id)
         return said.doubt(new.fact) if said else "the review says nothing about it"
 
-    def _keep(self, new: KnownFact) -> None:
+    def _keep_unchanged(self, new: KnownFact) -> None:
         """Keep a fact unchanged; if a known one has the same text, the more detailed one stays."""
-        doubt, standing = self._doubt(new), [it for it in self.known if it.id not in self.closed]
+        doubt, standing = (
+            self._doubt_reason(new),
+            [it for it in self.known if it.id not in self.closed],
+        )
         twins = [it.id for it in standing if repeats(new.fact, it.fact)]
         if twins and new.id not in self.stronger:
-            self._end(new.id, instead=min(twins), reason=KNOWN)
+            self._close_facts(new.id, instead=min(twins), reason=KNOWN)
             return
-        self._mark(new, FactAct.HELD if doubt else FactAct.REVIEWED, doubt)
+        self._record_act(new, FactAct.HELD if doubt else FactAct.REVIEWED, doubt)
         less = [] if doubt else [it.id for it in standing if repeats(it.fact, new.fact)]
         if less:
-            self._end(*less, instead=new.id, reason=KNOWN)
+            self._close_facts(*less, instead=new.id, reason=KNOWN)
 
-    def _mark(self, new: KnownFact, act: FactAct, reason: str) -> None:
+    def _record_act(self, new: KnownFact, act: FactAct, reason: str) -> None:
         self.moves.append(Move(facts=(new.id,), act=act, reason=reason))
 
-    def _hold(self, new: KnownFact, reason: str) -> None:
+    def _hold_fact(self, new: KnownFact, reason: str) -> None:
         self.counts["unanswered"] += 1
-        self._mark(new, FactAct.HELD, reason)
+        self._record_act(new, FactAct.HELD, reason)
 
     def _remove(self, new: KnownFact, said: Correction, *, everything: bool) -> None:
         reason = " ".join(said.reason.split())[:_REASON]
         if new.id in self.stronger:  # it replaced a known one: else neither would be left
-            self._keep(new)
+            self._keep_unchanged(new)
         elif everything and not reason:
-            self._hold(new, "removing all facts at once needs a reason for each")
+            self._hold_fact(new, "removing all facts at once needs a reason for each")
         else:
             self.counts["removed"] += 1
             self.closed.add(new.id)
-            self._mark(new, FactAct.REMOVED, reason)
+            self._record_act(new, FactAct.REMOVED, reason)
 
-    def _improve(self, new: KnownFact, said: Correction) -> None:
+    def _improve_fact(self, new: KnownFact, said: Correction) -> None:
         """Keep a fact, reworded if there is a new text, whatever the action."""
         text = " ".join(said.text.split()) or new.fact.text
-        confirmed = _confirmed(new) or said.certainty == Certainty.CONFIRMED
-        if text == new.fact.text and confirmed == _confirmed(new):
-            self._keep(new)
+        confirmed = _is_confirmed(new) or said.certainty == Certainty.CONFIRMED
+        if text == new.fact.text and confirmed == _is_confirmed(new):
+            self._keep_unchanged(new)
             return
         better = replace(_reword(new.fact, text, said, confirmed=confirmed), sources=_sources(new))
         if refusal_of(better):
-            self._hold(new, "its new wording could not be used")
+            self._hold_fact(new, "its new wording could not be used")
             return
         self.counts["modified"] += 1
-        self._end(new.id, fact=better, reason=said.reason or "the review: enrich")
+        self._close_facts(new.id, fact=better, reason=said.reason or "the review: enrich")
 
     def add(self, missed: Missed) -> None:
         """Add a missed fact, unless it says nothing new or nothing at all."""
@@ -468,11 +474,11 @@ class _Review:
             self.moves.append(Move(fact=fact))
 
 
-def _at(facts: Sequence[KnownFact], number: int) -> KnownFact | None:
+def _numbered_fact(facts: Sequence[KnownFact], number: int) -> KnownFact | None:
     return facts[number - 1] if 1 <= number <= len(facts) else None
 
 
-def _confirmed(known: KnownFact) -> bool:
+def _is_confirmed(known: KnownFact) -> bool:
     return known.fact.certainty is Certainty.CONFIRMED
 
 

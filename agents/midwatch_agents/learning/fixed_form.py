@@ -62,10 +62,10 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
         return None
     unfit = bool(objection(verdict.comment))
     verdict = replace(verdict, comment="") if unfit else verdict
-    if not _specific(case, verdict):
+    if not _is_specific(case, verdict):
         return None
     bare = _without_words(case)
-    spoken = verdict.origin is Origin.EXPLICIT and _specific(bare, verdict)
+    spoken = verdict.origin is Origin.EXPLICIT and _is_specific(bare, verdict)
     case = bare if spoken else case
     verdict = replace(verdict, comment=_UNFIT) if unfit else verdict
     text = " ".join([_verdict(case, verdict), *_seen_lines(case), *_found_lines(case)])
@@ -79,7 +79,7 @@ def fixed_lesson(case: Case, classes: Collection[str] = FAILURE_CLASSES) -> Less
             rules=[each.key.rule for each in case.alarms],
             check_failed=any(not each.passed for each in case.checks),
         ),
-        insights=tuple(_instead(case, verdict)),
+        insights=tuple(_remedy_sentences(case, verdict)),
         tags=tags_of(case),
         kind=case.kind,
         files=(changed_files(verdict.diff) or case.named_files(text) or case.files)[:MAX_FILES],
@@ -155,7 +155,7 @@ def sentence(text: str) -> str:
     return flat if flat.endswith((".", "!", "?", "…")) else f"{flat}."
 
 
-def _specific(case: Case, verdict: Feedback) -> bool:
+def _is_specific(case: Case, verdict: Feedback) -> bool:
     said = verdict.comment.strip() and verdict.origin is not Origin.AUTOMATIC
     failed = any(not check.passed for check in case.checks)
     return bool(said or verdict.diff.strip() or case.analyses or case.alarms or failed)
@@ -194,7 +194,7 @@ def _found_lines(case: Case) -> list[str]:
     ]
 
 
-def _instead(case: Case, verdict: Feedback) -> Iterable[str]:
+def _remedy_sentences(case: Case, verdict: Feedback) -> Iterable[str]:
     # A complete revert does not show which line was wrong.
     changed = _CHANGED_LINE.findall(verdict.diff) if verdict.sign is VerdictBasis.EDITED else ()
     if changed:

@@ -271,7 +271,7 @@ async def reflect_on_runs(
     prompt = distillation_prompt(
         current,
         [*earlier, *(each.content for each in insights)],
-        _clean(asked.answer),
+        _drop_unsafe_texts(asked.answer),
         max_words=config.max_words,
         blocks=DataBlocks.with_new_code(),
     )
@@ -346,7 +346,7 @@ def _insights(answer: Reflected, shown: Mapping[int, str]) -> tuple[Insight, ...
     return tuple(found)
 
 
-def _clean(answer: Reflected) -> Reflected:
+def _drop_unsafe_texts(answer: Reflected) -> Reflected:
     """Return the answer without texts that must not be used in a prompt."""
     parts: dict[str, list[str]] = {
         name: [each for each in getattr(answer, name) if not objection(each)]

@@ -63,7 +63,7 @@ def choose_lessons(
     worth: (accepted uses + 1) / (judged uses + 2), which is a half for an unused one.
     """
     best = max((each.bm25 for each in candidates), default=0.0) or 1.0
-    fits = (_fit(each, wanted, best) for each in candidates if _eligible(each.known))
+    fits = (_best_fit(each, wanted, best) for each in candidates if _is_eligible(each.known))
     ranked = sorted((fit for fit in fits if fit is not None), key=lambda fit: fit.rank)
     by_text: dict[str, _Fit] = {}
     for fit in ranked:
@@ -89,7 +89,7 @@ def how_many(settings: LessonSettings, known: Sequence[KnownLesson]) -> int:
     """
     if not settings.adaptive or not settings.in_prompt:
         return settings.in_prompt
-    helped, judged = _recent(known)
+    helped, judged = _recent_help(known)
     if judged < _JUDGED:
         return settings.in_prompt
     return max(1, min(MOST, _adapt_count(settings.in_prompt, helped / judged)))
@@ -103,7 +103,7 @@ def _adapt_count(number: int, share: float) -> int:
     return number + (share >= 2 / 3) + (share >= 9 / 10)
 
 
-def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
+def _recent_help(known: Sequence[KnownLesson]) -> tuple[int, int]:
     """Return how many of the most recent judged uses helped, and their number."""
     used = [each for each in known if each.last_used is not None]
     helped = judged = 0
@@ -113,13 +113,13 @@ def _recent(known: Sequence[KnownLesson]) -> tuple[int, int]:
     return helped, judged
 
 
-def _eligible(known: KnownLesson) -> bool:
+def _is_eligible(known: KnownLesson) -> bool:
     judged = known.helped + known.hurt
     harmful = judged >= _JUDGED and known.helped < judged * _HELPFUL
     return not (known.obsolete or known.rating == _MISLEADING or harmful)
 
 
-def _fit(candidate: Candidate, wanted: LearnedQuery, best: float) -> _Fit | None:
+def _best_fit(candidate: Candidate, wanted: LearnedQuery, best: float) -> _Fit | None:
     """Return the best way in which a lesson fits, and how well; `None` if it does not."""
     known, lesson = candidate.known, candidate.known.lesson
     words = candidate.bm25 / best if candidate.words >= _COMMON else 0.0

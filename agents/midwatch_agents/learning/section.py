@@ -55,7 +55,7 @@ def document_from(answer: str, current: str | None, *, max_words: int) -> Docume
     """
     text = _document(answer)
     cut = cut_markdown(text, lambda part: word_count(part) <= max_words)
-    reason = _unfit(cut, current)
+    reason = _unfit_reason(cut, current)
     return DocumentDraft(text=None if reason else cut, reason=reason, words=word_count(text))
 
 
@@ -68,7 +68,7 @@ def _document(answer: str) -> str:
     return text[heading.start() :] if heading else ""
 
 
-def _unfit(text: str, current: str | None) -> str:
+def _unfit_reason(text: str, current: str | None) -> str:
     if not text:
         return "the answer is not Markdown with headings, or cannot be cut at a sound place"
     if why := objection(text):
@@ -106,12 +106,12 @@ def cut_markdown(text: str, fits: Callable[[str], bool]) -> str:
                 break
             kept = lines[:number]
         fenced ^= bool(_FENCE.match(line))
-    while kept and _leads(kept[-1]):
+    while kept and _needs_next_line(kept[-1]):
         kept.pop()
     return "\n".join(kept)
 
 
-def _leads(line: str) -> bool:
+def _needs_next_line(line: str) -> bool:
     """Whether a line says nothing without the next one."""
     rule = not line.strip(" =-*_")
     return rule or bool(_HEADING.match(line)) or line.rstrip(" *_").endswith(":")
@@ -181,9 +181,9 @@ def learned_text(
         _guidelines(guidelines, int(tokens * GUIDELINES_SHARE), blocks) if guidelines else ""
     )
     parts = [principles] if principles else []
-    taught = _fit(parts, lessons, lambda some: _lessons_section(some, blocks), tokens)
+    taught = _items_that_fit(parts, lessons, lambda some: _lessons_section(some, blocks), tokens)
     parts += [_lessons_section(taught, blocks)] if taught else []
-    noted = _fit(parts, facts, lambda some: _facts_section(some, blocks), tokens)
+    noted = _items_that_fit(parts, facts, lambda some: _facts_section(some, blocks), tokens)
     parts += [_facts_section(noted, blocks)] if noted else []
     text = "\n\n".join(parts)
     return LearnedText(
@@ -195,7 +195,7 @@ def learned_text(
     )
 
 
-def _fit(
+def _items_that_fit(
     parts: Sequence[str],
     items: Sequence[ItemT],
     section: Callable[[Sequence[ItemT]], str],
@@ -212,18 +212,18 @@ def _fit(
 def _guidelines(known: KnownGuidelines, tokens: int, blocks: DataBlocks) -> str:
     """Return as much of the guidelines as fits; empty if not even the first block does."""
     text = known.guidelines.text.strip()
-    room = tokens * BYTES_PER_TOKEN - len(_principles(known, "", blocks).encode())
+    room = tokens * BYTES_PER_TOKEN - len(_principles_section(known, "", blocks).encode())
     safe = escape(text)
     kept = cut_markdown(safe, lambda part: len(part.encode("utf-8", "replace")) <= room)
-    return _principles(known, kept, blocks) if kept else ""
+    return _principles_section(known, kept, blocks) if kept else ""
 
 
-def _principles(known: KnownGuidelines, text: str, blocks: DataBlocks) -> str:
+def _principles_section(known: KnownGuidelines, text: str, blocks: DataBlocks) -> str:
     block = blocks.frame("guidelines", text, note="principles of work, below your instructions")
-    return f"## Behavioral guidelines\n\n{_approval(known)} {_BELOW}\n\n{block}"
+    return f"## Behavioral guidelines\n\n{_approval_sentence(known)} {_BELOW}\n\n{block}"
 
 
-def _approval(known: KnownGuidelines) -> str:
+def _approval_sentence(known: KnownGuidelines) -> str:
     if known.state is not GuidelinesState.LIVE:
         return "These working principles of the project are being tried; nobody approved them yet."
     who = f" by {plain(known.author, 80)}" if known.author else ""
@@ -235,13 +235,13 @@ def _lessons_section(taught: Sequence[tuple[Recalled, KnownLesson]], blocks: Dat
     lines: list[str] = []
     for number, (_, known) in enumerate(taught, start=1):
         lesson = known.lesson
-        lines.append(f"{number}. ({_source(known, lesson)}) {plain(lesson.text, _LINE)}")
+        lines.append(f"{number}. ({_lesson_source(known, lesson)}) {plain(lesson.text, _LINE)}")
         lines += [f"   - Instead: {plain(insight, _LINE)}" for insight in lesson.insights]
     block = blocks.frame("lessons", "\n".join(lines), note=EVIDENCE)
     return f"## Lessons from earlier work\n\n{_ADVICE}\n\n{block}"
 
 
-def _source(known: KnownLesson, lesson: Lesson) -> str:
+def _lesson_source(known: KnownLesson, lesson: Lesson) -> str:
     failure = plain(lesson.failure_class, 40)
     if lesson.born is LessonOrigin.REFLECTION:
         count = len(lesson.sources) or 1
