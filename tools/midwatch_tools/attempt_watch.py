@@ -147,7 +147,7 @@ class AttemptWatch(AbstractCapability[Any]):
             await recorder.record(stamp(given.id, recorder.last_step))
             return True
         await session.stand_still(f"asks to {asked.what}", asked)
-        answer = await _answer(inbox, withdrawn)
+        answer = await _wait_for_answer(inbox, withdrawn)
         if answer is None:
             await session.go_on(Activity.COMMAND, why="the worker no longer asks")
             return False
@@ -181,7 +181,7 @@ class AttemptWatch(AbstractCapability[Any]):
 
     def get_toolset(self) -> AgentToolset[Any]:
         """Return Midwatch's tools; a run is offered the ones that it can use."""
-        present, known = self._present, self._known_facts
+        present, known = self._tool_call_watch, self._known_facts
         return WorkerToolset(
             {
                 "reflect": lambda: OwnTools(present).reflect,
@@ -190,7 +190,7 @@ class AttemptWatch(AbstractCapability[Any]):
                 "check_plan": lambda: CheckPlan(present).check_plan,
                 "complete_step": lambda: CompleteStep(present).complete_step,
                 "request_budget": lambda: RequestBudget(present).request_budget,
-                "read_board": lambda: ReadBoard(self._others()).read_board,
+                "read_board": lambda: ReadBoard(self._board_of_others()).read_board,
                 "record_fact": lambda: RecordFact(known, present).record_fact,
                 "search_facts": lambda: SearchFacts(known, present).search_facts,
             },
@@ -198,11 +198,11 @@ class AttemptWatch(AbstractCapability[Any]):
             offered=lambda: self.tools,
         )
 
-    def _present(self) -> ToolCallWatch:
+    def _tool_call_watch(self) -> ToolCallWatch:
         assert self._acts is not None  # else the toolset answers
         return self._acts
 
-    def _others(self) -> Board:
+    def _board_of_others(self) -> Board:
         assert self._board is not None  # else its tool is not offered
         return self._board
 
@@ -216,7 +216,7 @@ class AttemptWatch(AbstractCapability[Any]):
         """Start the watch, run the agent, and stop the clock at the end."""
         assert self._recorder is not None
         self._code = code_in(ctx.messages) or self._draw()
-        await self._begin(ctx, self._recorder)
+        await self._open_session(ctx, self._recorder)
         try:
             return await handler()
         finally:
@@ -224,7 +224,7 @@ class AttemptWatch(AbstractCapability[Any]):
             if self._acts is not None:
                 self._acts.session.stop_clock()
 
-    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+    async def _open_session(self, ctx: RunContext[Any], recorder: Recorder) -> None:
         journal, attempt = recorder.journal, recorder.attempt.id
         saved = await journal.messages(attempt) if self._reach.resumable else []
         tree = await self._tree()
@@ -250,7 +250,7 @@ class AttemptWatch(AbstractCapability[Any]):
         session.prompt = self.prompt
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
-        self._tools = await self._useful(recorder)
+        self._tools = await self._useful_tools(recorder)
         self._acts = ToolCallWatch(
             session,
             KeptResults(await journal.results(attempt) if self._reach.resumable else ()),
@@ -280,7 +280,7 @@ class AttemptWatch(AbstractCapability[Any]):
         poll = self.settings.monitor.poll_seconds
         return Inbox(recorder.journal, self._bus, recorder.attempt.id, poll_seconds=poll)
 
-    async def _useful(self, recorder: Recorder) -> frozenset[str]:
+    async def _useful_tools(self, recorder: Recorder) -> frozenset[str]:
         """Return the tools that this run can use, except the plan tools."""
         facts = self._facts
         kept = facts is not None and bool(facts.project) and self.settings.learning.facts.enabled
@@ -289,10 +289,10 @@ class AttemptWatch(AbstractCapability[Any]):
             limited=any(meter.limit is not None for _, meter in meters(recorder.budget)),
             others=self._board is not None and await self._board.others(),
             facts=kept,
-            known=kept and await self._knows(recorder),
+            known=kept and await self._knows_facts(recorder),
         )
 
-    async def _knows(self, recorder: Recorder) -> bool:
+    async def _knows_facts(self, recorder: Recorder) -> bool:
         """Whether anything is already known about the project."""
         return bool(await look_up(self._known_facts().search("", ()), recorder))
 
@@ -359,7 +359,7 @@ class AttemptWatch(AbstractCapability[Any]):
         await work
 
 
-async def _answer(
+async def _wait_for_answer(
     inbox: Inbox, withdrawn: "asyncio.Future[bool | None]"
 ) -> InterventionState | None:
     """Wait for the answer to the newest question; `None` if the question is withdrawn first."""

@@ -105,12 +105,12 @@ def cut(text: str, max_chars: int) -> str:
     """Return the text if it is short enough, else its head and tail around a note of the cut."""
     if len(text) <= max_chars:
         return text
-    room = max_chars - len(_gap(len(text)))
+    room = max_chars - len(_gap_note(len(text)))
     if room < 2:
         return "…"[:max_chars]
     tail = room // 2
-    return text[: room - tail] + _gap(len(text) - room) + text[len(text) - tail :]
+    return text[: room - tail] + _gap_note(len(text) - room) + text[len(text) - tail :]
 
 
-def _gap(gone: int) -> str:
+def _gap_note(gone: int) -> str:
     return f"\n[… {gone} characters cut …]\n"

@@ -52,7 +52,7 @@ def refine_question(
     asked = [index for index, message in enumerate(messages) if _is_asked(message)]
     if len(asked) >= settings.refine or (budget is not None and _nearly_gone(budget)):
         return ""
-    if asked and not _mended(messages[asked[-1] + 1 :]):
+    if asked and not _acted_since(messages[asked[-1] + 1 :]):
         return ""
     return (
         f"[midwatch {code}] {_ASKED} (look {len(asked) + 1} of {settings.refine}): read what you "
@@ -77,7 +77,7 @@ def _nearly_gone(budget: Budget) -> bool:
     return few or share_used(budget) >= _MOST_USED
 
 
-def _mended(since: Sequence[ModelMessage]) -> bool:
+def _acted_since(since: Sequence[ModelMessage]) -> bool:
     """Whether a worker did something after it was asked, and did not say it had nothing to fix."""
     said = [message for message in since if isinstance(message, ModelResponse)]
     if any(_CONTENT.search(message.text or "") for message in said):

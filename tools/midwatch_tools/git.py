@@ -96,14 +96,14 @@ class Worktree:
 
     def require_unchanged(self) -> None:
         """Raise WorkspaceError if the worker has put another `.git` into the folder."""
-        if self.branch and _pointer(self.folder / ".git", "gitdir: ") != str(self.git_dir):
+        if self.branch and _read_pointer(self.folder / ".git", "gitdir: ") != str(self.git_dir):
             raise WorkspaceError(
                 f"{self.folder} is no longer the workspace that was made: its .git was replaced"
             )
 
     def require_branch(self) -> None:
         """Raise WorkspaceError if its own branch is not checked out."""
-        head = _pointer(self.git_dir / "HEAD", "ref: refs/heads/")
+        head = _read_pointer(self.git_dir / "HEAD", "ref: refs/heads/")
         if head != self.branch:
             raise WorkspaceError(
                 f"{self.folder} is no longer the workspace that was made: "
@@ -118,10 +118,10 @@ def worktree_of(repository: Path, folder: Path, branch: str) -> Worktree | None:
     """
     wanted = folder.resolve() / ".git"
     git_dir = repository / ".git" if (repository / ".git").is_dir() else repository
-    if named := _pointer(repository / ".git", "gitdir: "):  # itself a worktree
+    if named := _read_pointer(repository / ".git", "gitdir: "):  # itself a worktree
         git_dir = repository / named
     for entry in (_common_dir(git_dir) / "worktrees").glob("*/gitdir"):
-        if _pointer(entry, "") == str(wanted):
+        if _read_pointer(entry, "") == str(wanted):
             found = Worktree(folder=folder, git_dir=entry.parent.resolve(), branch=branch)
             found.require_unchanged()
             return found
@@ -132,15 +132,15 @@ def named_repository(folder: Path) -> Path | None:
     """Return the repository named by the `.git` of a worktree; no more trustworthy than whoever can
     write that file.
     """
-    named = _pointer(folder / ".git", "gitdir: ")
+    named = _read_pointer(folder / ".git", "gitdir: ")
     return _common_dir(Path(named)) if Path(named).is_absolute() else None
 
 
 def _common_dir(git_dir: Path) -> Path:
-    return (git_dir / (_pointer(git_dir / "commondir", "") or ".")).resolve()
+    return (git_dir / (_read_pointer(git_dir / "commondir", "") or ".")).resolve()
 
 
-def _pointer(file: Path, start: str) -> str:
+def _read_pointer(file: Path, start: str) -> str:
     """Return the only line of a small file without its start; empty for anything else."""
     with suppress(OSError, UnicodeDecodeError):
         if file.is_file() and not file.is_symlink() and file.stat().st_size < _MAX_POINTER:
@@ -161,11 +161,11 @@ async def git(at: Path | Worktree, *command: str) -> str:
             stdout, stderr = await process.communicate()
     except TimeoutError as error:
         if process is not None:
-            await _end(process)
+            await _kill_group(process)
         raise WorkspaceError(f"git {command[0]}: not done after {_LOCAL_SECONDS:g} s") from error
     except asyncio.CancelledError:
         if process is not None and command[0] in _READING:
-            await _end(process)
+            await _kill_group(process)
         raise
     _require_success(command, process.returncode, stdout, stderr)
     return stdout.decode(errors="replace")
@@ -191,12 +191,12 @@ async def ask_git(at: Path | Worktree, *command: str, seconds: float, network: b
 
 def run_git(at: Path | Worktree, *command: str, stdin: str = "") -> str:
     """Run git from a thread or without an event loop. Raises WorkspaceError like `git`."""
-    call = _call(at)
+    call = _build_call(at)
     try:
         drivers = ""
         if command[0] not in _WITHOUT_FILES:
             _, drivers, _ = _output(call, _ASK_DRIVERS, "")
-        code, said, refused = _output(call, _whole(command, drivers), stdin)
+        code, said, refused = _output(call, _safe_command(command, drivers), stdin)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise WorkspaceError(f"git {command[0]}: {error}") from error
     _require_success(command, code, os.fsencode(said), refused)
@@ -220,16 +220,16 @@ async def _start_git(
     at: Path | Worktree, command: Sequence[str], *, network: bool = False
 ) -> Process:
     # No thread is used: all of them may be waiting for a lock that the caller holds.
-    call, drivers = _call(at, network=network), ""
+    call, drivers = _build_call(at, network=network), ""
     if command[0] not in _WITHOUT_FILES:
-        asking = await _begin(call, _ASK_DRIVERS)
+        asking = await _start_process(call, _ASK_DRIVERS)
         async with _ended_with_us(asking):
             stdout, _ = await asking.communicate()
         drivers = os.fsdecode(stdout)
-    return await _begin(call, _whole(command, drivers))
+    return await _start_process(call, _safe_command(command, drivers))
 
 
-async def _begin(call: "_Call", words: Sequence[str]) -> Process:
+async def _start_process(call: "_Call", words: Sequence[str]) -> Process:
     """Start git; if the caller is canceled meanwhile, kill its whole process group, which asyncio
     would not do.
     """
@@ -237,7 +237,7 @@ async def _begin(call: "_Call", words: Sequence[str]) -> Process:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await _end(await starting)
+        await _kill_group(await starting)
         raise
 
 
@@ -263,7 +263,7 @@ class _Call:
     environ: dict[str, str]
 
 
-def _call(at: Path | Worktree, *, network: bool = False) -> _Call:
+def _build_call(at: Path | Worktree, *, network: bool = False) -> _Call:
     folder, path = (at, _path()) if isinstance(at, Path) else (at.folder, _path(at.folder))
     program = shutil.which("git", path=path)
     if program is None:
@@ -277,12 +277,12 @@ def _call(at: Path | Worktree, *, network: bool = False) -> _Call:
     return _Call(argv=argv, environ=environ)
 
 
-def _whole(command: Sequence[str], drivers: str) -> list[str]:
+def _safe_command(command: Sequence[str], drivers: str) -> list[str]:
     """Return a command with its flags and with all configured drivers disabled.
 
     A worker's `.gitattributes` can name any of them, and then they would run on its files.
     """
-    neutral = [_neutral(name) for name in drivers.split("\0") if name]
+    neutral = [_neutral_setting(name) for name in drivers.split("\0") if name]
     return [*_options(neutral), command[0], *_FLAGS.get(command[0], ()), *command[1:]]
 
 
@@ -323,7 +323,7 @@ def _own_settings(program: str, path: str) -> tuple[str, ...]:
     return tuple(f"{found[1]}={found[2]}" for each in entries if (found := _OWN.fullmatch(each)))
 
 
-def _neutral(name: str) -> str:
+def _neutral_setting(name: str) -> str:
     if name.endswith(".driver"):
         return f"{name}={_PLAIN_MERGE}"
     return f"{name}=false" if name.endswith(".required") else f"{name}="
@@ -343,11 +343,11 @@ async def _ended_with_us(process: Process) -> AsyncGenerator[None]:
     try:
         yield
     except BaseException:
-        await _end(process)
+        await _kill_group(process)
         raise
 
 
-async def _end(process: Process) -> None:
+async def _kill_group(process: Process) -> None:
     with suppress(ProcessLookupError, PermissionError):  # the last process has just ended
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(TimeoutError):  # a process that waits for a device cannot be killed
@@ -401,7 +401,7 @@ def chunk(names: Sequence[str]) -> list[Sequence[str]]:
 def holds_submodule(worktree: Worktree, name: str) -> bool:
     """Whether a folder of a worktree is a submodule stored in the worktree's repository."""
     folder = (worktree.folder / name).resolve()
-    named = _pointer(folder / ".git", "gitdir: ")
+    named = _read_pointer(folder / ".git", "gitdir: ")
     place = (folder / named).resolve()
     return bool(named) and any(
         place.is_relative_to(each / "modules") for each in (worktree.git_dir, worktree.common_dir)

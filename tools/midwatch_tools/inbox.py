@@ -116,7 +116,7 @@ def arrival_records(
         elif each.action is Action.GRANT_BUDGET:
             budget = raise_limits(budget, [each.terms.grant])
             plan, more = with_more_requests(plan, each.terms.grant.requests)
-            records += [*more, Change(budget=budget, plan_step_requests=_share(plan))]
+            records += [*more, Change(budget=budget, plan_step_requests=_step_requests(plan))]
         elif each.action is Action.SWITCH_MODEL and model and each.terms.model == model:
             records.append(Change(model=model))
     return tuple(records)
@@ -135,7 +135,7 @@ def with_more_requests(plan: Plan, requests: int) -> tuple[Plan, tuple[Plan, ...
     return plan, (plan,)
 
 
-def _share(plan: Plan) -> int | None:
+def _step_requests(plan: Plan) -> int | None:
     return None if plan.in_hand is None else plan.in_hand.requests
 
 

@@ -75,7 +75,7 @@ def answer(
     checkpoint: Checkpoint, settings: ReflectSettings, *, alone: bool, plans: bool = True
 ) -> str:
     """Return the reply of `reflect` by confidence band and decision; `plans` if there is a plan."""
-    lines = [_band(checkpoint.confidence, settings)]
+    lines = [_confidence_advice(checkpoint.confidence, settings)]
     if checkpoint.decision is CheckpointDecision.PIVOT:
         lines.append(
             "You pivot: write down what the old approach assumed wrongly, "
@@ -94,7 +94,7 @@ def answer(
     return " ".join(lines)
 
 
-def _band(confidence: int, settings: ReflectSettings) -> str:
+def _confidence_advice(confidence: int, settings: ReflectSettings) -> str:
     if confidence >= settings.high_confidence:
         return "Recorded. Confidence is high: go on, and verify with a check before you claim it."
     if confidence >= settings.medium_confidence:
@@ -134,7 +134,7 @@ def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
         if not isinstance(message, ModelRequest):
             kept.append(message)
             continue
-        parts = [part for part in message.parts if not _reminds(part)]
+        parts = [part for part in message.parts if not _is_reminder_part(part)]
         if len(parts) == len(message.parts):
             kept.append(message)
         elif parts:
@@ -142,7 +142,7 @@ def without_reminders(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
     return kept
 
 
-def _reminds(part: ModelRequestPart) -> bool:
+def _is_reminder_part(part: ModelRequestPart) -> bool:
     if not isinstance(part, UserPromptPart) or not isinstance(part.content, str):
         return False
     return is_reminder(part.content)
@@ -236,7 +236,7 @@ def budget_line(budget: Budget, plan: Plan, within: int | None, *, made: int, sl
     ]
     given = plan.in_hand.requests if plan.in_hand is not None else None
     share = "" if given is None else f" This plan step: {made} of {given} requests."
-    return f"Budget: {'; '.join(parts)}.{share} {_ahead(ahead)}"
+    return f"Budget: {'; '.join(parts)}.{share} {_outlook_sentence(ahead)}"
 
 
 def _number(value: float) -> str:
@@ -246,7 +246,7 @@ def _number(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
-def _ahead(ahead: Outlook) -> str:
+def _outlook_sentence(ahead: Outlook) -> str:
     if ahead.done is None:
         return f"{ahead.percent:.0f} % of the {ahead.resource} are used."
     shares = f"{ahead.percent:.0f} % of the {ahead.resource} for {ahead.done:.0f} % of the work"

@@ -116,11 +116,11 @@ def steps_wanted(entries: Iterable[Entry]) -> StepsWanted:
             if record.state is DeliveryState.DELIVERED and record.intervention in asking:
                 wanting = StepsWanted.ORDERED
         elif isinstance(record, Step):
-            wanting = _after(record, wanting)
+            wanting = _wanted_after(record, wanting)
     return wanting
 
 
-def _after(step: Step, wanting: StepsWanted) -> StepsWanted:
+def _wanted_after(step: Step, wanting: StepsWanted) -> StepsWanted:
     if step.checkpoint is not None and step.checkpoint.decision is CheckpointDecision.PIVOT:
         return StepsWanted.PIVOT if wanting is StepsWanted.NOTHING else wanting
     return StepsWanted.NOTHING if step.tool == "set_plan" and step.ok else wanting
@@ -171,7 +171,7 @@ def shares(confidences: Sequence[int | None], requests: int, least: int) -> tupl
         return ()
     floor = min(max(least, 0), max(requests, 0) // len(confidences))
     rest = max(requests, 0) - floor * len(confidences)
-    weights = [_weight(UNSTATED if each is None else each) for each in confidences]
+    weights = [_doubt_weight(UNSTATED if each is None else each) for each in confidences]
     exact = [rest * weight / sum(weights) for weight in weights]
     given = [int(each) for each in exact]
     # The remainder goes to the plan steps that lost most by rounding, earlier ones first.
@@ -181,7 +181,7 @@ def shares(confidences: Sequence[int | None], requests: int, least: int) -> tupl
     return tuple(floor + each for each in given)
 
 
-def _weight(confidence: int) -> float:
+def _doubt_weight(confidence: int) -> float:
     return 1 + (100 - confidence) / 25
 
 

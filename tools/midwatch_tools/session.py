@@ -159,11 +159,11 @@ class Session:
         if gone := exhausted_limits(self.allowed_budget()):
             raise BudgetSpentError(f"out of budget: {gone}")
         while (
-            (waits := self._waits(due))
+            (waits := self._waiting_interventions(due))
             or self.recorder.lifecycle is Lifecycle.INPUT_REQUIRED
             or (self._undecided_proposals(self.inbox) and not self.inbox.answered)
         ):
-            due = self._due = await self._park(self.inbox, waits)
+            due = self._due = await self._await_person(self.inbox, waits)
         await self._pass_on_questions(due)
         for id, intervention in due:
             if intervention.action.spoken and not intervention.permits and id not in self._told:
@@ -176,7 +176,7 @@ class Session:
                     await self._turn_to(intervention.terms.model)
         if goes_on:
             self._tell_permissions(ctx, self.inbox, due)
-        self._remind(ctx)
+        self._queue_reminder(ctx)
         if self.forgets:
             self._drop_reminders(ctx.messages)
 
@@ -204,7 +204,7 @@ class Session:
         since = {id: self._proposed.setdefault(id, self.requests) for id, _ in held}
         return [each for each in held if self.requests - since[each[0]] >= after]
 
-    def _waits(self, due: Sequence[Numbered]) -> list[Numbered]:
+    def _waiting_interventions(self, due: Sequence[Numbered]) -> list[Numbered]:
         """Return the interventions that make the attempt wait."""
         return [
             (id, each)
@@ -220,7 +220,7 @@ class Session:
                 await self.recorder.record(stamp(id, self.recorder.last_step))
                 self._drop_due({id})
 
-    async def _park(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
+    async def _await_person(self, inbox: Inbox, waits: Sequence[Numbered]) -> tuple[Numbered, ...]:
         """Wait for a person; the time costs nothing, and no rule counts it."""
         undecided = self._undecided_proposals(inbox)
         if self._hold is not None:
@@ -248,7 +248,7 @@ class Session:
         await self.recorder.record(*records, change, working_transition(why))
         self._mark = self._seconds()
 
-    def _remind(self, ctx: RunContext[Any]) -> None:
+    def _queue_reminder(self, ctx: RunContext[Any]) -> None:
         reported = [step.request for step, _ in self.recorder.checkpoints]
         if len(reported) >= self.settings.reflect.max_reflections:
             return  # `reflect` would refuse it
@@ -310,7 +310,7 @@ class Session:
         )
         if response is not None and UNCOUNTED not in (response.metadata or ()):
             self.requests += 1
-            records += self._bill(response, raise_limits(budget, grants(here)))
+            records += self._spend_response(response, raise_limits(budget, grants(here)))
             if not response.tool_calls:
                 records.append(self._message_step(response))
         if self.resumable:
@@ -350,14 +350,15 @@ class Session:
 
     def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
         """Return the interventions whose text is in these messages, and drop them from the list."""
-        here = [(id, self._told.pop(id)) for id in dict.fromkeys(_marks(fresh)) if id in self._told]
+        ids = dict.fromkeys(_intervention_ids(fresh))
+        here = [(id, self._told.pop(id)) for id in ids if id in self._told]
         self._drop_due({id for id, _ in here})
         return here
 
     def _drop_due(self, ids: Container[int]) -> None:
         self._due = tuple(each for each in self._due if each[0] not in ids)
 
-    def _bill(self, response: ModelResponse, budget: Budget) -> list[Record]:
+    def _spend_response(self, response: ModelResponse, budget: Budget) -> list[Record]:
         budget = spend(
             budget,
             requests=1,
@@ -483,7 +484,7 @@ def known_cost(response: ModelResponse) -> float | None:
         return None
 
 
-def _marks(messages: Sequence[ModelMessage]) -> list[int]:
+def _intervention_ids(messages: Sequence[ModelMessage]) -> list[int]:
     """Return the ids of the interventions whose text is in these messages."""
     ids: list[int] = []
     for message in messages:

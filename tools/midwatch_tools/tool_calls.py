@@ -161,18 +161,18 @@ class ToolCallWatch:
     async def before_request(self, ctx: RunContext[Any]) -> None:
         """Record the calls that no hook reported, then deliver what is due before a request."""
         for call, reason in _find_refused(ctx.messages):
-            await self._refuse(ctx, call, reason)
+            await self._record_refusal(ctx, call, reason)
         await self.session.before_request(ctx)
 
     async def around(self, act: CallUnderWay, handler: ToolHandler) -> Any:
         """Run a tool call once and record it with its edits before the model sees the result."""
-        if (key := self._key(act.call)) in self._remembered:
+        if (key := self._result_key(act.call)) in self._remembered:
             return self._remembered.give(key)
         verdict = await self._verdict(act)
         if verdict.refusal:
             return await self._turn_away(act, HELD_BACK + verdict.refusal)
         if verdict.wait:
-            await self._wait(act.call, verdict.wait)
+            await self._wait_to_retry(act.call, verdict.wait)
         async with self._starting:  # no call of this turn may write until the look is over
             foreign = await self._foreign_edits(act.args)
             self._running += 1
@@ -194,12 +194,12 @@ class ToolCallWatch:
     async def _turn_away(self, act: CallUnderWay, reason: str) -> str:
         """Answer a call that does not run, without using up one of the tool's retries."""
         step = replace(self._step(act), ok=False, output=reason)
-        kept = kept_result(self._key(act.call), returned=reason)
-        if not self._knows(act.call):
+        kept = kept_result(self._result_key(act.call), returned=reason)
+        if not self._is_recorded(act.call):
             await self._tolerate(self.session.record(step, *self.session.act_ended(), results=kept))
         return reason
 
-    async def _wait(self, call: ToolCallPart, seconds: float) -> None:
+    async def _wait_to_retry(self, call: ToolCallPart, seconds: float) -> None:
         """Wait before a transient failure is tried again."""
         doing = f"waits {seconds:g} s before it retries"
         record = self.session.record
@@ -228,23 +228,23 @@ class ToolCallWatch:
         finally:
             self._writing -= 1
 
-    def _key(self, call: ToolCallPart) -> str:
+    def _result_key(self, call: ToolCallPart) -> str:
         """Return the key of a call's result. It includes the request, because some providers reuse
         ids in later turns.
         """
         return f"{self.session.requests}:{call.tool_call_id}" if call.tool_call_id else ""
 
-    def _knows(self, call: ToolCallPart) -> bool:
+    def _is_recorded(self, call: ToolCallPart) -> bool:
         return self.session.recorder.knows(call.tool_call_id, request=self.session.requests)
 
     async def record_invalid(
         self, ctx: RunContext[Any], call: ToolCallPart, error: Exception
     ) -> None:
         """Record a call that never ran because its arguments were not valid."""
-        await self._refuse(ctx, call, _reason(error))
+        await self._record_refusal(ctx, call, _reason(error))
 
-    async def _refuse(self, ctx: RunContext[Any], call: ToolCallPart, reason: str) -> None:
-        if self._knows(call):
+    async def _record_refusal(self, ctx: RunContext[Any], call: ToolCallPart, reason: str) -> None:
+        if self._is_recorded(call):
             return
         args = call.args if isinstance(call.args, str) else canonical(call.args or {})
         act = CallUnderWay(ctx=ctx, call=call, args={})
@@ -279,7 +279,7 @@ class ToolCallWatch:
         call = act.call
         own = self._stash.pop(call.tool_call_id, None)
         kept = (
-            kept_result(self._key(call), returned=result, error=error)
+            kept_result(self._result_key(call), returned=result, error=error)
             if self.session.resumable
             else ()
         )
@@ -297,7 +297,7 @@ class ToolCallWatch:
         else:
             own_edits = await self._own_edits(self._tree, act.args)
         step = replace(observed, edits=(*foreign, *own_edits))
-        if not self._knows(call):
+        if not self._is_recorded(call):
             await self.session.record(step, *self.session.act_ended(), results=kept)
 
     def _observe_step(self, act: CallUnderWay, result: object, error: BaseException | None) -> Step:
@@ -356,7 +356,7 @@ def _find_refused(messages: Sequence[ModelMessage]) -> list[tuple[ToolCallPart, 
 
 
 def _reason(error: BaseException) -> str:
-    told = _raised(error)
+    told = _tool_error(error)
     if isinstance(told, ModelRetry | ToolFailed):
         return told.message
     if isinstance(told, ValidationError):
@@ -364,7 +364,7 @@ def _reason(error: BaseException) -> str:
     return f"{type(told).__name__}: {told}"
 
 
-def _raised(error: BaseException) -> BaseException:
+def _tool_error(error: BaseException) -> BaseException:
     """Return what a tool raised; pydantic-ai may have wrapped it."""
     cause = error.__cause__
     return cause if isinstance(cause, ModelRetry | ToolFailed) else error

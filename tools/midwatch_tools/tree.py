@@ -65,7 +65,7 @@ class Tree:
     async def begin(self) -> None:
         """Take the current contents as known."""
         async with self._looking:
-            await asyncio.to_thread(self._learn)
+            await asyncio.to_thread(self._learn_files)
 
     async def expect(self, named: str) -> None:
         """Take a path's content as known before an act that names it.
@@ -89,15 +89,15 @@ class Tree:
         async with self._looking:
             only = only_named or self._named_only
             if len(self._seen) > _FEW:
-                found = await asyncio.to_thread(self._look, writer, named, only=only)
+                found = await asyncio.to_thread(self._find_edits, writer, named, only=only)
             else:
-                found = self._look(writer, named, only=only)
+                found = self._find_edits(writer, named, only=only)
             if any(edit.path not in self._ignored for edit in found):
                 await asyncio.to_thread(self._ask_git, [edit.path for edit in found])
             return tuple(edit for edit in found if not self._ignored[edit.path])
 
-    def _learn(self) -> None:
-        for path, stat in self._present("", only=False).items():
+    def _learn_files(self) -> None:
+        for path, stat in self._present_files("", only=False).items():
             self._edit(path, stat, Writer.OTHER)
 
     def _learn_named(self, named: str) -> None:
@@ -105,15 +105,15 @@ class Tree:
             if path not in self._seen:
                 self._edit(path, stat, Writer.OTHER)
 
-    def _look(self, writer: Writer, named: str, *, only: bool) -> list[Edit]:
-        present = self._present(named, only=only)
+    def _find_edits(self, writer: Writer, named: str, *, only: bool) -> list[Edit]:
+        present = self._present_files(named, only=only)
         edits = [self._edit(path, stat, writer) for path, stat in present.items()]
         if not (only or self._named_only):
             gone = sorted(self._seen.keys() - present.keys())
             edits += [self._deletion(path, writer) for path in gone]
         return [edit for edit in edits if edit is not None]
 
-    def _present(self, named: str, *, only: bool) -> dict[str, os.stat_result]:
+    def _present_files(self, named: str, *, only: bool) -> dict[str, os.stat_result]:
         walked = {} if only else dict(self._walk())
         return dict(self._stat_named(named)) if only or self._named_only else walked
 

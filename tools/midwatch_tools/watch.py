@@ -79,7 +79,7 @@ def _require_callable(argument: str, given: object) -> None:
         raise UsageError(f"Watch({argument}={given!r}): expected something to call")
 
 
-def _supervising(given: str | Model | None) -> str | Model | None:
+def _supervisor_model(given: str | Model | None) -> str | Model | None:
     """Return the model of a supervisor, so that a wrong name or a missing key is found at once."""
     if given is None or given == "policy":
         return given
@@ -184,7 +184,7 @@ class Watch(AttemptWatch):
         self.name = name
         self._journal = None if journal is None else str(journal)
         self._clock = clock
-        self._supervisor = _supervising(supervisor)
+        self._supervisor = _supervisor_model(supervisor)
         self._on_alert = on_alert
         self._on_waiting = on_waiting
 
@@ -220,8 +220,8 @@ class Watch(AttemptWatch):
             self._reach = replace(self._reach, tools="none", gated=False, steered=False)
             self._tools = frozenset()
 
-    async def _useful(self, recorder: Recorder) -> frozenset[str]:
-        facts = "record_fact" in self._tools and await self._knows(recorder)
+    async def _useful_tools(self, recorder: Recorder) -> frozenset[str]:
+        facts = "record_fact" in self._tools and await self._knows_facts(recorder)
         return self._tools | _LATER if facts else self._tools
 
     def get_instructions(self) -> str:
@@ -248,14 +248,14 @@ class Watch(AttemptWatch):
         self._exited = ""
         stack.push_async_callback(self._finish_calls)
         try:
-            embedded = await self._embed(stack, title_of(ctx.prompt) or self.name)
+            embedded = await self._open_embedded(stack, title_of(ctx.prompt) or self.name)
             recorder, self._facts = embedded.recorder, embedded.facts
             recorder.listeners.append(self._tell_owner)
             if self._supervisor is not None:
                 self.call_person = self._pass_on_question
             stack.enter_context(parent_of_run(embedded))
             try:
-                await self._begin(ctx, recorder)
+                await self._open_session(ctx, recorder)
             except asyncio.CancelledError:  # looking at a large workspace takes time
                 await self._tolerate(_record_end(recorder, *_CANCELED))
                 raise
@@ -267,7 +267,7 @@ class Watch(AttemptWatch):
             return None
         return recorder
 
-    async def _embed(self, stack: AsyncExitStack, title: str) -> Embedded:
+    async def _open_embedded(self, stack: AsyncExitStack, title: str) -> Embedded:
         where = journal_location(self._journal, os.environ, Path.cwd())
         parent = Embedded.around(where)
         if parent is None:

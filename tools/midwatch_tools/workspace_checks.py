@@ -33,7 +33,7 @@ class WorkspaceChecks:
         """Return whether files, given as paths or patterns, exist and are not empty."""
         if self._root is None:
             return tuple(FilePresence(path=path, known=False) for path in paths)
-        return await asyncio.to_thread(_present, self._root, paths)
+        return await asyncio.to_thread(_check_presence, self._root, paths)
 
     async def run(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
         """Run acceptance commands, if possible here. Files they write do not count as edits."""
@@ -45,11 +45,13 @@ class WorkspaceChecks:
         return results
 
 
-def _present(root: Path, paths: Sequence[str]) -> tuple[FilePresence, ...]:
-    return tuple(FilePresence(path=path, fault=_fault(root.resolve(), path)) for path in paths)
+def _check_presence(root: Path, paths: Sequence[str]) -> tuple[FilePresence, ...]:
+    return tuple(
+        FilePresence(path=path, fault=_presence_fault(root.resolve(), path)) for path in paths
+    )
 
 
-def _fault(root: Path, path: str) -> str:
+def _presence_fault(root: Path, path: str) -> str:
     try:
         candidates = list(_candidates(root, path))
         if not candidates:

@@ -191,8 +191,8 @@ class Broken(AttemptGate):
 class Unhinged(AttemptWatch):
     """A watch whose gate is broken."""
 
-    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
-        await super()._begin(ctx, recorder)
+    async def _open_session(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+        await super()._open_session(ctx, recorder)
         assert self._acts is not None
         gate = Gate(self.settings.errors, self.settings.plan, attempt=1)
         self._acts.entrance = Broken(recorder.journal, recorder.attempt.id, gate)

@@ -91,7 +91,7 @@ class Slow(Watch):
     async def for_run(self, ctx: RunContext[Any]) -> Watch:
         return self
 
-    async def _begin(self, ctx: RunContext[Any], recorder: Recorder) -> None:
+    async def _open_session(self, ctx: RunContext[Any], recorder: Recorder) -> None:
         self.begins.set()
         await asyncio.Event().wait()
 

@@ -159,7 +159,7 @@ class Gate:
         self._tick += 1
         match entry.record:
             case Step() as step:
-                self._took(step)
+                self._take_step(step)
             case Change() as change:
                 self._take_plan_change(change)
             case Analysis(by=AnalysisAuthor.WORKER) as analysis:
@@ -181,7 +181,7 @@ class Gate:
         if intervention in self._operators:
             self._moved = max(self._moved, self._delivered.get(intervention, 0))
 
-    def _took(self, step: Step) -> None:
+    def _take_step(self, step: Step) -> None:
         self._request = max(self._request, step.request)
         if step.output.startswith(HELD_BACK):
             return
@@ -309,12 +309,12 @@ class Gate:
             return _ask_for_analysis(
                 f"{failing.words} {failing.equal} times in the same way"
                 if again
-                else f"{failing.words}, and nothing was {self._edits} since"
+                else f"{failing.words}, and nothing was {self._edited_word} since"
             )
         return self._after_analysis(failing, failing.cause)
 
     @property
-    def _edits(self) -> str:
+    def _edited_word(self) -> str:
         return "edited" if self._sees_files else "changed, as far as is known,"
 
     def _may_meet_again(self, step: Step, said: Statements) -> Permission | None:
@@ -329,7 +329,11 @@ class Gate:
         if only_looks(step) or not (line or is_check(step.tool)):
             return None
         failing = self._failing.get(action(step))
-        if failing is not None and failing.cause is not None and self._passes(failing.cause):
+        if (
+            failing is not None
+            and failing.cause is not None
+            and self._may_be_retried(failing.cause)
+        ):
             return None  # that analysis allows some tries
         news = self._alike.last if is_check(line or step.tool) else 0
         outcome = news if failing is None else failing.outcome
@@ -340,7 +344,7 @@ class Gate:
             f"the same failure came {kind.times} times, by whatever command: {kind.words}"
         )
 
-    def _passes(self, cause: Cause) -> bool:
+    def _may_be_retried(self, cause: Cause) -> bool:
         """Whether a failure with this cause may be tried again unchanged."""
         return (self._errors.unknown if cause is Cause.UNKNOWN else cause) is not Cause.PERMANENT
 
@@ -407,20 +411,20 @@ class AttemptGate:
     async def rebuild(self) -> None:
         """Take in what the journal contains, then what was heard meanwhile."""
         while page := await self._journal.entries(self._after, attempt=self._attempt, kinds=KINDS):
-            self._take(page)
+            self._take_entries(page)
             self._after = page[-1].id
         self._foreign = self._after
         early, self._early = self._early or [], None
-        self._take([entry for entry in early if entry.id > self._after])
+        self._take_entries([entry for entry in early if entry.id > self._after])
 
     def hear(self, entries: Sequence[Entry]) -> None:
         """Take in entries that were just recorded."""
         if self._early is not None:
             self._early += entries
         else:
-            self._take(entries)
+            self._take_entries(entries)
 
-    def _take(self, entries: Sequence[Entry]) -> None:
+    def _take_entries(self, entries: Sequence[Entry]) -> None:
         try:
             for entry in entries:
                 self.gate.observe(entry)
@@ -452,7 +456,7 @@ class AttemptGate:
         self._looked_up = max(self._looked_up, delivered)
         new = [entry for entry in entries if entry.id > self._foreign]
         self._foreign = max((entry.id for entry in new), default=self._foreign)
-        self._take(new)
+        self._take_entries(new)
 
 
 async def gate_of(

@@ -33,24 +33,24 @@ def _one_of(kind: type[StrEnum]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": [each.value for each in kind]})
 
 
-def _or(default: object) -> Callable[[object], object]:
+def _null_as(default: object) -> Callable[[object], object]:
     """Return a validator that treats `null` as left out: many models send that."""
     return lambda value: default if value is None else value
 
 
-_NONE_IS_EMPTY = BeforeValidator(_or(()))
+_NONE_IS_EMPTY = BeforeValidator(_null_as(()))
 
 PercentArgument = Annotated[int, Field(ge=0, le=100), _WHOLE]
-CountArgument = Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_or(0)), _WHOLE]
+CountArgument = Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_null_as(0)), _WHOLE]
 AmountArgument = Annotated[
-    float, Field(ge=0, le=1_000_000, allow_inf_nan=False), BeforeValidator(_or(0.0)), _NUMBER
+    float, Field(ge=0, le=1_000_000, allow_inf_nan=False), BeforeValidator(_null_as(0.0)), _NUMBER
 ]
 Estimate = Annotated[Annotated[int, Field(ge=0)] | None, _WHOLE]
 
 TextArgument = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000), _TEXT
 ]
-Note = Annotated[str, StringConstraints(max_length=4000), BeforeValidator(_or("")), _TEXT]
+Note = Annotated[str, StringConstraints(max_length=4000), BeforeValidator(_null_as("")), _TEXT]
 Strings = Annotated[tuple[str, ...], Field(max_length=100), _NONE_IS_EMPTY, _TEXTS]
 """Texts of any kind; empty if left out."""
 Texts = Annotated[tuple[TextArgument, ...], Field(min_length=1, max_length=30), _TEXTS]
@@ -64,7 +64,7 @@ _Tag = Annotated[
 Tags = Annotated[tuple[_Tag, ...], Field(max_length=8), _NONE_IS_EMPTY, _TEXTS]
 Value = Annotated[
     str | dict[str, JsonValue] | list[JsonValue] | int | float | bool,
-    BeforeValidator(_or("")),
+    BeforeValidator(_null_as("")),
     _TEXT,
 ]
 """Data as JSON text. Models also send it as JSON, which is accepted."""
@@ -76,7 +76,7 @@ CertaintyArgument = Annotated[Certainty, _one_of(Certainty)]
 _BECAUSE = " because "
 
 
-def _claim(said: object) -> object:
+def _parse_claim(said: object) -> object:
     """Parse a claim such as `unproven: it works there because nobody could look`, if it is text."""
     if not isinstance(said, str):
         return said
@@ -98,7 +98,7 @@ def _check_claim(claim: Claim) -> Claim:
 
 
 Claims = Annotated[
-    tuple[Annotated[Claim, BeforeValidator(_claim), AfterValidator(_check_claim)], ...],
+    tuple[Annotated[Claim, BeforeValidator(_parse_claim), AfterValidator(_check_claim)], ...],
     Field(max_length=30),
     _NONE_IS_EMPTY,
     _TEXTS,

@@ -107,15 +107,17 @@ class Board:
 
     async def section(self, blocks: DataBlocks) -> str:
         """Return the whole board as part of a prompt; empty if nobody reported anything."""
-        return await self._section(await self._attempts(), blocks)
+        return await self._reports_section(await self._attempts(), blocks)
 
     async def beside(self, blocks: DataBlocks) -> str:
         """Return the board without the task's own attempts: the prompt has those elsewhere."""
         attempts = await self._attempts()
         others = [each for each in attempts if each[0].task != self._task.id]
-        return await self._section(others, blocks)
+        return await self._reports_section(others, blocks)
 
-    async def _section(self, attempts: Iterable[tuple[Attempt, str]], blocks: DataBlocks) -> str:
+    async def _reports_section(
+        self, attempts: Iterable[tuple[Attempt, str]], blocks: DataBlocks
+    ) -> str:
         own = await self._read_reports(self._attempt, "")
         others = [await self._read_reports(each, name) for each, name in attempts]
         return render_board(others, own.files, blocks)
@@ -150,13 +152,13 @@ def render_board(others: Iterable[AttemptReports], files: set[str], blocks: Data
     kept: list[str] = []
     for each in telling:
         more = [*kept, *_lines(each, files)]
-        if len(_frame(more, blocks)) > LONGEST:
+        if len(_frame_reports(more, blocks)) > LONGEST:
             break
         kept = more
-    return _frame(kept, blocks) if kept else ""
+    return _frame_reports(kept, blocks) if kept else ""
 
 
-def _frame(lines: Sequence[str], blocks: DataBlocks) -> str:
+def _frame_reports(lines: Sequence[str], blocks: DataBlocks) -> str:
     block = blocks.frame("reports of other agents", "\n".join(lines), note=EVIDENCE)
     return f"{_HEADING}\n\n{block}"
 

@@ -66,7 +66,7 @@ class CheckPlan(WorkerTool):
         check = rule_on_check(check, made=made, settings=settings)
         plan, records = _carried_out(acts.session, check)
         acts.report(ctx, choice, check, *records)
-        return f"{_answer(check)} The plan is now:\n{outline(plan)}"
+        return f"{_ruling_answer(check)} The plan is now:\n{outline(plan)}"
 
 
 async def _ask_once(acts: ToolCallWatch, proposed: tuple[str, ...]) -> None:
@@ -123,7 +123,7 @@ def _carried_out(session: Session, check: PlanCheck) -> tuple[Plan, tuple[Record
     return plan, (plan, plan_change(plan))
 
 
-def _answer(check: PlanCheck) -> str:
+def _ruling_answer(check: PlanCheck) -> str:
     if not check.proposed:
         return "Recorded."
     match check.ruling:

@@ -96,13 +96,13 @@ class PlanStepWork:
         if step.path:
             self.seen.add(step.path)
         self.seen.update(FILE.findall(line))
-        if ((line and step.exit_code == 0) or runs_tests(step.tool, line)) and not _masked(
+        if ((line and step.exit_code == 0) or runs_tests(step.tool, line)) and not _hides_failure(
             step, line
         ):
             self.passed[name] = None
 
 
-def _masked(step: Step, line: str) -> bool:
+def _hides_failure(step: Step, line: str) -> bool:
     """Whether a successful command's output shows a failure that its exit code may hide."""
     return _MASKING.search(line) is not None and bool(failure_lines(step.output))
 
@@ -134,7 +134,7 @@ class PlanStepEvidence:
 
     def touched(self, path: str) -> bool:
         """Whether a file, or any that matches a pattern, was changed or read in the plan step."""
-        return any(_is(path, known) for known in self.deeds.edited | self.deeds.seen)
+        return any(_matches_file(path, known) for known in self.deeds.edited | self.deeds.seen)
 
 
 def judge_completion(
@@ -167,7 +167,9 @@ def judge_completion(
         claims=(goal, *claims),
         confidence=confidence,
         accepted=not refusals,
-        flag="" if refusals else _flag(said.flag, doubts, confidence, settings.min_confidence),
+        flag=""
+        if refusals
+        else _doubt_text(said.flag, doubts, confidence, settings.min_confidence),
         doubts=tuple(refusals or doubts),
     )
 
@@ -201,7 +203,7 @@ def _acceptance(evidence: PlanStepEvidence) -> Iterable[Claim]:
         state = ClaimState.PASSED if check.passed else ClaimState.FAILED
         yield Claim(what=f"`{check.check}`", state=state, reason=_first_line(check))
     for line in evidence.unrun:
-        ran = _plain(line) in {_plain(each) for each in evidence.deeds.passed}
+        ran = _single_spaced(line) in {_single_spaced(each) for each in evidence.deeds.passed}
         yield Claim(
             what=f"`{line}`",
             state=ClaimState.PASSED if ran else ClaimState.UNPROVEN,
@@ -212,7 +214,7 @@ def _acceptance(evidence: PlanStepEvidence) -> Iterable[Claim]:
 def _structure(claim: Claim, evidence: PlanStepEvidence) -> Claim:
     known = evidence.deeds.edited | evidence.deeds.seen
     named = FILE.findall(f"{claim.what} {claim.reason}")
-    if any(_same(path, name) for path in known for name in named):
+    if any(_same_file(path, name) for path in known for name in named):
         proved = True
     else:  # a dotted word without a slash may not be a file at all: `Order.total`
         proved = bool(known) and not any("/" in name for name in named)
@@ -235,7 +237,7 @@ def _as_proved(claim: Claim, reason: str, *, proved: bool) -> Claim:
     return Claim(what=claim.what, state=ClaimState.UNPROVEN, reason=reason)
 
 
-def _is(named: str, known: str) -> bool:
+def _matches_file(named: str, known: str) -> bool:
     """Whether a named file or pattern matches a file that was worked on."""
     named, known = named.removeprefix("./"), known.removeprefix("./")
     if fnmatchcase(known, named) or named == known:
@@ -244,12 +246,12 @@ def _is(named: str, known: str) -> bool:
     return named.endswith(f"/{known}") or (known[:1] == "/" and known.endswith(f"/{named}"))
 
 
-def _same(path: str, name: str) -> bool:
+def _same_file(path: str, name: str) -> bool:
     name = name.removeprefix("./")
     return path == name or path.endswith(f"/{name}")
 
 
-def _plain(command: str) -> str:
+def _single_spaced(command: str) -> str:
     return " ".join(command.split())
 
 
@@ -265,7 +267,7 @@ def _lower_confidence(stated: int, unproven: int, claims: int) -> int:
     return round(stated * (1 - unproven / (2 * claims))) if claims else stated
 
 
-def _flag(own: str, doubts: Sequence[str], confidence: int, least: int) -> str:
+def _doubt_text(own: str, doubts: Sequence[str], confidence: int, least: int) -> str:
     parts = [own.strip()] if own.strip() else []
     parts += [f"unproven: {'; '.join(doubts)}"] if doubts else []
     if confidence < least:

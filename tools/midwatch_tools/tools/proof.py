@@ -68,7 +68,7 @@ class _Part:
 
 def is_check(command: str) -> bool:
     """Whether a command, or a tool judging by its name, runs tests or a program of the project."""
-    return any(part.checks for part in _parts(command))
+    return any(part.checks for part in _simple_commands(command))
 
 
 def shows_claim(command: str, claim: str) -> bool:
@@ -76,15 +76,15 @@ def shows_claim(command: str, claim: str) -> bool:
 
     A claim with checks in backquotes is about those; they may be run with more arguments.
     """
-    ran = list(_parts(command))
+    ran = list(_simple_commands(command))
     proving = [part.words for part in ran if part.checks]
     quoted = _QUOTED.findall(claim)
-    named = [part.words for each in quoted for part in _parts(each) if part.checks]
+    named = [part.words for each in quoted for part in _simple_commands(each) if part.checks]
     if named:
-        return any(_within(words, run) for words in named for run in proving)
+        return any(_contains_words(words, run) for words in named for run in proving)
     if proving:
         return True
-    said = [list(_parts(each)) for each in quoted]
+    said = [list(_simple_commands(each)) for each in quoted]
     return any(
         len(parts) == 1 and part.words[: len(parts[0].words)] == parts[0].words
         for parts in said
@@ -93,13 +93,13 @@ def shows_claim(command: str, claim: str) -> bool:
     )
 
 
-def _within(words: Sequence[str], run: Sequence[str]) -> bool:
+def _contains_words(words: Sequence[str], run: Sequence[str]) -> bool:
     """Whether these words occur next to each other in a command."""
     size = len(words)
     return any(run[at : at + size] == words for at in range(len(run) - size + 1))
 
 
-def _parts(text: str, depth: int = 0) -> Iterator[_Part]:
+def _simple_commands(text: str, depth: int = 0) -> Iterator[_Part]:
     """Yield the simple commands of a line, each without wrappers that only run it."""
     for item in parse(text):
         if not isinstance(item, Command):
@@ -112,46 +112,46 @@ def _parts(text: str, depth: int = 0) -> Iterator[_Part]:
         words = unwrap(raw)
         if not words:
             continue
-        if (inner := _inner(words)) and depth < _MAX_DEPTH:
-            yield from _parts(inner, depth + 1)
+        if (inner := _shell_text(words)) and depth < _MAX_DEPTH:
+            yield from _simple_commands(inner, depth + 1)
             continue
         body = next((each.body for each in item.redirects if each.body is not None), "")
-        idle = _idles(words)
-        yield _Part(words=tuple(words), checks=not idle and _runs(words, body), idle=idle)
+        idle = _shows_nothing(words)
+        yield _Part(words=tuple(words), checks=not idle and _runs_code(words, body), idle=idle)
 
 
-def _inner(words: Sequence[str]) -> str:
+def _shell_text(words: Sequence[str]) -> str:
     """Return the text that a shell is given, as in `bash -lc 'make test'`; empty if none."""
-    if not _SHELL.fullmatch(_name(words)):
+    if not _SHELL.fullmatch(_program_name(words)):
         return ""
     at = next((n for n, word in enumerate(words) if re.fullmatch(r"-\w*c", word)), 0)
     return words[at + 1] if 0 < at < len(words) - 1 else ""
 
 
-def _idles(words: Sequence[str]) -> bool:
+def _shows_nothing(words: Sequence[str]) -> bool:
     """Whether a command never shows anything, even if a claim names it."""
     rest = words[1:]
     return (
-        _name(words) in _IDLE
+        _program_name(words) in _IDLE
         or bool(_ASKS & set(rest))
         or (len(rest) == 1 and rest[0] in _ASKS_ALONE)
         or (bool(rest) and rest[0] in _PROCURES)
     )
 
 
-def _runs(words: Sequence[str], body: str) -> bool:
-    name, rest = _name(words), words[1:]
+def _runs_code(words: Sequence[str], body: str) -> bool:
+    name, rest = _program_name(words), words[1:]
     if _PYTHON.fullmatch(name):
-        return _python(rest, body)
+        return _python_runs_code(rest, body)
     if name in _OTHERS or _SHELL.fullmatch(name):
-        return _interpreted(rest, body)
+        return _interpreter_runs_code(rest, body)
     if "/" in words[0] and not _VENDORED.search(words[0]):
         return True
     alone = len(words) == 1 and runs_tests(words[0], "")
     return alone or runs_tests("", " ".join([name, *rest]))
 
 
-def _python(rest: Sequence[str], body: str) -> bool:
+def _python_runs_code(rest: Sequence[str], body: str) -> bool:
     for at, word in enumerate(rest):
         after = rest[at + 1] if at + 1 < len(rest) else ""
         if word == "-m":
@@ -170,7 +170,7 @@ def _loads_work(code: str) -> bool:
     return any(name not in sys.stdlib_module_names for name in _IMPORTS.findall(code))
 
 
-def _interpreted(rest: Sequence[str], body: str) -> bool:
+def _interpreter_runs_code(rest: Sequence[str], body: str) -> bool:
     for word in rest:
         if re.fullmatch(r"-\w*[er]|--eval|--print", word):
             return any(_LOADS.search(each) for each in rest)
@@ -179,7 +179,7 @@ def _interpreted(rest: Sequence[str], body: str) -> bool:
     return bool(_LOADS.search(body))
 
 
-def _name(words: Sequence[str]) -> str:
+def _program_name(words: Sequence[str]) -> str:
     return words[0].rpartition("/")[2]
 
 
@@ -208,16 +208,16 @@ class ErrorReport(BaseModel):
 
         The root cause may be missing if the cause is unknown, and the change if it is transient.
         """
-        if _empty(self.what_happened):
+        if _is_empty(self.what_happened):
             return (
                 "`what_happened` is too general: name the act and the message with which it failed"
             )
-        if self.category is not Cause.UNKNOWN and _empty(self.root_cause):
+        if self.category is not Cause.UNKNOWN and _is_empty(self.root_cause):
             return (
                 "`root_cause` is too general: name the belief that was wrong, or what was missing; "
                 "if you do not know it, the category is `unknown`"
             )
-        if self.category is not Cause.TRANSIENT and _empty(self.change):
+        if self.category is not Cause.TRANSIENT and _is_empty(self.change):
             return "`change` is too general: name what will be different in the next try"
         return ""
 
@@ -259,5 +259,5 @@ def statements_in(calls: Sequence[ToolCallPart]) -> Statements:
     return Statements(cause=cause, checked=checked)
 
 
-def _empty(text: str) -> bool:
+def _is_empty(text: str) -> bool:
     return all(word in _EMPTY for word in _WORD.findall(text.lower()))

@@ -50,7 +50,7 @@ def answer(cause: Cause, failure: LastFailure | None, settings: ErrorSettings) -
     if cause is Cause.UNKNOWN and settings.unknown is Cause.UNKNOWN:
         return (
             "Recorded. One more try is allowed as it is; after that the cause counts as permanent. "
-            f"Use it to learn the cause. {_look(failure)}"
+            f"Use it to learn the cause. {_where_to_look(failure)}"
         )
     if Cause.TRANSIENT in (cause, settings.unknown if cause is Cause.UNKNOWN else cause):
         waits = [f"{backoff(n + 1, settings):g} s" for n in range(settings.transient_tries)]
@@ -62,11 +62,11 @@ def answer(cause: Cause, failure: LastFailure | None, settings: ErrorSettings) -
     counted = "" if cause is Cause.PERMANENT else " An unknown cause counts as permanent here."
     return (
         f"Recorded.{counted} Change the approach before you try again: the same act unchanged will "
-        f"be refused. {_look(failure)}"
+        f"be refused. {_where_to_look(failure)}"
     )
 
 
-def _look(failure: LastFailure | None) -> str:
+def _where_to_look(failure: LastFailure | None) -> str:
     if failure is None:
         return "Look first at what the approach took for granted: versions, paths, settings."
     if failure.blocked:
