@@ -107,7 +107,7 @@ async def test_a_claim_that_comes_while_a_round_writes_is_heeded(
     fleet: Fleet, gated: Gated
 ) -> None:
     await fleet.begin()
-    bus, gate = Brokered(), gated.gate("_take")
+    bus, gate = Brokered(), gated.gate("_take_leases")
     async with fleet.monitor("a", bus, SELDOM):
         await gate.reached.wait()
         second = (await fleet.begin()).attempt.id
@@ -124,7 +124,7 @@ async def test_what_could_not_be_taken_when_it_began_is_tried_again_at_once(
     await fleet.begin()
     async with fleet.monitor("a", settings=SELDOM):
         await fleet.until(lambda: fleet.held("a") == [1])
-        gated.gate("_take", JournalError("away")).open.set()
+        gated.gate("_take_leases", JournalError("away")).open.set()
         await fleet.begin()
         await fleet.until(lambda: fleet.held("a") == [1, 2])
 
@@ -138,7 +138,7 @@ async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(
     await MonitorLeases(fleet.journal, clock=lambda: fleet.now).take([1], holder="b:1", seconds=1)
     async with fleet.monitor("a") as keeping:
         await fleet.until(lambda: bool(keeping.runs))
-        gate = gated.gate("_news")
+        gate = gated.gate("_read_news")
         await gate.reached.wait()
         await (await fleet.follow(first.attempt.task, number=2)).record(UNSURE)
         await fleet.until(lambda: fleet.held("a") == [1, 2])

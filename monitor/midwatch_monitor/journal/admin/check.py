@@ -90,7 +90,7 @@ class Inspection:
         broken = 0
         try:
             for row in _rows(connection, table):
-                if problem := self._problem(table, row):
+                if problem := self._row_problem(table, row):
                     broken += 1
                     if broken <= _MOST_LISTED:
                         self.problems.append(f"{_name(table, row)} cannot be read: {problem}")
@@ -100,10 +100,10 @@ class Inspection:
             more = broken - _MOST_LISTED
             self.problems.append(f"and {more} more rows of `{table.name}` cannot be read")
 
-    def _problem(self, table: Table, row: Row[Any]) -> str:
+    def _row_problem(self, table: Table, row: Row[Any]) -> str:
         """Return what is wrong with a row; empty if nothing."""
         for column, value in zip(table.columns, row, strict=True):
-            if problem := _wrong(column, value):
+            if problem := _value_problem(column, value):
                 return f"{column.name}: {problem}"
         if table is tables.entry:
             try:
@@ -149,28 +149,28 @@ def _name(table: Table, row: Row[Any]) -> str:
     """Return a row's name, made only of its key, attempt and kind."""
     keys = [column.name for column in table.primary_key.columns]
     if len(keys) == 1:
-        name = f"{table.name} {_short(getattr(row, keys[0]))}"
+        name = f"{table.name} {_short_text(getattr(row, keys[0]))}"
     else:
-        said = ", ".join(f"{key} {_short(getattr(row, key))}" for key in keys)
+        said = ", ".join(f"{key} {_short_text(getattr(row, key))}" for key in keys)
         name = f"{table.name} of {said}"
     if table is not tables.entry:
         return name
     whose = f"task {row.task}" if row.attempt is None else f"attempt {row.attempt}"
-    return f"{name} ({_short(row.kind)} of {whose})"
+    return f"{name} ({_short_text(row.kind)} of {whose})"
 
 
-def _short(value: object) -> str:
+def _short_text(value: object) -> str:
     """Return a part of a key in printable form: a broken row may contain anything."""
     return repr(value)[:_SHORT]
 
 
-def _wrong(column: Column[Any], value: object) -> str:
+def _value_problem(column: Column[Any], value: object) -> str:
     """Return what is wrong with a value; empty if nothing."""
     if value is None:
         return "" if column.nullable else "no value"
     kind = column.type
     if isinstance(kind, Packed):
-        return _unpackable(value)
+        return _packed_problem(value)
     for type_, is_right, what in _RIGHT:
         if isinstance(kind, type_):
             return "" if is_right(value) else f"not {what}"
@@ -204,7 +204,7 @@ def _wrong_text(column: Column[Any], value: object) -> str:
     return ""
 
 
-def _unpackable(value: object) -> str:
+def _packed_problem(value: object) -> str:
     if not isinstance(value, bytes):
         return "not bytes"
     try:
@@ -268,7 +268,7 @@ def check(connection: Connection) -> JournalHealth:
             latest=None,
             problems=(problem,),
         )
-    last, latest = _newest(connection)
+    last, latest = _newest_entry(connection)
     inspection = Inspection()
     inspection.look_at(connection)
     return JournalHealth(
@@ -277,31 +277,31 @@ def check(connection: Connection) -> JournalHealth:
         counts={table.name: count_rows(connection, table) for table in metadata.sorted_tables},
         last=last,
         latest=latest,
-        problems=(*_problems(connection), *inspection.problems),
+        problems=(*_database_problems(connection), *inspection.problems),
         newer=inspection.newer,
     )
 
 
-def _problems(connection: Connection) -> Iterator[str]:
-    yield from _damage(connection)
+def _database_problems(connection: Connection) -> Iterator[str]:
+    yield from _file_damage(connection)
     # The recorder never skips a number, and resuming needs the whole history.
     yield from _gaps(connection, tables.entry.c.seq, first=1, what="sequence", of="entries")
     yield from _gaps(connection, tables.message.c.idx, first=0, what="history", of="messages")
-    yield from _numbers(connection)
+    yield from _number_problems(connection)
     for table in metadata.sorted_tables:
         for column in table.columns:
             for key in column.foreign_keys:
                 yield from _orphans(connection, table, key)
 
 
-def _newest(connection: Connection) -> tuple[int, datetime | None]:
+def _newest_entry(connection: Connection) -> tuple[int, datetime | None]:
     entry = tables.entry
     query = select(entry.c.id, entry.c.at).order_by(entry.c.id.desc()).limit(1)
     row = connection.execute(query).first()
     return (0, None) if row is None else (row.id, row.at)
 
 
-def _damage(connection: Connection) -> Iterator[str]:
+def _file_damage(connection: Connection) -> Iterator[str]:
     if connection.dialect.name == "sqlite":
         for said in connection.execute(text("PRAGMA quick_check(5)")).scalars():
             if said != "ok":
@@ -331,7 +331,7 @@ def _gaps(
         yield f"the {what} of attempt {row.attempt} has gaps: {gaps}"
 
 
-def _numbers(connection: Connection) -> Iterator[str]:
+def _number_problems(connection: Connection) -> Iterator[str]:
     for name, mark in marks(connection).items():
         if mark.last < mark.highest:
             yield (

@@ -69,26 +69,26 @@ def copy(source: Store, target: Store, progress: CopyProgress) -> dict[str, int]
     with explain_errors(source.name), _open_to_read(source) as old:
         _require_current(old, source.name)
         last = {name: mark.last for name, mark in marks(old).items()}
-        shown = {index: _indexed(old, index) for index in TextIndex}
+        shown = {index: _indexed_ids(old, index) for index in TextIndex}
         with explain_errors(target.name), transaction(target.writing) as new:
-            _patient(new)
+            _disable_idle_limit(new)
             _make_room(new, target.name)
             rows = {table: _rows(old, table, source.name) for table in COPIED}
-            copied = {table.name: _copy(rows[table], new, table, progress) for table in COPIED}
+            copied = {table.name: _copy_rows(rows[table], new, table, progress) for table in COPIED}
             go_on_after(new, last)
             for index, ids in shown.items():
                 _put_words(new, index, ids)
-            _verify(new, copied, target.name)
+            _verify_copy(new, copied, target.name)
             return {name: each.rows for name, each in copied.items()}
 
 
 def _open_to_read(store: Store) -> Connection:
     connection = store.reader.connect()
-    _patient(connection)
+    _disable_idle_limit(connection)
     return connection
 
 
-def _patient(connection: Connection) -> None:
+def _disable_idle_limit(connection: Connection) -> None:
     """Disable the connection's idle limit, since the other side may take a long time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
@@ -129,12 +129,12 @@ def _rows(connection: Connection, table: Table, name: str) -> Iterator[Row[Any]]
         yield from connection.execute(query.execution_options(yield_per=_BATCH))
 
 
-def _copy(
+def _copy_rows(
     rows: Iterator[Row[Any]], new: Connection, table: Table, progress: CopyProgress
 ) -> _Content:
     content = _Content()
     names = [column.name for column in table.columns]
-    later = dict.fromkeys(_own(table))
+    later = dict.fromkeys(_self_references(table))
     referring: list[dict[str, Any]] = []
     while batch := list(islice(rows, _BATCH)):
         values = [dict(zip(names, row, strict=True)) for row in batch]
@@ -143,28 +143,28 @@ def _copy(
         for row in batch:
             content.add(row)
         progress(table.name, content.rows)
-    _refer(new, table, referring)
+    _fill_references(new, table, referring)
     return content
 
 
-def _own(table: Table) -> list[str]:
+def _self_references(table: Table) -> list[str]:
     """Return the columns that refer to the same table, possibly to a later row."""
     keys = (key for column in table.columns for key in column.foreign_keys)
     return [key.parent.name for key in keys if key.column.table is table]
 
 
-def _refer(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+def _fill_references(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Fill in references to other rows of the same table."""
     if not rows:
         return
     (key,) = table.primary_key.columns
     change = update(table).where(key == bindparam("of"))
-    wanted = _own(table)
+    wanted = _self_references(table)
     values = [{"of": row[key.name], **{name: row[name] for name in wanted}} for row in rows]
     connection.execute(change, values)
 
 
-def _indexed(connection: Connection, index: TextIndex) -> frozenset[int]:
+def _indexed_ids(connection: Connection, index: TextIndex) -> frozenset[int]:
     """Return the ids of the indexed entries; each database has its own kind of index."""
     key = "rowid" if connection.dialect.name == "sqlite" else "id"
     return frozenset(connection.execute(text(f"SELECT {key} FROM {index.value}")).scalars())
@@ -192,7 +192,7 @@ def _index_wording(kind: str, body: str) -> Wording:
             raise JournalCorruptError("the journal holds something else in place of a lesson")
 
 
-def _verify(connection: Connection, copied: dict[str, _Content], name: str) -> None:
+def _verify_copy(connection: Connection, copied: dict[str, _Content], name: str) -> None:
     for table in COPIED:
         found = _Content()
         for row in _rows(connection, table, name):
@@ -216,10 +216,10 @@ class TableMark:
 
 def marks(connection: Connection) -> dict[str, TableMark]:
     """Return the marks of the tables whose ids the database assigns, by name."""
-    return {table.name: _mark(connection, table) for table in NUMBERED}
+    return {table.name: _table_mark(connection, table) for table in NUMBERED}
 
 
-def _mark(connection: Connection, table: Table) -> TableMark:
+def _table_mark(connection: Connection, table: Table) -> TableMark:
     highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
     if connection.dialect.name == "sqlite":
         query = "SELECT seq FROM sqlite_sequence WHERE name = :name"

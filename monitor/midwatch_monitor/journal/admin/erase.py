@@ -33,7 +33,7 @@ def footprint(connection: Connection, project: str) -> Erasure:
 
     Raises UsageError for an unknown project.
     """
-    key = _key(connection, project)
+    key = _project_key(connection, project)
     entry = tables.entry
     newest = select(func.max(entry.c.at)).where(entry.c.task.in_(_tasks(key)))
     at = connection.execute(newest).scalar_one()
@@ -42,7 +42,7 @@ def footprint(connection: Connection, project: str) -> Erasure:
 
 def forget(connection: Connection, project: str, *, author: str, at: datetime) -> Erasure:
     """Delete everything about a project, and record that it was done."""
-    key = _key(connection, project)
+    key = _project_key(connection, project)
     _refuse_under_way(connection, project, key, at)
     values = {"at": at, "author": author, **_counts(connection, key)}
     _forget_learned(connection, key)
@@ -51,7 +51,7 @@ def forget(connection: Connection, project: str, *, author: str, at: datetime) -
     return Erasure(**done.mappings().one())
 
 
-def _key(connection: Connection, project: str) -> int:
+def _project_key(connection: Connection, project: str) -> int:
     key = projects.key_of(connection, project)
     if key is None:
         raise UsageError(f"the journal holds nothing about the project {project!r}")

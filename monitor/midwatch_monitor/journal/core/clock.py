@@ -67,17 +67,17 @@ class JournalClock:
         """How far the database's clock is ahead of ours, as ours was set at the start."""
 
     def __call__(self) -> datetime:
-        self._told = max(self._told, self._here() + self.ahead)
+        self._told = max(self._told, self._local_time() + self.ahead)
         return self._told
 
-    def _here(self) -> datetime:
+    def _local_time(self) -> datetime:
         return self._began + timedelta(seconds=self._seconds() - self._mark)
 
     async def tune(self) -> bool:
         """Measure the difference; return whether the database has a clock. Raises JournalError."""
-        asked = self._here()
+        asked = self._local_time()
         theirs = await self._journal.read(_shared_time)
-        answered = self._here()
+        answered = self._local_time()
         if theirs is None:
             return False
         # The database read its clock between the question and the answer. A slow answer is

@@ -75,7 +75,7 @@ def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[En
     entries = append(connection, [draft for each in given for draft in each.drafts])
     for each in given:
         if each.messages or each.results:
-            _extend(connection, each)
+            _extend_history(connection, each)
     rest = iter(entries)
     return [tuple(islice(rest, len(each.drafts))) for each in given]
 
@@ -85,7 +85,7 @@ def _subject(what: Commit) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _extend(connection: Connection, what: Commit) -> None:
+def _extend_history(connection: Connection, what: Commit) -> None:
     """Append to the attempt's history and to the results of its tool calls."""
     if what.attempt is None:
         raise ValueError("a commit with messages or results must name its attempt")
@@ -173,15 +173,17 @@ def _in_sqlite(table: Table) -> str:
 @cache
 def _of_one(table: Table) -> Select[int, int]:
     # A separate query: PostgreSQL caches the plan for a number, but not for a list.
-    return _of(table).where(table.c.attempt == bindparam("of"))
+    return _select_incarnations(table).where(table.c.attempt == bindparam("of"))
 
 
 @cache
 def _of_many(table: Table) -> Select[int, int]:
-    return _of(table).where(table.c.attempt == any_(bindparam("of", type_=ARRAY(BigInteger))))
+    return _select_incarnations(table).where(
+        table.c.attempt == any_(bindparam("of", type_=ARRAY(BigInteger)))
+    )
 
 
-def _of(table: Table) -> Select[int, int]:
+def _select_incarnations(table: Table) -> Select[int, int]:
     return select(table.c.attempt, table.c.incarnation)
 
 
@@ -243,7 +245,7 @@ def append(
             continue
         for draft in part:
             if not opening:
-                _refuse(connection, draft)
+                _refuse_outdated(connection, draft)
             (entry,) = _store(connection, [draft])
             index.index_entry(connection, entry)
             entries.append(entry)
@@ -310,12 +312,14 @@ def _into_sqlite(connection: Connection, values: Sequence[object]) -> Iterable[i
     last = 0
     for begin in range(0, len(values), _TOGETHER * _WIDTH):
         part = tuple(values[begin : begin + _TOGETHER * _WIDTH])
-        last = execute_in_sqlite(connection, _sqlite(len(part) // _WIDTH), part).lastrowid or 0
+        last = (
+            execute_in_sqlite(connection, _sqlite_insert(len(part) // _WIDTH), part).lastrowid or 0
+        )
     return range(last - len(values) // _WIDTH + 1, last + 1)
 
 
 @cache
-def _sqlite(rows: int) -> str:
+def _sqlite_insert(rows: int) -> str:
     return f"INSERT INTO entry ({_COLUMNS}) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * rows)
 
 
@@ -325,7 +329,7 @@ def _into_postgresql(connection: Connection, values: Sequence[object]) -> Iterab
     return sorted(connection.exec_driver_sql(_POSTGRESQL, columns).scalars())
 
 
-def _refuse(connection: Connection, draft: Draft) -> None:
+def _refuse_outdated(connection: Connection, draft: Draft) -> None:
     match draft.record:
         case TaskTransition():
             refuse_late(connection, task=draft.task)
@@ -380,7 +384,10 @@ TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Interventi
 
 def is_answer(draft: Draft) -> bool:
     """Whether a draft answers a worker, or approves or rejects an intervention. Pure."""
-    return _answered_request(draft.record) is not None or _settles(draft.record) is not None
+    return (
+        _answered_request(draft.record) is not None
+        or _settled_intervention(draft.record) is not None
+    )
 
 
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
@@ -388,33 +395,37 @@ def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | N
 
     Rejected answers do not count, including those that this commit rejects.
     """
-    rejected = {each for draft in what.drafts if (each := _rejects(draft.record)) is not None}
+    rejected = {
+        each for draft in what.drafts if (each := _rejected_intervention(draft.record)) is not None
+    }
     for draft in what.drafts:
-        request, held = _answered_request(draft.record), _settles(draft.record)
-        if request is not None and _answered(connection, draft, request, rejected):
+        request, held = _answered_request(draft.record), _settled_intervention(draft.record)
+        if request is not None and _is_answered(connection, draft, request, rejected):
             return None
-        if held is not None and _stamped(connection, draft, held):
+        if held is not None and _is_decided(connection, draft, held):
             return None
     return commit(connection, what)
 
 
-def _answered(connection: Connection, draft: Draft, request: int, rejected: set[int]) -> bool:
+def _is_answered(connection: Connection, draft: Draft, request: int, rejected: set[int]) -> bool:
     stands = set[int]()
-    for id, record in _since(connection, draft, request):
+    for id, record in _interventions_since(connection, draft, request):
         if isinstance(record, Intervention) and record.petition == request:
             stands.add(id)
-        elif (turned_down := _rejects(record)) is not None:
+        elif (turned_down := _rejected_intervention(record)) is not None:
             stands.discard(turned_down)
     return bool(stands - rejected)
 
 
-def _stamped(connection: Connection, draft: Draft, held: int) -> bool:
+def _is_decided(connection: Connection, draft: Draft, held: int) -> bool:
     """Whether an intervention was decided or delivered."""
-    since = _since(connection, draft, held)
+    since = _interventions_since(connection, draft, held)
     return any(isinstance(each, Delivery) and each.intervention == held for _, each in since)
 
 
-def _since(connection: Connection, draft: Draft, id: int) -> list[tuple[int, Record | None]]:
+def _interventions_since(
+    connection: Connection, draft: Draft, id: int
+) -> list[tuple[int, Record | None]]:
     """Return interventions and deliveries of a draft's attempt since an entry, with ids."""
     entry = tables.entry
     kinds = [kind_of(Intervention), kind_of(Delivery)]
@@ -432,14 +443,14 @@ def _answered_request(record: Record) -> int | None:
     return record.petition if isinstance(record, Intervention) else None
 
 
-def _settles(record: Record) -> int | None:
+def _settled_intervention(record: Record) -> int | None:
     """Return the id of the intervention that a record approves or rejects."""
     if isinstance(record, Delivery) and record.state is DeliveryState.APPROVED:
         return record.intervention
-    return _rejects(record)
+    return _rejected_intervention(record)
 
 
-def _rejects(record: object) -> int | None:
+def _rejected_intervention(record: object) -> int | None:
     """Return the id of the intervention that a record rejects."""
     if isinstance(record, Delivery) and record.state is DeliveryState.REJECTED:
         return record.intervention
@@ -453,7 +464,7 @@ def commit_unmoved(
 
     So a task cannot begin, or continue with another attempt, between the read and the write.
     """
-    return None if _moved(connection, task, after) else commit(connection, what)
+    return None if _has_changed(connection, task, after) else commit(connection, what)
 
 
 def reopen(
@@ -464,14 +475,14 @@ def reopen(
     The restart is stored as delivered, since there is no worker to stamp it. `step` is the last
     step of the attempt. Returns `None` if its task has changed since an entry.
     """
-    if _moved(connection, order.task, after):
+    if _has_changed(connection, order.task, after):
         return None
     (issued,) = append(connection, [order])
     stamp = Delivery(intervention=issued.id, state=DeliveryState.DELIVERED, step=step)
     return issued, *append(connection, [replace(order, record=stamp), *states], opening=True)
 
 
-def _moved(connection: Connection, task: int, after: int) -> bool:
+def _has_changed(connection: Connection, task: int, after: int) -> bool:
     """Whether a task, or an attempt at it, has changed since an entry."""
     entry = tables.entry
     newer = select(entry.c.id).where(

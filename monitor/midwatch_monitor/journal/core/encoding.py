@@ -132,7 +132,7 @@ def record_json(record: Record) -> str:
     except PydanticSerializationError:
         return _encode_forced(record)
     # Encoding by type writes NaN as `null`. Rarely, a text contains `null` too.
-    return (body if b":null" not in body else _exact(record)).decode()
+    return (body if b":null" not in body else _exact_json(record)).decode()
 
 
 @cache
@@ -140,25 +140,27 @@ def _serializer(word: type[Record]) -> SchemaSerializer:
     return _adapter(_KINDS[word]).serializer
 
 
-def _exact(record: Record) -> bytes:
+def _exact_json(record: Record) -> bytes:
     said = {
-        name: value for name in _names(type(record)) if (value := getattr(record, name)) is not None
+        name: value
+        for name in _field_names(type(record))
+        if (value := getattr(record, name)) is not None
     }
     return to_json(said, inf_nan_mode="constants")
 
 
 @cache
-def _names(word: type[Record]) -> tuple[str, ...]:
+def _field_names(word: type[Record]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(word))
 
 
 def _encode_forced(record: Record) -> str:
     # A command's output may contain an unpaired surrogate, which UTF-8 cannot encode.
-    text = json.dumps(dataclasses.asdict(record), default=_plain, ensure_ascii=False)
+    text = json.dumps(dataclasses.asdict(record), default=_plain_value, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()
 
 
-def _plain(value: object) -> str:
+def _plain_value(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
@@ -222,11 +224,11 @@ def mask_text(connection: Connection, text: str) -> str:
 
 def _masker(connection: Connection) -> Masker:
     found = connection.get_execution_options().get(_OPTION)
-    return found if isinstance(found, Masker) else _own()
+    return found if isinstance(found, Masker) else _default_masker()
 
 
 @cache
-def _own() -> Masker:
+def _default_masker() -> Masker:
     """Return the masker for a store that is used without a journal."""
     return Masker(Secrets(), token_bytes())
 

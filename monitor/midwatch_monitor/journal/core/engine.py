@@ -136,14 +136,14 @@ def connect(location: str | Path, access: Access, synchronous: Synchronous) -> S
     """Connect to a journal at a path, `:memory:` or a SQLAlchemy URL, without touching tables."""
     url = url_of(location)
     if not url.drivername.startswith("sqlite"):
-        return _elsewhere(url, access)
+        return _server_store(url, access)
     if not url.database or url.database == ":memory:":
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
-        _prepare(engine, "BEGIN IMMEDIATE", ["PRAGMA foreign_keys=ON"])
+        _set_up_engine(engine, "BEGIN IMMEDIATE", ["PRAGMA foreign_keys=ON"])
         return Store(name=":memory:", writing=engine, reading=None)
     if not url.query.get("uri"):
-        _require(Path(url.database), access)
-    return _sqlite(url, access, synchronous)
+        _require_file(Path(url.database), access)
+    return _sqlite_store(url, access, synchronous)
 
 
 def require_location(location: str | Path) -> Path | None:
@@ -153,13 +153,13 @@ def require_location(location: str | Path) -> Path | None:
     """
     url = url_of(location)
     if not url.drivername.startswith("sqlite"):
-        _elsewhere(url, Access.READ).close()
+        _server_store(url, Access.READ).close()
         return None
     if not url.database or url.database == ":memory:" or url.query.get("uri"):
         return None
     path = Path(url.database)
     if path.exists():
-        _require(path, Access.WRITE)
+        _require_file(path, Access.WRITE)
         return path
     above = next(each for each in path.absolute().parents if each.exists())
     if not above.is_dir():
@@ -202,7 +202,7 @@ def url_of(location: str | Path) -> URL:
     return url
 
 
-def _elsewhere(url: URL, access: Access) -> Store:
+def _server_store(url: URL, access: Access) -> Store:
     if not url.drivername.startswith("postgres"):
         raise JournalAccessError(
             f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
@@ -222,7 +222,7 @@ def _elsewhere(url: URL, access: Access) -> Store:
     )
 
 
-def _require(path: Path, access: Access) -> None:
+def _require_file(path: Path, access: Access) -> None:
     """Ensure that a SQLite file can be at `path`, or raise the reason."""
     if path.is_dir():
         raise JournalAccessError(
@@ -255,7 +255,7 @@ def _require_rights(path: Path, access: Access) -> None:
         raise JournalReadOnlyError(f"{path} may only be read by this user: see its permissions")
 
 
-def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
+def _sqlite_store(url: URL, access: Access, synchronous: Synchronous) -> Store:
     name = url.database or ""
     if access is Access.READ and not url.query.get("uri"):
         path = Path(name).absolute().as_uri()
@@ -263,19 +263,21 @@ def _sqlite(url: URL, access: Access, synchronous: Synchronous) -> Store:
     pragmas = [f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}", "PRAGMA foreign_keys=ON"]
     reading = create_engine(url, pool_size=READERS)
     if access is Access.READ and not os.access(Path(name).absolute().parent, os.W_OK):
-        reading = create_engine(url, poolclass=NullPool, creator=partial(_look, Path(name)))
-    _prepare(reading, "BEGIN", pragmas)
+        reading = create_engine(
+            url, poolclass=NullPool, creator=partial(_connect_read_only, Path(name))
+        )
+    _set_up_engine(reading, "BEGIN", pragmas)
     if access is Access.READ:
         return Store(name=name, writing=None, reading=reading)
     writing = create_engine(url, pool_size=1)
     # Overwrite deleted rows: only erasure and merging the text index delete any.
     pragmas += [f"PRAGMA synchronous={synchronous.value}", "PRAGMA secure_delete=ON"]
-    _prepare(writing, "BEGIN IMMEDIATE", pragmas)
+    _set_up_engine(writing, "BEGIN IMMEDIATE", pragmas)
     event.listen(writing, "connect", _to_wal)
     return Store(name=name, writing=writing, reading=reading)
 
 
-def _look(path: Path) -> sqlite3.Connection:
+def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Connect to a file for reading, in a folder that may not be written.
 
     SQLite writes beside the file even to read it, unless it is told that nobody changes it. A
@@ -286,7 +288,7 @@ def _look(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?{query}", uri=True, check_same_thread=False)
 
 
-def _prepare(engine: Engine, begin: str, pragmas: list[str]) -> None:
+def _set_up_engine(engine: Engine, begin: str, pragmas: list[str]) -> None:
     """Make SQLAlchemy begin transactions: the driver begins them too late."""
 
     def on_connect(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
@@ -364,7 +366,7 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
 
     `waited` is the number of seconds it was retried for, if retrying could help.
     """
-    match _code(error):
+    match _error_code(error):
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
             return JournalCorruptError(
                 f"{name} is not a journal, or it is damaged: restore it from a backup, "
@@ -381,7 +383,7 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
         case sqlite3.SQLITE_BUSY:
             return JournalError(f"another process has held {name} for {BUSY_SECONDS} s")
         case "55P03":
-            return JournalError(f"another process holds {name}{_for(waited)}")
+            return JournalError(f"another process holds {name}{_duration_phrase(waited)}")
         case _:
             return _explain_served(error, name, waited)
 
@@ -389,16 +391,16 @@ def journal_error(error: SQLAlchemyError, name: str, waited: float = 0) -> Journ
 def _explain_served(error: SQLAlchemyError, name: str, waited: float) -> JournalError:
     """Explain an error that is not caused by another program or by the disk."""
     reason = _reason(error)
-    if _code(error) == "42501":
+    if _error_code(error) == "42501":
         return JournalAccessError(f"{name}: {reason}; {advice_on(reason)}")
-    if _code(error) == "57014" and "statement timeout" in reason:
+    if _error_code(error) == "57014" and "statement timeout" in reason:
         return JournalError(
             f"{name}: {reason}; `ALTER ROLE … SET statement_timeout = 0` gives this role more time"
         )
     if refusal := refusal_in(error):
         return JournalAccessError(f"{name} cannot be opened: {refusal}")
     if is_passing(error):
-        return JournalError(f"{name} could not be reached{_for(waited)}: {reason}")
+        return JournalError(f"{name} could not be reached{_duration_phrase(waited)}: {reason}")
     return JournalError(f"{name}: {reason}")
 
 
@@ -408,7 +410,7 @@ def _reason(error: SQLAlchemyError) -> str:
     return " ".join(str(cause).split())
 
 
-def _for(seconds: float) -> str:
+def _duration_phrase(seconds: float) -> str:
     return f" for {seconds:g} s" if seconds else ""
 
 
@@ -417,17 +419,17 @@ def is_hopeless(error: Exception) -> bool:
 
     True if SQLite's lock was not obtained, since the transaction has already waited for it.
     """
-    return isinstance(error, DBAPIError) and _code(error) == sqlite3.SQLITE_BUSY
+    return isinstance(error, DBAPIError) and _error_code(error) == sqlite3.SQLITE_BUSY
 
 
 def is_duplicate(error: DBAPIError) -> bool:
     """Whether a row was refused because its key already exists."""
     extended = getattr(error.orig, "sqlite_errorcode", None)
     taken = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-    return extended in taken or _code(error) == "23505"
+    return extended in taken or _error_code(error) == "23505"
 
 
-def _code(error: SQLAlchemyError) -> int | str | None:
+def _error_code(error: SQLAlchemyError) -> int | str | None:
     """Return SQLite's primary result code, or another database's SQLSTATE."""
     if not isinstance(error, DBAPIError):
         return None

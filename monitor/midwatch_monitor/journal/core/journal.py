@@ -145,9 +145,9 @@ class Journal:
         Writes that PostgreSQL does not answer within seconds fail.
         """
         self._closed = True
-        await asyncio.to_thread(self._shut)
+        await asyncio.to_thread(self._close_all)
 
-    def _shut(self) -> None:
+    def _close_all(self) -> None:
         if self._writer is not None:
             self._writer.close(self._store.cut)
         if self._reader is not None:
@@ -211,7 +211,7 @@ class Journal:
     async def run(self, run: int) -> Run:
         """Return the run with that id. Raises JournalError if there is none."""
         found = await self.read(work.runs, tables.run.c.id == run)
-        return self._only(found, f"run {run}")
+        return self._first_found(found, f"run {run}")
 
     async def tasks(self, run: int) -> list[Task]:
         """Return the tasks of a run, in the order they were added."""
@@ -220,7 +220,7 @@ class Journal:
     async def task(self, task: int) -> Task:
         """Return the task with that id. Raises JournalError if there is none."""
         found = await self.read(work.tasks, tables.task.c.id == task)
-        return self._only(found, f"task {task}")
+        return self._first_found(found, f"task {task}")
 
     async def tasks_with(self, ids: Collection[int]) -> list[Task]:
         """Return the existing tasks with these ids: a page of them, not thousands."""
@@ -237,7 +237,7 @@ class Journal:
     async def attempt(self, attempt: int) -> Attempt:
         """Return the attempt with that id. Raises JournalError if there is none."""
         found = await self.read(work.attempts, tables.attempt.c.id == attempt)
-        return self._only(found, f"attempt {attempt}")
+        return self._first_found(found, f"attempt {attempt}")
 
     async def entries(
         self,
@@ -294,7 +294,7 @@ class Journal:
         """Copy SQLite's log into the file and empty the log, as far as readers permit."""
         await asyncio.to_thread(self._store.flush)
 
-    def _only(self, found: list[T], what: str) -> T:
+    def _first_found(self, found: list[T], what: str) -> T:
         if not found:
             raise JournalError(f"{self.name} has no {what}")
         return found[0]

@@ -172,7 +172,7 @@ class OutageWait:
             error = state.outcome and state.outcome.exception()
             if error is None or given_up(error) or self.ended:
                 return True
-            self._tell(error)
+            self._log_refusal(error)
             return False
 
         retrying = tenacity.Retrying(
@@ -186,7 +186,7 @@ class OutageWait:
         self._told = False
         return done
 
-    def _tell(self, error: BaseException) -> None:
+    def _log_refusal(self, error: BaseException) -> None:
         """Log, once in an outage, that a person must fix something."""
         why = "" if self._told else refusal_in(error)
         if why:

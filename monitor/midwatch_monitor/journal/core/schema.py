@@ -114,13 +114,13 @@ def open_store(
     try:
         found = prepare(store, access, min(patience_seconds, OPENING_SECONDS))
         store.keep_private()
-        return replace(store, mask_key=_key(store, found))
+        return replace(store, mask_key=_mask_key(store, found))
     except BaseException:
         store.close()
         raise
 
 
-def _key(store: Store, found: Version) -> bytes:
+def _mask_key(store: Store, found: Version) -> bytes:
     """Return the key for marks as stored in the database."""
     try:
         return bytes.fromhex(found.mask_key)
@@ -133,7 +133,7 @@ def _key(store: Store, found: Version) -> bytes:
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
     """Create or upgrade the tables of `store`; raise JournalError if that is not possible."""
     with explain_errors(store.name, patience_seconds):
-        return OutageWait(patience_seconds).hold(lambda: _prepare(store, access), is_refusal)
+        return OutageWait(patience_seconds).hold(lambda: _prepare_store(store, access), is_refusal)
 
 
 def require_usable(location: str) -> None:
@@ -183,7 +183,7 @@ def _as_text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _prepare(store: Store, access: Access) -> Version:
+def _prepare_store(store: Store, access: Access) -> Version:
     found = version_of(store)
     if found.current or (access is Access.READ and found.readable):
         _require_rights(store)
@@ -193,7 +193,7 @@ def _prepare(store: Store, access: Access) -> Version:
         raise _too_new(store.name, found.revision)
     refusal = _refusal(store, found, access)
     if refusal is not None or store.writing is None:
-        raise refusal or _empty(store)
+        raise refusal or _empty_error(store)
     if found.revision is None and store.connections is None:
         _refuse_others(store)
     with transaction(store.writing) as connection:
@@ -219,7 +219,7 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
     served = store.connections is not None
     if found.revision is None:
         if access is Access.WRITE and served:
-            return _empty(store)
+            return _empty_error(store)
         return None
     if served:
         return JournalAccessError(
@@ -259,7 +259,7 @@ def require_place(connection: Connection, name: str) -> None:
     It is JournalCorruptError if another program has tables with our names.
     """
     if taken := _foreign_table(connection):
-        raise _strange(name, taken)
+        raise _foreign_error(name, taken)
     if connection.dialect.name == "postgresql":
         require_making(connection, name)
 
@@ -267,7 +267,7 @@ def require_place(connection: Connection, name: str) -> None:
 def refuse_foreign_tables(found: Version, name: str) -> None:
     """Raise JournalCorruptError if the tables are another program's."""
     if found.strange:
-        raise _strange(name, "alembic_version")
+        raise _foreign_error(name, "alembic_version")
 
 
 def _refuse_others(store: Store) -> None:
@@ -279,7 +279,7 @@ def _refuse_others(store: Store) -> None:
         # Another process may have created all the tables in the meantime.
         taken = _foreign_table(connection) if read_version(connection).revision is None else ""
     if taken:
-        raise _strange(store.name, taken)
+        raise _foreign_error(store.name, taken)
 
 
 def _foreign_table(connection: Connection) -> str:
@@ -291,12 +291,12 @@ def _foreign_table(connection: Connection) -> str:
     return min(in_the_way, default="")
 
 
-def _empty(store: Store) -> JournalError:
+def _empty_error(store: Store) -> JournalError:
     """Return the error for a database without a journal, where none may be created."""
     with store.reader.connect() as connection:
         taken = _foreign_table(connection)
     if taken:
-        return _strange(store.name, taken)
+        return _foreign_error(store.name, taken)
     made = f"`{command('run FILE')}` creates a journal in it"
     if store.connections is not None:
         first = command("node")
@@ -304,7 +304,7 @@ def _empty(store: Store) -> JournalError:
     return JournalEmptyError(f"{store.name} is empty: {made}")
 
 
-def _strange(name: str, taken: str) -> JournalCorruptError:
+def _foreign_error(name: str, taken: str) -> JournalCorruptError:
     return JournalCorruptError(
         f"{name} is not a journal: it is the database of another program (it has a table "
         f"`{taken}`); name another one"
@@ -382,7 +382,7 @@ def migrate(connection: Connection, name: str, config: "Config | None" = None) -
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
-    connection.execute(update(compatibility), {"oldest": _oldest(config)})
+    connection.execute(update(compatibility), {"oldest": _oldest_revision(config)})
 
 
 def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrade:
@@ -393,8 +393,8 @@ def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrad
     _require_known(name, found.revision, config)
     plan = Upgrade(
         before=found.revision,
-        after=max(script.revision for script in _scripts(config)),
-        oldest=_oldest(config),
+        after=max(script.revision for script in _migration_scripts(config)),
+        oldest=_oldest_revision(config),
     )
     left = _left_behind(connection, plan.oldest) if plan.before != plan.after else []
     if left:
@@ -406,20 +406,20 @@ def _plan_upgrade(connection: Connection, name: str, config: "Config") -> Upgrad
 
 
 def _require_known(name: str, revision: str | None, config: "Config") -> None:
-    known = {script.revision for script in _scripts(config)}
+    known = {script.revision for script in _migration_scripts(config)}
     if revision is not None and revision not in known:
         raise _too_new(name, revision, max(known))
 
 
-def _scripts(config: "Config") -> "Iterator[Script]":
+def _migration_scripts(config: "Config") -> "Iterator[Script]":
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory.from_config(config).walk_revisions()
 
 
-def _oldest(config: "Config") -> str:
+def _oldest_revision(config: "Config") -> str:
     """Return the highest `OLDEST` that a migration states."""
-    said = [getattr(each.module, "OLDEST", "") for each in _scripts(config)]
+    said = [getattr(each.module, "OLDEST", "") for each in _migration_scripts(config)]
     return max(said)
 
 

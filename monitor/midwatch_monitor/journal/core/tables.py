@@ -325,39 +325,39 @@ escalation = Table(
 _add_partial_index("UNIQUE INDEX escalation_open ON escalation (attempt) WHERE closed_at IS NULL")
 
 
-def _about(name: str = "entry") -> Column[int]:
+def _entry_key(name: str = "entry") -> Column[int]:
     """Return the key column of a table whose rows are made from one entry each."""
     return Column(name, IDENTIFIER, ForeignKey("entry.id"), primary_key=True, autoincrement=False)
 
 
-def _part(of: str) -> Column[int]:
+def _key_part(of: str) -> Column[int]:
     """Return a part of the primary key that refers to another row."""
     column = "id" if of in {"project", "attempt"} else "entry"
     key = ForeignKey(f"{of}.{column}")
     return Column(of, IDENTIFIER, key, primary_key=True, autoincrement=False)
 
 
-def _of(table: str) -> Column[int]:
+def _reference_to(table: str) -> Column[int]:
     return Column(table, IDENTIFIER, ForeignKey(f"{table}.id"), nullable=False)
 
 
 def _tags(of: str) -> Table:
     tag = Column("tag", Text, primary_key=True)
-    return Table(f"{of}_tag", metadata, _part("project"), tag, _part(of), Index(None, of))
+    return Table(f"{of}_tag", metadata, _key_part("project"), tag, _key_part(of), Index(None, of))
 
 
 def _sources(of: str) -> Table:
-    attempt = _part("attempt")
-    return Table(f"{of}_source", metadata, _part(of), attempt, Index(None, "attempt"))
+    attempt = _key_part("attempt")
+    return Table(f"{of}_source", metadata, _key_part(of), attempt, Index(None, "attempt"))
 
 
 lesson = Table(
     "lesson",
     metadata,
-    _about(),
-    _of("project"),
+    _entry_key(),
+    _reference_to("project"),
     Column("task", Text, nullable=False),
-    _of("attempt"),
+    _reference_to("attempt"),
     Column("verdict", IDENTIFIER, ForeignKey("entry.id")),
     Column("obsolete", Boolean, nullable=False),
     Column("rating", Integer, nullable=False),
@@ -373,8 +373,8 @@ lesson_tag, lesson_source = _tags("lesson"), _sources("lesson")
 lesson_use = Table(
     "lesson_use",
     metadata,
-    _part("lesson"),
-    _part("attempt"),
+    _key_part("lesson"),
+    _key_part("attempt"),
     Column("method", String(10), nullable=False),
     Column("score", Float, nullable=False),
     Column("at", UtcTime, nullable=False),
@@ -389,9 +389,9 @@ lesson_use = Table(
 fact = Table(
     "fact",
     metadata,
-    _about(),
-    _of("project"),
-    _of("attempt"),
+    _entry_key(),
+    _reference_to("project"),
+    _reference_to("attempt"),
     Column("state", String(10), nullable=False),
     Column("live", Boolean, nullable=False),
     Column("ended", String(10)),
@@ -408,8 +408,8 @@ fact_tag, fact_source = _tags("fact"), _sources("fact")
 guidelines = Table(
     "guidelines",
     metadata,
-    _about(),
-    _of("project"),
+    _entry_key(),
+    _reference_to("project"),
     Column("version", Integer, nullable=False),
     Column("state", String(10), nullable=False),
     Column("before", IDENTIFIER, ForeignKey("guidelines.entry")),
@@ -426,9 +426,9 @@ _add_partial_index("UNIQUE INDEX guidelines_live ON guidelines (project) WHERE s
 summary = Table(
     "summary",
     metadata,
-    _about(),
-    _of("project"),
-    _of("attempt"),
+    _entry_key(),
+    _reference_to("project"),
+    _reference_to("attempt"),
     UniqueConstraint("attempt"),
     Index(None, "project", "entry"),
 )
@@ -436,8 +436,8 @@ summary = Table(
 reflection = Table(
     "reflection",
     metadata,
-    _about(),
-    _of("project"),
+    _entry_key(),
+    _reference_to("project"),
     Column("watermark", IDENTIFIER, nullable=False),
     Index(None, "project", "entry"),
 )
@@ -446,10 +446,10 @@ reflection = Table(
 chore = Table(
     "chore",
     metadata,
-    _about("about"),
+    _entry_key("about"),
     Column("chore", String(10), primary_key=True),
-    _of("project"),
-    _of("attempt"),
+    _reference_to("project"),
+    _reference_to("attempt"),
     Column("open", Boolean, nullable=False),
     Column("tries", Integer, nullable=False),
     Index(None, "project"),
@@ -471,7 +471,7 @@ erasure = Table(
 )
 
 
-def _words(dialect: str, *statements: str) -> None:
+def _create_word_tables(dialect: str, *statements: str) -> None:
     """Create the tables for the words of lessons and facts after the others."""
     for name in ("lesson_text", "fact_text"):
         for statement in statements:
@@ -479,7 +479,7 @@ def _words(dialect: str, *statements: str) -> None:
             event.listen(metadata, "after_create", made)
 
 
-_words(
+_create_word_tables(
     "sqlite",
     # The words are already split and folded; `ascii` treats all other letters as parts of words.
     "CREATE VIRTUAL TABLE {name} USING fts5"
@@ -487,7 +487,7 @@ _words(
     "INSERT INTO {name} ({name}, rank) VALUES ('rank', 'bm25(4, 2, 1)')",
     "CREATE VIRTUAL TABLE {name}_words USING fts5vocab({name}, row)",
 )
-_words(
+_create_word_tables(
     "postgresql",
     "CREATE TABLE {name} (id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
     "CREATE INDEX {name}_words_ix ON {name} USING gin (words)",

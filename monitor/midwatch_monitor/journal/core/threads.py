@@ -176,12 +176,12 @@ class DatabaseWriter:
     def _serve(self) -> None:
         last = False
         while not last:
-            jobs, last = self._next()
+            jobs, last = self._next_jobs()
             if jobs:
                 self._commit(jobs)
-        self._leave()
+        self._clear_receipt()
 
-    def _leave(self) -> None:
+    def _clear_receipt(self) -> None:
         """Remove the writer's receipt; if that fails, others will remove it later."""
         receipts = self._receipts
         if receipts is not None and self._transactions and not self._patience.ended:
@@ -189,7 +189,7 @@ class DatabaseWriter:
                 receipts.clear(connection)
         self._release()
 
-    def _next(self) -> tuple[list[DatabaseJob], bool]:
+    def _next_jobs(self) -> tuple[list[DatabaseJob], bool]:
         """Wait for work and take what is queued; return whether that was the last."""
         jobs: list[DatabaseJob] = []
         job = self._queue.get()
@@ -207,13 +207,13 @@ class DatabaseWriter:
     def _commit(self, jobs: Sequence[DatabaseJob]) -> None:
         batch = _Batch(jobs, next(self._numbers))
         try:
-            self._try(batch)
+            self._try_batch(batch)
         except Exception as error:  # any error is passed to the caller that awaits the work
             self._ride_out(batch, error)
         else:
-            self._succeed(batch)
+            self._report_success(batch)
 
-    def _try(self, batch: _Batch) -> None:
+    def _try_batch(self, batch: _Batch) -> None:
         asked = False
         try:
             with self._transaction() as connection:
@@ -249,7 +249,7 @@ class DatabaseWriter:
         if connection is not None:
             connection.close()
 
-    def _succeed(self, batch: _Batch) -> None:
+    def _report_success(self, batch: _Batch) -> None:
         self._transactions += 1
         for job in batch.jobs:
             job.succeed()
@@ -259,35 +259,35 @@ class DatabaseWriter:
         if is_passing(error) and not self._given_up(batch, error):
             try:
                 self._patience.again(
-                    lambda: self._try(batch), lambda error: self._given_up(batch, error)
+                    lambda: self._try_batch(batch), lambda error: self._given_up(batch, error)
                 )
             except Exception as last:  # as above
                 error = last
             else:
-                self._succeed(batch)
+                self._report_success(batch)
                 return
         if batch.jobs:
-            self._recover(batch, error)
+            self._retry_in_pieces(batch, error)
 
     def _given_up(self, batch: _Batch, error: BaseException) -> bool:
         """Fail the jobs that have waited long enough; return whether none are left."""
         limit = time.monotonic() - self._patience.seconds
         late = [job for job in batch.jobs if self._patience.ended or job.submitted <= limit]
         if late and isinstance(error, SQLAlchemyError):
-            self._fail(late, error, unknown=batch.sent)
+            self._fail_jobs(late, error, unknown=batch.sent)
             batch.jobs = [job for job in batch.jobs if job not in late]
         return not batch.jobs
 
-    def _recover(self, batch: _Batch, error: Exception) -> None:
+    def _retry_in_pieces(self, batch: _Batch, error: Exception) -> None:
         """Try smaller pieces separately, unless the work may already have been done."""
         jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
         if jobs and not batch.sent and not is_hopeless(error):
             for job in jobs:
                 self._commit([job])
         else:
-            self._fail(batch.jobs, error, unknown=batch.sent)
+            self._fail_jobs(batch.jobs, error, unknown=batch.sent)
 
-    def _fail(
+    def _fail_jobs(
         self, jobs: Sequence[DatabaseJob], error: Exception, *, unknown: bool = False
     ) -> None:
         if isinstance(error, SQLAlchemyError):
@@ -367,7 +367,7 @@ class _Group:
             self._written = commits.commit_all(connection, given)
 
     def succeed(self) -> None:
-        self._call(self._hand_out)
+        self._call_in_loop(self._hand_out)
 
     def fail(self, error: Exception) -> None:
         def tell() -> None:
@@ -375,7 +375,7 @@ class _Group:
                 if not future.done():
                     future.set_exception(error)
 
-        self._call(tell)
+        self._call_in_loop(tell)
 
     def parts(self) -> "Sequence[_Group]":
         """Return the two halves, so that a bad commit is isolated and does not harm the others."""
@@ -383,7 +383,7 @@ class _Group:
         halves = (self._wanted[:middle], self._wanted[middle:]) if middle else ()
         return [_Group(self.loop, half, self.submitted) for half in halves]
 
-    def _call(self, tell: Callable[[], None]) -> None:
+    def _call_in_loop(self, tell: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             self.loop.call_soon_threadsafe(tell)
 
@@ -414,7 +414,7 @@ class DatabaseReader:
 
         Once `unwanted` is set, it no longer waits for an outage to end.
         """
-        return self._threads.submit(self._answer, work, unwanted)
+        return self._threads.submit(self._read_patiently, work, unwanted)
 
     def close(self, cut: Callable[[], None]) -> None:
         """Wait for running queries, but not for a database that does not answer.
@@ -430,11 +430,11 @@ class DatabaseReader:
             if self.stuck > _CLOSE_SECONDS:
                 cut()
 
-    def _answer(self, work: Callable[[Connection], T], unwanted: Event) -> T:
+    def _read_patiently(self, work: Callable[[Connection], T], unwanted: Event) -> T:
         with explain_errors(self._name, self._patience.seconds):
-            return self._patience.hold(lambda: self._ask(work), lambda _: unwanted.is_set())
+            return self._patience.hold(lambda: self._read_once(work), lambda _: unwanted.is_set())
 
-    def _ask(self, work: Callable[[Connection], T]) -> T:
+    def _read_once(self, work: Callable[[Connection], T]) -> T:
         thread = get_ident()
         self._begun[thread] = time.monotonic()
         try:

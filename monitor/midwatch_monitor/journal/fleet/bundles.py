@@ -59,7 +59,9 @@ class AttemptUse:
     """When its task ended; `None` while the task is not over."""
 
 
-def _put(connection: Connection, draft: Draft, body: bytes, *, incarnation: int | None) -> Entry:
+def _store_snapshot(
+    connection: Connection, draft: Draft, body: bytes, *, incarnation: int | None
+) -> Entry:
     """Store a snapshot, and replace the previous bundle, in one transaction.
 
     An empty body keeps the previous bundle: the work was pushed, or is too large. The number of
@@ -76,11 +78,11 @@ def _put(connection: Connection, draft: Draft, body: bytes, *, incarnation: int 
     what = Commit(drafts=(draft,), attempt=attempt, incarnation=incarnation)
     (entry,) = commits.commit(connection, what)
     if body:
-        _replace(connection, attempt, snapshot.commit, body)
+        _replace_bundle(connection, attempt, snapshot.commit, body)
     return entry
 
 
-def _replace(connection: Connection, attempt: int, commit: str, body: bytes) -> None:
+def _replace_bundle(connection: Connection, attempt: int, commit: str, body: bytes) -> None:
     table = tables.bundle
     values = {"commit": commit, "body": body}
     changed = connection.execute(update(table).where(table.c.attempt == attempt), values)
@@ -125,7 +127,7 @@ def _attempts(connection: Connection, run: int) -> list[Attempt]:
     return work.attempts(connection, tables.attempt.c.task.in_(of))
 
 
-def _standings(connection: Connection, run: int) -> list[AttemptUse]:
+def _attempt_uses(connection: Connection, run: int) -> list[AttemptUse]:
     """Return the use of each attempt of a run, oldest first."""
     task, attempt, entry = tables.task, tables.attempt, tables.entry
     of = select(task.c.id).where(task.c.run == run)
@@ -172,7 +174,7 @@ def _find_outlived(connection: Connection) -> list[int]:
     return [row.id for row in rows if row.task in over]
 
 
-def _drop(connection: Connection, attempts: Sequence[int]) -> None:
+def _delete_bundles(connection: Connection, attempts: Sequence[int]) -> None:
     table = tables.bundle
     connection.execute(delete(table).where(table.c.attempt.in_(attempts)))
 
@@ -198,13 +200,13 @@ def _issue_once(connection: Connection, draft: Draft, *, incarnation: int | None
 class Bundles(JournalPart):
     """The saved work in a journal."""
 
-    put = write_method(_put)
+    put = write_method(_store_snapshot)
     get = read_method(_bundle)
     commit_of = read_method(_commit_of)
     lease_of = read_method(_lease)
     attempts = read_method(_attempts)
     issue_once = write_method(_issue_once)
-    standings = read_method(_standings)
+    standings = read_method(_attempt_uses)
 
     async def snapshots(self, attempt: int) -> list[Snapshot]:
         """Return all snapshots of an attempt, oldest first."""
@@ -219,5 +221,5 @@ class Bundles(JournalPart):
         """
         gone = await self.journal.read(_find_outlived)
         for some in parts(gone, 500):  # others wait for each transaction
-            await self.journal.write(_drop, some)
+            await self.journal.write(_delete_bundles, some)
         return len(gone)

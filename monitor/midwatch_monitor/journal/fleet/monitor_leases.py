@@ -84,7 +84,7 @@ class Post:
         return self.seconds_left <= 0
 
 
-def _take(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
+def _take_leases(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
     guard, attempt = tables.guard, tables.attempt
     now, held = term.now(connection), dict[int, int]()
     for some in parts(attempts):
@@ -137,7 +137,7 @@ def _take_post(connection: Connection, name: str, term: _Term) -> int | None:
     return 1
 
 
-def _posts(
+def _read_posts(
     connection: Connection, names: Collection[str], clock: Callable[[], datetime]
 ) -> dict[str, Post]:
     post, now = tables.post, _Term(holder="", seconds=0, clock=clock).now(connection)
@@ -153,7 +153,7 @@ def _delete_post(connection: Connection, name: str) -> None:
     connection.execute(delete(tables.post).where(tables.post.c.name == name))
 
 
-def _finish(connection: Connection, attempts: Collection[int], term: _Term) -> None:
+def _finish_leases(connection: Connection, attempts: Collection[int], term: _Term) -> None:
     guard, values = tables.guard, {"holder": NOBODY, "until": term.now(connection)}
     for some in parts(attempts):
         mine = and_(guard.c.attempt.in_(some), guard.c.holder == term.holder)
@@ -169,7 +169,7 @@ def _release(
     connection.execute(update(table).where(*wanted).values(until=now))
 
 
-def _news(connection: Connection, after: int) -> JournalNews:
+def _read_news(connection: Connection, after: int) -> JournalNews:
     """Return what was written after an entry to runs that monitors supervise."""
     # The last id first, then the entries up to it: later ones are found next time.
     last = max(after, work.last_id(connection))
@@ -219,13 +219,13 @@ def _unfinished_runs(connection: Connection, *, since: datetime) -> list[int]:
     )
     rows = connection.execute(query)
     found = [
-        (row.id, row.holder is not None or not _over(connection, row.attempt, row.state))
+        (row.id, row.holder is not None or not _is_over(connection, row.attempt, row.state))
         for row in rows
     ]
     return sorted({id_ for id_, unfinished in found if unfinished})
 
 
-def _over(connection: Connection, attempt: int, body: str | None) -> bool:
+def _is_over(connection: Connection, attempt: int, body: str | None) -> bool:
     name = f"the last state of attempt {attempt}"
     state = record_of(connection, name, AttemptTransition, body)
     return state is not None and state.lifecycle.over
@@ -253,7 +253,7 @@ class MonitorLeases(JournalPart):
         """
         if not attempts:
             return {}
-        return await self.journal.write(_take, attempts, self._term(holder, seconds))
+        return await self.journal.write(_take_leases, attempts, self._term(holder, seconds))
 
     async def run_out(self, attempts: Collection[int]) -> set[int]:
         """Return those of these attempts whose holders did not renew their leases in time."""
@@ -262,7 +262,7 @@ class MonitorLeases(JournalPart):
     async def finish(self, attempts: Collection[int], *, holder: str) -> None:
         """Record that these attempts no longer need a monitor: they are over and fully judged."""
         if attempts:
-            await self.journal.write(_finish, attempts, self._term(holder))
+            await self.journal.write(_finish_leases, attempts, self._term(holder))
 
     async def release(self, *, holder: str) -> None:
         """Release all leases of `holder` at once."""
@@ -282,8 +282,8 @@ class MonitorLeases(JournalPart):
 
     async def posts(self, names: Collection[str]) -> dict[str, Post]:
         """Return those of these duties that some process has or had, by name."""
-        return await self.journal.read(_posts, names, self._clock) if names else {}
+        return await self.journal.read(_read_posts, names, self._clock) if names else {}
 
     delete_post = write_method(_delete_post)
-    news = read_method(_news)
+    news = read_method(_read_news)
     unfinished = read_method(_unfinished_runs)

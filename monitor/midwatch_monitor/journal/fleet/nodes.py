@@ -93,26 +93,26 @@ class MonitorStatus:
         return now < self.until
 
 
-def _of(name: str, boot: str | None) -> list[ColumnElement[bool]]:
+def _node_conditions(name: str, boot: str | None) -> list[ColumnElement[bool]]:
     found = [tables.node.c.name == name]
     return found if boot is None else [*found, tables.node.c.boot == boot]
 
 
-def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
+def _add_node(connection: Connection, status: NodeStatus, *, alive_seconds: float) -> None:
     """Add a row for a node's start, and remove those of its earlier starts.
 
     Raises UsageError if another process of that name was heard from within `alive_seconds`.
     """
     node, now = tables.node, database_time(connection)
     heard = now - timedelta(seconds=alive_seconds)
-    alive = [*_of(status.name, None), node.c.state.in_(_ALIVE), node.c.beat_at > heard]
+    alive = [*_node_conditions(status.name, None), node.c.state.in_(_ALIVE), node.c.beat_at > heard]
     if connection.execute(select(node.c.boot).where(*alive)).first() is not None:
         raise UsageError(
             f"there is already a node {status.name}, and it was heard from just now: give this one "
             f"another name with --name; if it was killed, try again in {alive_seconds:g} s"
         )
-    connection.execute(delete(node).where(*_of(status.name, None)))
-    _forget(connection)
+    connection.execute(delete(node).where(*_node_conditions(status.name, None)))
+    _delete_long_gone(connection)
     values = asdict(status) | {
         "state": status.state.value,
         "labels": ",".join(status.labels),
@@ -124,7 +124,7 @@ def _enter(connection: Connection, status: NodeStatus, *, alive_seconds: float) 
     connection.execute(insert(node), values)
 
 
-def _beat(
+def _record_beat(
     connection: Connection, name: str, boot: str, *, busy: int, state: NodeState = NodeState.UP
 ) -> NodeState | None:
     """Record a node's heartbeat and its work; return its previous state.
@@ -133,7 +133,7 @@ def _beat(
     its name.
     """
     node = tables.node
-    before = connection.execute(select(node.c.state).where(*_of(name, boot))).scalar()
+    before = connection.execute(select(node.c.state).where(*_node_conditions(name, boot))).scalar()
     if before is None:
         return None
     values = {
@@ -142,13 +142,15 @@ def _beat(
         "beat_at": database_time(connection),
         "doubted_at": None,
     }
-    connection.execute(update(node).where(*_of(name, boot)), values)
+    connection.execute(update(node).where(*_node_conditions(name, boot)), values)
     return NodeState(before)
 
 
-def _doubt(connection: Connection, name: str, boot: str | None = None) -> None:
+def _record_doubt(connection: Connection, name: str, boot: str | None = None) -> None:
     """Record the broker's report that a node, or one start of it, is gone."""
-    change = update(tables.node).where(*_of(name, boot), tables.node.c.state.in_(_ALIVE))
+    change = update(tables.node).where(
+        *_node_conditions(name, boot), tables.node.c.state.in_(_ALIVE)
+    )
     connection.execute(change, {"doubted_at": database_time(connection)})
 
 
@@ -177,29 +179,29 @@ def _long_gone(connection: Connection) -> list[ColumnElement[bool]]:
     return [node.c.state.not_in(_ALIVE), node.c.beat_at < database_time(connection) - _KEPT]
 
 
-def _forget(connection: Connection) -> None:
+def _delete_long_gone(connection: Connection) -> None:
     node = tables.node
     which = select(node.c.name, node.c.boot).where(*_long_gone(connection)).limit(_MOST_FORGOTTEN)
     connection.execute(delete(node).where(tuple_(node.c.name, node.c.boot).in_(which)))
 
 
-def _lose(
+def _record_lost_nodes(
     connection: Connection,
     after_seconds: float,
     beat_seconds: float,
     ours: list[ColumnElement[bool]],
 ) -> list[NodeStatus]:
-    _forget(connection)
-    found = _starts(
+    _delete_long_gone(connection)
+    found = _read_starts(
         connection, *_silence_conditions(connection, after_seconds, beat_seconds), *ours
     )
     for status in found:
-        change = update(tables.node).where(*_of(status.name, status.boot))
+        change = update(tables.node).where(*_node_conditions(status.name, status.boot))
         connection.execute(change, {"state": NodeState.LOST.value})
     return found
 
 
-def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeStatus]:
+def _read_starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeStatus]:
     node = tables.node
     query = select(node).where(*which).order_by(node.c.started_at, node.c.boot)
     found: list[NodeStatus] = []
@@ -216,12 +218,12 @@ def _starts(connection: Connection, *which: ColumnElement[bool]) -> list[NodeSta
     return found
 
 
-def _newest(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStatus]:
+def _newest_starts(connection: Connection, *ours: ColumnElement[bool]) -> list[NodeStatus]:
     """Return the newest start of each node, by name.
 
     A node that has been silent for too long counts as lost, even if nobody has recorded that.
     """
-    newest = {status.name: status for status in _starts(connection, *ours)}
+    newest = {status.name: status for status in _read_starts(connection, *ours)}
     if not newest:
         return []
     since = database_time(connection) - _lost_after(connection)
@@ -321,9 +323,9 @@ class Nodes(JournalPart):
         super().__init__(journal)
         self._ours = [] if fleet is None else [tables.node.c.fleet == fleet]
 
-    enter = write_method(_enter)
-    beat = write_method(_beat)
-    doubt = write_method(_doubt)
+    enter = write_method(_add_node)
+    beat = write_method(_record_beat)
+    doubt = write_method(_record_doubt)
     in_hand = read_method(_in_hand)
     named = read_method(_name_attempts)
     monitors = read_method(_monitors)
@@ -335,12 +337,12 @@ class Nodes(JournalPart):
         """
         if not await self.journal.read(_any_silent, after_seconds, beat_seconds, self._ours):
             return []
-        return await self.journal.write(_lose, after_seconds, beat_seconds, self._ours)
+        return await self.journal.write(_record_lost_nodes, after_seconds, beat_seconds, self._ours)
 
     async def all(self) -> list[NodeStatus]:
         """Return the newest start of each node, by name; silent ones count as lost."""
-        return await self.journal.read(_newest, *self._ours)
+        return await self.journal.read(_newest_starts, *self._ours)
 
     async def starts(self) -> list[NodeStatus]:
         """Return all remembered starts of nodes as stored, oldest first."""
-        return await self.journal.read(_starts, *self._ours)
+        return await self.journal.read(_read_starts, *self._ours)

@@ -52,7 +52,7 @@ async def hold_run(journal: Journal, run: int, *, lease_seconds: float) -> Async
 @asynccontextmanager
 async def _lease(monitor_leases: MonitorLeases, run: int, seconds: float) -> AsyncGenerator[None]:
     holder = _new_holder()
-    if await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds) is None:
+    if await monitor_leases.take_post(_run_post(run), holder=holder, seconds=seconds) is None:
         raise _at_work(run)
     renewing = asyncio.create_task(_renew(monitor_leases, run, holder, seconds))
     try:
@@ -62,7 +62,7 @@ async def _lease(monitor_leases: MonitorLeases, run: int, seconds: float) -> Asy
         with suppress(asyncio.CancelledError):
             await renewing
         with suppress(JournalError):  # it expires by itself
-            await monitor_leases.release_post(_post(run), holder=holder)
+            await monitor_leases.release_post(_run_post(run), holder=holder)
 
 
 async def _renew(monitor_leases: MonitorLeases, run: int, holder: str, seconds: float) -> None:
@@ -70,7 +70,7 @@ async def _renew(monitor_leases: MonitorLeases, run: int, holder: str, seconds: 
     while taken is not None:
         await asyncio.sleep(seconds / 3)
         try:
-            taken = await monitor_leases.take_post(_post(run), holder=holder, seconds=seconds)
+            taken = await monitor_leases.take_post(_run_post(run), holder=holder, seconds=seconds)
         except JournalError as error:
             log.debug("the lease of run %d is not renewed: %s", run, error)
     # This process's writes about attempts that the other one took over are refused.
@@ -83,7 +83,7 @@ async def take_lock(journal: str, run: int) -> int | None:
     `journal` is the journal's name. Returns `None` if the journal is not a file. Raises UsageError
     if another process is working on the run.
     """
-    file = _file(journal, run)
+    file = _lock_file(journal, run)
     if file is None:
         return None
     lock = await lock_file(file, pause=_PAUSE, tries=_TRIES)
@@ -94,19 +94,19 @@ async def take_lock(journal: str, run: int) -> int | None:
 
 async def remember_lock(journal: Journal, run: int) -> None:
     """Record that no process is working on a resumed run until one takes it."""
-    if (file := _file(journal.name, run)) is not None:
+    if (file := _lock_file(journal.name, run)) is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     elif is_url(journal.name):  # as a lease that has already expired
-        await MonitorLeases(journal).take_post(_post(run), holder=_new_holder(), seconds=0)
+        await MonitorLeases(journal).take_post(_run_post(run), holder=_new_holder(), seconds=0)
 
 
 async def forget_lock(journal: Journal, run: int) -> None:
     """Remove the lock of a run that is over."""
-    if (file := _file(journal.name, run)) is not None:
+    if (file := _lock_file(journal.name, run)) is not None:
         file.unlink(missing_ok=True)
     elif is_url(journal.name):
         with suppress(JournalError):  # nobody asks for the lock of such a run
-            await MonitorLeases(journal).delete_post(_post(run))
+            await MonitorLeases(journal).delete_post(_run_post(run))
 
 
 async def is_interrupted(journal: Journal, run: int) -> bool:
@@ -117,9 +117,11 @@ async def is_interrupted(journal: Journal, run: int) -> bool:
 async def interrupted_runs(journal: Journal, runs: Collection[int]) -> frozenset[int]:
     """Return those of these runs whose process is gone, as far as this machine knows."""
     if is_url(journal.name):
-        posts = await MonitorLeases(journal).posts([_post(run) for run in runs])
-        return frozenset(run for run in runs if _post(run) in posts and posts[_post(run)].expired)
-    files = {run: _file(journal.name, run) for run in runs}
+        posts = await MonitorLeases(journal).posts([_run_post(run) for run in runs])
+        return frozenset(
+            run for run in runs if _run_post(run) in posts and posts[_run_post(run)].expired
+        )
+    files = {run: _lock_file(journal.name, run) for run in runs}
     return frozenset(run for run, file in files.items() if file and is_locked(file) is False)
 
 
@@ -129,7 +131,7 @@ async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], objec
     Only its renewal or expiry shows whether the holder of a lease is still alive: until then, this
     waits, and says so through `tell`.
     """
-    file = _file(journal.name, run)
+    file = _lock_file(journal.name, run)
     if file is not None and is_locked(file):
         raise _at_work(run)
     first = await _read_post(journal, run) if is_url(journal.name) else None
@@ -146,7 +148,7 @@ async def refuse_held(journal: Journal, run: int, *, tell: Callable[[str], objec
 
 
 async def _read_post(journal: Journal, run: int) -> Post | None:
-    return (await MonitorLeases(journal).posts([_post(run)])).get(_post(run))
+    return (await MonitorLeases(journal).posts([_run_post(run)])).get(_run_post(run))
 
 
 def _new_holder() -> str:
@@ -160,11 +162,11 @@ def _at_work(run: int) -> UsageError:
     )
 
 
-def _post(run: int) -> str:
+def _run_post(run: int) -> str:
     return f"{RUN_POST}{run}"
 
 
-def _file(journal: str, run: int) -> Path | None:
+def _lock_file(journal: str, run: int) -> Path | None:
     if is_url(journal) or journal == ":memory:":
         return None
     return Path(f"{journal}.run-{run}.lock")

@@ -113,7 +113,7 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
     """
     newest = connection.execute(select(func.max(tables.erasure.c.id))).scalar() or 0
     afresh = newest != erasure
-    rows = connection.execute(_states(0 if afresh else after)).all()
+    rows = connection.execute(_select_changed_tasks(0 if afresh else after)).all()
     return Moves(
         last=max(after, work.last_id(connection)),
         erasure=newest,
@@ -123,7 +123,7 @@ def moves(connection: Connection, after: int, erasure: int) -> Moves:
     )
 
 
-def _states(after: int) -> Select[int, int, bool]:
+def _select_changed_tasks(after: int) -> Select[int, int, bool]:
     """Select tasks that changed state after an entry, with their runs and whether they are over."""
     run, task, entry = tables.run, tables.task, tables.entry
     # Only each task's last state is read: a journal may hold years of tasks.

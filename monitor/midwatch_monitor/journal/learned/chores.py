@@ -118,10 +118,10 @@ def still_open(
     )
     if attempt is not None:
         query = query.where(table.c.attempt == attempt)
-    return [_open(row) for row in connection.execute(query)]
+    return [_open_chore(row) for row in connection.execute(query)]
 
 
-def _open(row: Row[Any]) -> OpenChore:
+def _open_chore(row: Row[Any]) -> OpenChore:
     return OpenChore(
         about=row.about,
         chore=Chore(row.chore),

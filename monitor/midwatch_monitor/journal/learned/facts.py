@@ -62,7 +62,7 @@ def _said_by(connection: Connection, fact: int, attempts: Iterable[int]) -> None
 def mark(connection: Connection, mark: FactMark) -> None:
     """Update a fact's state. Raises JournalError if there is none with that id."""
     row = _row(connection, mark.fact)
-    state, live = _after(FactState(row.state), row.live, mark.act)
+    state, live = _state_after(FactState(row.state), row.live, mark.act)
     if mark.act is FactAct.REPLACED and mark.instead is not None:
         _merge(connection, mark.fact, mark.instead)
     instead = row.instead if live == row.live else None
@@ -75,7 +75,7 @@ def mark(connection: Connection, mark: FactMark) -> None:
     }
     table = tables.fact
     connection.execute(update(table).where(table.c.entry == mark.fact), values)
-    _show(connection, row, shared=live and state.shared)
+    _update_text_index(connection, row, shared=live and state.shared)
 
 
 def _row(connection: Connection, key: int) -> Row[Any]:
@@ -85,7 +85,7 @@ def _row(connection: Connection, key: int) -> Row[Any]:
     return row
 
 
-def _after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]:
+def _state_after(state: FactState, live: bool, act: FactAct) -> tuple[FactState, bool]:
     """Return a fact's state after an act, and whether it still holds."""
     match act:
         case FactAct.REVIEWED:
@@ -123,7 +123,7 @@ def _merge(connection: Connection, fact: int, instead: int) -> None:
         heir = after
 
 
-def _show(connection: Connection, before: Row[Any], *, shared: bool) -> None:
+def _update_text_index(connection: Connection, before: Row[Any], *, shared: bool) -> None:
     if shared == (before.live and FactState(before.state).shared):
         return
     if not shared:

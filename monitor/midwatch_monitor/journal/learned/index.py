@@ -82,7 +82,7 @@ def _refuse_twice(connection: Connection, entry: Entry) -> None:
 def _add(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
     match entry.record:
         case AttemptTransition() | Feedback():
-            _judge(connection, entry, owner)
+            _index_outcome(connection, entry, owner)
         case Recall() as recall:
             lessons.use(connection, entry, recall, owner)
         case Summary():
@@ -101,7 +101,7 @@ def _add(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
             pass
 
 
-def _judge(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
+def _index_outcome(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
     if entry.attempt is None:
         return
     verdict = verdict_of(entry.record)

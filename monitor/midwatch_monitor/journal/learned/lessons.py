@@ -187,7 +187,7 @@ def known_lessons(
         .order_by(lesson.c.entry.desc())
     )
     rows = rows_of(connection, query, Lesson, limit)
-    counts = _counts(connection, [row.entry for row, _ in rows])
+    counts = _use_counts(connection, [row.entry for row, _ in rows])
     found = [_known_lesson(row, said, counts.get(row.entry)) for row, said in rows]
     waiting = {each.id for each in found if each.obsolete and each.lesson.waits}
     waiting -= _find_decided(connection, sorted(waiting))
@@ -222,7 +222,7 @@ def of_class(name: str) -> ColumnElement[bool]:
     return or_(*(func.replace(body, form, "") != body for form in forms))
 
 
-def _counts(connection: Connection, keys: Sequence[int]) -> dict[int, Row[Any]]:
+def _use_counts(connection: Connection, keys: Sequence[int]) -> dict[int, Row[Any]]:
     table = tables.lesson_use
     columns: list[ColumnElement[Any]] = [
         table.c.lesson,

@@ -78,13 +78,13 @@ def words_of(text: str) -> list[str]:
 
 
 def _words_in(name: str) -> Iterator[str]:
-    words = [word for part in name.split("_") if part for word in _humps(part)]
+    words = [word for part in name.split("_") if part for word in _split_name(part)]
     yield from words
     if len(words) > 1:
         yield "".join(words)
 
 
-def _humps(name: str) -> list[str]:
+def _split_name(name: str) -> list[str]:
     """Split a compound name: `HTTPServer` is `HTTP`, `Server`; `sha256Sum` is `sha256`, `Sum`;
     `URLs` is one word.
     """

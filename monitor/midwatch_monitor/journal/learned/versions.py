@@ -64,20 +64,20 @@ def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
     said = {"decided_at": entry.at, "author": mark.author, "comment": mark.comment}
     match mark.act:
         case GuidelinesAct.APPROVED:
-            before = _live(connection, row.project)
+            before = _live_version(connection, row.project)
             if mark.over is not None and mark.over != (before or 0):
                 raise StaleIncarnationError(
                     f"version {row.version} of the guidelines was compared with one that is no "
                     "longer in force"
                 )
-            _set(connection, before, state=GuidelinesState.FORMER.value)
+            _update_version(connection, before, state=GuidelinesState.FORMER.value)
             state = GuidelinesState.LIVE.value
-            _set(connection, row.entry, **said, state=state, before=before)
+            _update_version(connection, row.entry, **said, state=state, before=before)
         case GuidelinesAct.REJECTED:
-            _set(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
+            _update_version(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
         case GuidelinesAct.ROLLED_BACK:
-            _set(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
-            _set(connection, row.before, state=GuidelinesState.LIVE.value)
+            _update_version(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
+            _update_version(connection, row.before, state=GuidelinesState.LIVE.value)
 
 
 def _row(connection: Connection, key: int) -> Row[Any]:
@@ -88,7 +88,7 @@ def _row(connection: Connection, key: int) -> Row[Any]:
     return row
 
 
-def _live(connection: Connection, project: int) -> int | None:
+def _live_version(connection: Connection, project: int) -> int | None:
     table = tables.guidelines
     query = select(table.c.entry).where(
         table.c.project == project, table.c.state == GuidelinesState.LIVE.value
@@ -96,7 +96,7 @@ def _live(connection: Connection, project: int) -> int | None:
     return connection.execute(query).scalar()
 
 
-def _set(connection: Connection, key: int | None, **values: object) -> None:
+def _update_version(connection: Connection, key: int | None, **values: object) -> None:
     if key is not None:
         change = update(tables.guidelines).where(tables.guidelines.c.entry == key)
         connection.execute(change, values)

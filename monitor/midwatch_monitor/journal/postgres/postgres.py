@@ -153,10 +153,12 @@ class ServerConnections:
             max_overflow=0,
             connect_args={**known, "options": options},
         )
-        event.listen(engine, "connect", self._remember)
+        event.listen(engine, "connect", self._add_open_connection)
         return engine
 
-    def _remember(self, connection: psycopg.Connection, _entry: ConnectionPoolEntry) -> None:
+    def _add_open_connection(
+        self, connection: psycopg.Connection, _entry: ConnectionPoolEntry
+    ) -> None:
         with self._lock:
             self._open.add(connection)
 
@@ -181,7 +183,7 @@ _KEPT = timedelta(days=1)
 """How long the receipt of a killed process is kept; a live process returns within its patience."""
 
 
-def _oldest() -> Label[str]:
+def _oldest_revision() -> Label[str]:
     """Return the oldest permitted revision, read while the writers' lock is held.
 
     The statement began before the lock was taken and sees an earlier snapshot, but locking a row
@@ -204,7 +206,7 @@ class Receipts:
             index_elements=[table.c.writer],
             set_={"number": new.number, "at": new.at},
             where=table.c.number != new.number,
-        ).returning(func.pg_advisory_xact_lock(literal(LOCK)), _oldest())
+        ).returning(func.pg_advisory_xact_lock(literal(LOCK)), _oldest_revision())
 
     def sign(self, connection: Connection, number: int) -> bool:
         """Begin the transaction with that number; return whether it is still to be done.
