@@ -112,7 +112,7 @@ class _Client(Client):
         flight: asyncio.Future[None] = self._loop.create_future()
         info = self._client.publish(topic, payload, qos=1)
         if info.rc:
-            flight.set_exception(_fault(MqttCodeError(info.rc, "Could not publish message")))
+            flight.set_exception(_link_error(MqttCodeError(info.rc, "Could not publish message")))
             return flight
         self._in_flight[info.mid] = flight
         patience = self._loop.call_later(_PATIENCE, _time_out, flight)
@@ -165,7 +165,7 @@ class Link:
         try:
             await self._client.publish(topic, payload, qos=1, retain=retain)
         except MqttError as error:
-            raise _fault(error) from error
+            raise _link_error(error) from error
 
     def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
         """Publish at once; return a future that is done once the broker has it, or fails."""
@@ -183,14 +183,14 @@ class Link:
         try:
             await self._client.subscribe(topic, options=options, properties=properties)
         except MqttError as error:
-            raise _fault(error) from error
+            raise _link_error(error) from error
 
     async def unsubscribe(self, topic: str) -> None:
         """Unsubscribe from a topic."""
         try:
             await self._client.unsubscribe(topic)
         except MqttError as error:
-            raise _fault(error) from error
+            raise _link_error(error) from error
 
     async def over(self) -> LinkError:
         """Wait until the connection has ended, and return the reason."""
@@ -198,7 +198,7 @@ class Link:
             async for _ in self._client.messages:
                 pass  # nothing is queued: `hear` gets messages at once
         except MqttError as error:
-            return _fault(error)
+            return _link_error(error)
         return LinkError(LinkFault.AWAY, "the connection ended")
 
 
@@ -218,7 +218,7 @@ async def connect(settings: BrokerSettings, login: Login, hear: Hear) -> AsyncGe
     try:
         await _connect(client)
     except MqttError as error:
-        raise _fault(error, stood=client.accepted) from error
+        raise _link_error(error, stood=client.accepted) from error
     try:
         yield Link(client)
     finally:
@@ -268,7 +268,7 @@ def _client(
         logger=_client_log,
         timeout=_PATIENCE,
         tls_context=tls,
-        queue_type=_ear(hear),
+        queue_type=_queue_class(hear),
         max_inflight_messages=_AT_ONCE,
         max_concurrent_outgoing_calls=_AT_ONCE,
         # Otherwise a message waits until the peer's kernel has acknowledged the previous one, which
@@ -279,7 +279,7 @@ def _client(
     return client
 
 
-def _ear(hear: Hear) -> type[asyncio.Queue[Message]]:
+def _queue_class(hear: Hear) -> type[asyncio.Queue[Message]]:
     """Return a queue class that passes messages on at once, without a task for each of them."""
 
     class Ear(asyncio.Queue[Message]):
@@ -307,7 +307,7 @@ class _TlsSocket(ssl.SSLSocket):
             raise
 
 
-def _fault(error: MqttError, *, stood: bool = True) -> LinkError:
+def _link_error(error: MqttError, *, stood: bool = True) -> LinkError:
     source = error.__cause__ or error
     code = getattr(source, "rc", None)
     value = getattr(code, "value", code)

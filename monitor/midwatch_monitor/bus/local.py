@@ -93,10 +93,10 @@ class Audience:
         if len(self._boxes) == (None in self._boxes):
             return  # nobody listens for a single attempt
         for hint in hints:
-            for box in self._of(hint.attempt):
+            for box in self._subscriptions_of(hint.attempt):
                 box.offer((hint,))
 
-    def _of(self, attempt: int | None) -> list[Subscription]:
+    def _subscriptions_of(self, attempt: int | None) -> list[Subscription]:
         if attempt is not None:
             return self._boxes.get(attempt, [])
         return [box for of, boxes in self._boxes.items() if of is not None for box in boxes]

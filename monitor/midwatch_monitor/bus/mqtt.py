@@ -66,11 +66,11 @@ class Receiver:
     def hear(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         """Take in one message. Never raises."""
         try:
-            self._take(topic, payload, subscriptions)
+            self._take_message(topic, payload, subscriptions)
         except Exception:  # one message must not end the connection
             log.exception("a message from the broker could not be processed")
 
-    def _take(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
+    def _take_message(self, topic: str, payload: bytes, subscriptions: Sequence[int]) -> None:
         if len(payload) > self._limit:
             return
         attempt = self._topics.attempt_of(topic)
@@ -235,7 +235,7 @@ class MqttBus:
         try:
             login = await asyncio.to_thread(self._login)
             async with connect(self._settings, login, self._receiver.hear) as link:
-                return await self._exchange(link)
+                return await self._exchange_messages(link)
         except LinkError as error:
             return error
         except Exception:  # work continues without hints
@@ -263,7 +263,7 @@ class MqttBus:
     def _message(self, status: NodeStatus, state: NodeState) -> tuple[str, bytes]:
         return self._topics.status(self._name), encode_status(replace(status, state=state))
 
-    async def _exchange(self, link: Link) -> LinkError | None:
+    async def _exchange_messages(self, link: Link) -> LinkError | None:
         """Send and receive until the connection ends or it is time to leave."""
         over = asyncio.create_task(link.over())
         sending = asyncio.create_task(self._send(link))
@@ -287,7 +287,7 @@ class MqttBus:
         start of this node.
         """
         self._said = None
-        await self._say(link)
+        await self._publish_status(link)
         await link.subscribe(self._topics.statuses, number=FOR_ALL)
         await link.subscribe(self._topics.events, number=FOR_ALL)
         if self._share:
@@ -300,8 +300,8 @@ class MqttBus:
         await self._announce_arrival(link)
         while not self._leaving.is_set() or len(self._outbox):
             await self._send_batch(link, await self._outbox.wait())
-            await self._say(link)
-        await self._leave(link)
+            await self._publish_status(link)
+        await self._announce_leaving(link)
 
     async def _send_batch(self, link: Link, hints: Sequence[Hint]) -> None:
         """Send hints, and return once the broker has them.
@@ -334,13 +334,13 @@ class MqttBus:
             for payload, part in encode_hints(group, self._settings.max_payload_bytes):
                 yield topic, payload, len(part)
 
-    async def _say(self, link: Link) -> None:
+    async def _publish_status(self, link: Link) -> None:
         status = self._status
         if status is not None and status != self._said:
             await link.publish(*self._message(status, status.state), retain=True)
             self._said = status
 
-    async def _leave(self, link: Link) -> None:
+    async def _announce_leaving(self, link: Link) -> None:
         """Announce that this process is leaving.
 
         It leaves its group first, so that the group's hints go to the remaining members.
@@ -349,4 +349,4 @@ class MqttBus:
             await link.unsubscribe(self._topics.turns(self._share))
         if self._status is not None:
             self._status = replace(self._status, state=NodeState.DOWN, busy=0)
-            await self._say(link)
+            await self._publish_status(link)

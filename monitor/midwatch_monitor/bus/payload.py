@@ -51,15 +51,15 @@ class Topics:
 
     def node_of(self, topic: str) -> str | None:
         """Return the node whose status a topic carries; `None` for another topic."""
-        name = self._between(topic, "nodes", "status")
+        name = self._middle_part(topic, "nodes", "status")
         return name if is_topic_name(name) else None
 
     def attempt_of(self, topic: str) -> int | None:
         """Return the attempt whose hints a topic carries, 0 for none; `None` for another topic."""
-        number = self._between(topic, "attempts", "events")
+        number = self._middle_part(topic, "attempts", "events")
         return int(number) if _ATTEMPT.fullmatch(number) else None
 
-    def _between(self, topic: str, kind: str, last: str) -> str:
+    def _middle_part(self, topic: str, kind: str, last: str) -> str:
         before, after = f"{_ROOT}/{self.fleet}/{kind}/", f"/{last}"
         if topic.startswith(before) and topic.endswith(after):
             return topic[len(before) : -len(after)]
@@ -107,7 +107,7 @@ def encode_hints(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequenc
 
 def _split(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint]]]:
     rows = [
-        (entry, kind, task, step, note and _note(note))
+        (entry, kind, task, step, note and _printable_note(note))
         for entry, kind, task, _, step, note in hints
     ]
     try:
@@ -120,7 +120,7 @@ def _split(hints: Sequence[Hint], limit: int) -> list[tuple[bytes, Sequence[Hint
     return _split(hints[:half], limit) + _split(hints[half:], limit) if half else []
 
 
-def _note(note: str) -> str:
+def _printable_note(note: str) -> str:
     if len(note) <= _MAX_NOTE and note.isprintable():
         return note
     cut = note if len(note) <= _MAX_NOTE else f"{note[: _MAX_NOTE - 1]}…"
@@ -143,7 +143,7 @@ def _rows() -> TypeAdapter[list[_Row]]:
 
 def encode_status(status: NodeStatus) -> bytes:
     """Return a node's status as a message."""
-    return _statuses().dump_json(status)
+    return _status_adapter().dump_json(status)
 
 
 def decode_status(payload: bytes, node: str) -> NodeStatus | None:
@@ -151,13 +151,13 @@ def decode_status(payload: bytes, node: str) -> NodeStatus | None:
     if len(payload) > MAX_STATUS:
         return None
     try:
-        status = _statuses().validate_json(payload, strict=True)
+        status = _status_adapter().validate_json(payload, strict=True)
     except ValidationError:
         return None
-    return status if status.name == node and _valid(status) else None
+    return status if status.name == node and _is_valid(status) else None
 
 
-def _valid(status: NodeStatus) -> bool:
+def _is_valid(status: NodeStatus) -> bool:
     words = (status.boot, status.version, status.revision, *status.labels)
     times = (status.started_at, status.beat_at, status.doubted_at)
     return (
@@ -172,5 +172,5 @@ def _valid(status: NodeStatus) -> bool:
 
 
 @cache
-def _statuses() -> TypeAdapter[NodeStatus]:
+def _status_adapter() -> TypeAdapter[NodeStatus]:
     return TypeAdapter(NodeStatus)
