@@ -61,29 +61,29 @@ def read_document(file: Path, text: str | None = None) -> Document:
     try:
         text = _read(file) if text is None else text
         if len(text) > MAX_CHARACTERS:
-            _refuse(document, None, _TOO_LONG)
+            _add_problem(document, None, _TOO_LONG)
             return document
         root: Node | None = _Loader(text).get_single_node()
         if root is not None:
             _Reading(document).root(root)
     except RecursionError:
-        _refuse(document, None, "is nested too deeply, or too large")
+        _add_problem(document, None, "is nested too deeply, or too large")
     except ReaderError as error:
-        _refuse(document, None, f"holds a character that YAML does not allow: {error.reason}")
+        _add_problem(document, None, f"holds a character that YAML does not allow: {error.reason}")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        _refuse(document, mark.line + 1 if mark else None, f"is not YAML: {said}")
+        _add_problem(document, mark.line + 1 if mark else None, f"is not YAML: {said}")
     except UnicodeDecodeError:
-        _refuse(document, None, "is not UTF-8 text")
+        _add_problem(document, None, "is not UTF-8 text")
     except FileNotFoundError:
-        _refuse(document, None, "there is no such file")
+        _add_problem(document, None, "there is no such file")
     except OSError as error:
-        _refuse(document, None, f"cannot be read: {error.strerror}")
+        _add_problem(document, None, f"cannot be read: {error.strerror}")
     return document
 
 
-def _refuse(document: Document, line: int | None, problem: str) -> None:
+def _add_problem(document: Document, line: int | None, problem: str) -> None:
     document.problems.append(ConfigError(FilePosition(file=document.file, line=line), "", problem))
 
 
@@ -135,7 +135,7 @@ class _Reading:
         if isinstance(value, dict):
             self._document.data = cast("dict[str, object]", value)
         elif value is not None:
-            self._refuse(node, (), "must be a mapping: `key: value`")
+            self._add_problem(node, (), "must be a mapping: `key: value`")
 
     def _value(self, node: Node, path: Keys) -> object:
         self._nodes += 1
@@ -158,13 +158,13 @@ class _Reading:
         values: dict[str, object] = {}
         for key, value in cast("list[tuple[Node, Node]]", node.value):
             if not isinstance(key, ScalarNode):
-                self._refuse(key, path, "a key must be a word")
+                self._add_problem(key, path, "a key must be a word")
                 continue
             name = str(key.value)
             here = (*path, name)
             if name in values:
                 first = self._document.lines[here]
-                self._refuse(key, here, f"is here twice, first in line {first}")
+                self._add_problem(key, here, f"is here twice, first in line {first}")
                 continue
             self._document.lines[here] = key.start_mark.line + 1
             values[name] = self._value(value, here)
@@ -184,10 +184,10 @@ class _Reading:
             case "float":
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
             case _:
-                self._refuse(node, path, f"the tag {node.tag} has no meaning here")
+                self._add_problem(node, path, f"the tag {node.tag} has no meaning here")
                 return text
 
-    def _refuse(self, node: Node, path: Keys, problem: str) -> None:
+    def _add_problem(self, node: Node, path: Keys, problem: str) -> None:
         place = FilePosition(file=self._document.file, line=node.start_mark.line + 1)
         self._document.problems.append(ConfigError(place, dotted_path(path), problem))
 

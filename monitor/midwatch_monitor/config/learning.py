@@ -103,7 +103,7 @@ class GuidelinesSettings(Section):
 
     @field_validator("quiet_hours")
     @classmethod
-    def _hours(cls, value: str) -> str:
+    def _check_hours(cls, value: str) -> str:
         if value and not _HOURS.fullmatch(value):
             raise ValueError("write two times of day, such as 02:00-05:00, or nothing")
         return value

@@ -13,13 +13,13 @@ from midwatch_monitor.records import Severity
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:00)?")
 
 
-def _clock(value: object) -> object:
+def _check_clock(value: object) -> object:
     if isinstance(value, time) or (isinstance(value, str) and _CLOCK.fullmatch(value)):
         return value
     raise Refusal('must be a time of the day: "22:00"')
 
 
-ClockTime = Annotated[time, BeforeValidator(_clock)]
+ClockTime = Annotated[time, BeforeValidator(_check_clock)]
 
 
 class TargetSettings(Section):

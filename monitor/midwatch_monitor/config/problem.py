@@ -56,9 +56,9 @@ class Scope:
     def errors(self, found: ValidationError) -> list[ConfigError]:
         """Return all findings, in pydantic's order."""
         details = found.errors(include_url=False)
-        return [self._error(detail) for detail in details if not _follows(detail)]
+        return [self._config_error(detail) for detail in details if not _follows_from_items(detail)]
 
-    def _error(self, detail: ErrorDetails) -> ConfigError:
+    def _config_error(self, detail: ErrorDetails) -> ConfigError:
         path = self._path(detail["loc"])
         if refused := _refusal(detail):
             return self.refused(refused, below=path)
@@ -101,8 +101,8 @@ class Scope:
                 str(value), words
             )
         if kind in _BOUNDS:
-            return f"must be {_range(self.model, own)}; is {_show_value(value)}", ""
-        return _plain(detail), ""
+            return f"must be {_range_text(self.model, own)}; is {_show_value(value)}", ""
+        return _plain_problem(detail), ""
 
 
 def error_line(details: Iterable[ErrorDetails]) -> str:
@@ -116,7 +116,7 @@ def _without_value(detail: ErrorDetails) -> str:
     return f"{place}: {text}" if place else text
 
 
-def _plain(detail: ErrorDetails) -> str:
+def _plain_problem(detail: ErrorDetails) -> str:
     kind, value = detail["type"], detail["input"]
     match kind:
         case "missing":
@@ -126,7 +126,7 @@ def _plain(detail: ErrorDetails) -> str:
         case "finite_number":
             return "must be a finite number"
         case "string_pattern_mismatch":
-            return _misspelt(detail)
+            return _pattern_problem(detail)
         case "value_error":
             return f"{detail['ctx']['error']}; is {_show_value(value)}"  # pyright: ignore[reportTypedDictNotRequiredAccess]
         case _:
@@ -134,7 +134,7 @@ def _plain(detail: ErrorDetails) -> str:
             return f"must be {expected}; is {_show_value(value)}" if expected else detail["msg"]
 
 
-def _misspelt(detail: ErrorDetails) -> str:
+def _pattern_problem(detail: ErrorDetails) -> str:
     value = detail["input"]
     if "mqtt" not in str(detail.get("ctx", {}).get("pattern")):
         return f"{_NAME}; is {_show_value(value)}"
@@ -142,7 +142,7 @@ def _misspelt(detail: ErrorDetails) -> str:
     return _BROKER if "@" in str(value) else f"{_BROKER}; is {_show_value(value)}"
 
 
-def _follows(detail: ErrorDetails) -> bool:
+def _follows_from_items(detail: ErrorDetails) -> bool:
     """Whether a list is too short only because its items were refused."""
     return detail["type"] == "too_short" and bool(detail["input"])
 
@@ -172,7 +172,7 @@ def _keys(model: type[BaseModel], path: Keys) -> list[str]:
     return [key for node in _nodes(model, path) for key in node.get("properties", {})]
 
 
-def _range(model: type[BaseModel], path: Keys) -> str:
+def _range_text(model: type[BaseModel], path: Keys) -> str:
     """Return the range of the number at `path`, in words."""
     for node in _nodes(model, path):
         low, high = node.get("minimum"), node.get("maximum")
@@ -197,7 +197,7 @@ def _nodes(model: type[BaseModel], path: Keys) -> list[dict[str, Any]]:
         nodes = [
             member
             for node in nodes
-            if (below := _below(node, part)) is not None
+            if (below := _node_below(node, part)) is not None
             for member in _members(schema, below)
         ]
     return nodes
@@ -213,7 +213,7 @@ def _members(schema: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str,
     yield node
 
 
-def _below(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
+def _node_below(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
     if isinstance(part, int):
         found = node.get("items")
     else:

@@ -76,13 +76,15 @@ class Section(BaseModel):
         """Refuse `below: true`, which Python would take as 1."""
         if isinstance(value, bool) and info.field_name:
             wanted = cls.model_fields[info.field_name].annotation
-            if not _takes(wanted, bool) and (_takes(wanted, int) or _takes(wanted, float)):
+            if not _accepts_kind(wanted, bool) and (
+                _accepts_kind(wanted, int) or _accepts_kind(wanted, float)
+            ):
                 raise Refusal(f"must be a number; is {str(value).lower()}")
         return value
 
 
-def _takes(annotation: object, kind: type) -> bool:
-    return annotation is kind or any(_takes(part, kind) for part in get_args(annotation))
+def _accepts_kind(annotation: object, kind: type) -> bool:
+    return annotation is kind or any(_accepts_kind(part, kind) for part in get_args(annotation))
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
@@ -115,7 +117,7 @@ def parse_length(value: object) -> Length:
     text = _text(value)
     if text.isdecimal():
         return Length(steps=int(text), text=text)
-    return _time(text, "write a number of steps (3) or a duration (30s, 5m, 1h)")
+    return _parse_time(text, "write a number of steps (3) or a duration (30s, 5m, 1h)")
 
 
 def parse_duration(value: object) -> Length:
@@ -124,7 +126,9 @@ def parse_duration(value: object) -> Length:
         return value
     text = _text(value)
     return (
-        Length() if text == "0" else _time(text, "write a duration (30s, 5m, 1h), or 0 for never")
+        Length()
+        if text == "0"
+        else _parse_time(text, "write a duration (30s, 5m, 1h), or 0 for never")
     )
 
 
@@ -134,7 +138,7 @@ def _text(value: object) -> str:
     return str(value).strip() if plain else ""
 
 
-def _time(text: str, advice: str) -> Length:
+def _parse_time(text: str, advice: str) -> Length:
     """Return the time in a text; raises ValueError with advice if it is none."""
     match = _DURATION.fullmatch(text)
     if match is None:

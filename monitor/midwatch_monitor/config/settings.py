@@ -21,7 +21,7 @@ from midwatch_monitor.secrets.masking import BUILT_IN
 _ADDRESS = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
 
 
-def _address(text: str) -> str:
+def _check_address(text: str) -> str:
     if text and not _ADDRESS.fullmatch(text):
         raise Refusal("must be an http or https address, without a user, a query or a fragment")
     return text.rstrip("/")
@@ -30,7 +30,7 @@ def _address(text: str) -> str:
 class TelemetrySettings(Section):
     """Spans of attempts and their steps for a collector; nothing is sent without one."""
 
-    endpoint: Annotated[str, AfterValidator(_address)] = ""
+    endpoint: Annotated[str, AfterValidator(_check_address)] = ""
     """The collector's address for OTLP over HTTP; spans are sent to `/v1/traces` there. Empty is
     off.
     """

@@ -83,7 +83,7 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
         for end in range(1, len(keys)):
             origins.setdefault(keys[:end], origin)
     errors = [error for document in documents for error in document.problems]
-    errors += _unknown(named, overrides)
+    errors += _unknown_sections(named, overrides)
     scope = Scope(model=Settings, origins=origins, otherwise=ENVIRONMENT)
     settings = None
     try:
@@ -91,9 +91,9 @@ def load_settings(files: Sequence[Path], *, environ: Mapping[str, str]) -> Setti
         errors += map(scope.refused, _wrong_values(settings))
     except ValidationError as found:
         errors += scope.errors(found)
-    errors += _overrides(data["rules"], origins)
+    errors += _override_errors(data["rules"], origins)
     if errors or settings is None:
-        _refuse(errors, [*files, ENVIRONMENT.file])
+        _raise_first(errors, [*files, ENVIRONMENT.file])
     for keys, origin in origins.items():
         if why := _reason_dropped(keys):
             log.warning("%s: `%s` is no longer used: %s", origin.place, dotted_path(keys), why)
@@ -116,7 +116,7 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
     Raises ConfigError with the first problem, and with the others.
     """
     document = read_document(file, text)
-    data = {key: value for key, value in document.data.items() if not _blank(key, value)}
+    data = {key: value for key, value in document.data.items() if not _is_blank(key, value)}
     if not data and not document.problems:
         raise ConfigError(FilePosition(file=file), "", "is empty: a task file names its `tasks`")
     origins = _task_origins(document)
@@ -131,16 +131,16 @@ def load_tasks(file: Path, text: str | None = None) -> TaskFile:
         told = map(scope.refused, contradictions(data))
         errors += [error for error in told if error.key not in said]
     if errors or tasks is None:
-        _refuse(_own(errors), [file])
+        _raise_first(_without_repeats(errors), [file])
     return tasks
 
 
-def _blank(key: str, value: object) -> bool:
+def _is_blank(key: str, value: object) -> bool:
     """Whether it is an optional part with all its content commented out."""
     return value is None and key in {"defaults", "models", "workers"}
 
 
-def _own(errors: list[ConfigError]) -> list[ConfigError]:
+def _without_repeats(errors: list[ConfigError]) -> list[ConfigError]:
     """Return each problem once: a wrong default is found again in every task that inherits it."""
     seen: dict[str, ConfigError] = {}
     for error in errors:
@@ -148,7 +148,7 @@ def _own(errors: list[ConfigError]) -> list[ConfigError]:
     return list(seen.values())
 
 
-def _refuse(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
+def _raise_first(errors: list[ConfigError], files: Sequence[Path]) -> NoReturn:
     """Raise the first problem in the order of the files, carrying the others."""
     order = {file: at for at, file in reversed(list(enumerate(files)))}
     raise ConfigError.of(
@@ -189,7 +189,7 @@ def _merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, 
     return result
 
 
-def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigError]:
+def _unknown_sections(named: Origins, overrides: Mapping[str, object]) -> list[ConfigError]:
     """Return variables that name no section, which the environment's reader ignores."""
     sections = list(Settings.model_fields)
     return [
@@ -201,7 +201,7 @@ def _unknown(named: Origins, overrides: Mapping[str, object]) -> list[ConfigErro
     ]
 
 
-def _unreachable(rule: RuleSettings, usual: RuleSettings, scope: Scope) -> list[ConfigError]:
+def _unreachable_errors(rule: RuleSettings, usual: RuleSettings, scope: Scope) -> list[ConfigError]:
     if not (isinstance(rule, Graded) and isinstance(usual, Graded)):
         return []
     return [scope.refused(each, below=scope.prefix) for each in rule.unreachable(usual)]
@@ -225,7 +225,7 @@ def _wrong_values(settings: Settings) -> Iterator[Refusal]:
             yield Refusal("must have a port from 1 to 65535, or none", at=keys)
 
 
-def _overrides(written: object, origins: Origins) -> list[ConfigError]:
+def _override_errors(written: object, origins: Origins) -> list[ConfigError]:
     """Return faults of otherwise valid thresholds: of several together, or for single workers and
     tools.
     """
@@ -240,17 +240,17 @@ def _overrides(written: object, origins: Origins) -> list[ConfigError]:
         except ValidationError:
             continue
         scope = Scope(model=kind, origins=origins, otherwise=ENVIRONMENT, prefix=("rules", name))
-        errors += _unreachable(rule, kind(), scope)
+        errors += _unreachable_errors(rule, kind(), scope)
         for tool, changes in rule.tools.items():
             of_tool = replace(scope, prefix=(*scope.prefix, "tools", tool))
             theirs = kind.model_validate({**rule.model_dump(), **changes, "tools": {}})
-            errors += _unreachable(theirs, rule, of_tool)
+            errors += _unreachable_errors(theirs, rule, of_tool)
         for worker, own in rule.workers.items():
             prefix = ("rules", name, "workers", worker)
             scope = Scope(model=kind, origins=origins, otherwise=ENVIRONMENT, prefix=prefix)
             try:
                 theirs = kind.model_validate({**rule.model_dump(), **own, "workers": {}})
-                errors += _unreachable(theirs, rule, scope)
+                errors += _unreachable_errors(theirs, rule, scope)
             except ValidationError as found:
                 errors += scope.errors(found)
             if "workers" in own:

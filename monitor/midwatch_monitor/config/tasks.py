@@ -239,13 +239,13 @@ class TaskFile(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _inherit(cls, value: object) -> object:
+    def _fill_defaults(cls, value: object) -> object:
         return (
             _with_defaults(cast("dict[str, object]", value)) if isinstance(value, dict) else value
         )
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_consistency(self) -> Self:
         for first in contradictions(self.model_dump(include={"tasks", "workers"})):
             raise first
         return self
@@ -312,8 +312,8 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
     for at, task in enumerate(links.tasks):
         if task.id and task.id in names[:at]:
             yield Refusal(f"two tasks have the id {task.id!r}", at=("tasks", at, "id"))
-        yield from _unknown("task", task.depends_on, names, ("tasks", at, "depends_on"))
-        yield from _unknown(
+        yield from _unknown_names("task", task.depends_on, names, ("tasks", at, "depends_on"))
+        yield from _unknown_names(
             "worker", task.other_workers, links.workers, ("tasks", at, "other_workers")
         )
         yield from _wrong_checks(task, ("tasks", at))
@@ -322,7 +322,7 @@ def contradictions(raw: dict[str, object]) -> Iterator[Refusal]:
         if not task.worker and len(links.workers) > 1:
             listed = ", ".join(links.workers)
             yield Refusal(f"must name one of the workers: {listed}", at=("tasks", at, "worker"))
-    if circle := _circle({task.id: task.depends_on for task in links.tasks}):
+    if circle := _circular_tasks({task.id: task.depends_on for task in links.tasks}):
         said = f"tasks depend on each other in a circle: {', '.join(sorted(circle))}"
         yield Refusal(said, at=("tasks",))
 
@@ -363,7 +363,7 @@ def _file_problem(file: object) -> str:
     return "must be a file in the workspace, by its path from there" if outside else ""
 
 
-def _unknown(
+def _unknown_names(
     what: str, named: Sequence[str], known: Collection[str], at: Keys
 ) -> Iterator[Refusal]:
     for position, name in enumerate(named):
@@ -375,7 +375,7 @@ def _there_is_no(what: str, name: str, known: Iterable[str], at: Keys) -> Refusa
     return Refusal(f"there is no {what} {name!r}", at=at, nearest=nearest_to(name, known))
 
 
-def _circle(needs: Mapping[str, Collection[str]]) -> set[str]:
+def _circular_tasks(needs: Mapping[str, Collection[str]]) -> set[str]:
     """Return tasks that wait for each other, or for one that does."""
     waiting = set(needs)
     while ready := {name for name in waiting if not waiting.intersection(needs[name])}:
