@@ -195,17 +195,17 @@ class AttemptState:
     @property
     def idle(self) -> bool:
         """Whether its worker has ended a turn and waits for a prompt from elsewhere."""
-        return self._elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
+        return self._runs_elsewhere and self.lifecycle is Lifecycle.INPUT_REQUIRED
 
     @property
-    def _elsewhere(self) -> bool:
+    def _runs_elsewhere(self) -> bool:
         return self.acts is not None and Action.PAUSE not in self.acts  # it cannot be paused
 
     @property
     def asks_beside(self) -> InterventionState | None:
         """The newest question to a person while a worker that cannot be paused continues."""
         unseen = {alert.key for alert in self.unseen}
-        beside = self._elsewhere and not (self.over or self.interventions.ends_attempt)
+        beside = self._runs_elsewhere and not (self.over or self.interventions.ends_attempt)
         return open_question(self.waits, self.interventions, unseen) if beside else None
 
     @property
@@ -395,7 +395,7 @@ class AttemptState:
                 self._fold_change(record, entry.at)
             case AttemptTransition():
                 self.transition = record
-                self._enter(record.lifecycle, entry.at)
+                self._enter_lifecycle(record.lifecycle, entry.at)
             case Plan():
                 self.plan, self.plan_step = record, record.current
                 self.plan_steps = len(record.steps)
@@ -479,9 +479,9 @@ class AttemptState:
         if change.node is not None and change.node != self.node:
             self.moves.append(change.node)
         if change.lifecycle is not None:
-            self._enter(change.lifecycle, at)
+            self._enter_lifecycle(change.lifecycle, at)
 
-    def _enter(self, lifecycle: Lifecycle, at: datetime) -> None:
+    def _enter_lifecycle(self, lifecycle: Lifecycle, at: datetime) -> None:
         self.lifecycle = lifecycle
         self.parked_since = (self.parked_since or at) if self.parked else None
         if lifecycle.over:

@@ -90,7 +90,7 @@ class RunState:
         if task is None:
             task = self.meet_task(Task(id=entry.task, run=0, name="", title="", spec=""))
         if entry.attempt is not None and task.lacks(entry):
-            task.meet(_unmet(entry.attempt, entry))
+            task.meet(_unknown_attempt(entry.attempt, entry))
         task.fold(entry)
         match entry.record:
             case Escalation(id=id, state=EscalationState.OPEN):
@@ -137,10 +137,12 @@ class RunState:
     @property
     def questions(self) -> tuple[Question, ...]:
         """Questions to a person that nobody has answered; a pause is not a question."""
-        return tuple(asked for each in self.under_way if (asked := _question(each)) is not None)
+        return tuple(
+            asked for each in self.under_way if (asked := _open_question(each)) is not None
+        )
 
 
-def _question(attempt: AttemptState) -> Question | None:
+def _open_question(attempt: AttemptState) -> Question | None:
     since, question = attempt.parked_since, attempt.question
     if since is None or attempt.goes_on:
         return None
@@ -155,7 +157,7 @@ def _question(attempt: AttemptState) -> Question | None:
     )
 
 
-def _unmet(id: int, entry: Entry) -> Attempt:
+def _unknown_attempt(id: int, entry: Entry) -> Attempt:
     return Attempt(
         id=id,
         task=entry.task,

@@ -174,7 +174,7 @@ class TaskState:
     def fold(self, entry: Entry) -> None:
         """Take in the task's next entry."""
         self.last = entry
-        self._count(entry)
+        self._count_record(entry)
         if entry.attempt in self.attempts:
             self.attempts[entry.attempt].fold(entry)
         if isinstance(entry.record, Delivery | OutcomeReport):
@@ -183,35 +183,35 @@ class TaskState:
                 if attempt.id != entry.attempt:
                     attempt.follow(entry)
 
-    def _count(self, entry: Entry) -> None:
+    def _count_record(self, entry: Entry) -> None:
         match entry.record:
             case TaskTransition() as transition:
                 self.transition = transition
                 if transition.total:
                     self.passed, self.total = transition.passed, transition.total
             case Spending() as spending:
-                self._spend(spending)
+                self._add_spending(spending)
             case Change(budget=Budget() as budget):
                 self.workers.fold(budget)
             case Acceptance() as check:
-                self._check(entry.attempt, check)
+                self._store_check(entry.attempt, check)
             case Alert() as alert:
-                self._alert(entry.attempt, alert)
+                self._count_alert(entry.attempt, alert)
             case _:
                 pass
 
-    def _check(self, attempt: int | None, check: Acceptance) -> None:
+    def _store_check(self, attempt: int | None, check: Acceptance) -> None:
         if attempt != self.checked:
             self.checked = attempt
             self.checks.clear()
         self.checks[check.check] = check
 
-    def _alert(self, id: int | None, alert: Alert) -> None:
+    def _count_alert(self, id: int | None, alert: Alert) -> None:
         attempt = self.attempts.get(id or 0)
         before = attempt.alerts.get(alert.key) if attempt else None
         self.alerts += alert.firing and not (before is not None and before.firing)
 
-    def _spend(self, more: Spending) -> None:
+    def _add_spending(self, more: Spending) -> None:
         key = more.role, more.model
         before = self.spent.get(key, Spending(role=more.role, model=more.model))
         self.spent[key] = replace(
