@@ -123,7 +123,7 @@ class Finder:
     """Finds secrets by their shape, by their value, and by what they are called."""
 
     def __init__(self, secrets: Secrets) -> None:
-        values = {escape(_flat(value)): name for value, name in secrets.values.items()}
+        values = {escape(_blank_escapes(value)): name for value, name in secrets.values.items()}
         patterns = {said: kind for kind, said in secrets.patterns.items() if said}
         self._shapes = [
             (kind, Pattern(said)) for said, kind in (*values.items(), *patterns.items())
@@ -138,13 +138,13 @@ class Finder:
         """
         if len(text) < _SHORTEST:
             return []
-        text = _flat(text)
+        text = _blank_escapes(text)
         if not (hits := self._set.match(text)):
             return []
-        found = list(self._hit(text, hits))
+        found = list(self._secrets_of_hits(text, hits))
         return _without_overlaps(self._outside_marks(text, found)) if found else found
 
-    def _hit(self, text: str, hits: Collection[int]) -> Iterator[FoundSecret]:
+    def _secrets_of_hits(self, text: str, hits: Collection[int]) -> Iterator[FoundSecret]:
         for hit in sorted(hits):
             if hit >= len(self._shapes):
                 for start, end in named_values(text):
@@ -167,7 +167,7 @@ class Finder:
         return [each for each in found if not in_mark(each)]
 
 
-def _flat(text: str) -> str:
+def _blank_escapes(text: str) -> str:
     """Return a text of the same length with escapes blanked out: line ends, colours, `%3D`.
 
     A secret must begin where a word begins, and the letters of an escape would belong to that word.
@@ -213,11 +213,14 @@ class Masker:
             return text
         parts, at = list[str](), 0
         for each in found:
-            parts += text[at : each.start], self._mark(each.kind, text[each.start : each.end])
+            parts += (
+                text[at : each.start],
+                self._secret_mark(each.kind, text[each.start : each.end]),
+            )
             at = each.end
         return "".join((*parts, text[at:]))
 
-    def _mark(self, kind: str, secret: str) -> str:
+    def _secret_mark(self, kind: str, secret: str) -> str:
         told = hmac.new(self._key, secret.encode(), hashlib.sha256).hexdigest()[:6]
         return f"[masked: {kind} {told}]"
 
@@ -261,11 +264,11 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _finder(secrets: Secrets) -> Finder:
-    return _compiled(tuple(secrets.patterns.items()), tuple(secrets.values.items()))
+    return _compiled_finder(tuple(secrets.patterns.items()), tuple(secrets.values.items()))
 
 
 @lru_cache(maxsize=8)
-def _compiled(patterns: _Pairs, values: _Pairs) -> Finder:
+def _compiled_finder(patterns: _Pairs, values: _Pairs) -> Finder:
     """Cached: compiling takes milliseconds, and all journals of a process mask the same secrets."""
     return Finder(Secrets(patterns=dict(patterns), values=dict(values)))
 
@@ -301,7 +304,7 @@ def known_values(environ: Mapping[str, str]) -> dict[str, str]:
     for name, value in environ.items():
         for secret in _secrets(name, value.strip()):
             if len(secret) >= SHORTEST:
-                known |= dict.fromkeys(_forms(secret), name)
+                known |= dict.fromkeys(_encoded_forms(secret), name)
     return known
 
 
@@ -313,7 +316,7 @@ def _secrets(name: str, value: str) -> Iterator[str]:
         yield value
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _encoded_forms(secret: str) -> Iterator[str]:
     """Return a secret as it is, in a URL, in JSON, and in base64 at every offset."""
     yield secret
     yield quote(secret, safe="")

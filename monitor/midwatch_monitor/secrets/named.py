@@ -130,11 +130,11 @@ _ABOUT = re.compile(
 def named_values(text: str) -> Iterator[tuple[int, int]]:
     """Return the positions of values that a text assigns to what it calls a secret."""
     tests = (
-        (_NAMED, _assigned),
-        (_OPTION, _passed),
+        (_NAMED, _is_assigned_secret),
+        (_OPTION, _is_option_secret),
         (_SAID, _in_prose),
-        (_BESIDE, _beside),
-        (_BEARER, _borne),
+        (_BESIDE, _is_secret_beside),
+        (_BEARER, _is_bearer_secret),
     )
     for begin, end in _surroundings(text):
         for pattern, holds in tests:
@@ -146,7 +146,7 @@ def named_values(text: str) -> Iterator[tuple[int, int]]:
 def _surroundings(text: str) -> Iterator[tuple[int, int]]:
     """Return the parts of a text in which a secret may be named; they do not overlap."""
     begin, end = 0, 0
-    for first, last in _hints().spans(text):
+    for first, last in _hint_pattern().spans(text):
         if first - _BEFORE > end:
             if end:
                 yield begin, end
@@ -163,7 +163,7 @@ def _to_space(text: str, place: int) -> int:
 
 
 @cache
-def _hints() -> Pattern:
+def _hint_pattern() -> Pattern:
     return Pattern(HINTS)
 
 
@@ -172,7 +172,7 @@ def is_placeholder(value: str) -> bool:
     return _NO_VALUE.match(value) is not None
 
 
-def _assigned(found: re.Match[str]) -> bool:
+def _is_assigned_secret(found: re.Match[str]) -> bool:
     """Whether a name is assigned a secret rather than a word of prose or a variable."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.casefold().endswith(found["name"].casefold()):
@@ -186,11 +186,11 @@ def _assigned(found: re.Match[str]) -> bool:
         return True
     password = found["name"].casefold().endswith(("password", "passwd", "passphrase", "pwd"))
     if found["quote"] or (password and found["sign"] != ":"):
-        return len(value) >= 4 and (password or _random(value) or _is_mixed(value))
-    return _random(value) or (password and _is_mixed(value))
+        return len(value) >= 4 and (password or _is_random(value) or _is_mixed(value))
+    return _is_random(value) or (password and _is_mixed(value))
 
 
-def _passed(found: re.Match[str]) -> bool:
+def _is_option_secret(found: re.Match[str]) -> bool:
     """Whether an option is given a secret rather than another option, a path, or a word."""
     value = found["word"].rstrip(".")
     if is_placeholder(value) or value.startswith(("@", "env:", "file:")):
@@ -210,14 +210,14 @@ def _in_prose(found: re.Match[str]) -> bool:
     return _made_up(value) or _looks_random(value)
 
 
-def _beside(found: re.Match[str]) -> bool:
+def _is_secret_beside(found: re.Match[str]) -> bool:
     """Whether a secret's name is followed by its value; often another name follows."""
     value = found["value"].rstrip(".!?:")
     if is_placeholder(value):
         return False
     if found["end"] is not None and _of_password(found) and _made_up(value):
         return True
-    turns = sum(_kind(one) != _kind(other) for one, other in pairwise(value))
+    turns = sum(_character_kind(one) != _character_kind(other) for one, other in pairwise(value))
     return (
         len(value) >= _BESIDE_LENGTH
         and turns >= _BESIDE_TURNS * len(value)
@@ -225,8 +225,8 @@ def _beside(found: re.Match[str]) -> bool:
     )
 
 
-def _borne(found: re.Match[str]) -> bool:
-    return _random(found["value"])
+def _is_bearer_secret(found: re.Match[str]) -> bool:
+    return _is_random(found["value"])
 
 
 def _of_password(found: re.Match[str]) -> bool:
@@ -241,7 +241,7 @@ def _made_up(value: str) -> bool:
         len(part) >= 6
         and any(map(str.isdigit, part))
         and any(map(str.isalpha, part))
-        and not _term(part)
+        and not _is_term(part)
         for part in re.split("[-:]", value)
     )
 
@@ -249,23 +249,23 @@ def _made_up(value: str) -> bool:
 def _looks_random(value: str) -> bool:
     """Whether a value looks random rather than composed of words and numbers."""
     parts = [part for part in re.split(r"[._/:-]+", value) if part]
-    return _random(value) and not all(map(_worded, parts))
+    return _is_random(value) and not all(map(_is_word, parts))
 
 
-def _worded(part: str) -> bool:
+def _is_word(part: str) -> bool:
     return (
         part.isalpha()
-        or _term(part)
+        or _is_term(part)
         or re.fullmatch(r"[A-Za-z]?[a-z]{2,}\d{1,4}", part) is not None
     )
 
 
-def _term(part: str) -> bool:
+def _is_term(part: str) -> bool:
     """Whether a part of a value is a word or a name with digits."""
     return _TERM.match(part) is not None or _HUMPS.match(part) is not None
 
 
-def _kind(char: str) -> str:
+def _character_kind(char: str) -> str:
     if char.isdigit():
         return "digit"
     return ("upper" if char.isupper() else "lower") if char.isalpha() else ""
@@ -273,10 +273,10 @@ def _kind(char: str) -> str:
 
 def _is_mixed(value: str) -> bool:
     """Whether letters are mixed with digits or signs as they never are in words."""
-    return len(value) >= 6 and len({_kind(char) for char in value}) >= 3
+    return len(value) >= 6 and len({_character_kind(char) for char in value}) >= 3
 
 
-def _random(value: str) -> bool:
+def _is_random(value: str) -> bool:
     """Whether a value looks random: long, with many distinct characters, including digits."""
     if len(value) < _SECRET_LENGTH or not any(map(str.isdigit, value)):
         return False
