@@ -50,10 +50,10 @@ def advance(settings: "RuleSettings", before: Alert | None, holding: Holding, no
     The severity of a firing alert only rises; a new value alone changes neither `step` nor `at`.
     """
     if before is not None and before.firing:
-        return _keep(before, holding.finding, now)
+        return _update_alert(before, holding.finding, now)
     if before is not None and _is_at_rest(settings, before, now):
         return before
-    held = _over(settings.hold, holding.since, now)
+    held = _is_over(settings.hold, holding.since, now)
     state = AlertState.FIRING if held else AlertState.PENDING
     finding = holding.finding
     same = before is not None and (before.state, before.severity) == (state, finding.severity)
@@ -98,15 +98,15 @@ def raise_agreeing(
     """
     # A raised alert raises no other: otherwise two notices would make each other warnings.
     own = [alert for alert in firing if alert.key not in raised]
-    lower = [alert for alert in firing if any(_above(other, alert) for other in own)]
+    lower = [alert for alert in firing if any(_ranks_above(other, alert) for other in own)]
     return [
         replace(alert, severity=_HIGHER[alert.severity], step=now.step, at=now.at)
-        for alert in lower or _confirm(firing, evidence, now)
+        for alert in lower or _notices_to_raise(firing, evidence, now)
         if alert.key not in raised
     ]
 
 
-def _above(one: Alert, other: Alert) -> bool:
+def _ranks_above(one: Alert, other: Alert) -> bool:
     return one.key.rule != other.key.rule and one.severity.rank > other.severity.rank
 
 
@@ -124,7 +124,9 @@ def health(firing: Collection[Alert]) -> Health:
     return Health.UNKNOWN if silent else Health.SUSPECT
 
 
-def _confirm(firing: Collection[Alert], evidence: Mapping[str, object], now: Moment) -> list[Alert]:
+def _notices_to_raise(
+    firing: Collection[Alert], evidence: Mapping[str, object], now: Moment
+) -> list[Alert]:
     notices = [
         alert
         for alert in firing
@@ -140,7 +142,7 @@ def _last_seen(alert: Alert) -> int:
     return max((alert.step, *alert.evidence[-1:]))
 
 
-def _keep(before: Alert, finding: Finding, now: Moment) -> Alert:
+def _update_alert(before: Alert, finding: Finding, now: Moment) -> Alert:
     rises = finding.severity.rank > before.severity.rank
     return replace(
         before,
@@ -159,8 +161,8 @@ def _is_at_rest(settings: "RuleSettings", before: Alert, now: Moment) -> bool:
 
 def is_cooled_down(settings: "RuleSettings", resolved: Alert, now: Moment) -> bool:
     """Return whether the cooldown of a resolved alert is over."""
-    return _over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
+    return _is_over(settings.cooldown, Moment(step=resolved.step, at=resolved.at), now)
 
 
-def _over(length: "Length", since: Moment, now: Moment) -> bool:
+def _is_over(length: "Length", since: Moment, now: Moment) -> bool:
     return length.over(steps=now.step - since.step, since=since.at, now=now.at)

@@ -48,10 +48,10 @@ def raise_limits(budget: Budget, grants: Iterable[Grant]) -> Budget:
     """Return the budget with its limits raised by grants; a resource without a limit gets none."""
     for grant in grants:
         budget = Budget(
-            requests=_raise(budget.requests, grant.requests),
-            tokens=_raise(budget.tokens, grant.tokens),
-            cost_usd=_raise(budget.cost_usd, grant.cost_usd),
-            minutes=_raise(budget.minutes, grant.minutes),
+            requests=_raise_limit(budget.requests, grant.requests),
+            tokens=_raise_limit(budget.tokens, grant.tokens),
+            cost_usd=_raise_limit(budget.cost_usd, grant.cost_usd),
+            minutes=_raise_limit(budget.minutes, grant.minutes),
         )
     return budget
 
@@ -74,7 +74,7 @@ def _renew(meter: Meter, whole: Meter) -> Meter:
     return replace(meter, limit=limit)
 
 
-def _raise(meter: Meter, more: float) -> Meter:
+def _raise_limit(meter: Meter, more: float) -> Meter:
     return meter if meter.limit is None or not more else replace(meter, limit=meter.limit + more)
 
 
@@ -114,7 +114,7 @@ def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outloo
     `done` is the percentage of the whole work that is done. It may lag behind the percentage used
     by `slack` points, because work goes faster towards its end.
     """
-    limited = [(_share(meter), name, meter) for name, meter in meters(budget) if meter.limit]
+    limited = [(_percent_used(meter), name, meter) for name, meter in meters(budget) if meter.limit]
     if not limited:
         return None
     share, name, meter = max(limited, key=lambda each: each[0])
@@ -129,7 +129,7 @@ def outlook(budget: Budget, done: float | None, *, slack: float = 0.0) -> Outloo
 
 def share_used(budget: Budget) -> float:
     """Return the share of the tightest limit that is used, from 0; 0 if nothing has a limit."""
-    return max(_of(meter.used, meter.limit) for _, meter in meters(budget))
+    return max(_used_share(meter.used, meter.limit) for _, meter in meters(budget))
 
 
 def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
@@ -142,7 +142,7 @@ def forecast(began: Budget, now: Budget, *, steps: int, ahead: int) -> float:
         return share_used(now)
     pairs = zip(meters(began), meters(now), strict=True)
     return max(
-        _of(meter.used + ahead * max(0.0, meter.used - before.used) / steps, meter.limit)
+        _used_share(meter.used + ahead * max(0.0, meter.used - before.used) / steps, meter.limit)
         for (_, before), (_, meter) in pairs
     )
 
@@ -171,9 +171,9 @@ def meters(budget: Budget) -> tuple[tuple[str, Meter], ...]:
     )
 
 
-def _share(meter: Meter) -> float:
-    return 100 * _of(meter.used, meter.limit)
+def _percent_used(meter: Meter) -> float:
+    return 100 * _used_share(meter.used, meter.limit)
 
 
-def _of(amount: float, limit: float | None) -> float:
+def _used_share(amount: float, limit: float | None) -> float:
     return amount / limit if limit else 0.0

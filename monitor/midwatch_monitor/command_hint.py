@@ -11,7 +11,7 @@ _OPTION: ContextVar[str] = ContextVar("midwatch_journal_option", default="")
 @contextmanager
 def naming_journal(journal: str | None) -> Generator[None]:
     """Name this journal in all commands shown in the block; the default journal needs no name."""
-    token = _OPTION.set(f" --journal {quote(_shown(journal))}" if journal else "")
+    token = _OPTION.set(f" --journal {quote(_without_password(journal))}" if journal else "")
     try:
         yield
     finally:
@@ -28,7 +28,7 @@ def journal_width() -> int:
     return len(_OPTION.get())
 
 
-def _shown(journal: str) -> str:
+def _without_password(journal: str) -> str:
     """Return a path, or a URL without its password."""
     if "://" not in journal:
         return journal

@@ -28,7 +28,7 @@ class ConcurrentAttempts:
         """
         if project and self._settings.enabled:
             self._projects[attempt] = project
-            self._of(project).meet(attempt, name)
+            self._conflict_detector(project).meet(attempt, name)
 
     def observe(self, attempt: int, event: Step | Change | Plan) -> Collection[int]:
         """Return the attempts whose alerts may change after an event or a plan."""
@@ -37,14 +37,20 @@ class ConcurrentAttempts:
             return ()
         if not isinstance(event, Step):
             files = _planned_files(event)
-            return () if files is None else self._take(self._of(project).plan(attempt, files))
+            return (
+                ()
+                if files is None
+                else self._store_answers(self._conflict_detector(project).plan(attempt, files))
+            )
         # A condition that already holds may now fire: its hold and its cooldown count steps.
         standing = {attempt} if self._standing.get(attempt) else set[int]()
         if not event.edits:
             return standing
-        return standing | self._take(self._of(project).observe(attempt, event))
+        return standing | self._store_answers(
+            self._conflict_detector(project).observe(attempt, event)
+        )
 
-    def _of(self, project: str) -> ConflictDetector:
+    def _conflict_detector(self, project: str) -> ConflictDetector:
         found = self._conflicts.get(project)
         if found is None:
             found = self._conflicts[project] = ConflictDetector(self._settings)
@@ -56,12 +62,14 @@ class ConcurrentAttempts:
         for key in self._standing.pop(attempt, {}):
             self._since.pop((attempt, key), None)
         detector = self._conflicts.get(project)
-        return () if detector is None else self._take(detector.end(attempt))
+        return () if detector is None else self._store_answers(detector.end(attempt))
 
     def look(self, attempt: int, alerts: Alerts, now: Moment) -> tuple[Alert, ...]:
         """Return the alerts of an attempt that have begun, risen or ended by now."""
         answers = self._standing.get(attempt, {})
-        for key in [key for key, each in answers.items() if _done(each, alerts.get(key))]:
+        for key in [
+            key for key, each in answers.items() if _nothing_to_clear(each, alerts.get(key))
+        ]:
             del answers[key]
         since = {key: self._begin_time(attempt, key, alerts, now) for key in answers}
         return tuple(follow(answers.values(), since, self._settings, alerts, now))
@@ -76,7 +84,7 @@ class ConcurrentAttempts:
             self._since[(attempt, key)] = known
         return known
 
-    def _take(self, told: Collection[AttemptAnswer]) -> set[int]:
+    def _store_answers(self, told: Collection[AttemptAnswer]) -> set[int]:
         for attempt, answer in told:
             self._standing.setdefault(attempt, {})[answer.key] = answer
             if isinstance(answer, Clear):
@@ -84,7 +92,7 @@ class ConcurrentAttempts:
         return {attempt for attempt, _ in told}
 
 
-def _done(answer: RuleAnswer, before: Alert | None) -> bool:
+def _nothing_to_clear(answer: RuleAnswer, before: Alert | None) -> bool:
     return isinstance(answer, Clear) and (before is None or not before.firing)
 
 

@@ -15,7 +15,7 @@ async def lock_file(path: Path, *, pause: float, tries: int | None = None) -> in
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for tried in count(1):
-            if _take(file):
+            if _try_lock(file):
                 return file
             if tried == tries:
                 break
@@ -34,12 +34,12 @@ def is_locked(path: Path) -> bool | None:
     except OSError:
         return None
     try:
-        return not _take(file)
+        return not _try_lock(file)
     finally:
         os.close(file)
 
 
-def _take(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

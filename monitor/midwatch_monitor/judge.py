@@ -52,7 +52,7 @@ class Windows:
         The checkpoint of a pivot that ends the old window belongs to no window.
         """
         if isinstance(event, Change):
-            moved_on = self._changed(event)
+            moved_on = self._plan_changed(event)
         elif event.checkpoint is None:
             return False
         else:
@@ -64,7 +64,7 @@ class Windows:
         self._pivots = 0 if moved_on else self._pivots
         return moved_on
 
-    def _changed(self, change: Change) -> bool:
+    def _plan_changed(self, change: Change) -> bool:
         before = (self._plan_step, self._revision)
         self._plan_step = self._plan_step if change.plan_step is None else change.plan_step
         self._revision = self._revision if change.revision is None else change.revision
@@ -85,7 +85,7 @@ class DetectorIndex(dict[int, tuple[int, ...]]):
 
 
 @lru_cache(maxsize=64)
-def _roster(hears: tuple[int, ...]) -> DetectorIndex:
+def _detector_index(hears: tuple[int, ...]) -> DetectorIndex:
     return DetectorIndex(hears)
 
 
@@ -108,7 +108,7 @@ class AttemptDetectors:
 
     def _add_detector(self, detectors: tuple[Detector, ...]) -> None:
         self._detectors = detectors
-        self._roster = _roster(tuple(each.hears for each in detectors))
+        self._roster = _detector_index(tuple(each.hears for each in detectors))
 
     def detectors_for(self, facets: int) -> Sequence[Detector]:
         """Return the detectors that hear an event with these facets (`Facet`), or are awake."""
@@ -127,7 +127,7 @@ class AttemptDetectors:
             try:
                 answers += detector.observe(event, seen)
             except Exception as error:  # switch off and report a broken rule; the others continue
-                self._drop(detector, error)
+                self._drop_detector(detector, error)
                 continue
             if detector.awake:
                 awake.append(detector)
@@ -141,11 +141,11 @@ class AttemptDetectors:
             try:
                 detector.restart()
             except Exception as error:  # as above
-                self._drop(detector, error)
+                self._drop_detector(detector, error)
         self._awake = tuple(each for each in self._detectors if each.awake)
         return [each.rule for each in windowed]
 
-    def _drop(self, detector: Detector, error: Exception) -> None:
+    def _drop_detector(self, detector: Detector, error: Exception) -> None:
         self._add_detector(tuple(each for each in self._detectors if each is not detector))
         fault = Fault(part=detector.rule, error=f"{type(error).__name__}: {error}")
         self.broken = (*self.broken, fault)
@@ -222,11 +222,11 @@ class Judge:
             moved = self._movement.observe(act) if may_move else UNMOVED
             facets = act.facets | Facet.REPEAT if echo is not NO_ECHO else act.facets
         else:
-            act, echo, moved = self._idle(event, act)
+            act, echo, moved = self._take_idle_event(event, act)
             facets = act.facets
             fresh = self._windows.restart(event)
             if fresh:
-                self._restart()
+                self._restart_rules()
         if moved.kinds:
             facets |= Facet.MOVED
         if act.reverted or moved.back:
@@ -237,12 +237,12 @@ class Judge:
         repeats = self._repeats
         seen = Seen(act, moved, echo, repeats.place, repeats.changes, fresh)
         answers = self._panel.ask(asked, event, seen)
-        faults = self._faults() if self._panel.broken else ()
+        faults = self._take_faults() if self._panel.broken else ()
         if answers or self._holding:
-            self._advance(self._take(answers))
+            self._advance_alerts(self._store_findings(answers))
         return self._judgement(moved, faults)
 
-    def _idle(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
+    def _take_idle_event(self, event: Event, act: Act) -> tuple[Act, Echo, Moved]:
         """Return act, echo and movement of an event that is not work."""
         if isinstance(event, Change):
             act = act._replace(number=self._step, facets=Facet.CHANGE)
@@ -254,18 +254,18 @@ class Judge:
             moved = self._movement.observe(act) if act.marks else UNMOVED
         return act, NO_ECHO, moved
 
-    def _restart(self) -> None:
+    def _restart_rules(self) -> None:
         for rule in self._panel.restart():
             self._close(rule, Resolution.RESTARTED)
 
-    def _faults(self) -> tuple[Fault, ...]:
+    def _take_faults(self) -> tuple[Fault, ...]:
         broken, self._panel.broken = self._panel.broken, ()
         for fault in broken:
             self._close(fault.part, Resolution.ENDED)
         return broken
 
     @property
-    def _now(self) -> Moment:
+    def _current_moment(self) -> Moment:
         return Moment(step=self._step, at=self._at)
 
     def end(self, at: datetime | None) -> Judgement:
@@ -275,7 +275,7 @@ class Judge:
             self._resolve(key, Resolution.ENDED)
         return self._judgement(UNMOVED, ())
 
-    def _take(self, answers: Iterable[RuleAnswer]) -> set[AlertKey]:
+    def _store_findings(self, answers: Iterable[RuleAnswer]) -> set[AlertKey]:
         """Store the conditions that hold, and return the keys of those found at this event."""
         found: set[AlertKey] = set()
         for answer in answers:
@@ -284,7 +284,7 @@ class Judge:
                     self._resolve(answer.key, answer.resolution)
                 continue
             known = self._holding.get(answer.key)
-            since = known.since if known else self._now
+            since = known.since if known else self._current_moment
             self._holding[answer.key] = Holding(finding=answer, since=since)
             found.add(answer.key)
         return found
@@ -301,14 +301,14 @@ class Judge:
         if self._raised:
             self._raised = tuple(each for each in self._raised if each != key)
         self._before.setdefault(key, before)
-        after = resolve(before, resolution, self._now)
+        after = resolve(before, resolution, self._current_moment)
         if after is not None:
             self._keep_until_cooled(key, after)
 
     def _keep_until_cooled(self, key: AlertKey, after: Alert) -> None:
         """Keep a resolved alert until its cooldown is over; drop those whose cooldown is over."""
         for old, alert in tuple(self._resting.items()):
-            if is_cooled_down(self._settings(old.rule), alert, self._now):
+            if is_cooled_down(self._settings(old.rule), alert, self._current_moment):
                 del self._resting[old]
         self._resting[key] = after
 
@@ -317,23 +317,23 @@ class Judge:
         assert isinstance(settings, RuleSettings)
         return settings
 
-    def _advance(self, fresh: Collection[AlertKey]) -> None:
+    def _advance_alerts(self, fresh: Collection[AlertKey]) -> None:
         """Advance hold and cooldown of all conditions, even those without a new answer."""
         for key, holding in self._holding.items():
             before = self._open.get(key) or self._resting.get(key)
             if before is not None and before.firing and key not in fresh:
                 continue
-            alert = advance(self._settings(key.rule), before, holding, self._now)
+            alert = advance(self._settings(key.rule), before, holding, self._current_moment)
             if alert.state is not AlertState.RESOLVED:
-                self._set(key, alert)
+                self._set_alert(key, alert)
                 self._resting.pop(key, None)
         if not self._rules.agreement or len(self._open) < 2:
             return
-        for alert in raise_agreeing(self.firing, self._raised, EVIDENCE, self._now):
-            self._set(alert.key, alert)
+        for alert in raise_agreeing(self.firing, self._raised, EVIDENCE, self._current_moment):
+            self._set_alert(alert.key, alert)
             self._raised = (*self._raised, alert.key)
 
-    def _set(self, key: AlertKey, alert: Alert) -> None:
+    def _set_alert(self, key: AlertKey, alert: Alert) -> None:
         self._before.setdefault(key, self._open.get(key))
         self._open[key] = alert
 
@@ -347,7 +347,7 @@ class Judge:
             if after is None:
                 if before is not None and key in self._resting:
                     gone.append(self._resting[key])
-            elif before is None or _differ(before, after):
+            elif before is None or _alerts_differ(before, after):
                 changed.append(after)
         self._before.clear()
         return Judgement(
@@ -358,5 +358,5 @@ class Judge:
         )
 
 
-def _differ(one: Alert, other: Alert) -> bool:
+def _alerts_differ(one: Alert, other: Alert) -> bool:
     return (one.state, one.severity) != (other.state, other.severity)

@@ -113,7 +113,7 @@ class Monitor:
     @property
     def unfinished(self) -> frozenset[int]:
         """Attempts that are not over, or not fully judged yet."""
-        return frozenset(id for id, view in self._views.items() if not self._finished(view))
+        return frozenset(id for id, view in self._views.items() if not self._is_finished(view))
 
     @property
     def finished(self) -> frozenset[int]:
@@ -174,7 +174,7 @@ class Monitor:
             self._refused.clear()
             for _ in range(_ROUNDS):
                 self._held = self._guards.now()
-                await self._read()
+                await self._read_journal()
                 if not self._touched:
                     break
                 await self._review_touched()
@@ -192,7 +192,7 @@ class Monitor:
     async def _review_or_keep(self, attempt: int) -> None:
         """Review one attempt; if that fails, keep it for a later look."""
         try:
-            await self._review(self._views[attempt])
+            await self._review_attempt(self._views[attempt])
         except StaleIncarnationError as error:
             log.info("another monitor wrote first: %s", error)
             self._refused.add(attempt)
@@ -200,7 +200,7 @@ class Monitor:
             self._touched.add(attempt)
             raise
 
-    async def _read(self) -> None:
+    async def _read_journal(self) -> None:
         """Read to the end of the journal, at least up to now, even while entries are written."""
         full, now = True, self._clock()
         while full:
@@ -208,7 +208,7 @@ class Monitor:
             full = len(page) == PAGE
             for entry in page:
                 if entry.attempt is not None:
-                    await self._fold(entry, entry.attempt)
+                    await self._fold_entry(entry, entry.attempt)
                     self._touched.add(entry.attempt)
                 if isinstance(entry.record, TaskTransition):
                     self._fold_task(entry.task, entry.record)
@@ -222,10 +222,10 @@ class Monitor:
         else:
             self._over.pop(task, None)  # a person may begin the task again
 
-    async def _fold(self, entry: Entry, attempt: int) -> None:
+    async def _fold_entry(self, entry: Entry, attempt: int) -> None:
         view = self._views.get(attempt)
         if view is None:
-            view = self._views[attempt] = await self._meet(attempt, entry.task)
+            view = self._views[attempt] = await self._watch_attempt(attempt, entry.task)
             self._hand_over(view)
         view.fold(entry)
         if isinstance(entry.record, Step | Change | Plan):
@@ -233,7 +233,7 @@ class Monitor:
         elif isinstance(entry.record, AttemptTransition) and view.over:
             self._touched.update(self._concurrent.end(attempt))
 
-    async def _meet(self, attempt: int, task: int) -> WatchedAttempt:
+    async def _watch_attempt(self, attempt: int, task: int) -> WatchedAttempt:
         found = await self._journal.attempt(attempt)
         of = await self._journal.task(task)
         self._concurrent.join(attempt, project_of(of), f"task {of.name}")
@@ -247,23 +247,25 @@ class Monitor:
             if view.task == successor.task and view is not successor:
                 view.hand_over(successor)
 
-    async def _review(self, view: WatchedAttempt) -> None:
-        if timely := self._timely(view):
-            await self._write(view, *timely)
-            await self._read()
+    async def _review_attempt(self, view: WatchedAttempt) -> None:
+        if timely := self._timely_alerts(view):
+            await self._write_records(view, *timely)
+            await self._read_journal()
         reports = (*view.due_outcomes(), *view.judge_split(self._over.get(view.task)))
         if taken := view.alert_acts():
-            await self._write(view, *taken)
+            await self._write_records(view, *taken)
         elif reports:
-            await self._write(view, *reports, *self._close_answered(view, reports))
+            await self._write_records(view, *reports, *self._close_answered(view, reports))
         elif view.over:
-            await self._tidy(view)
+            await self._close_open_items(view)
         elif view.stranded is not None:
-            await self._write(view, _close(view.stranded, "its intervention was refused"))
+            await self._write_records(
+                view, _close_escalation(view.stranded, "its intervention was refused")
+            )
         else:
             await self._escalate(view)
 
-    def _timely(self, view: WatchedAttempt) -> tuple[Alert, ...]:
+    def _timely_alerts(self, view: WatchedAttempt) -> tuple[Alert, ...]:
         """Return the alerts of a running attempt that time or other attempts have changed."""
         if self._settings.mode is Mode.OFF or view.over:
             return ()
@@ -286,14 +288,14 @@ class Monitor:
             for each in view.state.interventions.delivered
             if each.intervention.escalation == open_one.id
         }
-        return (_close(open_one, reports[-1].reason),) if judged & answers else ()
+        return (_close_escalation(open_one, reports[-1].reason),) if judged & answers else ()
 
-    async def _tidy(self, view: WatchedAttempt) -> None:
+    async def _close_open_items(self, view: WatchedAttempt) -> None:
         """Close everything that is still open after an attempt's end."""
         open_one = view.state.escalation
-        closing = [] if open_one is None else [_close(open_one, "the attempt is over")]
+        closing = [] if open_one is None else [_close_escalation(open_one, "the attempt is over")]
         if records := (*view.expire_undelivered(), *closing, *view.end_alerts(self._clock())):
-            await self._write(view, *records)
+            await self._write_records(view, *records)
 
     async def _escalate(self, view: WatchedAttempt) -> None:
         if self._settings.mode is Mode.OFF or view.state.lifecycle is not Lifecycle.WORKING:
@@ -302,16 +304,16 @@ class Monitor:
         if asked is not None:
             more = alerts_to_join(view.alerts_to_escalate, asked.alerts)
             if more and asked.state is EscalationState.OPEN:
-                await self._write(view, replace(asked, alerts=(*asked.alerts, *more)))
+                await self._write_records(view, replace(asked, alerts=(*asked.alerts, *more)))
             elif asked.state is EscalationState.ANSWERED and view.outweighs(asked):
-                await self._write(view, *view.close_superseded(asked))
+                await self._write_records(view, *view.close_superseded(asked))
             return
         step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
         cap = self._settings.policy.max_escalations
         if not view.escalation_limits.may_ask(step=step, cooldown=cooldown, cap=cap):
             return
         firing = tuple(alert.key for alert in audible(view.alerts_to_escalate))
-        keys = firing or self._overdue(view)
+        keys = firing or self._overdue_alerts(view)
         if not keys:
             return
         opened = await self._journal.open_escalation(
@@ -324,9 +326,9 @@ class Monitor:
             guard=self._held.guard_of(view.id),
         )
         if opened is not None:
-            self._hint(view, opened)
+            self._publish_hint(view, opened)
 
-    def _overdue(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
+    def _overdue_alerts(self, view: WatchedAttempt) -> tuple[AlertKey, ...]:
         """Return the silent alerts to escalate again, before the budget runs out.
 
         The intervention against them did not help, and no check has shown anything new since. An
@@ -341,16 +343,16 @@ class Monitor:
             return ()
         return tuple(key for key in view.unhelped if key not in view.state.silenced)
 
-    async def _write(self, view: WatchedAttempt, *records: Record) -> None:
+    async def _write_records(self, view: WatchedAttempt, *records: Record) -> None:
         now = self._clock()
         drafts = tuple(
             Draft(record=record, at=now, task=view.task, attempt=view.id) for record in records
         )
         await self._journal.commit(Commit(drafts=drafts, guard=self._held.guard_of(view.id)))
         for record in records:
-            self._hint(view, record)
+            self._publish_hint(view, record)
 
-    def _finished(self, view: WatchedAttempt) -> bool:
+    def _is_finished(self, view: WatchedAttempt) -> bool:
         """Return whether nothing is left to do about an attempt."""
         state = view.state
         if not view.over or state.escalation or state.interventions.under_way or view.trials:
@@ -359,10 +361,10 @@ class Monitor:
         waits = view.restart is not None or view.split is not None
         return not (waits and view.task not in self._over) and not view.open_alerts
 
-    def _hint(self, view: WatchedAttempt, record: Record) -> None:
+    def _publish_hint(self, view: WatchedAttempt, record: Record) -> None:
         kind = kind_of(type(record))
         self._bus.publish(Hint(entry=self._after, kind=kind, task=view.task, attempt=view.id))
 
 
-def _close(escalation: Escalation, reason: str) -> Escalation:
+def _close_escalation(escalation: Escalation, reason: str) -> Escalation:
     return replace(escalation, state=EscalationState.CLOSED, reason=reason)

@@ -142,12 +142,12 @@ class InterventionTrial:
         """
         if self.settled is None and self.grant and ending is Ending.OUT_OF_BUDGET:
             return Outcome.NO_EFFECT, "what was granted ran out too"
-        return self.settled or self._judge(alerts)
+        return self.settled or self._judge_outcome(alerts)
 
-    def _judge(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
+    def _judge_outcome(self, alerts: Mapping[AlertKey, Alert]) -> tuple[Outcome, str]:
         asked = [key for key in self.answers if not (self.grant and key.rule == "budget_burn")]
         known = [alerts[key] for key in asked if key in alerts]
-        standing = [alert.key.rule for alert in known if self._stands(alert)]
+        standing = [alert.key.rule for alert in known if self._still_fires(alert)]
         still = [*dict.fromkeys([*standing, *filter(None, [self.again])])]
         if self.worse:
             return Outcome.MADE_WORSE, self.worse
@@ -163,7 +163,7 @@ class InterventionTrial:
             names = ", ".join(ended) if len(ended) < len(known) else "its alerts"
             return Outcome.NO_EFFECT, f"{names} ended without being cleared"
         emptied = self.fresh or self.grant or any(map(_proves_nothing, known))
-        proof = self._proof(emptied=emptied)
+        proof = self._proving_movements(emptied=emptied)
         if not proof:
             nothing = "no check has shown anything new" if emptied else "no progress was observed"
             nothing = "no check went better" if self.grant else nothing
@@ -174,12 +174,12 @@ class InterventionTrial:
         moved = ", ".join(words for each, words in _IN_WORDS.items() if each in proof)
         return Outcome.RECOVERED, f"{how}; {moved}"
 
-    def _stands(self, alert: Alert) -> bool:
+    def _still_fires(self, alert: Alert) -> bool:
         """Return whether an answered alert fires; an obstacle must have been met again."""
         met = alert.key.rule != "blocked_environment" or alert.key.subject in self.met
         return alert.firing and met
 
-    def _proof(self, *, emptied: bool) -> set[Movement]:
+    def _proving_movements(self, *, emptied: bool) -> set[Movement]:
         """Return the movements that prove a recovery; more edits of the same file prove nothing."""
         found = self.movements & (BETTER if self.grant else PROOF if emptied else FORWARD)
         stuck_on = {key.subject for key in self.answers if key.subject}

@@ -47,16 +47,16 @@ class Pattern:
             if len(data) == len(text):
                 yield start, end
             else:
-                before += _length(data[place:start])
+                before += _character_count(data[place:start])
                 place = start
-                yield before, before + _length(data[start:end])
+                yield before, before + _character_count(data[start:end])
 
     def findall(self, text: str) -> list[str]:
         """Return the text of every match, or of its group `secret`."""
         return [text[start:end] for start, end in self.spans(text)]
 
 
-def _length(data: bytes) -> int:
+def _character_count(data: bytes) -> int:
     return len(data.decode(errors="surrogatepass"))
 
 

@@ -119,21 +119,21 @@ class Recorder:
         while page := await self.journal.entries(after, attempt=self.attempt.id):
             for entry in page:
                 self._seq = max(self._seq, entry.seq or 0)
-                self._recall(entry.record)
+                self._restore_record(entry.record)
             after = page[-1].id
 
-    def _recall(self, record: Record) -> None:
+    def _restore_record(self, record: Record) -> None:
         if isinstance(record, Step):
             self._take_step(record)
         elif isinstance(record, Change):
             self._take_change(record)
         else:
-            self._hold(record)
+            self._take_state(record)
             return
         if self._judge is not None:
             self._judge.observe(record)
 
-    def _hold(self, record: Record) -> None:
+    def _take_state(self, record: Record) -> None:
         if isinstance(record, Plan):
             self.plan = record
         elif isinstance(record, AttemptTransition):
@@ -251,7 +251,7 @@ class Recorder:
             event = record if record.at is not None else replace(record, at=now)
             self._take_change(event)
         else:
-            self._hold(record)
+            self._take_state(record)
             return (record,)
         if self._judge is None:
             return (event,)

@@ -43,13 +43,13 @@ class SilenceAlerts:
 
     def look(self, now: Moment, alerts: Alerts) -> tuple[Alert, ...]:
         """Return the alerts that have begun, risen or ended by now, given those of the attempt."""
-        if self._silence is None or now.at is None or self._early(self._silence, now.at):
+        if self._silence is None or now.at is None or self._is_early(self._silence, now.at):
             return ()
         answers = self._silence.look(now.at)
-        since = {each.key: _since(each.key, self._silence, alerts, now) for each in answers}
+        since = {each.key: _silence_start(each.key, self._silence, alerts, now) for each in answers}
         return tuple(follow(answers, since, self._settings, alerts, now))
 
-    def _early(self, silence: SilenceDetector, now: datetime) -> bool:
+    def _is_early(self, silence: SilenceDetector, now: datetime) -> bool:
         awaited = self._grace_until(silence)
         return awaited is not None and now < awaited
 
@@ -81,16 +81,16 @@ def follow(
             continue
         else:
             after = resolve(before, answer.resolution, now)
-        if after is not None and (before is None or _differ(before, after)):
+        if after is not None and (before is None or _alerts_differ(before, after)):
             yield after
 
 
-def _since(key: AlertKey, silence: SilenceDetector, alerts: Alerts, now: Moment) -> Moment:
+def _silence_start(key: AlertKey, silence: SilenceDetector, alerts: Alerts, now: Moment) -> Moment:
     at, before = silence.since(key), alerts.get(key)
     # A pending alert is dropped without a record: one with another start is from another silence.
     same = before is not None and before.state is AlertState.PENDING and before.since_at == at
     return Moment(step=before.since_step if same and before else now.step, at=at)
 
 
-def _differ(one: Alert, other: Alert) -> bool:
+def _alerts_differ(one: Alert, other: Alert) -> bool:
     return (one.state, one.severity, one.since_at) != (other.state, other.severity, other.since_at)

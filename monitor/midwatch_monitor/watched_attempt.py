@@ -115,7 +115,7 @@ class WatchedAttempt:
         if isinstance(record, Acceptance | Step) or (
             isinstance(record, Change) and record.budget is not None
         ):
-            self._settle()
+            self._settle_trials()
         asked = self._open_question()
         self.state.fold(entry)
         if isinstance(record, Delivery) and asked is not None and self._open_question() is None:
@@ -136,13 +136,13 @@ class WatchedAttempt:
             case _:
                 pass
 
-    def _settle(self) -> None:
+    def _settle_trials(self) -> None:
         """Fix the verdicts of the trials that are due, so that later entries do not count."""
         for trial in self.trials.values():
-            if self._due(trial):
+            if self._is_due(trial):
                 trial.settle(self.state.alerts, self.state.last_step)
 
-    def _due(self, trial: InterventionTrial) -> bool:
+    def _is_due(self, trial: InterventionTrial) -> bool:
         if trial is self._open_question():
             return False
         return self.state.last_step - trial.delivered_step >= self.outcome_after
@@ -222,9 +222,9 @@ class WatchedAttempt:
         """Return the outcomes that are due, at `outcome_after` steps or at the attempt's end."""
         reports: list[OutcomeReport] = []
         for trial in self.trials.values():
-            if not self.over and not self._due(trial):
+            if not self.over and not self._is_due(trial):
                 continue
-            ending = None if self._due(trial) else self.state.transition.ending
+            ending = None if self._is_due(trial) else self.state.transition.ending
             outcome, reason = trial.verdict(self.state.alerts, ending)
             step = self.state.last_step if trial.settled_step is None else trial.settled_step
             reports.append(
