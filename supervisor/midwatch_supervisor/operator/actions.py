@@ -157,7 +157,7 @@ def _refuse_grant(grant: Grant) -> None:
         raise UsageError(problem)
 
 
-def _said(comment: str) -> str:
+def _visible_comment(comment: str) -> str:
     """Return the comment, or an empty string if nothing in it is visible."""
     return comment if readable(comment).strip() else ""
 
@@ -203,8 +203,12 @@ class OperatorActions:
         if action is Action.RESUME and not message.strip():
             message = GO_ON
         _refuse_grant(terms.grant)
-        order = replace(self._order(action, message, petition), terms=terms, answers=tuple(about))
-        return await self._write(attempt, order)
+        order = replace(
+            self._operator_intervention(action, message, petition),
+            terms=terms,
+            answers=tuple(about),
+        )
+        return await self._store_answers(attempt, order)
 
     async def begin_again(
         self, attempt: Attempt, message: str, *, about: Sequence[AlertKey] = (), step: int
@@ -215,8 +219,8 @@ class OperatorActions:
         UsageError if the task is not over, or cannot be begun again.
         """
         what = await find_reopening(self._journal, attempt)
-        order = replace(self._order(Action.RESTART, message), answers=tuple(about))
-        at = await self._now()
+        order = replace(self._operator_intervention(Action.RESTART, message), answers=tuple(about))
+        at = await self._read_clock()
         self._publish(await store_reopening(self._journal, what, order, step=step, at=at))
         if what.run.supervised_by is SupervisedBy.PROCESS:
             await remember_lock(self._journal, what.run.id)
@@ -237,21 +241,29 @@ class OperatorActions:
         Returns the journal id of the intervention that the worker gets, or `None` if it gets none.
         `step` is the attempt's last step.
         """
-        comment = _said(comment)
+        comment = _visible_comment(comment)
         match asked:
             case InterventionState(intervention=held) if agreed:
                 _refuse_grant(held.terms.grant)
-                await self._write(attempt, self._stamp(id, DeliveryState.APPROVED, step))
+                await self._store_answers(
+                    attempt, self._operator_delivery(id, DeliveryState.APPROVED, step)
+                )
                 return id
             case InterventionState(intervention=held):
-                records: list[Record] = [self._stamp(id, DeliveryState.REJECTED, step, comment)]
+                records: list[Record] = [
+                    self._operator_delivery(id, DeliveryState.REJECTED, step, comment)
+                ]
                 if held.petition:  # tell the worker that its request is refused
-                    records.append(self._refusal(held.petition, comment))
-                await self._write(attempt, *records)
+                    records.append(self._refuse_request(held.petition, comment))
+                await self._store_answers(attempt, *records)
                 return None
             case request:
-                answer = self._granting(id, request) if agreed else self._refusal(id, comment)
-                return await self._write(attempt, answer)
+                answer = (
+                    self._grant_request(id, request)
+                    if agreed
+                    else self._refuse_request(id, comment)
+                )
+                return await self._store_answers(attempt, answer)
 
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
@@ -260,16 +272,18 @@ class OperatorActions:
         instead = replace(
             held, by=Actor.OPERATOR, author=self.author, message=message, needs_approval=False
         )
-        refusal = self._stamp(intervention, DeliveryState.REJECTED, step, "in other words")
-        return await self._write(attempt, refusal, instead)
+        refusal = self._operator_delivery(
+            intervention, DeliveryState.REJECTED, step, "in other words"
+        )
+        return await self._store_answers(attempt, refusal, instead)
 
     async def judge(self, attempt: Attempt, *, accepted: bool, comment: str = "") -> int:
         """Store a person's verdict on the result of an attempt, and return its journal id.
 
         Accepting a result that was rejected before also retracts what the rejection taught.
         """
-        verdict = Feedback(accepted=accepted, comment=_said(comment), author=self.author)
-        id = await self._write(attempt, verdict)
+        verdict = Feedback(accepted=accepted, comment=_visible_comment(comment), author=self.author)
+        id = await self._store_answers(attempt, verdict)
         if accepted:
             await self._take_back(attempt)
         return id
@@ -278,7 +292,7 @@ class OperatorActions:
         """Retire the lessons of a person's earlier rejections, and prevent new ones."""
         while records := await self._withdraw_lessons(attempt):
             try:
-                await self._write(attempt, *records)
+                await self._store_answers(attempt, *records)
             except StaleIncarnationError:  # a lesson was drawn or retired since the read
                 continue
             return
@@ -361,7 +375,9 @@ class OperatorActions:
 
     # -- records ---------------------------------------------------------------------------
 
-    def _order(self, action: Action, message: str, petition: int | None = None) -> Intervention:
+    def _operator_intervention(
+        self, action: Action, message: str, petition: int | None = None
+    ) -> Intervention:
         return Intervention(
             action=action,
             by=Actor.OPERATOR,
@@ -370,35 +386,37 @@ class OperatorActions:
             petition=petition,
         )
 
-    def _granting(self, id: int, request: WorkerRequest) -> Intervention:
+    def _grant_request(self, id: int, request: WorkerRequest) -> Intervention:
         """Return the intervention that grants a worker request; `id` is the request's."""
         match request:
             case PlanCheck(proposed=plan):
-                return replace(self._order(Action.REPLAN, _APPROVED, id), plan=plan)
+                return replace(self._operator_intervention(Action.REPLAN, _APPROVED, id), plan=plan)
             case BudgetRequest(wanted=wanted):
                 _refuse_grant(wanted)
                 terms = Terms(grant=wanted)
-                return replace(self._order(Action.GRANT_BUDGET, GRANTED, id), terms=terms)
+                return replace(
+                    self._operator_intervention(Action.GRANT_BUDGET, GRANTED, id), terms=terms
+                )
             case PermissionRequest():
-                return self._order(Action.RESUME, _APPROVED, id)
+                return self._operator_intervention(Action.RESUME, _APPROVED, id)
 
-    def _refusal(self, id: int, message: str) -> Intervention:
+    def _refuse_request(self, id: int, message: str) -> Intervention:
         """Return the intervention that refuses a worker request; `id` is the request's."""
-        return self._order(Action.NUDGE, message or "Refused.", id)
+        return self._operator_intervention(Action.NUDGE, message or "Refused.", id)
 
-    def _stamp(
+    def _operator_delivery(
         self, intervention: int, state: DeliveryState, step: int, comment: str = ""
     ) -> Delivery:
         return Delivery(
             intervention=intervention, state=state, step=step, author=self.author, comment=comment
         )
 
-    async def _write(self, attempt: Attempt, *records: Record) -> int:
+    async def _store_answers(self, attempt: Attempt, *records: Record) -> int:
         """Store records of an attempt, and return the last one's journal id.
 
         Raises UsageError if one of them answers a question that has been answered meanwhile.
         """
-        at = await self._now()
+        at = await self._read_clock()
         drafts = tuple(
             Draft(record=each, at=at, task=attempt.task, attempt=attempt.id) for each in records
         )
@@ -409,12 +427,12 @@ class OperatorActions:
         return entries[-1].id
 
     async def _commit(self, record: Record, *, task: int, attempt: int | None = None) -> int:
-        draft = Draft(record=record, at=await self._now(), task=task, attempt=attempt)
+        draft = Draft(record=record, at=await self._read_clock(), task=task, attempt=attempt)
         entries = await self._journal.commit(Commit(drafts=(draft,)))
         self._publish(entries)
         return entries[-1].id
 
-    async def _now(self) -> datetime:
+    async def _read_clock(self) -> datetime:
         return self._clock() if self._clock else await self._journal.now()
 
     def _publish(self, entries: Sequence[Entry]) -> None:

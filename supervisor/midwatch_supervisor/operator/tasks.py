@@ -176,8 +176,8 @@ class Withdrawer:
         Raises JournalError.
         """
         for _ in range(_TRIES):
-            look = await self._look(task)
-            done = await self._act(run, look)
+            look = await self._read_task(task)
+            done = await self._withdraw_task(run, look)
             if done is not None:
                 break
         else:
@@ -189,7 +189,7 @@ class Withdrawer:
         ]
         return [done, *found]
 
-    async def _look(self, task: Task) -> TaskReading:
+    async def _read_task(self, task: Task) -> TaskReading:
         state = await task_state(self._journal, task, kinds=TURNS)
         if state.latest is None or not state.latest.split or state.transition.lifecycle.over:
             return TaskReading(state=state)
@@ -202,7 +202,7 @@ class Withdrawer:
         over = all(each.transition.lifecycle.over for each in states)
         return TaskReading(state=state, parts=parts, parts_over=over)
 
-    async def _act(self, run: Run, look: TaskReading) -> Withdrawal | None:
+    async def _withdraw_task(self, run: Run, look: TaskReading) -> Withdrawal | None:
         """Do what the reading calls for; return `None` if the task has changed since."""
         course = look.course
         embedded = assignment_of(look.state.task) is None
@@ -217,9 +217,9 @@ class Withdrawer:
         )
         match course:
             case WithdrawalResult.STOPPING if look.state.latest is not None:
-                return await self._stop(look, look.state.latest, done)
+                return await self._stop_attempt(look, look.state.latest, done)
             case WithdrawalResult.CANCELED:
-                return await self._cancel(look, done)
+                return await self._cancel_task(look, done)
             case _:
                 return done
 
@@ -232,7 +232,7 @@ class Withdrawer:
         latest = (await task_state(self._journal, look.state.task)).latest
         return latest is not None and bool(out_of_reach(latest, Action.STOP))
 
-    async def _stop(
+    async def _stop_attempt(
         self, look: TaskReading, attempt: AttemptState, done: Withdrawal
     ) -> Withdrawal | None:
         known = stop_on_its_way(attempt)
@@ -245,13 +245,13 @@ class Withdrawer:
                 message=self._reason,
                 terms=Terms(withdraws=True),
             )
-            intervention = await self._commit(look, (attempt.attempt.id, order))
+            intervention = await self._commit_unchanged(look, (attempt.attempt.id, order))
             if intervention is None:
                 return None
         already = known is not None
         return replace(done, attempt=attempt, intervention=intervention, already=already)
 
-    async def _cancel(self, look: TaskReading, done: Withdrawal) -> Withdrawal | None:
+    async def _cancel_task(self, look: TaskReading, done: Withdrawal) -> Withdrawal | None:
         records: list[tuple[int | None, Record]] = []
         last = look.state.latest
         if last is not None and not last.transition.lifecycle.over:
@@ -262,11 +262,13 @@ class Withdrawer:
         records.append((None, TaskTransition(lifecycle=Lifecycle.CANCELED, reason=self._reason)))
         if self._dry_run:
             return done
-        if await self._commit(look, *records) is None:
+        if await self._commit_unchanged(look, *records) is None:
             return None
         return replace(done, lifecycle=Lifecycle.CANCELED, stands=AttemptStatus.CANCELED)
 
-    async def _commit(self, look: TaskReading, *records: tuple[int | None, Record]) -> int | None:
+    async def _commit_unchanged(
+        self, look: TaskReading, *records: tuple[int | None, Record]
+    ) -> int | None:
         """Store records; return the last one's journal id, or `None` if the task has changed."""
         task, at = look.state.task.id, await self._journal.now()
         drafts = tuple(
@@ -322,7 +324,7 @@ async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
         state.fold(entry)
         after = entry.id
     of = state.tasks[task.id]
-    if why := _refusal(of, attempt.id):
+    if why := _why_not_resumable(of, attempt.id):
         raise UsageError(f"{task.name}: {why}")
     assigned = {each.id: found for each in tasks if (found := assignment_of(each)) is not None}
     if task.id not in assigned:
@@ -337,7 +339,7 @@ async def find_reopening(journal: Journal, attempt: Attempt) -> Reopening:
     )
 
 
-def _refusal(of: TaskState, attempt: int) -> str:
+def _why_not_resumable(of: TaskState, attempt: int) -> str:
     """Return why a task cannot be begun again from an attempt; empty if it can."""
     last = of.latest
     if last is None or last.id != attempt:
