@@ -54,40 +54,40 @@ class Export:
         """Send new spans, until canceled."""
         async with bus.subscribe() as hints:
             while True:
-                await self._look()
+                await self._poll_journal()
                 await hints.wait(_EVERY_SECONDS)
 
     async def finish(self) -> None:
         """Send the rest, waiting only briefly."""
-        await self._look()
+        await self._poll_journal()
         # In a thread, as it may wait for half a minute.
         ending = Thread(target=self._sender.shutdown, name="telemetry", daemon=True)
         ending.start()
         await asyncio.to_thread(ending.join, 0 if self._collector.away else _LAST_SECONDS)
 
-    async def _look(self) -> None:
+    async def _poll_journal(self) -> None:
         try:
             async for entry in self._journal.all_entries(self._after, run=self._run):
-                for span in await self._complete(entry):
+                for span in await self._completed_spans(entry):
                     self._sender.on_end(span)
                 self._after = entry.id
         except JournalError as error:  # the next look tries again
             log.debug("telemetry waits for the journal: %s", error)
 
-    async def _complete(self, entry: Entry) -> Sequence[ReadableSpan]:
+    async def _completed_spans(self, entry: Entry) -> Sequence[ReadableSpan]:
         """Return the spans that an entry completes."""
         known = entry.task in self._tasks or entry.task in self._others
         if not known and isinstance(entry.record, _WORK):
-            await self._open(entry)
+            await self._read_earlier_entries(entry)
         task = self._tasks.get(entry.task)
         if task is None:
             return ()
-        spans = await self._take(task, entry)
+        spans = await self._take_entry(task, entry)
         if task.over:
             del self._tasks[entry.task]
         return spans
 
-    async def _open(self, first: Entry) -> None:
+    async def _read_earlier_entries(self, first: Entry) -> None:
         """Read a task's entries before its first known one."""
         task = await self._journal.task(first.task)
         run = await self._journal.run(task.run)
@@ -98,10 +98,10 @@ class Export:
         async for entry in self._journal.all_entries(task=task.id):
             if entry.id >= first.id:
                 break
-            await self._take(spans, entry)
+            await self._take_entry(spans, entry)
         self._tasks[task.id] = spans
 
-    async def _take(self, task: TaskSpans, entry: Entry) -> Sequence[ReadableSpan]:
+    async def _take_entry(self, task: TaskSpans, entry: Entry) -> Sequence[ReadableSpan]:
         if task.lacks(entry) and entry.attempt is not None:
             task.meet(await self._journal.attempt(entry.attempt))
         return task.take(entry)

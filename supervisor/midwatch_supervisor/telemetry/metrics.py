@@ -50,13 +50,13 @@ def metrics_text(state: RunState, now: datetime) -> str:
     )
     steps = sum(each.last_step for each in attempts)
     lines = [
-        *_family("attempts", "Attempts by state.", stands, "state"),
-        *_family("alerts_firing", "Alerts that are firing.", firing, "rule", "severity"),
-        *_family("steps_total", "Steps of workers.", {(): steps}),
+        *_metric_lines("attempts", "Attempts by state.", stands, "state"),
+        *_metric_lines("alerts_firing", "Alerts that are firing.", firing, "rule", "severity"),
+        *_metric_lines("steps_total", "Steps of workers.", {(): steps}),
         *_usage_families(state),
         *_intervention_families(attempts),
-        *_family("waiting_for_person", "Attempts that need a person.", {(): len(needing)}),
-        *_family(
+        *_metric_lines("waiting_for_person", "Attempts that need a person.", {(): len(needing)}),
+        *_metric_lines(
             "waiting_oldest_seconds", "Longest of these waits so far, in seconds.", {(): oldest}
         ),
     ]
@@ -75,21 +75,23 @@ def _usage_families(state: RunState) -> Iterator[str]:
         ("model_cost_dollars_total", "US dollars, if a price is known.", "cost_usd"),
     ):
         sums = {(role,): getattr(each, field) for role, each in used.items()}
-        yield from _family(name, help, sums, "role")
+        yield from _metric_lines(name, help, sums, "role")
 
 
 def _intervention_families(attempts: list[AttemptState]) -> Iterator[str]:
     all = list(interventions(attempts))
     issued = Counter[MetricLabels]((each.action,) for each in all)
     judged = Counter[MetricLabels]((e.action, e.outcome) for e in all if e.outcome is not None)
-    yield from _family("interventions_total", "Interventions that were issued.", issued, "action")
-    yield from _family(
+    yield from _metric_lines(
+        "interventions_total", "Interventions that were issued.", issued, "action"
+    )
+    yield from _metric_lines(
         *("intervention_outcomes_total", "Interventions that were judged.", judged),
         *("action", "outcome"),
     )
 
 
-def _family(
+def _metric_lines(
     name: str, help: str, values: Mapping[MetricLabels, float], *labels: str
 ) -> Iterator[str]:
     """Yield one metric with a line for each value, ordered by labels."""

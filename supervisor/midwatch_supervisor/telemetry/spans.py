@@ -72,39 +72,43 @@ class TaskSpans:
         """What the task had used when an attempt began."""
 
     @property
-    def _task(self) -> TaskState:
+    def _task_state(self) -> TaskState:
         return self._transcript.tasks[0]
 
     @property
     def over(self) -> bool:
         """Whether everything has ended."""
-        return self._task.over and all(each.over for each in self._task.attempts.values())
+        return self._task_state.over and all(
+            each.over for each in self._task_state.attempts.values()
+        )
 
     def lacks(self, entry: Entry) -> bool:
         """Whether the entry's attempt must be added first."""
-        return self._task.lacks(entry)
+        return self._task_state.lacks(entry)
 
     def meet(self, attempt: Attempt) -> None:
         """Add an attempt."""
-        self._task.meet(attempt)
-        self._before[attempt.id] = self._task.used
+        self._task_state.meet(attempt)
+        self._before[attempt.id] = self._task_state.used
         self._events[attempt.id] = deque(maxlen=_MOST_EVENTS)
         self._links[attempt.id] = ()
 
     def take(self, entry: Entry) -> Sequence[ReadableSpan]:
         """Take in the next entry; return the spans it completes."""
-        state = self._task.attempts.get(entry.attempt or 0)
+        state = self._task_state.attempts.get(entry.attempt or 0)
         since = self._note_time(state, entry.at) if state else entry.at
         line = self._transcript.line(entry)
         if state is None or line is None:
             return ()
         match entry.record:
             case Step() as step:
-                return (self._step(state, step, line, since, step.at or entry.at),)
+                return (self._step_span(state, step, line, since, step.at or entry.at),)
             case AttemptTransition(lifecycle=lifecycle) if lifecycle.over:
-                return (self._attempt(state, entry.at),)
+                return (self._attempt_span(state, entry.at),)
             case _ if line["type"] in _TOLD:
-                event = Event(f"midwatch.{line['type']}", self._fields(line), _nanos(entry.at))
+                event = Event(
+                    f"midwatch.{line['type']}", self._field_attributes(line), _unix_nanos(entry.at)
+                )
                 self._events[state.id].append(event)
             case _:
                 pass
@@ -122,26 +126,28 @@ class TaskSpans:
             self._times[state.id] = before, last
         return before
 
-    def _step(
+    def _step_span(
         self, state: AttemptState, step: Step, line: JsonLine, since: datetime, at: datetime
     ) -> ReadableSpan:
-        more = self._fields(line)
+        more = self._field_attributes(line)
         if step.kind is StepKind.MESSAGE:
             operation, about = "chat", state.model
         else:
             about = step.tool or ("reflect" if step.checkpoint else "unknown")
             operation, more["gen_ai.tool.name"] = "execute_tool", about
-        links = _links(step.call)
+        links = _trace_links(step.call)
         self._links[state.id] = self._links[state.id] or links
         if step.call and not links:
             more["gen_ai.tool.call.id"] = step.call
         if step.ok is False:
             more["error.type"] = "tool_error"
         key = f"step {step.number}"
-        return self._span(state, operation, about, more, key, (min(since, at), at), links=links)
+        return self._build_span(
+            state, operation, about, more, key, (min(since, at), at), links=links
+        )
 
-    def _attempt(self, state: AttemptState, at: datetime) -> ReadableSpan:
-        attempt, before, used = state.attempt, self._before[state.id], self._task.used
+    def _attempt_span(self, state: AttemptState, at: datetime) -> ReadableSpan:
+        attempt, before, used = state.attempt, self._before[state.id], self._task_state.used
         more: dict[str, AttributeValue] = {
             "midwatch.number": attempt.number,
             "midwatch.status": state.status,
@@ -154,11 +160,11 @@ class TaskSpans:
             more["error.type"] = state.transition.ending or "failed"
         times = min(attempt.started_at, at), at
         events, links = tuple(self._events[state.id]), self._links[state.id]
-        return self._span(
+        return self._build_span(
             state, "invoke_agent", attempt.worker, more, "", times, events=events, links=links
         )
 
-    def _fields(self, line: JsonLine) -> dict[str, AttributeValue]:
+    def _field_attributes(self, line: JsonLine) -> dict[str, AttributeValue]:
         """Return a line's fields as attributes; without content, only those that reveal none."""
         return {
             _CONTENT.get(name, f"midwatch.{name}"): value
@@ -167,7 +173,7 @@ class TaskSpans:
             if isinstance(value, str | int | float | tuple) and value != ()
         }
 
-    def _span(
+    def _build_span(
         self,
         state: AttemptState,
         operation: str,
@@ -185,19 +191,19 @@ class TaskSpans:
             "gen_ai.agent.name": state.attempt.worker,
             "midwatch.attempt": state.id,
         }
-        own |= _model(state.model)
+        own |= _model_attributes(state.model)
         failed = "error.type" in more
         return ReadableSpan(
             f"{operation} {about}".rstrip(),
-            context=_context(state.attempt, key),
-            parent=_context(state.attempt, "") if key else None,
+            context=_span_context(state.attempt, key),
+            parent=_span_context(state.attempt, "") if key else None,
             resource=self._resource,
             attributes={**self._about, **own, **more},
             events=events,
             links=links,
             status=Status(StatusCode.ERROR if failed else StatusCode.UNSET),
-            start_time=_nanos(times[0]),
-            end_time=_nanos(times[1]),
+            start_time=_unix_nanos(times[0]),
+            end_time=_unix_nanos(times[1]),
         )
 
 
@@ -216,7 +222,7 @@ _PROVIDERS = {
 """OpenTelemetry's names of providers, by pydantic-ai's where they differ."""
 
 
-def _model(name: str) -> dict[str, AttributeValue]:
+def _model_attributes(name: str) -> dict[str, AttributeValue]:
     """Return the attributes of a model called `provider:model`, or by its name alone."""
     provider, _, model = name.rpartition(":")
     if not provider:
@@ -225,19 +231,19 @@ def _model(name: str) -> dict[str, AttributeValue]:
     return {"gen_ai.provider.name": known, "gen_ai.request.model": model}
 
 
-def _context(attempt: Attempt, key: str) -> SpanContext:
+def _span_context(attempt: Attempt, key: str) -> SpanContext:
     own = f"{attempt.started_at.timestamp()} {attempt.id} {attempt.node} {attempt.workspace}"
     trace, span = sha256(own.encode()).digest(), sha256(f"{own} {key}".encode()).digest()
     ids = int.from_bytes(trace[:16], "big"), int.from_bytes(span[:8], "big")
     return SpanContext(*ids, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
-def _links(call: str) -> Sequence[Link]:
+def _trace_links(call: str) -> Sequence[Link]:
     found = _FOREIGN.fullmatch(call)
     if found is None:
         return ()
     return (Link(SpanContext(int(found[1], 16), int(found[2], 16), is_remote=True)),)
 
 
-def _nanos(at: datetime) -> int:
+def _unix_nanos(at: datetime) -> int:
     return round(at.timestamp() * 1_000_000) * 1_000
