@@ -111,7 +111,7 @@ class RunNews:
                 self.told[sent.target] |= dict.fromkeys(sent.keys, entry.at)
                 self.failed.discard(fault_part(sent.target))
             case Fault() as fault if fault.part == NODE:
-                self._happen(entry, NewsKind.NODE, line(fault).text)
+                self._add_news(entry, NewsKind.NODE, line(fault).text)
             case Fault() as fault:
                 self.failed.add(fault.part)
             case Alert() as alert:
@@ -120,7 +120,7 @@ class RunNews:
                     key = AlertKey(rule=alert.key.rule)
                     bare = line(replace(alert, key=key, summary="", evidence=())).text
                     told = (line(alert).text, bare, alert.severity)
-                    self._happen(entry, NewsKind.ALERT, *told, alert=alert.key)
+                    self._add_news(entry, NewsKind.ALERT, *told, alert=alert.key)
             case TaskTransition() as moved:
                 self._moved = entry
                 self._note_refusal(entry, moved)
@@ -136,7 +136,7 @@ class RunNews:
                 if since and attempt.awaited[0] in _PERSONAL and not attempt.goes_on:
                     yield self._waiting_news(task, attempt, since)
         if self._moved is not None and self.over:
-            yield self._end(self._moved)
+            yield self._end_news(self._moved)
 
     def _drop_outdated(self, attempt: int | None, alert: Alert) -> None:
         """Drop news of the same alert if it fires as severely now, or has stopped firing.
@@ -160,9 +160,9 @@ class RunNews:
         elif (said := refusal(moved)) and said not in self._refused[entry.task]:
             self._refused[entry.task].add(said)
             bare = said.partition(REFUSED)[0] + REFUSED.removesuffix(": ")
-            self._happen(entry, NewsKind.NODE, said, bare)
+            self._add_news(entry, NewsKind.NODE, said, bare)
 
-    def _happen(
+    def _add_news(
         self,
         entry: Entry,
         kind: NewsKind,
@@ -182,7 +182,7 @@ class RunNews:
                 run=self.run,
                 task=entry.task,
                 attempt=entry.attempt,
-                name=_name(task, attempt),
+                name=_task_name(task, attempt),
                 text=text,
                 bare=bare or text,
                 severity=severity,
@@ -200,14 +200,14 @@ class RunNews:
             run=self.run,
             task=attempt.task,
             attempt=attempt.id,
-            name=_name(task, attempt),
+            name=_task_name(task, attempt),
             text=f"waits for {attempt_waits_for(attempt)}",
             bare=f"waits for {attempt_waits_for(attempt, content=False)}",
             # It may be read when a newer run has a task of that name.
             commands=answer_commands(task, f" --run {self.run}"),
         )
 
-    def _end(self, moved: Entry) -> News:
+    def _end_news(self, moved: Entry) -> News:
         states = Counter(task.status.value for task in self.state.tasks.values())
         text = f"over: {', '.join(f'{count} {state}' for state, count in states.items())}"
         return News(
@@ -223,7 +223,7 @@ class RunNews:
         )
 
 
-def _name(task: TaskState, attempt: AttemptState | None) -> str:
+def _task_name(task: TaskState, attempt: AttemptState | None) -> str:
     return f"{task.task.name}#{attempt.attempt.number}" if attempt else task.task.name
 
 
@@ -293,7 +293,7 @@ def message(
             name=brief(mask(each.name)),
             text=brief(mask(each.text if content else each.bare)),
             commands=each.commands,
-            look=_look(each, link),
+            look=_show_link(each, link),
         )
         for each in news[:_MOST_TOLD]
     )
@@ -317,7 +317,7 @@ def _urgency(news: News) -> tuple[int, int]:
 _BY_URGENCY = (NewsKind.WAITING, NewsKind.NODE, NewsKind.ALERT, NewsKind.END)
 
 
-def _look(news: News, link: str) -> str:
+def _show_link(news: News, link: str) -> str:
     if link and (news.attempt is not None or "{attempt}" not in link):
         return link.replace("{attempt}", str(news.attempt))
     return _status_of({news.run}) if news.attempt is None else command(f"show {news.attempt}")
@@ -348,7 +348,7 @@ def due(
     open_ones = [
         (each, since)
         for each in news
-        if _wanted(each, target)
+        if _is_wanted(each, target)
         and (since := _open_since(each, told, settings, now)) is not None
         and not _kept_back(each, settings.quiet, now)
     ]
@@ -358,7 +358,7 @@ def due(
     return tuple(each for each, _ in open_ones)
 
 
-def _wanted(news: News, target: TargetSettings) -> bool:
+def _is_wanted(news: News, target: TargetSettings) -> bool:
     match news.kind:
         case NewsKind.ALERT:
             return news.severity.rank >= target.severity.rank
@@ -381,12 +381,12 @@ def _open_since(
 
 
 def _kept_back(news: News, quiet: QuietSettings | None, now: datetime) -> bool:
-    if quiet is None or not _within(quiet, now):
+    if quiet is None or not _in_quiet_hours(quiet, now):
         return False
     return news.kind is not NewsKind.ALERT or news.severity.rank < quiet.least.rank
 
 
-def _within(quiet: QuietSettings, now: datetime) -> bool:
+def _in_quiet_hours(quiet: QuietSettings, now: datetime) -> bool:
     clock = now.time()
     if quiet.begin < quiet.end:
         return quiet.begin <= clock < quiet.end

@@ -52,10 +52,10 @@ def senders_of(settings: NotifySettings, environ: Mapping[str, str]) -> dict[str
     Raises UsageError for a missing variable or file and for a URL that no service recognises, and
     MissingExtraError if Apprise is needed and not installed.
     """
-    return {name: _sender(name, each, environ) for name, each in settings.targets.items()}
+    return {name: _open_sender(name, each, environ) for name, each in settings.targets.items()}
 
 
-def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Sender:
+def _open_sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Sender:
     where = f"notify.targets.{name}"
     variable = target.secret_env or target.url_env
     secret = environ.get(variable, "")
@@ -72,10 +72,10 @@ def _sender(name: str, target: TargetSettings, environ: Mapping[str, str]) -> Se
             raise UsageError(f"{where}: {said}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{where}: {target.url_file} is not UTF-8 text") from None
-    return _Service(_apprise(where, url))
+    return _Service(_open_apprise(where, url))
 
 
-def _apprise(where: str, url: str) -> "Apprise":
+def _open_apprise(where: str, url: str) -> "Apprise":
     try:
         from apprise import Apprise, AppriseAsset
     except ModuleNotFoundError:
@@ -121,7 +121,7 @@ class _Webhook:
     async def send(self, message: Notification) -> None:
         from httpx2 import AsyncClient, ConnectError, HTTPError, InvalidURL, TimeoutException
 
-        body = _json(message)
+        body = _message_json(message)
         signed = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
         headers = {"Content-Type": "application/json", "Midwatch-Signature": f"sha256={signed}"}
         try:
@@ -138,7 +138,7 @@ class _Webhook:
             raise NotifyError(f"the webhook answered HTTP {answer.status_code}")
 
 
-def _json(message: Notification) -> bytes:
+def _message_json(message: Notification) -> bytes:
     told = {**asdict(message), "body": message.body}
     return json.dumps(told, ensure_ascii=False, default=moment).encode("utf-8", "replace")
 
@@ -206,7 +206,9 @@ class Notifier:
                 "not all messages were sent before the end: no answer from %s", ", ".join(late)
             )
             for name in late:
-                await self._fail(name, self._saying[name], "no answer before the end of the run")
+                await self._record_failure(
+                    name, self._saying[name], "no answer before the end of the run"
+                )
 
     async def close(self) -> None:
         """Abandon what is being sent."""
@@ -217,16 +219,16 @@ class Notifier:
     async def _try_to_look(self, *, at_once: bool = False) -> None:
         try:
             for run in await self._grown():
-                await self._read(run)
+                await self._read_run(run)
         except JournalError as error:
             level = logging.DEBUG if self._failing else logging.WARNING
             log.log(level, "notifications cannot be sent at the moment: %s", error)
             self._failing = True
             return
         self._failing = False
-        self._tell(at_once=at_once)
+        self._start_sending(at_once=at_once)
 
-    async def _read(self, id: int) -> None:
+    async def _read_run(self, id: int) -> None:
         run = self._runs.get(id)
         if run is None:
             run = self._runs[id] = RunNews(id)
@@ -237,9 +239,9 @@ class Notifier:
             await meet_new(self._journal, run.state, entry)
             run.fold(entry)
 
-    def _tell(self, *, at_once: bool) -> None:
+    def _start_sending(self, *, at_once: bool) -> None:
         now = self._clock()
-        self._forget(now)
+        self._forget_old_runs(now)
         settings = self._settings
         if at_once:
             settings = settings.model_copy(update={"group_seconds": 0.0})
@@ -255,15 +257,15 @@ class Notifier:
             local = now.astimezone()
             if said := due(news, told, target=target, settings=settings, now=local):
                 self._saying[name] = said
-                self._sending[name] = asyncio.create_task(self._send(name, said, now))
+                self._sending[name] = asyncio.create_task(self._send_news(name, said, now))
 
-    def _forget(self, now: datetime) -> None:
+    def _forget_old_runs(self, now: datetime) -> None:
         """Forget runs that ended long ago; one that continues is read again."""
         for id, run in list(self._runs.items()):
             if run.over and run.last is not None and now - run.last.at > STALE:
                 del self._runs[id]
 
-    async def _send(self, name: str, news: Sequence[News], at: datetime) -> None:
+    async def _send_news(self, name: str, news: Sequence[News], at: datetime) -> None:
         content = self._settings.targets[name].content
         mask, part = self._journal.masker.text, fault_part(name)
         # Set beforehand, so that no failure makes it send again and again.
@@ -279,7 +281,7 @@ class Notifier:
                 with attempt:
                     await self._senders[name].send(said)
         except NotifyError as error:
-            await self._fail(name, news, mask(str(error)))
+            await self._record_failure(name, news, mask(str(error)))
             return
         except Exception:  # the call may fail; the work must not
             log.exception("the %s failed", part)
@@ -295,17 +297,17 @@ class Notifier:
             if id in self._runs:
                 self._runs[id].told[name] |= dict.fromkeys(keys, at)
             notes.append((ours[0].task, Notified(target=name, keys=keys)))
-        await self._note(notes)
+        await self._commit_records(notes)
 
-    async def _fail(self, name: str, news: Sequence[News], error: str) -> None:
+    async def _record_failure(self, name: str, news: Sequence[News], error: str) -> None:
         """Journal that a target cannot be reached, unless that is known."""
         part = fault_part(name)
         if not any(part in run.failed for run in self._runs.values()):
             if (run := self._runs.get(news[0].run)) is not None:
                 run.failed.add(part)
-            await self._note([(news[0].task, Fault(part=part, error=error))])
+            await self._commit_records([(news[0].task, Fault(part=part, error=error))])
 
-    async def _note(self, notes: Iterable[tuple[int, Record]]) -> None:
+    async def _commit_records(self, notes: Iterable[tuple[int, Record]]) -> None:
         at = self._clock()
         drafts = tuple(Draft(record=record, at=at, task=task) for task, record in notes)
         try:
