@@ -23,7 +23,7 @@ class Process:
     @property
     def gone(self) -> bool:
         """Whether it has ended."""
-        found = _fields(self.id)
+        found = _process_fields(self.id)
         return not found or found[_BEGAN] != self.began or found[0] == "Z"
 
 
@@ -46,12 +46,12 @@ def nearest_of_both(first: tuple[Process, ...], second: tuple[Process, ...]) -> 
 
 
 def _ancestors(id: int) -> Iterator[Process]:
-    while (found := _fields(id)) and (id := int(found[_PARENT])) > 1:
-        if above := _fields(id):
+    while (found := _process_fields(id)) and (id := int(found[_PARENT])) > 1:
+        if above := _process_fields(id):
             yield Process(id=id, began=above[_BEGAN])
 
 
-def _fields(id: int) -> list[str]:
+def _process_fields(id: int) -> list[str]:
     """Return what the system knows about a process, from its state on; empty for none."""
     try:
         return Path(f"/proc/{id}/stat").read_text("utf-8").rpartition(")")[2].split()

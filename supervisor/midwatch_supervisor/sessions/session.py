@@ -137,21 +137,21 @@ class ForeignSession:
         Raises OSError for an unreadable file, JournalError and StaleIncarnationError.
         """
         async with self._lock:
-            return await self._read()
+            return await self._read_file()
 
-    async def _read(self) -> bool:
+    async def _read_file(self) -> bool:
         read = False
         while self._tail is not None and (items := await asyncio.to_thread(self._tail.read)):
             read = True
-            await self._take(items)
+            await self._take_lines(items)
         return read
 
     async def tell(self, lines: Iterable[JsonNode]) -> None:
         """Take in what its program reports, in order. Raises JournalError."""
         async with self._lock:
-            await self._take([TraceItem(number=0, node=line) for line in lines])
+            await self._take_lines([TraceItem(number=0, node=line) for line in lines])
 
-    async def _take(self, items: Sequence[TraceItem | Damage]) -> None:
+    async def _take_lines(self, items: Sequence[TraceItem | Damage]) -> None:
         events, faults = list[Event](), list[Fault]()
         for item in items:
             if isinstance(item, TraceItem):
@@ -160,15 +160,15 @@ class ForeignSession:
                 self._faults += 1
                 error = f"line {item.line}: {item.problem}"
                 faults.append(Fault(part="session file", error=error))
-        await self._store(events, faults)
+        await self._store_events(events, faults)
 
-    async def _store(self, events: Sequence[Event], damage: Sequence[Fault] = ()) -> None:
-        await self._recall()
+    async def _store_events(self, events: Sequence[Event], damage: Sequence[Fault] = ()) -> None:
+        await self._read_journal()
         fresh = [each for each in events if self._is_new(each)]
         faults = [each for each in damage if each.error not in self._known_damage]
         worker = not self._named and is_in_workspace(self._reader.heading.folder)
         if not worker and any(isinstance(each, Step) for each in fresh):
-            await self._begin()
+            await self._begin_attempt()
         if self._recorder is None or not (fresh or faults):
             return
         self._heard_at = self._journal.clock()
@@ -216,21 +216,21 @@ class ForeignSession:
         """Close its file. Its open attempt stays open for the next watcher."""
         if self._tail is not None:
             self._tail.close()
-        self._unlock()
+        self._release_lock()
 
     @property
     def locked(self) -> bool:
         """Whether it holds the lock of its run."""
         return self._lock_file is not None
 
-    def _unlock(self) -> None:
+    def _release_lock(self) -> None:
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
 
     # -- its attempt ---------------------------------------------------------------------------
 
-    async def _recall(self) -> None:
+    async def _read_journal(self) -> None:
         """Resume from the journal."""
         if self._asked:
             return
@@ -245,26 +245,26 @@ class ForeignSession:
             if not state.over:
                 self._waits, self._budget = state.idle, state.budget
                 self._acts = state.acts or ONLY_WATCHED
-                await self._open(self._run, await self._journal.claim(state.attempt))
+                await self._open_attempt(self._run, await self._journal.claim(state.attempt))
         self._asked = True
 
     async def run(self) -> Run:
         """Return the run of its last attempt, or begin one."""
         async with self._lock:
-            await self._recall()
-            return self._run or await self._begin()
+            await self._read_journal()
+            return self._run or await self._begin_attempt()
 
-    async def _begin(self) -> Run:
+    async def _begin_attempt(self) -> Run:
         if self._recorder is None or self._run is None:
             run = None if self._parent is None else await self._parent.run()
             self._since = None
             self._run, recorder = await self._journal.begin(
                 self.name, self._reader.heading, run=run, acts=self._acts
             )
-            await self._open(self._run, recorder)
+            await self._open_attempt(self._run, recorder)
         return self._run
 
-    async def _open(self, run: Run, recorder: Recorder) -> None:
+    async def _open_attempt(self, run: Run, recorder: Recorder) -> None:
         self._recorder = recorder
         self._inbox = Inbox(
             self._journal.journal,
@@ -278,7 +278,7 @@ class ForeignSession:
             with suppress(UsageError, OSError):
                 self._lock_file = await take_lock(self._journal.journal.name, run.id)
 
-    async def _end(self, ended: Ended) -> None:
+    async def _end_attempt(self, ended: Ended) -> None:
         if self._recorder is not None:
             lifecycle, reason = ended.lifecycle, ended.reason
             await self._recorder.end(
@@ -287,7 +287,7 @@ class ForeignSession:
             )
         if self._lock_file is not None and self._run is not None:
             await forget_lock(self._journal.journal, self._run.id)
-        self._unlock()
+        self._release_lock()
         self._recorder = self._inbox = self._told_at = None
         self._budget = Budget()
         self._known_steps = self._read_steps
@@ -307,7 +307,7 @@ class ForeignSession:
             await self._recorder.record(*(stamp(id, step) for id in asked))
             ended, after = self._silent_end()
             if silent >= after:
-                await self._end(ended)
+                await self._end_attempt(ended)
             return False
 
     def _silent_end(self) -> tuple[Ended, timedelta]:
@@ -328,22 +328,22 @@ class ForeignSession:
     async def hear(self, event: HookEvent) -> Reply:
         """Take in a hook event and return the answer. Raises what `read` does."""
         async with self._lock:
-            if not await self._read() and self._tail is None:
+            if not await self._read_file() and self._tail is None:
                 opened = not event.call or self._reader.knows(event.call)
                 lines = as_lines(event, opened=opened)
-                await self._take([TraceItem(number=0, node=line) for line in lines])
+                await self._take_lines([TraceItem(number=0, node=line) for line in lines])
             stop = self._told_to_stop()
-            await self._note(event)
+            await self._note_hook(event)
             if stop is not None and self._recorder is None:  # with this event it has stopped
                 return Reply(text=answer(event, guidance="", stop=stop.reason))
-            return await self._reply(event)
+            return await self._reply_to_hook(event)
 
     def note_callers(self, ancestors: tuple[Process, ...]) -> None:
         """Note which processes called a hook of it."""
         self._agent = nearest_of_both(self._called_by, ancestors)
         self._called_by = ancestors
 
-    async def _note(self, event: HookEvent) -> None:
+    async def _note_hook(self, event: HookEvent) -> None:
         """Take in what only a hook reports, or reports earlier."""
         self._heard_at = self._journal.clock()
         if self._acts is not HOOKED:
@@ -354,13 +354,13 @@ class ForeignSession:
             return
         if event.kind is HookKind.SESSION_END:
             ended = Ended(ending=Ending.UNCHECKED, reason="the session ended")
-            await self._end(self._told_to_stop() or ended)
+            await self._end_attempt(self._told_to_stop() or ended)
         elif event.kind in {HookKind.TURN_END, HookKind.PROMPT}:
             ends = event.kind is HookKind.TURN_END
             now = Lifecycle.INPUT_REQUIRED if ends else Lifecycle.WORKING
             if (stop := self._told_to_stop()) is not None:
-                await self._end(stop)
-            await self._store([Change(lifecycle=now)])
+                await self._end_attempt(stop)
+            await self._store_events([Change(lifecycle=now)])
 
     def _told_to_stop(self, *due: Numbered) -> Ended | None:
         """Return the end that it was told to come to, or is told now by what is `due`."""
@@ -369,7 +369,7 @@ class ForeignSession:
         told = [(each.id, each.intervention) for each in self._inbox.interventions.delivered]
         return end_asked_for([*told, *due], self._recorder.last_step, divisible=False)
 
-    async def _reply(self, event: HookEvent) -> Reply:
+    async def _reply_to_hook(self, event: HookEvent) -> Reply:
         if self._recorder is None or self._inbox is None:
             return Reply()
         attempt, step = self._recorder.attempt.id, self._recorder.last_step

@@ -115,13 +115,13 @@ class SessionWatch:
         if find:
             for path in await asyncio.to_thread(self._find_files):
                 if path not in self._passed_over:
-                    self._follow(path)
+                    self._follow_file(path)
         news = False
         for each in self.sessions:
             with self._letting_go(each):
                 news |= await each.read()
                 if find and await each.settle(self._journal.clock()):
-                    self._forget(each)
+                    self._stop_following(each)
         return news
 
     @contextmanager
@@ -130,13 +130,13 @@ class SessionWatch:
         try:
             yield
         except JournalError:
-            self._forget(session)  # what was taken in, and not stored, is read again
+            self._stop_following(session)  # what was taken in, and not stored, is read again
             raise
         except (OSError, StaleIncarnationError) as error:
             log.warning("no longer following %s: %s", session.name.task, error)
-            self._passed_over |= self._forget(session)
+            self._passed_over |= self._stop_following(session)
 
-    def _forget(self, session: ForeignSession) -> set[Path]:
+    def _stop_following(self, session: ForeignSession) -> set[Path]:
         """Stop following a session; return its files."""
         session.close()
         gone = {path for path, each in self._by_path.items() if each is session}
@@ -156,7 +156,7 @@ class SessionWatch:
             found += find_written(path, _NAMES, since=since) if path.is_dir() else [path]
         return sorted({each.resolve() for each in found}, key=lambda p: (len(p.parts), p))
 
-    def _follow(self, path: Path) -> ForeignSession | None:
+    def _follow_file(self, path: Path) -> ForeignSession | None:
         """Return the session of a file and follow it; `None` if its format is unknown."""
         if path in self._by_path:
             return self._by_path[path]
@@ -173,7 +173,7 @@ class SessionWatch:
             self._passed_over.add(path)
             return None
         parent_file = parent_of(path)
-        parent = None if parent_file is None else self._follow(parent_file)
+        parent = None if parent_file is None else self._follow_file(parent_file)
         if parent is None:
             name = SessionName(agent=agent, id=heading.id or path.stem, folder=heading.folder)
         else:
@@ -235,7 +235,7 @@ class SessionWatch:
     def _session_of(self, event: HookEvent) -> ForeignSession:
         name = SessionName(agent=event.agent, id=event.session, folder=event.folder)
         at = _transcript_of(event)
-        found = None if at is None else self._follow(at)
+        found = None if at is None else self._follow_file(at)
         found = found or self._by_name.get(name)
         if found is None:
             reader = claude_code.ClaudeCodeSession()
@@ -276,7 +276,7 @@ async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None
     under_way = set[asyncio.Task[None]]()
 
     def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(_attend(reader, writer, watch))
+        task = asyncio.create_task(_answer_hook(reader, writer, watch))
         under_way.add(task)
         task.add_done_callback(under_way.discard)
 
@@ -305,7 +305,7 @@ def _take_place(at: Path) -> None:
     )
 
 
-async def _attend(
+async def _answer_hook(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watch: SessionWatch
 ) -> None:
     """Answer one hook; messages count as delivered once the hook confirms its answer."""

@@ -57,7 +57,7 @@ class SpanWatch:
     def close(self) -> None:
         """Stop following all sessions; the next watch takes up those that are not over."""
         for name in list(self._sessions):
-            self._forget(name)
+            self._stop_following(name)
 
     async def run(self) -> None:
         """End abandoned sessions, until canceled."""
@@ -86,7 +86,7 @@ class SpanWatch:
                 for run in await journal.runs():
                     ours = run.of_session and run.agent not in KEPT
                     if ours and await is_interrupted(journal, run.id):
-                        await self._session(SessionName.of(run)).run()
+                        await self._find_session(SessionName.of(run)).run()
         except (JournalError, StaleIncarnationError) as error:
             log.debug("cannot take up earlier sessions: %s", error)
             return False
@@ -97,21 +97,23 @@ class SpanWatch:
         json = _TYPES.get(request.content_type)
         # A web page cannot send these types, except by a host name that resolves to this machine.
         if json is None:
-            return _refusal(415, f"the content type must be one of {', '.join(_TYPES)}", json=None)
+            return _error_response(
+                415, f"the content type must be one of {', '.join(_TYPES)}", json=None
+            )
         if request.url.host not in _HERE:
-            return _refusal(421, "another name leads to this server", json=json)
+            return _error_response(421, "another name leads to this server", json=json)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 body = await request.read()
             await self.take(await asyncio.to_thread(spans_in, body, json=json))
         except TimeoutError:
-            return _refusal(408, f"not sent within {_BODY_SECONDS:g} s", json=json)
+            return _error_response(408, f"not sent within {_BODY_SECONDS:g} s", json=json)
         except (TraceError, web.RequestPayloadError) as error:
             log.warning("%s", error)
-            return _refusal(400, str(error), json=json)
+            return _error_response(400, str(error), json=json)
         except JournalError as error:  # the exporter tries again
             log.warning("cannot store spans: %s", error)
-            return _refusal(503, "the journal cannot store spans now", json=json)
+            return _error_response(503, "the journal cannot store spans now", json=json)
         return web.Response(content_type=request.content_type, body=b"{}" if json else b"")
 
     async def take(self, spans: Sequence[JsonNode]) -> None:
@@ -119,12 +121,12 @@ class SpanWatch:
         async with self._turn:
             for name, lines in self._by_session(spans).items():
                 try:
-                    await self._session(name).tell(lines)
+                    await self._find_session(name).tell(lines)
                 except StaleIncarnationError:
                     log.warning("%s is followed by another process", name.task)
-                    self._forget(name)
+                    self._stop_following(name)
                 except JournalError:
-                    self._forget(name)  # what was taken in, and not stored, is sent again
+                    self._stop_following(name)  # what was taken in, and not stored, is sent again
                     raise
 
     def _by_session(self, spans: Sequence[JsonNode]) -> Mapping[SessionName, Sequence[JsonNode]]:
@@ -141,11 +143,13 @@ class SpanWatch:
         for span in acts:
             trace = span["trace"].text
             id = conversation(span) or self._conversations.get(trace) or trace
-            name = SessionName(agent=_plain(span["service"].text) or "otlp", id=_plain(id) or "0")
+            name = SessionName(
+                agent=_clean_name(span["service"].text) or "otlp", id=_clean_name(id) or "0"
+            )
             found.setdefault(name, []).append(span)
         return found
 
-    def _session(self, name: SessionName) -> ForeignSession:
+    def _find_session(self, name: SessionName) -> ForeignSession:
         session = self._sessions.pop(name, None)
         if session is None:
             locked = sum(each.locked for each in self._sessions.values())
@@ -158,15 +162,15 @@ class SpanWatch:
             )
         self._sessions[name] = session
         if len(self._sessions) > _MOST:
-            self._forget(next(iter(self._sessions)))
+            self._stop_following(next(iter(self._sessions)))
         return session
 
-    def _forget(self, name: SessionName) -> None:
+    def _stop_following(self, name: SessionName) -> None:
         """Stop following a session."""
         self._sessions.pop(name).close()
 
 
-def _refusal(status: int, reason: str, *, json: bool | None) -> web.Response:
+def _error_response(status: int, reason: str, *, json: bool | None) -> web.Response:
     """Return what OTLP sends when a request fails: a Status in the request's own encoding."""
     if json is None:
         return web.Response(status=status, text=reason)
@@ -178,6 +182,6 @@ def _refusal(status: int, reason: str, *, json: bool | None) -> web.Response:
     return web.Response(status=status, body=body, content_type="application/x-protobuf")
 
 
-def _plain(text: str) -> str:
+def _clean_name(text: str) -> str:
     """Return a name without characters that would end it or control a terminal."""
     return _STRANGE.sub("-", text)[:_LONGEST]
