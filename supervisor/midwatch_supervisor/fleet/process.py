@@ -64,11 +64,11 @@ class JournalOutageLog:
         loop = asyncio.get_running_loop()
         asked = loop.time()
         slow = f"no answer from {self._journal} for {self._slow_seconds:g} s"
-        told = loop.call_later(self._slow_seconds, self._tell, asked, slow)
+        told = loop.call_later(self._slow_seconds, self._log_outage, asked, slow)
         try:
             answered = await answer
         except JournalError as error:
-            self._tell(asked, str(error))
+            self._log_outage(asked, str(error))
             raise
         finally:
             told.cancel()
@@ -78,7 +78,7 @@ class JournalOutageLog:
             log.info("%s reached the journal again after %.0f s", self._who, lasted)
         return answered
 
-    def _tell(self, since: float, why: str) -> None:
+    def _log_outage(self, since: float, why: str) -> None:
         if self.away:
             return
         self.away, self._since = True, since

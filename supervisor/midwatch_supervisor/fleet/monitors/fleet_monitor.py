@@ -148,8 +148,13 @@ class FleetMonitor:
 
     async def run(self) -> None:
         """Monitor until canceled, then release all leases."""
-        works = [self._follow(), self._renew(), self._pass_on_claims(), self._pass_on_departures()]
-        works += [post.keep() for post in self._posts()]
+        works = [
+            self._follow_hints(),
+            self._keep_renewing(),
+            self._pass_on_claims(),
+            self._pass_on_departures(),
+        ]
+        works += [post.keep() for post in self._leader_roles()]
         tasks = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.gather(*tasks)
@@ -157,33 +162,33 @@ class FleetMonitor:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._leave()
+            await self._stop_monitors()
 
-    async def _leave(self) -> None:
+    async def _stop_monitors(self) -> None:
         """Let running looks end, and release all leases; give up if the journal does not answer."""
         try:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await asyncio.gather(*(watch.stop() for watch in self._runs.values()))
-                await self._release()
+                await self._release_leases()
         except TimeoutError:
             log.warning("the leases will expire: the journal does not answer")
 
     async def once(self) -> None:
         """Look at everything once. Raises JournalError."""
-        await self._begin(start=False)
+        await self._open_unfinished(start=False)
         for watch in self._runs.values():
             await watch.look()
-        await self._finish()
+        await self._end_leases()
         if await self._take_post(LEARNER):
             await self._learn_once()
         if not no_dispatch(self._location) and await self._take_post(self._dispatching):
             fleet = self._settings.fleet
             await dispatch_once(self._journal, self._location, settings=fleet, clock=self._clock)
         if self._senders and await self._take_post(NOTIFIER):
-            notifier = self._notifier()
+            notifier = self._new_notifier()
             await notifier.finish()
             await notifier.close()
-        await self._release()
+        await self._release_leases()
 
     async def _take_post(self, name: str) -> bool:
         taken = await self._monitor_leases.take_post(
@@ -191,7 +196,7 @@ class FleetMonitor:
         )
         return taken is not None
 
-    async def _release(self) -> None:
+    async def _release_leases(self) -> None:
         try:
             await self._leases.release()
             for name in (LEARNER, NOTIFIER, EXPORTER, self._dispatching):
@@ -199,7 +204,7 @@ class FleetMonitor:
         except JournalError as error:  # leases run out by themselves
             log.warning("the leases will expire: %s", error)
 
-    async def _try(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _log_errors(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work; if it fails, log that once, and let it be tried again later."""
         try:
             await work
@@ -214,20 +219,20 @@ class FleetMonitor:
 
     # -- what is new -----------------------------------------------------------------------
 
-    async def _follow(self) -> None:
+    async def _follow_hints(self) -> None:
         async with self._bus.subscribe() as hints:
             while True:
-                await self._try(self._look())
+                await self._log_errors(self._read_news())
                 await asyncio.sleep(_BREATH)
                 await hints.wait(self._settings.monitor.poll_seconds)
 
-    async def _look(self) -> None:
+    async def _read_news(self) -> None:
         if self._after is None:
-            await self._begin(start=True)
+            await self._open_unfinished(start=True)
         news = await self._outage_log.of(self._monitor_leases.news(self._after or 0))
         for run, hints in news.hints.items():
             if run not in self._runs and any(hint.kind in _MATTERS for hint in hints):
-                self._new |= await self._open(run, start=True)
+                self._new |= await self._open_run(run, start=True)
             if run in self._runs:
                 self._new |= self._runs[run].hear(hints)
             self._relay.hand_on(hints)
@@ -240,20 +245,20 @@ class FleetMonitor:
         """Take new attempts that are for this monitor; after a failure they are tried again."""
         new = frozenset(self._new)
         given = self._mine_of(new)
-        await self._take(given)
+        await self._take_attempts(given)
         self._claimed -= given
         self._new -= new
 
-    async def _begin(self, *, start: bool) -> None:
+    async def _open_unfinished(self, *, start: bool) -> None:
         """Find unfinished runs, and take their free attempts."""
         after = await self._journal.last_id()
         for run in await self._monitor_leases.unfinished(since=self._clock() - ALONE):
             if run not in self._runs:
-                await self._open(run, start=start)
+                await self._open_run(run, start=start)
         self._after = after
-        await self._round()
+        await self._update_leases()
 
-    async def _open(self, run: int, *, start: bool) -> set[int]:
+    async def _open_run(self, run: int, *, start: bool) -> set[int]:
         """Monitor a run; return its attempts that need that."""
         if run in self._strange:
             return set()
@@ -279,7 +284,7 @@ class FleetMonitor:
         """Return attempts to take now: those the broker assigned; without one, all new ones."""
         if not self._bus.counters.connected:
             return set(new)
-        return self._claimed & self._unfinished.union(new)
+        return self._claimed & self._unfinished_attempts.union(new)
 
     async def _pass_on_claims(self) -> None:
         async with self._bus.claims() as claims:
@@ -290,11 +295,11 @@ class FleetMonitor:
     async def _pass_on_departures(self) -> None:
         async with self._bus.departures() as departures:
             while gone := await departures.wait():
-                await self._try(self._doubt(set(gone)))
+                await self._log_errors(self._doubt_nodes(set(gone)))
                 # Limits writes to the journal if somebody floods the broker.
                 await asyncio.sleep(_DOUBT_SECONDS)
 
-    async def _doubt(self, gone: set[NodeGone]) -> None:
+    async def _doubt_nodes(self, gone: set[NodeGone]) -> None:
         """Record what the broker says about nodes that seem alive."""
         nodes = Nodes(self._journal)
         for status in await nodes.starts():
@@ -305,20 +310,20 @@ class FleetMonitor:
     # -- leases ----------------------------------------------------------------------------
 
     @property
-    def _unfinished(self) -> set[int]:
+    def _unfinished_attempts(self) -> set[int]:
         return {id for watch in self._runs.values() for id in watch.monitor.unfinished}
 
-    async def _renew(self) -> None:
+    async def _keep_renewing(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + self._lease_seconds / 3
-            await self._try(self._renew_once())
+            await self._log_errors(self._renew_once())
             while (left := due - loop.time()) > 0:
                 await asyncio.sleep(min(left, _SUCCEED_SECONDS))
-                await self._try(self._take_over_expired())
+                await self._log_errors(self._take_over_expired())
 
     async def _renew_once(self) -> None:
-        await self._round()
+        await self._update_leases()
         # A claim may come before its attempt is read, or while a round waits for the journal.
         self._claimed -= self._stale
         self._stale = set(self._claimed)
@@ -326,16 +331,16 @@ class FleetMonitor:
     async def _take_over_expired(self) -> None:
         """Take over attempts from monitors that do not renew their leases."""
         await self._pass_on_changes(
-            await self._leases.take_over_expired(self._unfinished), late=True
+            await self._leases.take_over_expired(self._unfinished_attempts), late=True
         )
 
-    async def _round(self) -> None:
+    async def _update_leases(self) -> None:
         """Renew leases, take free ones, and end those of finished attempts and runs."""
-        await self._take(self._unfinished)
-        await self._finish()
+        await self._take_attempts(self._unfinished_attempts)
+        await self._end_leases()
         for run, watch in list(self._runs.items()):
             if await self._done_with(watch) and self._runs.get(run) is watch:
-                await self._close(run)
+                await self._close_run(run)
 
     async def _done_with(self, watch: RunMonitor) -> bool:
         """Whether a run needs no monitor any more. Not if news arrives during the check."""
@@ -345,7 +350,7 @@ class FleetMonitor:
         quiet = now - timedelta(seconds=self._lease_seconds)
         return watch.heard_at < quiet and await watch.over() and watch.heard_at < quiet
 
-    async def _take(self, attempts: Collection[int]) -> None:
+    async def _take_attempts(self, attempts: Collection[int]) -> None:
         if attempts:
             await self._pass_on_changes(await self._leases.take(attempts))
 
@@ -359,31 +364,31 @@ class FleetMonitor:
             self._tell(LeaseChange(attempt=id, held=True))
         await log_lease_changes(Nodes(self._journal), changes, late=late)
 
-    async def _finish(self) -> None:
+    async def _end_leases(self) -> None:
         """End the leases of attempts that are over and judged."""
         done = {id for watch in self._runs.values() for id in watch.monitor.finished}
         await self._leases.finish(done)
 
-    async def _close(self, run: int) -> None:
+    async def _close_run(self, run: int) -> None:
         watch = self._runs.pop(run)
         self._leases.forget(watch.known)  # before another monitor of the run can take them again
         await watch.stop()
 
     # -- roles -----------------------------------------------------------------------------
 
-    def _learner(self) -> Learner:
+    def _new_learner(self) -> Learner:
         return Learner(self._journal, settings=self._settings, clock=self._clock, bus=self._relay)
 
-    async def _learn(self) -> None:
+    async def _keep_learning(self) -> None:
         seconds = self._settings.monitor.tick_seconds
-        await learn(self._learner(), self._hindsight, seconds=seconds)
+        await learn(self._new_learner(), self._hindsight, seconds=seconds)
 
     async def _learn_once(self) -> None:
-        learner = self._learner()
+        learner = self._new_learner()
         await learner.study_all()
         await self._hindsight.look(learner)
 
-    async def _dispatch(self) -> None:
+    async def _keep_dispatching(self) -> None:
         await dispatch(
             self._journal,
             self._location,
@@ -392,7 +397,7 @@ class FleetMonitor:
             clock=self._clock,
         )
 
-    def _notifier(self) -> Notifier:
+    def _new_notifier(self) -> Notifier:
         return Notifier(
             self._journal,
             settings=self._settings.notify,
@@ -401,26 +406,26 @@ class FleetMonitor:
             clock=self._clock,
         )
 
-    async def _notify(self) -> None:
-        notifier = self._notifier()
+    async def _keep_notifying(self) -> None:
+        notifier = self._new_notifier()
         try:
             await notifier.run(self._relay, self._settings.monitor.poll_seconds)
         finally:
             await notifier.close()
 
-    async def _export(self) -> None:
+    async def _keep_exporting(self) -> None:
         telemetry = self._settings.telemetry
         async with export_spans(telemetry, self._journal, bus=self._bus):
             await asyncio.get_running_loop().create_future()
 
-    def _posts(self) -> list[LeaderRole]:
-        works = {LEARNER: self._learn}
+    def _leader_roles(self) -> list[LeaderRole]:
+        works = {LEARNER: self._keep_learning}
         if self._senders:
-            works[NOTIFIER] = self._notify
+            works[NOTIFIER] = self._keep_notifying
         if not no_dispatch(self._location):
-            works[self._dispatching] = self._dispatch
+            works[self._dispatching] = self._keep_dispatching
         if self._settings.telemetry.endpoint:
-            works[EXPORTER] = self._export
+            works[EXPORTER] = self._keep_exporting
         return [
             LeaderRole(
                 name,

@@ -185,18 +185,18 @@ class LeaderRole:
         try:
             while True:
                 began = self._loop.time()
-                if await self._held():
-                    self._begin()
+                if await self._take_lease():
+                    self._start_work()
                 else:
                     if self._working is not None:
                         log.warning("the role %s was given up: its lease ran out", self._name)
-                    await self._leave()
+                    await self._stop_work()
                 passed = self._loop.time() - began
                 await asyncio.sleep(max(0.0, self._lease_seconds / 3 - passed))
         finally:
-            await self._leave()
+            await self._stop_work()
 
-    async def _held(self) -> bool:
+    async def _take_lease(self) -> bool:
         """Whether this process has the role; without an answer, until its lease has run out."""
         began = self._loop.time()
         left = self._until - began if self._working else self._lease_seconds
@@ -209,20 +209,20 @@ class LeaderRole:
         self._until = began + self._lease_seconds if taken else 0.0
         return taken
 
-    def _begin(self) -> None:
+    def _start_work(self) -> None:
         if self._working is None:
             self._tell(RoleChange(name=self._name, held=True))
         if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._try())
+            self._working = asyncio.create_task(self._log_errors())
         # Cancels the work even if this process was suspended for longer than its lease.
-        self._expire(self._loop.call_at(self._until, self._working.cancel))
+        self._set_expiry(self._loop.call_at(self._until, self._working.cancel))
 
-    def _expire(self, expiry: asyncio.TimerHandle | None) -> None:
+    def _set_expiry(self, expiry: asyncio.TimerHandle | None) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
         self._expiry = expiry
 
-    async def _try(self) -> None:
+    async def _log_errors(self) -> None:
         try:
             await self._work()
         except MidwatchError as error:
@@ -230,10 +230,10 @@ class LeaderRole:
         except Exception:  # a failure here must not stop the work
             log.exception("%s failed and will be restarted", self._name)
 
-    async def _leave(self) -> None:
+    async def _stop_work(self) -> None:
         if self._working is None:
             return
-        self._expire(None)
+        self._set_expiry(None)
         self._working.cancel()
         await asyncio.wait({self._working})
         self._working = None

@@ -141,9 +141,9 @@ class RunMonitor:
 
     def start(self) -> None:
         """Follow the run until `stop`."""
-        self._working = asyncio.create_task(self._work())
+        self._working = asyncio.create_task(self._follow_run())
 
-    async def _work(self) -> None:
+    async def _follow_run(self) -> None:
         await side_by_side(
             self.monitor.run,
             self.supervision.run,
@@ -172,16 +172,16 @@ class RunMonitor:
         """Catch up on these attempts of the run, whose leases were just won."""
         if mine := self.known.intersection(attempts):
             self.monitor.touch(mine)
-            self._wake()
+            self._wake_monitor()
 
     def tick(self) -> None:
         """Look, if time alone can show something new."""
         now = self._clock()
         if self.monitor.due(self._looked, now):
-            self._wake()
+            self._wake_monitor()
         self._looked = now
 
-    def _wake(self) -> None:
+    def _wake_monitor(self) -> None:
         self._relay.hand_on((Hint(entry=0, kind="lease"),))
 
     async def over(self) -> bool:

@@ -75,22 +75,25 @@ class Cleaner:
     async def clean(self) -> None:
         """Remove what is no longer needed. Raises JournalError, WorkspaceError and OSError."""
         await self._bundles.drop_outlived()
-        await asyncio.to_thread(_empty, self._gone)  # left by a killed process
-        folders = await asyncio.to_thread(_places, self._home / "work", "")
-        private = await asyncio.to_thread(_places, self._home / "saved", ".git")
-        refs = {clone: await _refs(clone) for clone in await asyncio.to_thread(self._clones)}
+        await asyncio.to_thread(_empty_folder, self._removal_folder)  # left by a killed process
+        folders = await asyncio.to_thread(_find_places, self._home / "work", "")
+        private = await asyncio.to_thread(_find_places, self._home / "saved", ".git")
+        refs = {
+            clone: await _refs_by_place(clone)
+            for clone in await asyncio.to_thread(self._find_clones)
+        }
         named = {place for found in refs.values() for place in found.values()}
-        stays = await self._stays({*folders, *private, *named})
+        stays = await self._find_owners({*folders, *private, *named})
         idle = {place for place, stay in stays.items() if not stay.saves}
-        done = {place for place in stays if await self._done(stays[place])}
+        done = {place for place in stays if await self._is_done(stays[place])}
         for place in folders & done:
             await self._let_go(place, self._home / "work" / place)
         for place in private & idle:
             await self._let_go(place, self._home / "saved" / f"{place}.git")
         for clone, found in refs.items():
-            await self._forget(clone, found, idle=idle, done=done)
+            await self._delete_refs(clone, found, idle=idle, done=done)
 
-    async def _stays(self, places: set[str]) -> dict[str, _Stay]:
+    async def _find_owners(self, places: set[str]) -> dict[str, _Stay]:
         """Return the owners of these places, if the journal knows them and they are not in use."""
         runs = {int(found[1]) for each in places if (found := _RUN.fullmatch(each))}
         stays: dict[str, _Stay] = {}
@@ -103,7 +106,7 @@ class Cleaner:
         known = places & stays.keys()
         return {each: stays[each] for each in known if not self._snapshot_store.in_use(each)}
 
-    async def _done(self, stay: _Stay) -> bool:
+    async def _is_done(self, stay: _Stay) -> bool:
         """Whether the work is no longer needed, or can be fetched from the journal."""
         kept = timedelta(days=self._snapshot_store.settings.keep_days)
         ended = stay.standing.ended_at
@@ -120,9 +123,9 @@ class Cleaner:
     async def _let_go(self, place: str, folder: Path) -> None:
         """Remove a folder, unless somebody has asked for it meanwhile."""
         if not self._snapshot_store.in_use(place):
-            await asyncio.to_thread(self._remove, folder)
+            await asyncio.to_thread(self._remove_folder, folder)
 
-    async def _forget(
+    async def _delete_refs(
         self, clone: Path, refs: dict[str, str], *, idle: set[str], done: set[str]
     ) -> None:
         """Delete refs that are no longer needed; git removes their commits itself later."""
@@ -138,39 +141,39 @@ class Cleaner:
                     await clear(folder, clone, branch=branch_of(folder))
 
     @property
-    def _gone(self) -> Path:
+    def _removal_folder(self) -> Path:
         return self._home / "gone"
 
-    def _remove(self, folder: Path) -> None:
+    def _remove_folder(self, folder: Path) -> None:
         """Remove a folder by moving it first, so that nobody sees half of it."""
-        self._gone.mkdir(exist_ok=True)
-        folder.rename(Path(mkdtemp(dir=self._gone)) / folder.name)
+        self._removal_folder.mkdir(exist_ok=True)
+        folder.rename(Path(mkdtemp(dir=self._removal_folder)) / folder.name)
         with suppress(OSError):  # not if it holds others
             folder.parent.rmdir()
-        _empty(self._gone)
+        _empty_folder(self._removal_folder)
 
-    def _clones(self) -> list[Path]:
+    def _find_clones(self) -> list[Path]:
         return [each for each in (self._home / CLONES).glob("*") if is_repository(each)]
 
 
-def _places(above: Path, suffix: str) -> set[str]:
+def _find_places(above: Path, suffix: str) -> set[str]:
     """Return the places two levels below a folder. Links are not followed."""
     return {
         f"{label.name}/{each.name.removesuffix(suffix)}"
-        for label in _folders(above)
-        for each in _folders(label)
+        for label in _subfolders(above)
+        for each in _subfolders(label)
         if each.name.endswith(suffix)
     }
 
 
-def _folders(above: Path) -> Iterator[Path]:
+def _subfolders(above: Path) -> Iterator[Path]:
     if above.is_dir() and not above.is_symlink():
         yield from (each for each in above.iterdir() if each.is_dir() and not each.is_symlink())
 
 
-def _empty(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     """Remove everything in a folder, even if it is read-only."""
-    for each in _folders(folder):
+    for each in _subfolders(folder):
         each.chmod(stat.S_IRWXU)
         for above, names, _ in os.walk(each):
             for below in (Path(above, name) for name in names):
@@ -179,7 +182,7 @@ def _empty(folder: Path) -> None:
         shutil.rmtree(each, ignore_errors=True)
 
 
-async def _refs(clone: Path) -> dict[str, str]:
+async def _refs_by_place(clone: Path) -> dict[str, str]:
     """Return our refs in a clone, with the place of each."""
     above = (_HEADS + BRANCHES, SAVED, SEEN)
     said = await git(clone, "for-each-ref", "--format=%(refname)", *above)

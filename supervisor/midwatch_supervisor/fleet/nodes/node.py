@@ -123,8 +123,8 @@ class Node:
                 location, labels=self._status.labels, slots=self._status.slots
             )
             helpers = [
-                asyncio.create_task(self._live()),
-                asyncio.create_task(self._fence()),
+                asyncio.create_task(self._keep_beating()),
+                asyncio.create_task(self._drop_after_outage()),
                 asyncio.create_task(self._look_now_and_then()),
             ]
             ready()
@@ -133,7 +133,7 @@ class Node:
             stopped.cancel()
         finally:
             try:
-                await self._drain()
+                await self._drain_turns()
             finally:
                 for helper in helpers:
                     helper.cancel()
@@ -145,7 +145,7 @@ class Node:
 
     # -- leaving ---------------------------------------------------------------------------
 
-    async def _drain(self) -> None:
+    async def _drain_turns(self) -> None:
         """Let running turns end within `drain_seconds`, and give back the rest."""
         name, busy, most = self._status.name, self._turn_pool.busy, self._settings.drain_seconds
         waits = f" and waits at most {most:g} s for those running ({busy})" if busy else ""
@@ -156,7 +156,7 @@ class Node:
         resting = asyncio.create_task(self._turn_pool.rest())
         hurried = asyncio.create_task(self._hurry.wait())
         closing = asyncio.create_task(
-            self._reception.close(seconds=self._patience if self._turn_pool.busy else 0)
+            self._reception.close(seconds=self._patience_seconds if self._turn_pool.busy else 0)
         )
         try:
             await asyncio.wait(
@@ -170,14 +170,14 @@ class Node:
             await closing
 
     @property
-    def _patience(self) -> float:
+    def _patience_seconds(self) -> float:
         return self._settings.drain_seconds + _LEAVE_SECONDS
 
     async def _say_goodbye(self) -> None:
         """Report that this node is gone, and hand out what it gave back."""
         self._status = replace(self._status, state=NodeState.DOWN, busy=0)
         try:
-            await self._beat()
+            await self._send_heartbeat()
             await self._dispatcher.look()
         except MidwatchError as error:
             log.warning("%s could not report that it left: %s", self._status.name, error)
@@ -189,11 +189,11 @@ class Node:
         self._bus.announce(self._status)
         self._news.set()
 
-    async def _live(self) -> None:
+    async def _keep_beating(self) -> None:
         """Send heartbeats until canceled. Raise ReplacedError if another process has our name."""
         while True:
             try:
-                before = await self._outage_log.of(self._beat())
+                before = await self._outage_log.of(self._send_heartbeat())
             except JournalError as error:
                 log.debug("%s could not send its heartbeat: %s", self._status.name, error)
             else:
@@ -221,14 +221,14 @@ class Node:
             for each in await self._nodes.starts()
         )
 
-    async def _beat(self) -> NodeState | None:
+    async def _send_heartbeat(self) -> NodeState | None:
         return await self._nodes.beat(
             *(self._status.name, self._status.boot),
             busy=self._status.busy,
             state=self._status.state,
         )
 
-    async def _fence(self) -> None:
+    async def _drop_after_outage(self) -> None:
         """Drop running turns if the journal was unreachable for so long that others have them."""
         clock = asyncio.get_running_loop().time
         while True:

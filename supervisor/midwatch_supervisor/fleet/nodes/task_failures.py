@@ -59,9 +59,9 @@ class TaskFailures:
             return
         held = self._held[live] = await self._bundles.lease_of(live)
         if held is not None and name_of(held.holder) != self._node:
-            await self._tell(live, name_of(held.holder))
+            await self._log_takeover(live, name_of(held.holder))
 
-    async def _tell(self, live: int, before: str) -> None:
+    async def _log_takeover(self, live: int, before: str) -> None:
         """Log that an attempt comes from another node, and how old its files are."""
         attempt = await self._journal.attempt(live)
         task = await self._journal.task(attempt.task)
@@ -86,37 +86,37 @@ class TaskFailures:
         since, now = unable_since(entries), self._clock()
         reason = f"{self._node}{REFUSED}{one_line(why)}"
         if self._node not in since:
-            await self._note(task, states, reason)
+            await self._note_reason(task, states, reason)
             log.warning("task %s cannot continue here: %s", task.name, reason)
         waited = now - min(since.values(), default=now)
         up = able_nodes(await self._nodes.all(), labels)
-        if waited < UNABLE or up - {self._node, *since} or await self._begun(task, live):
+        if waited < UNABLE or up - {self._node, *since} or await self._has_begun(task, live):
             return False
-        await self._end(task, reason, live=live)
+        await self._fail_task(task, reason, live=live)
         return True
 
     async def unreadable(self, task: Task, why: str) -> None:
         """Record, once, that this node's version of Midwatch cannot read the task."""
         fault = Fault(part="node", error=f"{self._node} ({version('midwatch')}) {why}: {_UPDATE}")
-        if all(each != fault for each in await self._faults(task)):
+        if all(each != fault for each in await self._read_faults(task)):
             await self._commit(task, fault)
 
     async def broke(self, task: Task, error: Exception, *, live: int | None) -> bool:
         """Record that a turn broke due to a fault in Midwatch; return if the task is over."""
         why = f"{type(error).__name__}: {error}"
         await self._commit(task, Fault(part=PART, error=f"{self._node}: {why}"), attempt=live)
-        broken = [each for each in await self._faults(task) if each.part == PART]
+        broken = [each for each in await self._read_faults(task) if each.part == PART]
         if len(broken) < MAX_BREAKDOWNS:
             return False
-        await self._end(task, why, live=live)
+        await self._fail_task(task, why, live=live)
         return True
 
-    async def _note(self, task: Task, states: list[TaskTransition], reason: str) -> None:
+    async def _note_reason(self, task: Task, states: list[TaskTransition], reason: str) -> None:
         """Store why a task does not continue, without changing its lifecycle."""
         lifecycle = states[-1].lifecycle if states else Lifecycle.SUBMITTED
         await self._commit(task, TaskTransition(lifecycle=lifecycle, reason=reason))
 
-    async def _begun(self, task: Task, live: int | None) -> bool:
+    async def _has_begun(self, task: Task, live: int | None) -> bool:
         """Whether a running attempt has done work, or belongs to a part of the task."""
         if live is None:
             return False
@@ -124,13 +124,15 @@ class TaskFailures:
         own = (await self._journal.attempt(live)).task == task.id
         return not own or any(_is_at_work(each.record) for each in entries)
 
-    async def _end(self, task: Task, why: str, *, live: int | None) -> None:
+    async def _fail_task(self, task: Task, why: str, *, live: int | None) -> None:
         if live is not None:
             ended = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=why, ending=Ending.ERROR)
-            await self._commit(task, ended, attempt=live, incarnation=await self._ours(live))
+            await self._commit(
+                task, ended, attempt=live, incarnation=await self._own_incarnation(live)
+            )
         await self._commit(task, TaskTransition(lifecycle=Lifecycle.FAILED, reason=why))
 
-    async def _ours(self, attempt: int) -> int | None:
+    async def _own_incarnation(self, attempt: int) -> int | None:
         """Return the incarnation under which this turn may end an attempt.
 
         Raises StaleIncarnationError if another process has taken it over since the turn began.
@@ -140,7 +142,7 @@ class TaskFailures:
             return None if now is None else now.incarnation
         raise StaleIncarnationError(f"attempt {attempt} was taken over by {now.holder}")
 
-    async def _faults(self, task: Task) -> list[Fault]:
+    async def _read_faults(self, task: Task) -> list[Fault]:
         said = await self._read_entries(task, Fault)
         return [each.record for each in said if isinstance(each.record, Fault)]
 

@@ -75,7 +75,9 @@ async def take_turn(machine: NodeResources, task: int) -> TurnOutcome:
     """Run a task's attempts until it is over, or waits. Cancelling this leaves it resumable."""
     try:
         found = await machine.journal.tasks_with([task])
-        return await _take(machine, found[0]) if found else TurnOutcome.OVER  # the task was erased
+        return (
+            await _take_turn(machine, found[0]) if found else TurnOutcome.OVER
+        )  # the task was erased
     except StaleIncarnationError:
         return TurnOutcome.TAKEN
     except MidwatchError as error:
@@ -86,7 +88,7 @@ async def take_turn(machine: NodeResources, task: int) -> TurnOutcome:
         return TurnOutcome.FAILED
 
 
-async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
+async def _take_turn(machine: NodeResources, task: Task) -> TurnOutcome:
     run = await machine.journal.run(task.run)
     ready_tasks = await machine.unfinished_runs.of(run.id)
     failures = TaskFailures(
@@ -95,7 +97,7 @@ async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
         fleet=machine.settings.fleet.name,
         clock=machine.clock,
     )
-    if why := _unreadable(run, ready_tasks, task.id):
+    if why := _why_unreadable(run, ready_tasks, task.id):
         await failures.unreadable(task, why)
         return TurnOutcome.FAILED  # a newer Midwatch wrote it, so newer nodes can run it
     if ready_tasks.over(task.id):
@@ -104,7 +106,7 @@ async def _take(machine: NodeResources, task: Task) -> TurnOutcome:
         return TurnOutcome.WAITS
     await failures.begin(ready_tasks.live(task.id))
     try:
-        return await _work(machine, run, task, ready_tasks.concerns(task.id))
+        return await _run_task(machine, run, task, ready_tasks.concerns(task.id))
     except ElsewhereError:
         return TurnOutcome.WAITS
     except (UsageError, MachineError) as error:
@@ -132,7 +134,7 @@ async def _note_failure(
     return TurnOutcome.UNREACHABLE if unplaced else TurnOutcome.FAILED
 
 
-def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
+def _why_unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     """Return why this version of Midwatch cannot run a task; empty if it can."""
     if not ready_tasks.knows(task):
         return "cannot read this task"
@@ -143,17 +145,17 @@ def _unreadable(run: Run, ready_tasks: ReadyTasks, task: int) -> str:
     return ""
 
 
-async def _work(
+async def _run_task(
     machine: NodeResources, run: Run, task: Task, concerns: Collection[int]
 ) -> TurnOutcome:
-    runner = await _runner(machine, run, concerns)
+    runner = await _build_runner(machine, run, concerns)
     mine = next(job for job in runner.jobs.values() if job.task.id == task.id)
     mine.agents.build_workers()
     await runner.run()
     return TurnOutcome.OVER if mine.place is JobStage.OVER else TurnOutcome.WAITS
 
 
-async def _runner(machine: NodeResources, run: Run, concerns: Collection[int]) -> Runner:
+async def _build_runner(machine: NodeResources, run: Run, concerns: Collection[int]) -> Runner:
     """Return a runner of some tasks of a run. Those that are over are only built upon."""
     resources = resources_for(machine, run)
     jobs = [

@@ -120,7 +120,7 @@ class TurnPool:
             self._changed()
         if turn.cancelled():
             return "given back"
-        await self._heed(turn.result(), ticket, labels, era)
+        await self._retry_later(turn.result(), ticket, labels, era)
         return turn.result().value
 
     async def _take_turns(self, task: int) -> TurnOutcome:
@@ -132,7 +132,7 @@ class TurnPool:
             self._ended(TurnEnded(task=task, outcome=outcome))
 
     @property
-    def _open(self) -> bool:
+    def _can_take(self) -> bool:
         return len(self._turns) + self._resting < self._slots and self._heard()
 
     async def _has_slot(self, task: int) -> bool:
@@ -140,7 +140,7 @@ class TurnPool:
         me = self._waiting[task] = object()
         try:
             async with asyncio.timeout(FULL_SECONDS):
-                while not (self._closed or self._open):
+                while not (self._closed or self._can_take):
                     self._freed.clear()
                     await self._freed.wait()
         except TimeoutError:
@@ -149,7 +149,7 @@ class TurnPool:
             mine = self._waiting.get(task) is me  # else the turn was lost and has come back
             if mine:
                 del self._waiting[task]
-        return mine and not self._closed and task not in self._turns and self._open
+        return mine and not self._closed and task not in self._turns and self._can_take
 
     async def _is_our_era(self, era: int) -> bool:
         """Whether turns of that era are still ours. Raises JournalError.
@@ -171,7 +171,7 @@ class TurnPool:
             return "given back: no slot"
         return PUT_BACK
 
-    async def _heed(
+    async def _retry_later(
         self, outcome: TurnOutcome, ticket: QueuedTurn, labels: Sequence[str], era: int
     ) -> None:
         """Offer a failed turn again, after a longer time with each failure."""
@@ -184,11 +184,11 @@ class TurnPool:
         if outcome is TurnOutcome.UNREACHABLE:
             # Before anything is awaited, because the slot is already free.
             rest = delay(REST_SECONDS, self._unreachable, most=MAX_REST_SECONDS)
-            asyncio.get_running_loop().call_later(rest, self._rest)
+            asyncio.get_running_loop().call_later(rest, self._end_rest)
             self._resting += 1
         await self._offer_again(ticket, labels, seconds, era)
 
-    def _rest(self) -> None:
+    def _end_rest(self) -> None:
         self._resting -= 1
         self._freed.set()
 

@@ -70,7 +70,7 @@ class UnfinishedRuns:
         new.
         """
         async with self._looking:
-            self._fold(await self._journal.read(moves, self._after, self._erasure))
+            self._fold_moves(await self._journal.read(moves, self._after, self._erasure))
             wanted = set(self._tasks.values())
             self._kept = {id: kept for id, kept in self._kept.items() if id in wanted}
             known = {id: run for id, run in self._runs.items() if id in wanted}
@@ -79,7 +79,7 @@ class UnfinishedRuns:
             self._runs = known
             return [known[id] for id in sorted(known)]
 
-    def _fold(self, new: Moves) -> None:
+    def _fold_moves(self, new: Moves) -> None:
         if new.afresh:
             self._tasks, self._runs, self._kept = {}, {}, {}
         for task in new.over:
@@ -171,7 +171,7 @@ async def take_back(location: str, run: Run, tasks: Collection[int]) -> None:
     """
     async with await TurnQueue.open(location, fleet=fleet_of(run)) as turn_queue:
         for each in await turn_queue.under_way():
-            if not each.holder and _of(each, run) and each.ticket.task in tasks:
+            if not each.holder and _is_of_run(each, run) and each.ticket.task in tasks:
                 await turn_queue.drop(each.ticket)
 
 
@@ -212,62 +212,70 @@ class Dispatcher:
         )
         for each in lost:
             log.warning(loss_line(each))
-        await self._tidy()
-        if not (self._handed or await self._runs()):
+        await self._delete_old_turns()
+        if not (self._handed or await self._open_runs()):
             return
         # The queue is read before the journal, so the journal already has the run of every turn,
         # and the result of every turn that is no longer listed.
         handed = await self._turn_queue.under_way()
         nodes = await self._nodes.starts()
-        runs = await self._runs()
+        runs = await self._open_runs()
         self._handed = bool(handed or runs)
         for each in find_unneeded(handed, runs, nodes):
             await self._turn_queue.drop(each.ticket)
         for run in runs:
             ready_tasks = await self._unfinished_runs.of(run.id)
             mine = [
-                each for each in handed if _of(each, run) and ready_tasks.knows(each.ticket.task)
+                each
+                for each in handed
+                if _is_of_run(each, run) and ready_tasks.knows(each.ticket.task)
             ]
             over = {each.ticket.task for each in mine if ready_tasks.over(each.ticket.task)}
-            await self._do(run, ready_tasks, due(ready_tasks.ready(), mine, nodes, over=over))
+            await self._hand_out_due(
+                run, ready_tasks, due(ready_tasks.ready(), mine, nodes, over=over)
+            )
 
-    async def _runs(self) -> list[Run]:
+    async def _open_runs(self) -> list[Run]:
         fleet = self._turn_queue.fleet
         return [run for run in await self._unfinished_runs.open() if fleet_of(run) == fleet]
 
-    async def _tidy(self) -> None:
+    async def _delete_old_turns(self) -> None:
         """Delete old turns, once an hour."""
         now = self._clock()
         if self._tidied_at is None or now - self._tidied_at > _TIDY_EVERY:
             self._tidied_at = now
             await self._turn_queue.forget(now - _KEPT)
 
-    async def _do(self, run: Run, ready_tasks: ReadyTasks, what: DueTasks) -> None:
+    async def _hand_out_due(self, run: Run, ready_tasks: ReadyTasks, what: DueTasks) -> None:
         for each in what.drop:
             await self._turn_queue.drop(each.ticket)
-        await self._rescue(
+        await self._rescue_turns(
             ready_tasks, [each for each in what.rescue if not self._just_rescued(each)]
         )
-        await self._begin(run, ready_tasks, what.begin)
+        await self._hand_out_turns(run, ready_tasks, what.begin)
 
-    async def _begin(self, run: Run, ready_tasks: ReadyTasks, tasks: Collection[int]) -> None:
+    async def _hand_out_turns(
+        self, run: Run, ready_tasks: ReadyTasks, tasks: Collection[int]
+    ) -> None:
         if not tasks:
             return
         last = await self._turn_queue.last_numbers(run)
         # Other dispatchers may have handed out some of these. Read after the numbers: a turn that
         # is not listed yet gets the same number from them, and is the same turn.
         there = await self._turn_queue.under_way()
-        taken = {each.ticket.task for each in there if _of(each, run)}
+        taken = {each.ticket.task for each in there if _is_of_run(each, run)}
         for task in tasks:
             if task not in taken:
                 ticket = QueuedTurn.of(self._turn_queue.fleet, run, task, last.get(task, 0) + 1)
                 await self._turn_queue.hand_out(ticket, labels=ready_tasks.labels(task))
 
-    async def _rescue(self, ready_tasks: ReadyTasks, stranded: Sequence[TurnUnderWay]) -> None:
+    async def _rescue_turns(
+        self, ready_tasks: ReadyTasks, stranded: Sequence[TurnUnderWay]
+    ) -> None:
         left: dict[str, list[int]] = defaultdict(list)
         try:
             for each in stranded:
-                await self._tell(ready_tasks, each)
+                await self._record_takeover(ready_tasks, each)
                 labels = ready_tasks.labels(each.ticket.task)
                 # Another dispatcher may have rescued it meanwhile, and another node may have it.
                 ours = await self._turn_queue.rescue(each.ticket, labels=labels, holder=each.holder)
@@ -288,20 +296,20 @@ class Dispatcher:
         self._rescued = {each: at for each, at in self._rescued.items() if now - at < pause}
         return handed in self._rescued
 
-    async def _tell(self, ready_tasks: ReadyTasks, handed: TurnUnderWay) -> None:
+    async def _record_takeover(self, ready_tasks: ReadyTasks, handed: TurnUnderWay) -> None:
         """Record why another node continues an attempt, once per node."""
         attempt = ready_tasks.live(handed.ticket.task)
         if attempt is None:
             return
         name = name_of(handed.holder)
         fault = Fault(part="node", error=f"{name} is gone: another node continues it")
-        if await self._told(attempt, fault):
+        if await self._is_last_fault(attempt, fault):
             return
         task = (await self._journal.attempt(attempt)).task
         draft = Draft(record=fault, at=self._clock(), task=task, attempt=attempt)
         await self._journal.commit(Commit(drafts=(draft,)))
 
-    async def _told(self, attempt: int, fault: Fault) -> bool:
+    async def _is_last_fault(self, attempt: int, fault: Fault) -> bool:
         """Whether this fault is the last thing that happened to an attempt."""
         last: Record | None = None
         async for each in self._journal.all_entries(attempt=attempt, kinds=(Fault, Change)):
@@ -321,7 +329,7 @@ def rescue_line(node: str, tasks: Sequence[str]) -> str:
     return f"other nodes take over the tasks of node {node}: {list_names(tasks, _MOST_NAMED)}"
 
 
-def _of(handed: TurnUnderWay, run: Run) -> bool:
+def _is_of_run(handed: TurnUnderWay, run: Run) -> bool:
     return handed.ticket.run == run_key(run)
 
 
@@ -337,7 +345,7 @@ def no_dispatch(location: str) -> str:
 
 
 @asynccontextmanager
-async def _dispatcher(
+async def _open_dispatcher(
     journal: Journal, location: str, settings: FleetSettings, clock: Clock
 ) -> AsyncGenerator[Dispatcher]:
     """Yield a dispatcher of a fleet, with its queue open. Raises as `TurnQueue.open` does."""
@@ -351,7 +359,7 @@ async def dispatch(
 ) -> None:
     """Hand out tasks every second and on hints, until canceled. Raises like `TurnQueue.open`."""
     async with (
-        _dispatcher(journal, location, settings, clock) as dispatcher,
+        _open_dispatcher(journal, location, settings, clock) as dispatcher,
         bus.subscribe() as hints,
     ):
         failing = False
@@ -381,5 +389,5 @@ async def dispatch_once(
     journal: Journal, location: str, *, settings: FleetSettings, clock: Clock
 ) -> None:
     """Hand out what can continue now. Raises as `TurnQueue.open` and `Dispatcher.look` do."""
-    async with _dispatcher(journal, location, settings, clock) as dispatcher:
+    async with _open_dispatcher(journal, location, settings, clock) as dispatcher:
         await dispatcher.look()

@@ -160,7 +160,7 @@ class TurnQueue:
         url = system_url(location)
         name = url_name(url_of(location))
         with _explain_errors(name):
-            return cls(await asyncio.to_thread(_client, url), fleet=fleet, name=name)
+            return cls(await asyncio.to_thread(_open_client, url), fleet=fleet, name=name)
 
     async def __aenter__(self) -> Self:
         return self
@@ -168,19 +168,21 @@ class TurnQueue:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._client.destroy)
 
-    async def _ask(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _call_dbos(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call DBOS in a thread. Raises JournalError."""
         with _explain_errors(self._name):
             return await asyncio.to_thread(ask, *args, **kwargs)
 
-    def _list(self, **wanted: Any) -> "list[WorkflowStatus]":
+    def _list_turns(self, **wanted: Any) -> "list[WorkflowStatus]":
         return self._client.list_workflows(
             name=WORKFLOW, load_input=False, load_output=False, **wanted
         )
 
     async def under_way(self) -> list[TurnUnderWay]:
         """Return the turns of this fleet that a node has or that wait for one."""
-        found = await self._ask(self._list, status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:")
+        found = await self._call_dbos(
+            self._list_turns, status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:"
+        )
         return [
             TurnUnderWay(
                 ticket=ticket,
@@ -194,7 +196,7 @@ class TurnQueue:
     async def last_numbers(self, run: Run) -> dict[int, int]:
         """Return the number of each task's last turn in a run, by task id."""
         prefix = f"{self.fleet}:{run_key(run)}:"
-        found = await self._ask(self._list, workflow_id_prefix=prefix)
+        found = await self._call_dbos(self._list_turns, workflow_id_prefix=prefix)
         last: dict[int, int] = {}
         for each in found:
             ticket = QueuedTurn.read(each.workflow_id)
@@ -206,9 +208,9 @@ class TurnQueue:
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
         """Put a turn into its queue; doing it again changes nothing."""
-        await self._ask(self._enqueue, ticket, sorted(set(labels)), delay_seconds)
+        await self._call_dbos(self._enqueue_turn, ticket, sorted(set(labels)), delay_seconds)
 
-    def _enqueue(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
+    def _enqueue_turn(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
         from dbos import EnqueueOptions
 
         options = EnqueueOptions(
@@ -229,10 +231,10 @@ class TurnQueue:
         What the holder says about the turn from then on is refused. With `holder`, only if that
         process still has it. Returns whether it was taken.
         """
-        return await self._ask(self._rescue, ticket, sorted(set(labels)), holder)
+        return await self._call_dbos(self._resume_turn, ticket, sorted(set(labels)), holder)
 
-    def _rescue(self, ticket: QueuedTurn, labels: list[str], holder: str) -> bool:
-        if holder and not self._list(
+    def _resume_turn(self, ticket: QueuedTurn, labels: list[str], holder: str) -> bool:
+        if holder and not self._list_turns(
             workflow_ids=[str(ticket)], status=_PENDING, executor_id=holder
         ):
             return False
@@ -241,14 +243,14 @@ class TurnQueue:
 
     async def drop(self, ticket: QueuedTurn) -> None:
         """Cancel a turn that nobody has or needs."""
-        await self._ask(self._client.cancel_workflow, str(ticket))
+        await self._call_dbos(self._client.cancel_workflow, str(ticket))
 
     async def forget(self, before: datetime) -> None:
         """Delete turns that ended before that time, at most a few thousand at once."""
-        await self._ask(self._forget, before)
+        await self._call_dbos(self._delete_turns, before)
 
-    def _forget(self, before: datetime) -> None:
-        ended = self._list(
+    def _delete_turns(self, before: datetime) -> None:
+        ended = self._list_turns(
             workflow_id_prefix=f"{self.fleet}:",
             completed_before=before.isoformat(),
             limit=_MOST_FORGOTTEN,
@@ -271,7 +273,7 @@ def _explain_errors(name: str) -> Generator[None]:
             raise
 
 
-def _client(url: str) -> "DBOSClient":
+def _open_client(url: str) -> "DBOSClient":
     from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(LOG_LEVEL)

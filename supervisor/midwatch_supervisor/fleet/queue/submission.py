@@ -57,7 +57,7 @@ async def submit(
         source=source,
         settings=settings.for_run(),
         at=clock(),
-        key=_named(wanted, fleet, key) if key else None,
+        key=_submission_key(wanted, fleet, key) if key else None,
     )
 
 
@@ -68,10 +68,10 @@ async def submitted(
 
     Raises UsageError if the run of that key has other tasks, and JournalError.
     """
-    return await journal.read(submission.find_submission, _named(wanted, fleet, key))
+    return await journal.read(submission.find_submission, _submission_key(wanted, fleet, key))
 
 
-def _named(wanted: Sequence[Assignment], fleet: str, key: str) -> SubmissionKey:
+def _submission_key(wanted: Sequence[Assignment], fleet: str, key: str) -> SubmissionKey:
     return SubmissionKey(fleet=fleet, name=key, digest=digest(wanted))
 
 
