@@ -134,7 +134,7 @@ class AttemptRun:
 
         Cancelling this leaves the attempt as it is, so that it can be resumed.
         """
-        recorder = self.recorder = await self._claim()
+        recorder = self.recorder = await self._claim_attempt()
         await end_all_leftovers(str(self.workspace.folder))  # left by a process that was killed
         if self.resources.snapshot_store is not None:  # nobody else writes its steps now
             await self.resources.snapshot_store.tell(
@@ -146,18 +146,18 @@ class AttemptRun:
             node=self.resources.node if fleet else None, sandbox=self.resources.sandbox_kind.value
         )
         if recorder.lifecycle is Lifecycle.SUBMITTED:
-            await recorder.record(*self._begin_records(), here, *await self._confidence())
+            await recorder.record(*self._begin_records(), here, *await self._ignored_confidence())
         elif recorder.lifecycle is Lifecycle.WORKING:
             # So that the rules do not mistake the break for silence.
             await recorder.record(Change(lifecycle=Lifecycle.WORKING), here)
         else:
             await recorder.record(here)
         while (halt := await self._until_halted(recorder)).ended is None:
-            recorder = self.recorder = await self._park(halt, recorder)
-        return await self._close(halt.ended, recorder, abandoned=halt.abandoned)
+            recorder = self.recorder = await self._park_hung(halt, recorder)
+        return await self._store_end(halt.ended, recorder, abandoned=halt.abandoned)
 
     @property
-    def _mark(self) -> str:
+    def _process_mark(self) -> str:
         """Mark of the processes that this incarnation starts.
 
         It differs from that of other incarnations, so that a process that has lost the attempt ends
@@ -166,7 +166,7 @@ class AttemptRun:
         incarnation = 0 if self.recorder is None else self.recorder.incarnation
         return process_mark(str(self.workspace.folder), incarnation)
 
-    async def _claim(self) -> Recorder:
+    async def _claim_attempt(self) -> Recorder:
         recorder = await Recorder.claim(
             journal=self.resources.journal,
             bus=self.resources.bus,
@@ -195,7 +195,7 @@ class AttemptRun:
         plan = self.plan or own_plan(self.assignment.task)
         return working_transition(), *circumstances(plan, budget, self.resources.settings)
 
-    async def _confidence(self) -> tuple[Change, ...]:
+    async def _ignored_confidence(self) -> tuple[Change, ...]:
         """Return a change that makes the rules ignore stated confidence, if that is worthless."""
         found = await self.resources.calibrator.separation(self.attempt.model)
         useful = self.resources.settings.reflect.useful_confidence
@@ -216,7 +216,7 @@ class AttemptRun:
         if records:
             await recorder.record(*records)
         if not recorder.plan.steps:
-            await self._outline(recorder, learned)
+            await self._outline_plan(recorder, learned)
         # The planner has read the precedents, and its plan reflects them.
         before = not self.assignment.planned
         return first_prompt(
@@ -231,7 +231,7 @@ class AttemptRun:
             provisional=self.assignment.provisional,
         )
 
-    async def _outline(self, recorder: Recorder, learned: str) -> None:
+    async def _outline_plan(self, recorder: Recorder, learned: str) -> None:
         went = await self.resources.learning.precedents(self.task)
         plan, records = await outline_plan(
             self.agents.planner,
@@ -246,23 +246,23 @@ class AttemptRun:
 
     # -- the work --------------------------------------------------------------------------
 
-    def _watch(self, recorder: Recorder, board: Board) -> AttemptWatch:
+    def _build_watch(self, recorder: Recorder, board: Board) -> AttemptWatch:
         foreign = self.agents.worker(self.attempt.worker, self.attempt.model).foreign
         return AttemptWatch(
             recorder,
             root=self.workspace.folder,
             settings=self.resources.settings,
             bus=self.resources.bus,
-            check=self._check,
+            check=self._check_commands,
             model_for=self.agents.model_named(self.attempt.worker),
             board=board,
-            facts=self._facts(),
+            facts=self._project_facts(),
             ignored_by_git=ignored_in(self.workspace.worktree),
             # A foreign agent reports a call only after it ran, so the gate cannot refuse it.
             reach=WatchScope(gated=not foreign, foreign=foreign),
         )
 
-    def _facts(self) -> Facts:
+    def _project_facts(self) -> Facts:
         """Return access to the project's facts. New facts wait for a review or for a person."""
         return Facts(
             journal=self.resources.journal,
@@ -271,18 +271,18 @@ class AttemptRun:
             reviewed=self.resources.learning.reviews_facts(self.assignment),
         )
 
-    async def _check(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
+    async def _check_commands(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
         """Run the acceptance commands of a plan step in the attempt's workspace."""
         return await check_in(self.resources, self.workspace, commands)
 
-    async def _work(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
+    async def _work_and_check(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """Run the worker, then the acceptance checks and the review."""
         listen(parking.pause_recorder(recorder))
         try:
-            history = await self._history()
+            history = await self._saved_history()
             prompt = None if history else await self._first_prompt(recorder, board)
             self.busy = recorder
-            await self._run(prompt, history, watch, recorder)
+            await self._run_worker(prompt, history, watch, recorder)
         except ProviderRefusedError as error:
             await parking.park_refused(recorder, error)
             raise
@@ -302,7 +302,7 @@ class AttemptRun:
             self.resources, self.assignment, self.workspace, done, self.agents.reviewer
         )
 
-    async def _run(
+    async def _run_worker(
         self,
         prompt: str | None,
         history: list[ModelMessage],
@@ -321,7 +321,7 @@ class AttemptRun:
                 await worker.run(prompt, station=self._worker_place(), watch=watch, history=history)
                 return
             except WorkerError as error:
-                known, history = len(history), await self._history()
+                known, history = len(history), await self._saved_history()
                 if not history and worker.own_model is not None:
                     parking.raise_refusal(error, self.resources.breakers, worker.own_model)
                 prompt = None if history else prompt
@@ -343,10 +343,10 @@ class AttemptRun:
             paths=self.resources.sandbox_paths(self.workspace),
             sandbox_kind=self.resources.sandbox_kind,
             network=self.resources.settings.run.network,
-            mark=self._mark,
+            mark=self._process_mark,
         )
 
-    async def _history(self) -> list[ModelMessage]:
+    async def _saved_history(self) -> list[ModelMessage]:
         return await saved_history(self.resources.journal, self.attempt.id)
 
     async def _read_work(self, recorder: Recorder) -> FinishedWork:
@@ -375,8 +375,8 @@ class AttemptRun:
     async def _until_halted(self, recorder: Recorder) -> Halt:
         """Run the work until it ends, or until it hangs and a person is asked."""
         board = Board(journal=self.resources.journal, task=self.task, attempt=self.attempt)
-        watch = self._watch(recorder, board)
-        work = asyncio.create_task(self._work(watch, recorder, board))
+        watch = self._build_watch(recorder, board)
+        work = asyncio.create_task(self._work_and_check(watch, recorder, board))
         # Otherwise asyncio logs its error if both fail at once.
         work.add_done_callback(retrieve_exception)
         try:
@@ -384,7 +384,7 @@ class AttemptRun:
             self.inbox = None  # while the answer is carried out, it is not parked
             budget = watch.budget()
             gone = await self._cancel_work(work)
-            await end_leftovers(self._mark)
+            await end_leftovers(self._process_mark)
         except StaleIncarnationError:
             await self._cancel_work(work)  # but end no leftovers: another process has the attempt
             raise
@@ -431,7 +431,7 @@ class AttemptRun:
     async def _save_for_successor(self, work: "asyncio.Task[Ended]") -> None:
         """End the work and save its files for the process that continues the attempt."""
         await self._cancel_work(work)
-        await end_leftovers(self._mark)
+        await end_leftovers(self._process_mark)
         await self.snapshot_writer.leave()
 
     async def _cancel_work(self, work: "asyncio.Task[Ended]") -> bool:
@@ -444,21 +444,21 @@ class AttemptRun:
         """Whether the worker is busy, so it cannot deliver a question if it hangs."""
         return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
-    async def _park(self, halt: Halt, recorder: Recorder) -> Recorder:
+    async def _park_hung(self, halt: Halt, recorder: Recorder) -> Recorder:
         """Store that a hung attempt waits for a person; return the recorder to use from here on."""
         # After the claim, a write that was under way is in the journal or refused.
-        recorder = await self._claim()
+        recorder = await self._claim_attempt()
         inbox = Inbox(self.resources.journal, self.resources.bus, self.attempt.id, poll_seconds=0)
         due = {id for id, _ in await inbox.due()}
         # The worker may have reached its next request after all, and have parked itself.
         if questions := [each for each in halt.questions if each[0] in due]:
-            history = await self._history()
+            history = await self._saved_history()
             await parking.park(recorder, questions, budget=halt.budget, history=history)
         return recorder
 
     # -- the end ---------------------------------------------------------------------------
 
-    async def _close(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
+    async def _store_end(self, ended: Ended, recorder: Recorder, *, abandoned: bool) -> Ended:
         """Store the end. If the worker still runs, claim the attempt again so it cannot write."""
         if ended.ending is Ending.OUT_OF_BUDGET:
             await recorder.record(Change(activity=Activity.COMMAND, doing="the acceptance checks"))
@@ -471,7 +471,7 @@ class AttemptRun:
             await self._commit_work("Not accepted: by Midwatch,")
         more = ended.records
         if abandoned:
-            recorder = await self._claim()
+            recorder = await self._claim_attempt()
             more = (*more, Fault(part="worker", error="it did not end when it was canceled"))
         state = AttemptTransition(
             lifecycle=ended.lifecycle, reason=ended.reason, ending=ended.ending

@@ -59,16 +59,16 @@ async def check_all(
     checks: Sequence[AcceptanceSpec], shell: "Shell", *, seconds: float
 ) -> tuple[Acceptance, ...]:
     """Run every check, even after one has failed, each for at most `seconds`."""
-    return tuple([await _check(check, shell, seconds) for check in checks])
+    return tuple([await _run_check(check, shell, seconds) for check in checks])
 
 
-async def _check(check: AcceptanceSpec, shell: "Shell", seconds: float) -> Acceptance:
+async def _run_check(check: AcceptanceSpec, shell: "Shell", seconds: float) -> Acceptance:
     if isinstance(check, FileCheck):
-        return await _file(check.file, shell)
-    return await _command(check, shell, seconds)
+        return await _check_file(check.file, shell)
+    return await _check_command(check, shell, seconds)
 
 
-async def _file(path: str, shell: "Shell") -> Acceptance:
+async def _check_file(path: str, shell: "Shell") -> Acceptance:
     from pydantic_ai.workspaces import WorkspaceError
 
     name = f"file {path}"
@@ -86,7 +86,7 @@ async def _file(path: str, shell: "Shell") -> Acceptance:
     )
 
 
-async def _command(command: str, shell: "Shell", seconds: float) -> Acceptance:
+async def _check_command(command: str, shell: "Shell", seconds: float) -> Acceptance:
     from pydantic_ai.workspaces import WorkspaceError, WorkspaceTimeoutError
 
     try:
@@ -135,12 +135,14 @@ class FinishedWork:
 def was_help_answered(asked: Step, delivered: Iterable[InterventionState]) -> bool:
     """Whether a person heard that a worker asked for help, or the supervisor's answer helped."""
     return any(
-        _answers(each) and not each.action.of_alerts and (each.delivered_step or 0) >= asked.number
+        _is_answer(each)
+        and not each.action.of_alerts
+        and (each.delivered_step or 0) >= asked.number
         for each in delivered
     )
 
 
-def _answers(each: InterventionState) -> bool:
+def _is_answer(each: InterventionState) -> bool:
     asked = each.action is Action.ASK_OPERATOR or each.outcome is Outcome.RECOVERED
     return asked or each.intervention.by is Actor.OPERATOR or each.approved_by_person
 
@@ -166,7 +168,7 @@ async def finish(
 ) -> Ended:
     """Check finished work, have it reviewed if wanted, and return how the attempt ends."""
     if assignment.provisional:
-        checks = (_changed(work),)
+        checks = (_change_check(work),)
     else:
         checks = await check_in(resources, workspace, assignment.task.acceptance)
     if failing := summary(checks):
@@ -178,7 +180,7 @@ async def finish(
     done = replace(done, flag="; ".join(filter(None, [*noted, done.flag])))
     if not assignment.task.review:
         return _end_completed(checks, done)
-    return await _review(resources, assignment, workspace, done, checks, reviewer)
+    return await _review_work(resources, assignment, workspace, done, checks, reviewer)
 
 
 async def _noted_in_files(
@@ -222,7 +224,7 @@ def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Reco
     return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
-def _changed(work: FinishedWork) -> Acceptance:
+def _change_check(work: FinishedWork) -> Acceptance:
     """Return the check of a provisional part, which has none of its own."""
     detail = "" if work.changed else "nothing was changed"
     return Acceptance(check="something was changed", passed=bool(work.changed), detail=detail)
@@ -242,7 +244,7 @@ def completion(
     each open plan step is an unproven claim. The confidence is what the worker stated last, or else
     the share of the checks that passed, less ten points for each open plan step.
     """
-    opened = [_open(title) for title in work.plan.open_titles]
+    opened = [_unproven_claim(title) for title in work.plan.open_titles]
     # A task without a plan is its own only plan step, which the checks prove.
     unproven = opened if len(work.plan.steps) > 1 else []
     passed = round(100 * sum(check.passed for check in checks) / max(len(checks), 1))
@@ -256,7 +258,7 @@ def completion(
     return Completion(
         plan_step=0,
         goal=assignment.task.goal,
-        claims=(*map(_proven_claim, checks), *_files(work.changed), *unproven),
+        claims=(*map(_proven_claim, checks), *_file_claims(work.changed), *unproven),
         confidence=max(0, sure - _UNPROVEN * len(unproven)),
         accepted=accepted,
         flag="; ".join(flags),
@@ -270,12 +272,12 @@ def _proven_claim(check: Acceptance) -> Claim:
     return Claim(what=check.check, state=state, reason=reason)
 
 
-def _open(title: str) -> Claim:
+def _unproven_claim(title: str) -> Claim:
     what = f"plan step: {title}"
     return Claim(what=what, state=ClaimState.UNPROVEN, reason="it was never completed")
 
 
-def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
+def _file_claims(changed: Sequence[str]) -> tuple[Claim, ...]:
     claims = [
         Claim(what=f"file {name}", state=ClaimState.PASSED, reason="it was changed")
         for name in changed[:_MAX_FILES]
@@ -286,7 +288,7 @@ def _files(changed: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-async def _review(
+async def _review_work(
     resources: RunResources,
     assignment: Assignment,
     workspace: Workspace,
@@ -308,7 +310,7 @@ async def _review(
             acceptance=check_words(assignment.task),
             diff=masked(await changes(workspace) or ""),
             claims=done.claims,
-            read=lambda path: asyncio.to_thread(_read, workspace.folder, path, masked),
+            read=lambda path: asyncio.to_thread(_read_text, workspace.folder, path, masked),
             listing=await list_files(workspace),
             settings=resources.settings,
         )
@@ -344,7 +346,7 @@ def _without_review(
     return _end_completed(checks, replace(done, flag=flag), *spent, fault)
 
 
-def _read(folder: Path, path: str, masked: Callable[[str], str]) -> str:
+def _read_text(folder: Path, path: str, masked: Callable[[str], str]) -> str:
     """Return the text of a file below a folder, or why it cannot be read."""
     try:
         with open_file(folder, path) as opened:

@@ -69,13 +69,13 @@ async def begin_run(
 
     `attended` means that a person watches the start.
     """
-    breakers = _breakers(settings)
+    breakers = _build_breakers(settings)
     # Before the sandbox: an error about a worker is more useful than one about the sandbox.
     agents_of = [TaskAgents(each, settings=settings, breakers=breakers) for each in wanted]
     sandbox_kind = await find_sandbox(settings.run.sandbox, attended=attended)
     at = clock()
     run = await journal.add_run(source=source, settings=settings.for_run(), at=at)
-    resources = _resources(
+    resources = _build_resources(
         journal,
         run,
         settings,
@@ -105,13 +105,13 @@ async def load_run(
 ) -> tuple[RunResources, tuple[Job, ...]]:
     """Load a run from the journal, to resume it; by default with the settings stored there."""
     settings = settings or settings_of(run)
-    resources = _resources(
+    resources = _build_resources(
         journal,
         run,
         settings,
         home=home,
         sandbox_kind=await find_sandbox(settings.run.sandbox, attended=attended),
-        breakers=_breakers(settings),
+        breakers=_build_breakers(settings),
         clock=clock,
         learning=learning,
     )
@@ -128,7 +128,7 @@ async def load_jobs(resources: RunResources) -> tuple[Job, ...]:
     return tuple([await load_job(resources, task) for task in tasks])
 
 
-def _breakers(settings: Settings) -> Breakers:
+def _build_breakers(settings: Settings) -> Breakers:
     return Breakers(settings.provider, refusing=not settings.provider.wait_for_first_answer)
 
 
@@ -184,7 +184,7 @@ async def load_job(resources: RunResources, task: Task, *, built: bool = True) -
     )
 
 
-def _resources(
+def _build_resources(
     journal: Journal,
     run: Run,
     settings: Settings,
@@ -224,10 +224,10 @@ async def conduct(
     """
     telemetry, run = resources.settings.telemetry, resources.run.id
     async with export_spans(telemetry, resources.journal, bus=resources.bus, run=run):
-        return await _conduct(resources, jobs, follow, attended=attended)
+        return await _conduct_run(resources, jobs, follow, attended=attended)
 
 
-async def _conduct(
+async def _conduct_run(
     resources: RunResources, jobs: tuple[Job, ...], follow: Follow, *, attended: bool
 ) -> int:
     # With a time limit for persons, no task waits forever.

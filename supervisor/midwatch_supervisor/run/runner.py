@@ -100,7 +100,7 @@ class Runner:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 waits = self._waits_for_a_person() and not self._patient
-                if waits or any(_failed(task) for task in self._tasks):
+                if waits or any(_has_failed(task) for task in self._tasks):
                     break
         finally:
             for task in self._tasks:
@@ -137,7 +137,7 @@ class Runner:
     def _waits_for_a_person(self) -> bool:
         for job in self.jobs.values():
             if job.parked:
-                self._free(job)
+                self._release_slot(job)
         running = [job for job in self.jobs.values() if job.place is JobStage.RUNNING]
         next_ones = any(self._has_its_turn(job) for job in self.jobs.values())
         return bool(running) and not next_ones and all(job.parked for job in running)
@@ -171,25 +171,25 @@ class Runner:
             return
         try:
             await self._wait_for(job, job.assignment.task.depends_on)
-            await self._store(job, await self._end_of(job))
+            await self._store_state(job, await self._end_of(job))
         except StaleIncarnationError:
             state = await latest_state(self._resources.journal, job.task)
             if state.lifecycle is not Lifecycle.CANCELED:
                 raise  # another process has taken it over
             job.state, job.ending = state, Ending.CANCELED
         finally:
-            self._free(job)
+            self._release_slot(job)
         job.place = JobStage.OVER
         job.over.set()
 
     async def _end_of(self, job: Job) -> TaskTransition:
         """Run a task whose turn has come, and return its final transition."""
         try:
-            ended = self._refuse_unmet(job) or await self._attempts(job)
+            ended = self._refuse_unmet(job) or await self._make_attempts(job)
         except (StaleIncarnationError, JournalError, ElsewhereError, ProviderRefusedError):
             raise  # nothing can be stored, or the task is not over yet
         except MidwatchError as error:
-            if self._elsewhere(error):
+            if self._may_run_elsewhere(error):
                 raise
             return TaskTransition(lifecycle=Lifecycle.FAILED, reason=str(error))
         job.ending = ended.ending
@@ -197,11 +197,11 @@ class Runner:
 
     async def _wait_for(self, job: Job, names: Iterable[str]) -> None:
         """Give up the slot until these tasks are over, then wait for a slot."""
-        self._free(job)
+        self._release_slot(job)
         job.awaits = frozenset(names)
         # A task that was over may be begun again during either wait.
         while not job.slot or not all(self.jobs[name].over.is_set() for name in job.awaits):
-            self._free(job)
+            self._release_slot(job)
             job.place = JobStage.BLOCKED
             for name in job.awaits:
                 await self.jobs[name].over.wait()
@@ -210,7 +210,7 @@ class Runner:
             job.slot = True
         job.place, job.awaits = JobStage.RUNNING, frozenset()
 
-    def _free(self, job: Job) -> None:
+    def _release_slot(self, job: Job) -> None:
         """Release the slot of a job, if it has one."""
         if job.slot:
             job.slot = False
@@ -225,10 +225,10 @@ class Runner:
                 return Ended(ending=other.failure, reason=reason)
         return None
 
-    async def _attempts(self, job: Job) -> Ended:
+    async def _make_attempts(self, job: Job) -> Ended:
         """Make one attempt after another, until one succeeds or no other may follow."""
         if job.state.lifecycle is not Lifecycle.WORKING:
-            await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
+            await self._store_state(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         journal = self._resources.journal
         earlier = [
             await AttemptEvidence.read(journal, each)
@@ -244,11 +244,11 @@ class Runner:
                 await self._wait_for_others(job, following)
                 attempt = await self._next_attempt(job, len(earlier) + 1, following)
                 unfinished = await AttemptEvidence.read(journal, attempt)
-            ended = await self._attend(job, unfinished, earlier, following)
+            ended = await self._run_attempt(job, unfinished, earlier, following)
             earlier.append(await AttemptEvidence.read(journal, unfinished.attempt))
         if ended is None:
             return Ended(ending=Ending.ERROR, reason="no attempt was allowed")
-        return await self._split(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
+        return await self._run_parts(job, earlier[-1]) if ended.ending is Ending.SPLIT else ended
 
     async def _wait_for_others(self, job: Job, following: NextAttempt) -> None:
         """Wait for the tasks that a restart put before this one, except those that wait for it.
@@ -286,7 +286,7 @@ class Runner:
 
     # -- one attempt -----------------------------------------------------------------------
 
-    async def _attend(
+    async def _run_attempt(
         self,
         job: Job,
         evidence: AttemptEvidence,
@@ -296,14 +296,14 @@ class Runner:
         attempt = evidence.attempt
         last = before[-1] if before else None
         try:
-            plan = await self._site(job, last, following)
-            workspace, kept = await self._workspace(plan, evidence)
+            plan = await self._plan_workspace(job, last, following)
+            workspace, kept = await self._make_workspace(plan, evidence)
         except WorkspaceError as error:
-            if self._elsewhere(error):
+            if self._may_run_elsewhere(error):
                 raise
             return await self._end_unplaced(attempt, str(error))
         # Not earlier: until now, the task's state says why a node could not run it.
-        await self._store(job, TaskTransition(lifecycle=Lifecycle.WORKING))
+        await self._store_state(job, TaskTransition(lifecycle=Lifecycle.WORKING))
         job.branch, job.workspace = workspace.branch, workspace.folder
         past = [each.past for each in before]
         if past:
@@ -331,7 +331,7 @@ class Runner:
             return last.budget
         return renew(last.budget, budget_of(job.assignment.task, None))
 
-    def _elsewhere(self, error: MidwatchError) -> bool:
+    def _may_run_elsewhere(self, error: MidwatchError) -> bool:
         """Whether another node may succeed where this one failed."""
         return self._resources.snapshot_store is not None and isinstance(error, MachineError)
 
@@ -344,7 +344,7 @@ class Runner:
         await self._resources.journal.commit(Commit(drafts=(draft,)))
         return Ended(ending=Ending.ERROR, reason=reason)
 
-    async def _workspace(
+    async def _make_workspace(
         self, plan: WorkspacePlan, evidence: AttemptEvidence
     ) -> tuple[Workspace, tuple[str, ...]]:
         """Return the attempt's workspace, and the files that it keeps from the attempt before."""
@@ -354,7 +354,7 @@ class Runner:
         workspace = await self._resources.placement.make(plan, folder)
         return workspace, await self._resources.placement.inherit(plan, workspace)
 
-    async def _site(
+    async def _plan_workspace(
         self, job: Job, last: AttemptEvidence | None, following: NextAttempt
     ) -> WorkspacePlan:
         """Return the plan for the workspace of the next attempt."""
@@ -400,7 +400,7 @@ class Runner:
         plan = await self._resources.placement.locate(parent.assignment, plan)
         return await self._resources.placement.find(plan, last.attempt)
 
-    async def _split(self, job: Job, last: AttemptEvidence) -> Ended:
+    async def _run_parts(self, job: Job, last: AttemptEvidence) -> Ended:
         """Run the parts of a split task and put them together. The task gets no further attempt."""
         job.workspace = self._resources.placement.local_folder(last.attempt.workspace)
         terms = end_terms(last)
@@ -435,7 +435,7 @@ class Runner:
 
     # -- the journal -----------------------------------------------------------------------
 
-    async def _store(self, job: Job, state: TaskTransition) -> None:
+    async def _store_state(self, job: Job, state: TaskTransition) -> None:
         if job.state == state:
             return
         job.state = state
@@ -447,5 +447,5 @@ class Runner:
             self._resources.bus.publish(hint_of(entry))
 
 
-def _failed(task: "asyncio.Task[None]") -> bool:
+def _has_failed(task: "asyncio.Task[None]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None

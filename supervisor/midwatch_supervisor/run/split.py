@@ -49,9 +49,9 @@ def parts(
         before = (made[-1].task.id,) if made else ()
         own = part.acceptance or parent.task.acceptance
         task = TaskSpec(
-            id=_name(parent.task.id, number, taken),
+            id=_part_name(parent.task.id, number, taken),
             title=part.title,
-            goal=_goal(parent, part, number, count),
+            goal=_part_goal(parent, part, number, count),
             worker=parent.task.worker,
             workspace=parent.task.workspace,
             acceptance=own,
@@ -82,14 +82,14 @@ def keeps_work(terms: Terms, plan: Plan) -> bool:
     return bool(terms.keep) or any(step.state is PlanStepState.DONE for step in plan.steps)
 
 
-def _goal(parent: Assignment, part: Part, number: int, count: int) -> str:
+def _part_goal(parent: Assignment, part: Part, number: int, count: int) -> str:
     return (
         f"{part.goal.strip()}\n\nThis is part {number} of {count} of a larger task, "
         f"{parent.task.label}; do this part only. The larger task:\n\n{parent.task.goal.strip()}"
     )
 
 
-def _name(parent: str, number: int, taken: Collection[str]) -> str:
+def _part_name(parent: str, number: int, taken: Collection[str]) -> str:
     stem = parent[:_LONGEST]
     names = (f"{stem}.{number}", f"{stem}.part{number}", f"{stem}.part{number}.of")
     return next((name for name in names if name not in taken), names[-1])
@@ -97,10 +97,10 @@ def _name(parent: str, number: int, taken: Collection[str]) -> str:
 
 def even_share(budget: Budget, count: int) -> BudgetSpec | None:
     """Return an even share of what is left for `count` tasks; `None` if a limit is used up."""
-    requests = _share(budget.requests, count)
-    tokens = _share(budget.tokens, count)
-    cost_usd = _share(budget.cost_usd, count)
-    minutes = _share(budget.minutes, count)
+    requests = _even_part(budget.requests, count)
+    tokens = _even_part(budget.tokens, count)
+    cost_usd = _even_part(budget.cost_usd, count)
+    minutes = _even_part(budget.minutes, count)
     if min(requests, tokens) < 1 or min(cost_usd, minutes) <= 0:
         return None
     return BudgetSpec(
@@ -114,20 +114,20 @@ def even_share(budget: Budget, count: int) -> BudgetSpec | None:
 def carry_budget(share: Budget, left: Budget) -> Budget:
     """Return a part's share plus the unused budget of the part before it. Pure."""
     return Budget(
-        requests=_add(share.requests, left.requests),
-        tokens=_add(share.tokens, left.tokens),
-        cost_usd=_add(share.cost_usd, left.cost_usd),
-        minutes=_add(share.minutes, left.minutes),
+        requests=_carry_over(share.requests, left.requests),
+        tokens=_carry_over(share.tokens, left.tokens),
+        cost_usd=_carry_over(share.cost_usd, left.cost_usd),
+        minutes=_carry_over(share.minutes, left.minutes),
     )
 
 
-def _add(share: Meter, left: Meter) -> Meter:
+def _carry_over(share: Meter, left: Meter) -> Meter:
     if share.limit is None or left.limit is None:
         return share
     return replace(share, limit=share.limit + max(0.0, left.limit - left.used))
 
 
-def _share(meter: Meter, count: int) -> float:
+def _even_part(meter: Meter, count: int) -> float:
     return math.inf if meter.limit is None else (meter.limit - meter.used) / count
 
 

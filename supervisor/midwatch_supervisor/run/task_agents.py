@@ -46,7 +46,7 @@ class TaskAgents:
     def build_workers(self) -> None:
         """Build all agents of the task except its supervisor."""
         for name in self.names:
-            for spec in self._specs(name):
+            for spec in self._model_specs(name):
                 self.worker(name, spec.name if spec else "")
         _ = self.planner, self.reviewer
 
@@ -74,43 +74,43 @@ class TaskAgents:
 
     def models(self, worker: str) -> tuple[str, ...]:
         """Return the names of the models that a worker may use, its own first."""
-        return tuple(spec.name if spec else "" for spec in self._specs(worker))
+        return tuple(spec.name if spec else "" for spec in self._model_specs(worker))
 
     def worker(self, name: str, model: str) -> Worker:
         """Return a worker with one of its models; with its own model if the name is unknown."""
         key = (name, model if model in self.models(name) else self.models(name)[0])
         if key not in self._workers:
             spec = self._assignment.worker_spec(name)
-            self._workers[key] = Worker(spec, name=name, model=self._model(*key))
+            self._workers[key] = Worker(spec, name=name, model=self._worker_model(*key))
         return self._workers[key]
 
     def model_named(self, worker: str) -> Callable[[str], "Model"]:
         """Return a function that finds a worker's model by name, or raises UsageError."""
 
         def named(name: str) -> "Model":
-            model = self._model(worker, name) if name in self.models(worker) else None
+            model = self._worker_model(worker, name) if name in self.models(worker) else None
             if model is None:
                 raise UsageError(f"worker {worker} has no model {name!r}")
             return model
 
         return named
 
-    def _specs(self, worker: str) -> tuple[ModelSpec | None, ...]:
+    def _model_specs(self, worker: str) -> tuple[ModelSpec | None, ...]:
         spec = self._assignment.worker_spec(worker)
         return self._assignment.worker_model(worker), *spec.other_models
 
-    def _model(self, worker: str, name: str) -> "Model | None":
+    def _worker_model(self, worker: str, name: str) -> "Model | None":
         key = (worker, name)
         if key not in self._models:
-            specs = self._specs(worker)
+            specs = self._model_specs(worker)
             spec = next((each for each in specs if each and each.name == name), None)
-            self._models[key] = self._patient(spec, Role.WORKER)
+            self._models[key] = self._patient_model(spec, Role.WORKER)
         return self._models[key]
 
     def _patient_of(self, role: Role) -> "Model | None":
-        return self._patient(self._assignment.model(role), role)
+        return self._patient_model(self._assignment.model(role), role)
 
-    def _patient(self, spec: ModelSpec | None, role: Role) -> "Model | None":
+    def _patient_model(self, spec: ModelSpec | None, role: Role) -> "Model | None":
         model = model_for(spec, role=role, key=self._assignment.task.id)
         if model is None or spec is None:
             return None
