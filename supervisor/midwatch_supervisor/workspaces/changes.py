@@ -86,17 +86,17 @@ async def diff_from(workspace: Workspace, source: Path | None, room: int = MAX_C
     worktree = workspace.worktree
     if worktree is None:
         return await asyncio.to_thread(_folder_diff, source, workspace.folder, room)
-    base, *paths = await _since(worktree)
+    base, *paths = await _comparison_base(worktree)
     names = await new_names(worktree)
     sizes = await asyncio.to_thread(readable_sizes, worktree.folder, names)
-    chosen = [*_within(sizes, room)]
+    chosen = [*_fitting_names(sizes, room)]
     async with tracking(worktree, chosen) as whole:
         text = await git(whole, "diff", base, "--", *paths)
     taken = set(chosen)
     return Diff(text=text, left_out=tuple(each for each in names if each not in taken))
 
 
-def _within(sizes: Mapping[str, int], room: int) -> Iterator[str]:
+def _fitting_names(sizes: Mapping[str, int], room: int) -> Iterator[str]:
     """Yield the first names until their files fill the room."""
     for name, size in sizes.items():
         if room <= 0:
@@ -123,7 +123,7 @@ async def file_changes(workspace: Workspace, source: Path | None) -> tuple[FileC
         return await asyncio.to_thread(
             lambda: tuple(each.change for each in changed_in(source, workspace.folder))
         )
-    base, *paths = await _since(worktree)
+    base, *paths = await _comparison_base(worktree)
     names = await new_names(worktree)
     sizes = await asyncio.to_thread(readable_sizes, worktree.folder, names)
     async with tracking(worktree, [*sizes]) as whole:
@@ -146,7 +146,7 @@ def numstat(said: str) -> tuple[FileChange, ...]:
     )
 
 
-async def _since(worktree: Worktree) -> tuple[str, ...]:
+async def _comparison_base(worktree: Worktree) -> tuple[str, ...]:
     """Return the commit from which an attempt's work counts, and pathspecs for the comparison.
 
     The pathspecs leave out rubbish that its worker has committed.
@@ -168,7 +168,7 @@ async def base_commit(worktree: Worktree) -> str:
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:
     """Return the files that differ from a worktree's beginning, committed or not."""
-    base, *paths = await _since(worktree)
+    base, *paths = await _comparison_base(worktree)
     tracked = await git(worktree, "diff", "--no-renames", "--name-only", "-z", base, "--", *paths)
     new = await new_names(worktree)
     return tuple(sorted({*filter(None, tracked.split("\0")), *new}))
@@ -258,10 +258,10 @@ async def records(
 
 def match_names(names: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
     """Return the names that paths or globs match; a folder matches all in it, `**` everything."""
-    return tuple(name for name in names if any(_means(glob, name) for glob in globs))
+    return tuple(name for name in names if any(_glob_matches(glob, name) for glob in globs))
 
 
-def _means(glob: str, name: str) -> bool:
+def _glob_matches(glob: str, name: str) -> bool:
     path = glob.removeprefix("./").removesuffix("/")
     # `*` matches slashes too: keeping too much loses nothing.
     return (
@@ -289,12 +289,12 @@ async def take_over_files(
     base = await base_commit(old.worktree)
     with TemporaryDirectory(prefix="midwatch-") as folder:
         patch = Path(folder) / "patch"
-        taken = [name for name in names if await _apply(old.at, new.at, name, base, patch)]
+        taken = [name for name in names if await _apply_patch(old.at, new.at, name, base, patch)]
     await commit_work(new, f"Kept from attempt {number}.")
     return tuple(taken)
 
 
-async def _apply(old: Worktree, new: Worktree, name: str, base: str, patch: Path) -> bool:
+async def _apply_patch(old: Worktree, new: Worktree, name: str, base: str, patch: Path) -> bool:
     await git(
         *(old, "diff", "--binary", "--no-renames"),
         *(f"--output={patch}", base, "HEAD", "--", f":(literal){name}"),

@@ -54,18 +54,18 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Workt
     and UnreachableError if this machine or the network is the reason.
     """
     folder = assignment.workspace
-    cloned = assignment.origin or (fleet and (assignment.base or _versioned(folder)))
+    cloned = assignment.origin or (fleet and (assignment.base or _is_versioned(folder)))
     if not cloned:
         return WorktreeOrigin(folder=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
-    async with _locked(clone):
+    async with _lock_clone(clone):
         await _clone_once(clone, assignment.source)
-        base = assignment.base or await _newest(clone)
+        base = assignment.base or await _origin_head(clone)
         await fetch(clone, base)
     return WorktreeOrigin(folder=clone, base=base)
 
 
-def _versioned(folder: Path | None) -> bool:
+def _is_versioned(folder: Path | None) -> bool:
     return folder is not None and is_repository(folder)
 
 
@@ -89,7 +89,7 @@ async def _clone_once(clone: Path, source: str) -> None:
         return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
 
     try:
-        await _patiently(ask)
+        await _retry_git(ask)
     except TimeoutError as error:
         raise UnreachableError(f"{source} could not be cloned: {error}") from error
     except WorkspaceError as error:  # its text names the source, without a password
@@ -97,9 +97,9 @@ async def _clone_once(clone: Path, source: str) -> None:
     part.rename(clone)
 
 
-async def _newest(clone: Path) -> str:
+async def _origin_head(clone: Path) -> str:
     """Return the commit that is checked out at the origin now."""
-    await _fetch(clone, "--quiet", "origin", "HEAD")
+    await _fetch_with_retries(clone, "--quiet", "origin", "HEAD")
     return (await git(clone, "rev-parse", "FETCH_HEAD")).strip()
 
 
@@ -115,7 +115,7 @@ async def fetch(repository: Path, commit: str) -> None:
     # A commit that no branch leads to can still be fetched by its hash.
     for wanted in ((), (commit,)):
         try:
-            await _fetch(repository, "--quiet", "origin", *wanted)
+            await _fetch_with_retries(repository, "--quiet", "origin", *wanted)
         except WorkspaceError as error:
             said = f": {error}"
         else:
@@ -137,18 +137,18 @@ async def has_commit(repository: Path, commit: str) -> bool:
     return True
 
 
-async def _fetch(repository: Path, *wanted: str) -> None:
+async def _fetch_with_retries(repository: Path, *wanted: str) -> None:
     """Fetch from the origin; temporary errors are retried."""
     try:
-        await _patiently(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
+        await _retry_git(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
     except (TimeoutError, WorkspaceError) as error:
         raise UnreachableError(str(error)) from error
 
 
-async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
+async def _retry_git(ask: Callable[[], Awaitable[str]]) -> None:
     """Run a git command; retry it after temporary errors, and raise the last one."""
     tries = tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(_passes),
+        retry=tenacity.retry_if_exception(_is_temporary),
         wait=tenacity.wait_random_exponential(multiplier=1, max=_LONGEST_SECONDS),
         stop=tenacity.stop_after_attempt(_TRIES) | tenacity.stop_after_delay(_TRY_SECONDS),
         reraise=True,
@@ -158,13 +158,13 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> None:
             await ask()
 
 
-def _passes(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     """Whether a git error may be temporary; a timeout took minutes already and does not count."""
     return isinstance(error, WorkspaceError) and _PASSING.search(str(error)) is not None
 
 
 @asynccontextmanager
-async def _locked(clone: Path) -> AsyncGenerator[None]:
+async def _lock_clone(clone: Path) -> AsyncGenerator[None]:
     """Hold the lock of a clone, so that no other process makes or fetches it meanwhile.
 
     No thread waits for the lock: cloning may take long, and threads are few.

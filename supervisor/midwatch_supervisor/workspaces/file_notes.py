@@ -30,7 +30,7 @@ async def notes_at(home: Path, commit: str, names: Iterable[str]) -> dict[str, s
         if mode == _LINK:
             short = read < _TARGETS and int(size) <= _LONGEST
             read += short
-            notes[name] = _link(await git(home, "cat-file", "blob", blob) if short else "")
+            notes[name] = _link_note(await git(home, "cat-file", "blob", blob) if short else "")
         elif int(size) > _LARGE:
             notes[name] = megabytes(int(size))
     return notes
@@ -43,11 +43,11 @@ def notes_below(folder: Path, names: Iterable[str]) -> dict[str, str]:
         path = folder / name
         with suppress(OSError):  # it may be gone
             if path.is_symlink():
-                notes[name] = _link(str(path.readlink()))
+                notes[name] = _link_note(str(path.readlink()))
             elif (size := path.lstat().st_size) > _LARGE:
                 notes[name] = megabytes(size)
     return notes
 
 
-def _link(target: str) -> str:
+def _link_note(target: str) -> str:
     return f"a link to {target}" if target else "a link"

@@ -69,7 +69,7 @@ class ChangedFile:
         if all(modes) and modes.count(_LINK) == 1:  # git has no other form for it
             gone, made = replace(self, new=_ABSENT), replace(self, old=_ABSENT)
             return gone.text + made.text
-        old, new = (_quoted(f"{side}/{self.name}") for side in "ab")
+        old, new = (_quote_path(f"{side}/{self.name}") for side in "ab")
         head = f"diff --git {old} {new}\n{_mode_lines(*modes)}"
         before, after = (
             name if mode else "/dev/null" for name, mode in zip((old, new), modes, strict=True)
@@ -93,7 +93,7 @@ def _with_end(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _quoted(name: str) -> str:
+def _quote_path(name: str) -> str:
     """Return a path as git writes it in a diff: in quotes if a character could be misread."""
     if not _QUOTED.search(name):
         return name
@@ -108,8 +108,8 @@ def changed_in(source: Path | None, folder: Path) -> Iterator[ChangedFile]:
     """Yield the files that differ, by name; without a source, all files."""
     names = set(names_below(folder)) | set(names_below(source) if source else ())
     for name in sorted(names):
-        old = _version(source, name) if source else _ABSENT
-        new = _version(folder, name)
+        old = _file_version(source, name) if source else _ABSENT
+        new = _file_version(folder, name)
         if old != new:
             yield ChangedFile(name=name, old=old, new=new)
 
@@ -122,7 +122,7 @@ def names_below(folder: Path) -> Iterator[str]:
             yield name
 
 
-def _version(folder: Path, name: str) -> FileVersion:
+def _file_version(folder: Path, name: str) -> FileVersion:
     path = folder / name
     if any((folder / above).is_symlink() for above in [*Path(name).parents][:-1]):
         return _ABSENT

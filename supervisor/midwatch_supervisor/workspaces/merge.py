@@ -66,7 +66,7 @@ async def plan_merge(workspace: Workspace, source: Path | None) -> Merge:
         raise UsageError(f"{workspace.branch} cannot be merged: {error}") from error
     there = source is not None and await asyncio.to_thread(source.is_dir)
     home = source if source and there else Path(listed.splitlines()[0].removeprefix("worktree "))
-    into = await _branch(home)
+    into = await _current_branch(home)
     await _require_clean(workspace.at)
     begun = (await base_commit(workspace.at)).removeprefix("HEAD")
     return await _with_files(Merge(home=home, branch=workspace.branch, into=into, begun=begun))
@@ -77,7 +77,7 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
 
     Raises UsageError if it cannot be fetched, or if `home` has another branch with that name.
     """
-    into = await _branch(home)
+    into = await _current_branch(home)
     place, ref = branch.removeprefix(BRANCHES), f"refs/heads/{branch}"
     lent = [each for each in (ref, SAVED + place) if not await commit_at(home, each)]
     try:
@@ -87,7 +87,7 @@ async def plan_fetched(bundles: Bundles, attempt: Attempt, branch: str, home: Pa
         tip = await tip_of(home, snapshot.commit)
     except WorkspaceError as error:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
-    await _give(home, ref, tip, instead_of=snapshot.commit)
+    await _set_branch(home, ref, tip, instead_of=snapshot.commit)
     return await _with_files(
         Merge(home=home, branch=branch, into=into, begun=begun, lent=tuple(lent))
     )
@@ -98,7 +98,7 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
 
     Raises UsageError as `plan_fetched` does.
     """
-    worktree, branch, into = workspace.at, workspace.branch, await _branch(home)
+    worktree, branch, into = workspace.at, workspace.branch, await _current_branch(home)
     await _require_clean(worktree)
     ref = f"refs/heads/{branch}"
     lent = () if await commit_at(home, ref) else (ref,)
@@ -107,7 +107,7 @@ async def plan_cloned(workspace: Workspace, home: Path) -> Merge:
         await git(home, "fetch", "--quiet", "--no-tags", str(worktree.common_dir), tip)
     except WorkspaceError as error:
         raise UsageError(f"{branch} cannot be fetched into {home}: {error}") from error
-    await _give(home, ref, tip, instead_of=tip)
+    await _set_branch(home, ref, tip, instead_of=tip)
     begun = (await base_commit(worktree)).removeprefix("HEAD")
     return await _with_files(Merge(home=home, branch=branch, into=into, begun=begun, lent=lent))
 
@@ -118,7 +118,7 @@ async def remove_lent_refs(merge: Merge) -> None:
         await git(merge.home, "update-ref", "-d", ref)
 
 
-async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
+async def _set_branch(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
     """Set a branch to a commit; raise UsageError if it has somebody else's work."""
     there = await commit_at(home, ref)
     if there and there not in {tip, instead_of}:
@@ -130,7 +130,7 @@ async def _give(home: Path, ref: str, tip: str, *, instead_of: str) -> None:
 async def _require_clean(at: Path | Worktree) -> None:
     # Untracked files do not matter; if one is in the way, the merge says so.
     if await git(at, "status", "--porcelain", "--untracked-files=no"):
-        raise _unclean(at if isinstance(at, Path) else at.folder)
+        raise _unclean_error(at if isinstance(at, Path) else at.folder)
 
 
 async def _require_unchanged(home: Path) -> None:
@@ -144,10 +144,10 @@ async def _require_unchanged(home: Path) -> None:
     found = [each for each in said.split("\0") if each]
     unstaged = [each[3:] for each in found if each.startswith(" M")]
     if len(await filtered_files(home, unstaged, IN_ANY_WAY)) < len(found):
-        raise _unclean(home)
+        raise _unclean_error(home)
 
 
-def _unclean(folder: Path) -> UsageError:
+def _unclean_error(folder: Path) -> UsageError:
     return UsageError(f"{folder} has uncommitted changes; commit or stash them first")
 
 
@@ -177,7 +177,7 @@ async def _require_no_filter(merge: Merge, name: str) -> None:
     """
     names = [each.name for each in merge.files]
     found = await filtered_files(merge.home, names, AT_CHECKOUT)
-    async with _indexed(merge.home, merge.tip) as apart:
+    async with _separate_index(merge.home, merge.tip) as apart:
         found += await filtered_files(apart, names, AT_CHECKOUT, staged=True)
     if found:
         raise UsageError(
@@ -218,7 +218,7 @@ async def has_content(home: Path, tip: str, names: Sequence[str]) -> bool:
 
 async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) -> str:
     """Squash everything between two commits into one, without some paths even in its history."""
-    async with _indexed(home, tip) as apart:
+    async with _separate_index(home, tip) as apart:
         for paths in chunk(left_out):
             literal = (f":(literal){path}" for path in paths)
             await git(apart, "rm", "-r", "-f", "--cached", "--quiet", "--", *literal)
@@ -228,7 +228,7 @@ async def _as_one(home: Path, shared: str, tip: str, left_out: Sequence[str]) ->
 
 
 @asynccontextmanager
-async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
+async def _separate_index(home: Path, commit: str) -> AsyncGenerator[Worktree]:
     """Yield the worktree with a commit in an index of its own.
 
     A merge in the owner's files would overwrite those that git ignores.
@@ -244,7 +244,7 @@ async def _indexed(home: Path, commit: str) -> AsyncGenerator[Worktree]:
 async def merge_branch(merge: Merge) -> None:
     """Merge. Raises UsageError, with nothing changed, if something prevents it."""
     await _require_room(merge, merge.branch)
-    await _merge(merge.home, merge, merge.branch)
+    await _merge_in(merge.home, merge, merge.branch)
     await record_merge(merge)
 
 
@@ -317,7 +317,7 @@ async def try_merge(merge: Merge) -> None:
         try:
             async with lock_worktrees(merge.home):
                 await finish_before_cancel(git(merge.home, *add))
-            await _merge(trial, merge, name)
+            await _merge_in(trial, merge, name)
         finally:
             with suppress(WorkspaceError):  # the worktree may not have been added
                 await finish_before_cancel(
@@ -325,7 +325,7 @@ async def try_merge(merge: Merge) -> None:
                 )
 
 
-async def _merge(folder: Path, merge: Merge, name: str) -> None:
+async def _merge_in(folder: Path, merge: Merge, name: str) -> None:
     """Merge in `folder`. Raises UsageError; `name` is the one of `_require_room`."""
     try:
         named = f"Merge branch '{merge.branch}'"  # git's own message would name the commit
@@ -342,7 +342,7 @@ async def _merge(folder: Path, merge: Merge, name: str) -> None:
         ) from error
 
 
-async def _branch(folder: Path) -> str:
+async def _current_branch(folder: Path) -> str:
     try:
         return (await git(folder, "symbolic-ref", "--short", "HEAD")).strip()
     except WorkspaceError as error:

@@ -43,7 +43,7 @@ async def move_aside(
     """
     there = await asyncio.to_thread(os.path.lexists, folder)
     repository = source if source is not None and is_repository(source) else None
-    named = repository is not None and bool(await _heads(repository, branch))
+    named = repository is not None and bool(await _list_heads(repository, branch))
     if not there and not named:
         return None
     await end_all_leftovers(str(folder))
@@ -51,17 +51,17 @@ async def move_aside(
     if await _holds_nothing(folder if there else None, repository, branches, below, branch):
         await clear(folder, repository, branch=branch)
         return None
-    aside = await _free(folder, repository, branch)
+    aside = await _first_free(folder, repository, branch)
     moved = MovedAside(folder=aside.folder if there else None, branch=aside.branch if named else "")
     if repository is None:
-        await asyncio.to_thread(_rename, folder, moved)
+        await asyncio.to_thread(_rename_folder, folder, moved)
     else:
         async with lock_worktrees(repository):
-            await finish_before_cancel(_move(folder, repository, branch, moved))
+            await finish_before_cancel(_move_both(folder, repository, branch, moved))
     return moved
 
 
-async def _heads(repository: Path, pattern: str) -> list[str]:
+async def _list_heads(repository: Path, pattern: str) -> list[str]:
     # `git branch` fails while another process adds a worktree.
     return (await git(repository, "for-each-ref", "--format=%(refname)", _HEADS + pattern)).split()
 
@@ -97,9 +97,9 @@ def _unchanged_kind(folder: Path) -> bool:
     return is_repository(folder) or not any(folder.iterdir())
 
 
-async def _free(folder: Path, repository: Path | None, branch: str) -> MovedAside:
+async def _first_free(folder: Path, repository: Path | None, branch: str) -> MovedAside:
     """Return the first free pair of a folder and a branch beside them."""
-    taken = set(await _heads(repository, f"{branch}{_ASIDE}*")) if repository else set[str]()
+    taken = set(await _list_heads(repository, f"{branch}{_ASIDE}*")) if repository else set[str]()
     for number in count(1):
         suffix = f"{_ASIDE}{number}"
         beside = folder.with_name(folder.name + suffix)
@@ -109,9 +109,9 @@ async def _free(folder: Path, repository: Path | None, branch: str) -> MovedAsid
     raise AssertionError("count() ended")
 
 
-async def _move(folder: Path, repository: Path, branch: str, aside: MovedAside) -> None:
+async def _move_both(folder: Path, repository: Path, branch: str, aside: MovedAside) -> None:
     """Move them, and tell git where the worktree is now."""
-    await asyncio.to_thread(_rename, folder, aside)
+    await asyncio.to_thread(_rename_folder, folder, aside)
     if aside.folder is not None:
         with suppress(WorkspaceError):  # it may not be a worktree of this repository
             await git(repository, "worktree", "repair", str(aside.folder))
@@ -119,6 +119,6 @@ async def _move(folder: Path, repository: Path, branch: str, aside: MovedAside) 
         await git(repository, "branch", "--move", branch, aside.branch)
 
 
-def _rename(folder: Path, aside: MovedAside) -> None:
+def _rename_folder(folder: Path, aside: MovedAside) -> None:
     if aside.folder is not None:
         folder.rename(aside.folder)

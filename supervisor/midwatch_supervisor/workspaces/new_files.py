@@ -27,13 +27,13 @@ def readable_sizes(folder: Path, names: Sequence[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name in names:
         with suppress(OSError):
-            size = _size(folder, name)
+            size = _file_size(folder, name)
             if size <= _MAX_BYTES and not any(map(_REFUSED.fullmatch, name.split("/"))):
                 sizes[name] = size
     return sizes
 
 
-def _size(folder: Path, name: str) -> int:
+def _file_size(folder: Path, name: str) -> int:
     if (folder / name).is_symlink():
         return 0
     with open_file(folder, name) as opened:  # not a named pipe, for which git would wait
@@ -54,11 +54,11 @@ async def tracking(worktree: Worktree, names: Sequence[str]) -> AsyncGenerator[W
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         index = Path(scratch) / "index"
         apart = replace(worktree, environ={"GIT_INDEX_FILE": str(index)})
-        await asyncio.to_thread(_fill, apart, index, entries)
+        await asyncio.to_thread(_fill_index, apart, index, entries)
         yield apart
 
 
-def _fill(apart: Worktree, index: Path, entries: str) -> None:
+def _fill_index(apart: Worktree, index: Path, entries: str) -> None:
     try:
         with open_file(apart.git_dir, "index") as opened, index.open("xb") as copied:
             shutil.copyfileobj(opened, copied)

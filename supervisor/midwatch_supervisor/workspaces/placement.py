@@ -66,9 +66,9 @@ class Placement:
         may have it.
         """
         with self._disk_at_fault():
-            return await self._locate(assignment, plan)
+            return await self._locate_source(assignment, plan)
 
-    async def _locate(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
+    async def _locate_source(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
         origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
         plan = replace(plan, source=origin.folder, base=origin.base)
         if self.snapshots is None:
@@ -108,19 +108,19 @@ class Placement:
         work is gone, and in a fleet MachineError if another node may make it.
         """
         with self._disk_at_fault():
-            return await self._reopen(plan, attempt)
+            return await self._reopen_or_restore(plan, attempt)
 
-    async def _reopen(
+    async def _reopen_or_restore(
         self, plan: WorkspacePlan, attempt: Attempt
     ) -> tuple[Workspace, tuple[str, ...]]:
-        workspace = await self._restore(plan, attempt)
+        workspace = await self._restore_saved(plan, attempt)
         if workspace is None and self.snapshots is not None:
             workspace = await self.make(plan, self.local_folder(attempt.workspace))
             return workspace, await self.inherit(plan, workspace)
-        names = (await self._inheritance(plan))[1]
+        names = (await self._inherited_files(plan))[1]
         return workspace or await self._reopen_here(plan, attempt), names
 
-    async def _restore(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace | None:
+    async def _restore_saved(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace | None:
         """Return the workspace as this or another node saved it, or `None` if nothing was saved."""
         if self.snapshots is None:
             return None
@@ -130,7 +130,9 @@ class Placement:
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         """Return the workspace of an attempt that has begun. Raise WorkspaceError if it is gone."""
         with self._disk_at_fault():
-            return await self._restore(plan, attempt) or await self._reopen_here(plan, attempt)
+            return await self._restore_saved(plan, attempt) or await self._reopen_here(
+                plan, attempt
+            )
 
     async def _reopen_here(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         folder = self.local_folder(attempt.workspace)
@@ -147,12 +149,14 @@ class Placement:
         Raises WorkspaceError if that attempt's workspace is gone.
         """
         with self._disk_at_fault():
-            old, names = await self._inheritance(plan)
+            old, names = await self._inherited_files(plan)
             if old is None or plan.inherits_from is None or not names:
                 return ()
             return await take_over_files(old, workspace, names, number=plan.inherits_from.number)
 
-    async def _inheritance(self, plan: WorkspacePlan) -> tuple[Workspace | None, tuple[str, ...]]:
+    async def _inherited_files(
+        self, plan: WorkspacePlan
+    ) -> tuple[Workspace | None, tuple[str, ...]]:
         """Return the workspace of the previous attempt, and the files to take over from it."""
         if plan.inherits_from is None or not plan.keep:
             return None, ()

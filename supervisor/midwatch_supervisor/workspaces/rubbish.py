@@ -52,25 +52,25 @@ async def rubbish_in(at: Path | Worktree, names: Iterable[str]) -> dict[str, str
     """Return the names that are rubbish or ignored, each with its topmost path that is."""
     wanted = tuple(names)
     ignored = await asyncio.to_thread(_ignored_names, at, wanted) if wanted else frozenset[str]()
-    return {name: top for name in wanted if (top := _topmost(name, ignored))}
+    return {name: top for name in wanted if (top := _topmost_rubbish(name, ignored))}
 
 
-def _topmost(name: str, ignored: frozenset[str]) -> str:
+def _topmost_rubbish(name: str, ignored: frozenset[str]) -> str:
     """Return the topmost folder above a file, or the file, that is rubbish; empty if none is."""
-    for path in _paths(name):
+    for path in _paths_above(name):
         if is_rubbish(path.removesuffix("/")) or path in ignored:
             return path.removesuffix("/")
     return ""
 
 
-def _paths(name: str) -> list[str]:
+def _paths_above(name: str) -> list[str]:
     """Return the folders above a file, topmost first and with a slash at the end, and the file."""
     above = [f"{each}/" for each in PurePosixPath(name).parents if each.name]
     return [*reversed(above), name]
 
 
 def _ignored_names(at: Path | Worktree, names: Iterable[str]) -> frozenset[str]:
-    paths = dict.fromkeys(path for name in names for path in _paths(name))
+    paths = dict.fromkeys(path for name in names for path in _paths_above(name))
     try:
         said = run_git(at, "check-ignore", "--no-index", "--stdin", "-z", stdin="\0".join(paths))
     except WorkspaceError:  # git fails like this if it ignores none of them

@@ -99,10 +99,10 @@ async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapsh
     head = "" if files.private else await commit_at(files.worktree, "HEAD")
     async with _own_index(files) as index:
         staged = await _commit_staged(files, index, head)
-        fault = await _add(files, index)
+        fault = await _add_files(files, index)
         tree = (await files.git("write-tree", index=index)).strip()
     parents = [*([head] if head else []), *([staged] if staged else [])]
-    return TakenSnapshot(commit=await _commit(files, tree, parents, str(mark)), fault=fault)
+    return TakenSnapshot(commit=await _commit_tree(files, tree, parents, str(mark)), fault=fault)
 
 
 async def commit_at(repository: Path | Worktree, name: str) -> str:
@@ -124,11 +124,11 @@ async def _own_index(files: SnapshotFiles) -> AsyncGenerator[Path]:
         return
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         index = Path(scratch) / "index"
-        await asyncio.to_thread(_copy, own, index)
+        await asyncio.to_thread(_copy_index, own, index)
         yield index
 
 
-def _copy(own: Path, index: Path) -> None:
+def _copy_index(own: Path, index: Path) -> None:
     if own.exists():
         shutil.copy2(own, index)  # with its time: git uses it to see which entries are up to date
 
@@ -143,10 +143,10 @@ async def _commit_staged(files: SnapshotFiles, index: Path, head: str) -> str:
         return ""  # a conflict has no tree
     if tree == (await files.git("rev-parse", f"{head}^{{tree}}")).strip():
         return ""
-    return await _commit(files, tree, [head], "Staged.")
+    return await _commit_tree(files, tree, [head], "Staged.")
 
 
-async def _add(files: SnapshotFiles, index: Path) -> str:
+async def _add_files(files: SnapshotFiles, index: Path) -> str:
     """Add every file to the index; return what git said about those that failed."""
     try:
         worktree = replace(files.worktree, environ={"GIT_INDEX_FILE": str(index)})
@@ -156,7 +156,7 @@ async def _add(files: SnapshotFiles, index: Path) -> str:
     return ""
 
 
-async def _commit(files: SnapshotFiles, tree: str, parents: list[str], message: str) -> str:
+async def _commit_tree(files: SnapshotFiles, tree: str, parents: list[str], message: str) -> str:
     above = [word for parent in parents for word in ("-p", parent)]
     made = await files.git("commit-tree", tree, *above, "-m", message, undated=True)
     return made.strip()
@@ -308,7 +308,7 @@ async def _fetch_unless_replaced(
     if snapshot.base:
         await fetch(repository, snapshot.base)
     if snapshot.branch:
-        await _pull(repository, snapshot, place)
+        await _fetch_snapshot(repository, snapshot, place)
         return True
     bundle = await bundles.get(attempt.id)
     if bundle is None or bundle.commit != snapshot.commit:
@@ -346,7 +346,7 @@ async def fetch_branch(
     return snapshot
 
 
-async def _pull(repository: Path, snapshot: Snapshot, place: str) -> None:
+async def _fetch_snapshot(repository: Path, snapshot: Snapshot, place: str) -> None:
     with suppress(WorkspaceError):
         await fetch_saved(repository, "origin", f"refs/heads/{snapshot.branch}", place)
     await fetch(repository, snapshot.commit)  # in case the branch is gone or has moved
@@ -371,40 +371,40 @@ async def push_snapshot(
         names = names[names.index(last.branch) :]
     for name in names:
         before = last.commit if last is not None and last.branch == name else ""
-        if await _placed(workspace.at, commit, name, mark=mark, before=before):
+        if await _push_as(workspace.at, commit, name, mark=mark, before=before):
             if name != names[0]:
                 log.warning("the origin has another branch %s: pushed as %s", names[0], name)
             return name
     raise WorkspaceError(f"the origin has other branches {' and '.join(names)}")
 
 
-async def _placed(
+async def _push_as(
     worktree: Worktree, commit: str, branch: str, *, mark: SnapshotMark, before: str
 ) -> bool:
     """Push a snapshot as this branch; return False if the branch is somebody else's."""
     ref, seen = f"refs/heads/{branch}", SEEN + mark.of.partition(" ")[0]
     try:
-        await _push(worktree, commit, ref, instead_of=before)
+        await _push_commit(worktree, commit, ref, instead_of=before)
     except WorkspaceError as error:
         try:
-            await _ask(worktree, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
+            await _ask_origin(worktree, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
         except WorkspaceError:
             raise error from None  # no such branch: the push failed for another reason
         # The origin may have a snapshot of this attempt that never got into the journal.
         if (await mark_of(worktree, seen)).of != mark.of:
             return False
         there = (await git(worktree, "rev-parse", "--verify", seen)).strip()
-        await _push(worktree, commit, ref, instead_of=there)
+        await _push_commit(worktree, commit, ref, instead_of=there)
     return True
 
 
-async def _push(worktree: Worktree, commit: str, ref: str, *, instead_of: str) -> None:
+async def _push_commit(worktree: Worktree, commit: str, ref: str, *, instead_of: str) -> None:
     """Set a branch of the origin to a commit, if it is where it is expected."""
     lease = f"--force-with-lease={ref}:{instead_of}"
-    await _ask(worktree, *_PUSH, lease, "origin", f"{commit}:{ref}")
+    await _ask_origin(worktree, *_PUSH, lease, "origin", f"{commit}:{ref}")
 
 
-async def _ask(worktree: Worktree, *command: str) -> None:
+async def _ask_origin(worktree: Worktree, *command: str) -> None:
     try:
         await ask_git(worktree, *command, seconds=_PUSH_SECONDS, network=True)
     except TimeoutError as error:

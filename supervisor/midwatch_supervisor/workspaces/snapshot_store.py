@@ -157,7 +157,7 @@ class SnapshotStore:
             raise WorkspaceError(f"{made_at!s} is not the workspace of an attempt")
         return self._home / "work" / label / name
 
-    def _private(self, folder: Path) -> Path:
+    def _private_repository(self, folder: Path) -> Path:
         return self._home / "saved" / f"{place_of(folder)}.git"
 
     # -- saving ----------------------------------------------------------------------------
@@ -170,11 +170,11 @@ class SnapshotStore:
         Raises StaleIncarnationError if another process has taken over the attempt, and
         WorkspaceError or OSError if the files cannot be read.
         """
-        self._use(workspace.folder)
-        files = await files_of(workspace, self._private(workspace.folder))
-        mark = await self._mark(attempt, workspace)
+        self._note_use(workspace.folder)
+        files = await files_of(workspace, self._private_repository(workspace.folder))
+        mark = await self._snapshot_mark(attempt, workspace)
         taken = await take_snapshot(files, mark)
-        last = await self._last(attempt)
+        last = await self._last_snapshot(attempt)
         if last and taken.commit == last.commit:
             return SaveResult(commit=taken.commit, fault=taken.fault)
         await hold_snapshot(files, place_of(workspace.folder), taken.commit)
@@ -184,7 +184,7 @@ class SnapshotStore:
             branch = await push_snapshot(workspace, taken.commit, attempt, mark=mark, last=last)
             snapshot, body = replace(snapshot, branch=branch), b""
         else:
-            snapshot, body = await self._pack(workspace, files, snapshot)
+            snapshot, body = await self._pack_bundle(workspace, files, snapshot)
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
         self._newest[attempt.id] = snapshot
@@ -203,7 +203,7 @@ class SnapshotStore:
         """Number of attempts about which something is cached."""
         return max(len(self._marks), len(self._newest))
 
-    def _use(self, folder: Path) -> None:
+    def _note_use(self, folder: Path) -> None:
         self._used[place_of(folder)] = self._clock()
 
     def in_use(self, place: str) -> bool:
@@ -212,7 +212,7 @@ class SnapshotStore:
         self._used = {each: at for each, at in self._used.items() if at > recent}
         return place in self._used
 
-    async def _mark(self, attempt: Attempt, workspace: Workspace) -> SnapshotMark:
+    async def _snapshot_mark(self, attempt: Attempt, workspace: Workspace) -> SnapshotMark:
         mark = self._marks.get(workspace.folder)
         if mark is None:
             begun = (
@@ -224,7 +224,7 @@ class SnapshotStore:
             mark = self._marks[workspace.folder] = SnapshotMark(of=of, begun=begun)
         return mark
 
-    async def _last(self, attempt: Attempt) -> Snapshot | None:
+    async def _last_snapshot(self, attempt: Attempt) -> Snapshot | None:
         if attempt.id not in self._newest:
             known = await self._bundles.snapshots(attempt.id)
             self._newest[attempt.id] = known[-1] if known else None
@@ -236,7 +236,7 @@ class SnapshotStore:
         if incarnation is not None and (lease is None or lease.incarnation != incarnation):
             raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
 
-    async def _pack(
+    async def _pack_bundle(
         self, workspace: Workspace, files: SnapshotFiles, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
         """Return the snapshot with its bundle, which is empty if it would be too large."""
@@ -265,7 +265,7 @@ class SnapshotStore:
         `None` if nothing was saved. Raises WorkspaceError if what was saved cannot be fetched.
         """
         folder = self.folder(attempt.workspace)
-        self._use(folder)
+        self._note_use(folder)
         if await self.is_here(attempt):
             branch = branch_of(folder) if versioned else ""
             workspace = await reopen_workspace(folder, origin.folder, branch=branch)
@@ -278,9 +278,9 @@ class SnapshotStore:
         self._newest.pop(attempt.id, None)
         if not versioned or origin.folder is None:
             return await self._without_git(folder, attempt, snapshot)
-        return await self._worktree(folder, attempt, snapshot, origin.folder, origin.base)
+        return await self._make_worktree(folder, attempt, snapshot, origin.folder, origin.base)
 
-    async def _worktree(
+    async def _make_worktree(
         self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str
     ) -> Workspace:
         """Make a worktree with a snapshot's files, in place of whatever is in `folder`."""
@@ -299,7 +299,7 @@ class SnapshotStore:
 
     async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Workspace:
         """Make a plain folder with a snapshot's files, in place of whatever is in `folder`."""
-        private = self._private(folder)
+        private = self._private_repository(folder)
         for each in (folder, private):
             await asyncio.to_thread(shutil.rmtree, each, ignore_errors=True)
         await asyncio.to_thread(folder.mkdir, parents=True)
@@ -321,7 +321,7 @@ class SnapshotStore:
         attempt last. Call it after the attempt is claimed, when nobody else writes steps. Raises
         StaleIncarnationError if another process has taken over the attempt since.
         """
-        steps, node = await self._steps(attempt)
+        steps, node = await self._read_steps(attempt)
         if not steps or node == self._node:
             return
         saved = await self._made_of(attempt, workspace)
@@ -339,7 +339,7 @@ class SnapshotStore:
 
     async def _warn_of_newer(self, attempt: Attempt, workspace: Workspace) -> None:
         """Warn if files are newer than the journal, as after a backup was restored."""
-        held = await self._held(workspace)
+        held = await self._held_commit(workspace)
         if held and all(each.commit != held for each in await self._bundles.snapshots(attempt.id)):
             log.warning(
                 "%s continues with files that are newer than the journal, as after a backup was "
@@ -347,9 +347,9 @@ class SnapshotStore:
                 workspace.folder,
             )
 
-    async def _held(self, workspace: Workspace) -> str:
+    async def _held_commit(self, workspace: Workspace) -> str:
         """Return the last snapshot that the files here were saved as or made from, or ""."""
-        private = self._private(workspace.folder)
+        private = self._private_repository(workspace.folder)
         if not workspace.branch and not await asyncio.to_thread(private.is_dir):
             return ""
         return await held_snapshot(await files_of(workspace, private), place_of(workspace.folder))
@@ -360,12 +360,12 @@ class SnapshotStore:
         There may be a newer snapshot: the previous node may have saved until the attempt was taken
         over.
         """
-        commit = await self._held(workspace)
+        commit = await self._held_commit(workspace)
         known = await self._bundles.snapshots(attempt.id)
         moved = (each for each in known if each.kept)
         return max((each.step for each in moved if each.commit == commit), default=0)
 
-    async def _steps(self, attempt: Attempt) -> tuple[list[Step], str]:
+    async def _read_steps(self, attempt: Attempt) -> tuple[list[Step], str]:
         """Return an attempt's steps, and the node that has it according to the journal."""
         node, steps = "", list[Step]()
         async for each in self._journal.all_entries(attempt=attempt.id, kinds=(Step, Change)):
@@ -387,7 +387,7 @@ class SnapshotStore:
         """
         attempts = await self._bundles.attempts(run) if names else []
         for name in names:
-            self._use(Path(name))
+            self._note_use(Path(name))
             await self._bring_branch(repository, name, attempts)
 
     async def _bring_branch(self, repository: Path, name: str, attempts: Sequence[Attempt]) -> None:
@@ -400,7 +400,7 @@ class SnapshotStore:
         """Return the folder on this node of an attempt without git; restore it if needed."""
         owner = owner_of(branch_of(made_at), await self._bundles.attempts(run))
         folder = self.folder(made_at)
-        self._use(folder)
+        self._note_use(folder)
         if not (owner.own and await self.is_here(owner.attempt)):
             snapshot = await final_snapshot(self._bundles, owner.attempt)
             await self._without_git(folder, owner.attempt, snapshot)

@@ -53,16 +53,16 @@ class SnapshotWriter:
         if self._recorder is None:
             self._step = recorder.last_step
         self._recorder = recorder
-        recorder.before = self._before
+        recorder.before = self._save_before
 
-    async def _before(self, records: Sequence[Record], results: Sequence[Result]) -> None:
-        if any(map(_ends_work, records)) or (results and self._due):
+    async def _save_before(self, records: Sequence[Record], results: Sequence[Result]) -> None:
+        if any(map(_ends_work, records)) or (results and self._save_is_due):
             await self.save()
-        if any(map(_ends, records)):
+        if any(map(_ends_attempt, records)):
             self._let_go()
 
     @property
-    def _due(self) -> bool:
+    def _save_is_due(self) -> bool:
         every = self._snapshot_store.settings.save_seconds if self._snapshot_store else math.inf
         return not self._large and self._seconds() - self._at >= every
 
@@ -75,7 +75,7 @@ class SnapshotWriter:
         recorder = self._recorder
         if recorder is None or self._lock.locked():
             return None
-        return self._begin() if recorder.last_step > self._step and self._due else None
+        return self._start_save() if recorder.last_step > self._step and self._save_is_due else None
 
     async def leave(self) -> None:
         """Save for the process that continues the attempt; a failure is logged."""
@@ -94,10 +94,10 @@ class SnapshotWriter:
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
         # A save is never interrupted: git would be left half done.
-        await asyncio.shield(self._begin())
+        await asyncio.shield(self._start_save())
 
-    def _begin(self) -> "asyncio.Future[None]":
-        saving = asyncio.ensure_future(self._save())
+    def _start_save(self) -> "asyncio.Future[None]":
+        saving = asyncio.ensure_future(self._save_locked())
         self._under_way.add(saving)
         saving.add_done_callback(self._check_ended)
         return saving
@@ -108,7 +108,7 @@ class SnapshotWriter:
         if not saving.cancelled():
             saving.exception()
 
-    async def _save(self) -> None:
+    async def _save_locked(self) -> None:
         async with self._lock:
             recorder = self._recorder
             if recorder is None or self._snapshot_store is None:
@@ -134,5 +134,5 @@ def _ends_work(record: Record) -> bool:
     return record.lifecycle.over or record.lifecycle is Lifecycle.INPUT_REQUIRED
 
 
-def _ends(record: Record) -> bool:
+def _ends_attempt(record: Record) -> bool:
     return isinstance(record, AttemptTransition) and record.lifecycle.over

@@ -41,7 +41,7 @@ async def add_all(worktree: Worktree, *options: str, paths: Sequence[str] = ()) 
 
 async def new_names(worktree: Worktree) -> list[str]:
     """Return the names of new files that are not committed, without rubbish and ignored ones."""
-    found = await _listed(worktree, *NEW_FILES)
+    found = await _list_names(worktree, *NEW_FILES)
     nested = [each for each in found if each.endswith("/")]
     plain = [each for each in found if not each.endswith("/")]
     if not nested:
@@ -71,7 +71,7 @@ async def _open_repositories(worktree: Worktree, paths: Sequence[str]) -> None:
     opened: set[str] = set()
     while True:
         new = ("ls-files", "--others", "--exclude-standard", "-z", "--", *paths)
-        found = {each for each in await _listed(worktree, *new) if each.endswith("/")}
+        found = {each for each in await _list_names(worktree, *new) if each.endswith("/")}
         found = {each for each in found - opened if not holds_submodule(worktree, each)}
         if not found:
             return
@@ -82,13 +82,13 @@ async def _open_repositories(worktree: Worktree, paths: Sequence[str]) -> None:
             await git(worktree, "update-index", "--add", *chain(*infos))
 
 
-async def _listed(worktree: Worktree, *command: str) -> list[str]:
+async def _list_names(worktree: Worktree, *command: str) -> list[str]:
     return [each for each in (await git(worktree, *command)).split("\0") if each]
 
 
 async def _known_repositories(worktree: Worktree) -> dict[str, str]:
     """Return the nested repositories in the index, with their commits."""
-    listed = await _listed(worktree, "ls-files", "--stage", "-z")
+    listed = await _list_names(worktree, "ls-files", "--stage", "-z")
     entries = (each.split("\t", 1) for each in listed if each.startswith("160000 "))
     return {name: entry.split()[1] for entry, name in entries}
 
@@ -97,7 +97,7 @@ async def _submodules_back(worktree: Worktree, nested: Mapping[str, str]) -> Non
     """Restore submodules that are not checked out: git does not find their empty folders."""
     if not nested:
         return
-    known = set(await _listed(worktree, "ls-files", "-z"))
+    known = set(await _list_names(worktree, "ls-files", "-z"))
     above = {str(each) for name in known for each in PurePosixPath(name).parents}
     gone = [each for each in nested if each not in known | above]
     there = [each for each in gone if await asyncio.to_thread((worktree.folder / each).is_dir)]

@@ -14,32 +14,32 @@ from midwatch_supervisor.workspaces.folder_diff import names_below
 
 def mark_taken(folder: Path) -> None:
     """Mark the files of a workspace that a run made as taken. Raises OSError."""
-    mark = _mark(folder)
+    mark = _taken_file(folder)
     mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.write_text(_state(folder), encoding="utf-8")
+    mark.write_text(_state_digest(folder), encoding="utf-8")
 
 
 def is_taken(folder: Path) -> bool:
     """Whether the files of a workspace were taken as they are now."""
     try:
-        return _mark(folder).read_text("utf-8") == _state(folder)
+        return _taken_file(folder).read_text("utf-8") == _state_digest(folder)
     except (OSError, UnicodeDecodeError):
         return False
 
 
 def remove_mark(folder: Path) -> None:
     """Remove the mark of a workspace that is gone."""
-    mark = _mark(folder)
+    mark = _taken_file(folder)
     with suppress(OSError):  # there may be none, and the folder may hold others
         mark.unlink()
         mark.parent.rmdir()
 
 
-def _mark(folder: Path) -> Path:
+def _taken_file(folder: Path) -> Path:
     return folder.parents[2] / "taken" / place_of(folder)
 
 
-def _state(folder: Path) -> str:
+def _state_digest(folder: Path) -> str:
     """Return a digest of the names, sizes and times of all files. Raises OSError."""
     digest = hashlib.sha256()
     for name in sorted(names_below(folder)):

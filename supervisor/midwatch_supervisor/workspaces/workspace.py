@@ -89,7 +89,7 @@ async def prepare(
             await finish_before_cancel(git(source, *command))
     workspace = await reopen_workspace(folder, source, branch=branch)
     for other in merges:
-        await _merge(workspace, other)
+        await _merge_branch(workspace, other)
     return replace(workspace, base=base)
 
 
@@ -117,7 +117,7 @@ def _without_git(folder: Path, source: Path | None, *, plain: bool) -> bool:
         raise UnreachableError(f"the workspace {source} is not a folder")
     if plain or not is_repository(source):
         try:
-            _copy(source, folder)
+            _copy_files(source, folder)
         except OSError as error:  # a worker can make unreadable files and names that are too long
             raise MachineError(f"{source} cannot be copied: {error}") from error
         return True
@@ -146,7 +146,7 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
     Entries that a killed process left half written are removed.
     """
     # One call: the lock's holder must not need a thread, because all threads may be waiting.
-    waiting = asyncio.create_task(asyncio.to_thread(_lock, repository / ".git"))
+    waiting = asyncio.create_task(asyncio.to_thread(_lock_folder, repository / ".git"))
     try:
         lock = await asyncio.shield(waiting)
     except asyncio.CancelledError:
@@ -159,15 +159,15 @@ async def lock_worktrees(repository: Path) -> AsyncGenerator[None]:
         os.close(lock)
 
 
-def _lock(path: Path) -> int:
+def _lock_folder(path: Path) -> int:
     """Wait for the lock, then remove entries that were left half written."""
     lock = os.open(path, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    _sweep(path / "worktrees")
+    _remove_half_written(path / "worktrees")
     return lock
 
 
-def _sweep(worktrees: Path) -> None:
+def _remove_half_written(worktrees: Path) -> None:
     """Remove entries without a commit: `git worktree add` was killed before it wrote one."""
     for head in worktrees.glob("*/HEAD"):
         with suppress(OSError):
@@ -178,7 +178,7 @@ def _sweep(worktrees: Path) -> None:
 _NOT_COPIED = IGNORED - {".git", ".hg", ".svn"}
 
 
-def _copy(source: Path, folder: Path) -> None:
+def _copy_files(source: Path, folder: Path) -> None:
     """Copy folders, links and plain files, but not pipes and sockets that a worker can make."""
     folder.mkdir(parents=True)
     for entry in entries_below(source, hidden=_NOT_COPIED):
@@ -191,7 +191,7 @@ def _copy(source: Path, folder: Path) -> None:
             shutil.copy2(entry.path, target, follow_symlinks=False)
 
 
-async def _merge(workspace: Workspace, branch: str) -> None:
+async def _merge_branch(workspace: Workspace, branch: str) -> None:
     try:
         await git(workspace.at, "merge", "--quiet", "--no-edit", branch)
     except WorkspaceError as error:
@@ -207,10 +207,10 @@ async def commit_work(workspace: Workspace, message: str) -> None:
     This is always completed: an interrupted git would leave its lock, which blocks later commits.
     """
     if workspace.worktree is not None:
-        await finish_before_cancel(_keep(workspace.worktree, message))
+        await finish_before_cancel(_commit_changes(workspace.worktree, message))
 
 
-async def _keep(worktree: Worktree, message: str) -> None:
+async def _commit_changes(worktree: Worktree, message: str) -> None:
     worktree.require_branch()
     await add_all(worktree, paths=NOT_ADDED)
     if await git(worktree, "diff", "--cached", "--name-only"):
@@ -255,7 +255,7 @@ async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> st
 
     A new journal begins with run number 1 again, while folders and branches of old runs remain.
     """
-    clones = await asyncio.to_thread(_clones, home)
+    clones = await asyncio.to_thread(_find_clones, home)
     for number in count(1):
         label = f"r{run}" if number == 1 else f"r{run}.{number}"
         taken = await asyncio.to_thread((home / "work" / label).exists)
@@ -264,7 +264,7 @@ async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> st
     raise AssertionError("count() ended")
 
 
-def _clones(home: Path) -> list[Path]:
+def _find_clones(home: Path) -> list[Path]:
     return [each for each in (home / CLONES).glob("*") if each.suffix not in {".part", ".lock"}]
 
 
