@@ -99,13 +99,13 @@ class Assignment(Section):
 
 def assignments(file: TaskFile, beside: Path) -> tuple[Assignment, ...]:
     """Return the tasks of a file, each self-contained; relative workspaces start at `beside`."""
-    return tuple(_assignment(file, task, beside) for task in file.tasks)
+    return tuple(_build_assignment(file, task, beside) for task in file.tasks)
 
 
-def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
+def _build_assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
     name, spec = file.worker_of(task)
     found = {role: file.model_of(role, spec) for role in Role}
-    workspace, origin = _source(task, beside)
+    workspace, origin = _task_source(task, beside)
     return Assignment(
         task=task,
         worker=name,
@@ -115,11 +115,11 @@ def _assignment(file: TaskFile, task: TaskSpec, beside: Path) -> Assignment:
         origin=origin,
         project=task.project or origin or str(main_worktree(workspace or beside.resolve())),
         named=tuple(role for role, model in file.models.items() if model.name != NONE),
-        others={each: _other(file, each) for each in task.other_workers if each != name},
+        others={each: _other_worker(file, each) for each in task.other_workers if each != name},
     )
 
 
-def _source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
+def _task_source(task: TaskSpec, beside: Path) -> tuple[Path | None, str]:
     """Return the folder that a task works on, or the git URL."""
     workspace = resolve_workspace(task, beside)
     if workspace is None or not is_bare(workspace):
@@ -139,11 +139,11 @@ def workspace_problems(wanted: Sequence[Assignment], *, file: Path) -> Iterator[
     for each in wanted:
         first.setdefault(each.workspace, each.task.id)
     for workspace, task in first.items():
-        if workspace is not None and (problem := _problem(workspace)):
+        if workspace is not None and (problem := _workspace_problem(workspace)):
             yield f"{file}: task {task}: the workspace {workspace} {problem}"
 
 
-def _problem(workspace: Path) -> str:
+def _workspace_problem(workspace: Path) -> str:
     if not workspace.is_dir():
         return "is not a folder" if workspace.exists() else "does not exist"
     with suppress(WorkspaceError):  # the first attempt reports what is wrong
@@ -152,7 +152,7 @@ def _problem(workspace: Path) -> str:
     return ""
 
 
-def _other(file: TaskFile, name: str) -> WorkerSpec:
+def _other_worker(file: TaskFile, name: str) -> WorkerSpec:
     spec = file.workers[name]
     return spec.model_copy(update={"model": file.model_of(Role.WORKER, spec)})
 

@@ -74,7 +74,7 @@ def _alert_text(alert: Alert, state: str) -> str:
     return f"{head}{because(alert.summary)}{in_brackets(steps_text(alert.evidence))}"
 
 
-def _alert(alert: Alert) -> TextLine:
+def _alert_line(alert: Alert) -> TextLine:
     state = f"{alert.state}{_ENDED[alert.resolution]}"
     return TextLine(
         SEVERITY_SIGNS[alert.severity] if alert.firing else "○",
@@ -97,7 +97,7 @@ def rules_text(keys: Iterable[AlertKey]) -> str:
     return brief(", ".join(dict.fromkeys(key.rule for key in keys)))
 
 
-def _escalation(asked: Escalation) -> TextLine:
+def _escalation_text(asked: Escalation) -> TextLine:
     told = rules_text(asked.alerts)
     reason = because(asked.reason) if asked.reason != told else ""
     return TextLine(
@@ -108,7 +108,7 @@ def _escalation(asked: Escalation) -> TextLine:
     )
 
 
-def _decision(made: Decision) -> TextLine:
+def _decision_text(made: Decision) -> TextLine:
     act = f"{action_text(made.action, made.terms)}{by(made.author or made.by.value)}"
     cause = f"{diagnosis_text(made.diagnosis)}{in_brackets(steps_text(made.steps))}"
     refused = bool(made.refused)
@@ -205,7 +205,7 @@ def _intervention_parts(issued: Intervention) -> Parts:
 def delivery_text(stamp: Delivery, about: Intervention | None) -> TextLine:
     """Return the state of an intervention's delivery."""
     sign, tone, state = _DELIVERIES[stamp.state]
-    text = f"{_name(about)} {_stamp_text(stamp)}"
+    text = f"{_intervention_name(about)} {_stamp_text(stamp)}"
     parts = ((state, text), *(_intervention_parts(about) if about else ()))
     return TextLine(sign, stamp.state.value, text, tone, parts)
 
@@ -223,12 +223,12 @@ def _stamp_text(stamp: Delivery) -> str:
 def outcome_text(report: OutcomeReport, about: Intervention | None) -> TextLine:
     """Return the effect of an intervention."""
     sign, tone = _OUTCOMES[report.outcome]
-    text = f"{_name(about)}: {report.outcome.value}{because(report.reason)}"
+    text = f"{_intervention_name(about)}: {report.outcome.value}{because(report.reason)}"
     parts = (("outcome", text), *(_intervention_parts(about) if about else ()))
     return TextLine(sign, "outcome", text, tone, parts)
 
 
-def _name(about: Intervention | None) -> str:
+def _intervention_name(about: Intervention | None) -> str:
     return about.action.value if about else "an intervention"
 
 
@@ -238,9 +238,9 @@ def _notified_text(sent: Notified) -> TextLine:
 
 
 INTERVENTION_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
-    Alert: _alert,
-    Escalation: _escalation,
-    Decision: _decision,
+    Alert: _alert_line,
+    Escalation: _escalation_text,
+    Decision: _decision_text,
     Notified: _notified_text,
 }
 """The texts of these kinds of records."""

@@ -60,17 +60,17 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _pick(record: object, names: str) -> JsonLine:
+def _pick_fields(record: object, names: str) -> JsonLine:
     """Return fields with the same names as in the record."""
     return {name: getattr(record, name) for name in names.split()}
 
 
-def _rules(keys: Iterable[AlertKey]) -> tuple[str, ...]:
+def _rules_of(keys: Iterable[AlertKey]) -> tuple[str, ...]:
     """Return the rules of some alerts, each once: alerts about two files may share a rule."""
     return tuple(dict.fromkeys(key.rule for key in keys))
 
 
-def _number(value: float) -> int | float | None:
+def _finite_number(value: float) -> int | float | None:
     """Return `None` for NaN and infinity, which JSON does not have."""
     if not math.isfinite(value):
         return None
@@ -80,16 +80,16 @@ def _number(value: float) -> int | float | None:
 def _step_fields(step: Step, plan_steps: int) -> JsonLine:
     if step.checkpoint is not None:
         names = "progress_percent confidence decision blockers files_done notes"
-        told = _pick(step.checkpoint, f"{names} estimated_steps_left plan_step")
+        told = _pick_fields(step.checkpoint, f"{names} estimated_steps_left plan_step")
         if plan_steps:  # once nothing is open any more, the record is one past the end
             told["plan_step"] = min(step.checkpoint.plan_step, plan_steps)
         return {"type": "checkpoint", "step": step.number, **told}
     return {
         "type": "step",
         "step": step.number,
-        **_pick(step, "kind tool"),
+        **_pick_fields(step, "kind tool"),
         "args": cut(step.args, MAX_TEXT),
-        **_pick(step, "ok exit_code"),
+        **_pick_fields(step, "ok exit_code"),
         "output": cut(step.output, MAX_TEXT),
         "text": cut(step.text, MAX_TEXT),
         "edits": tuple(edit.path for edit in step.edits),
@@ -101,7 +101,7 @@ def _outage_fields(outage: Outage, state: str) -> JsonLine:
     return {
         "type": "provider",
         "state": state,
-        **_pick(outage, "url reason"),
+        **_pick_fields(outage, "url reason"),
         "since": moment(outage.since),
         "next_try": None if outage.next_try is None else moment(outage.next_try),
     }
@@ -112,21 +112,26 @@ def _alert_fields(alert: Alert) -> JsonLine:
         "type": "alert",
         "rule": alert.key.rule,
         "subject": alert.key.subject,
-        **_pick(alert, "state severity step"),
-        "value": _number(alert.value),
-        **_pick(alert, "summary evidence resolution"),
+        **_pick_fields(alert, "state severity step"),
+        "value": _finite_number(alert.value),
+        **_pick_fields(alert, "summary evidence resolution"),
     }
 
 
 def _escalation_fields(asked: Escalation) -> JsonLine:
-    fields = {"rules": _rules(asked.alerts), "reason": asked.reason}
-    return {"type": "escalation", **_pick(asked, "id state"), **fields}
+    fields = {"rules": _rules_of(asked.alerts), "reason": asked.reason}
+    return {"type": "escalation", **_pick_fields(asked, "id state"), **fields}
 
 
 def _decision_fields(made: Decision) -> JsonLine:
     names = "escalation action diagnosis by author message rationale steps"
     terms = terms_text(made.terms)
-    return {"type": "decision", **_pick(made, names), "terms": terms, "refused": made.refused}
+    return {
+        "type": "decision",
+        **_pick_fields(made, names),
+        "terms": terms,
+        "refused": made.refused,
+    }
 
 
 def _intervention_fields(about: InterventionState) -> JsonLine:
@@ -135,13 +140,13 @@ def _intervention_fields(about: InterventionState) -> JsonLine:
     return {
         "type": "intervention",
         "id": about.id,
-        **_pick(issued, "action by author message"),
+        **_pick_fields(issued, "action by author message"),
         "state": about.status,
         "outcome": about.outcome,
         "reason": about.reason,
         "settled_by": about.settled.author if about.settled else "",
         "comment": about.settled.comment if about.settled else "",
-        "answers": _rules(issued.answers),
+        "answers": _rules_of(issued.answers),
         "diagnosis": None if issued.diagnosis is Diagnosis.UNKNOWN else issued.diagnosis,
         "terms": terms_text(issued.terms),
     }
@@ -164,7 +169,7 @@ def _learning_fields(entry: Entry, given: GivenLearning) -> JsonLine | None:
     kind, names = _LEARNING.get(type(record), ("", ""))
     if not kind or (isinstance(record, Study) and record.state is StudyState.DONE):
         return None  # what came of a chore has its own line
-    return {"type": kind, "id": entry.id, **_pick(record, names)}
+    return {"type": kind, "id": entry.id, **_pick_fields(record, names)}
 
 
 def _recall_fields(id: int, recall: Recall, given: GivenLearning) -> JsonLine:
@@ -206,7 +211,7 @@ def _task_sum(task: TaskState) -> JsonLine:
         "alerts": task.alerts,
         "interventions": len(task.delivered),
         "recovered": task.recovered,
-        "acceptance": _pick(task, "passed total"),
+        "acceptance": _pick_fields(task, "passed total"),
     }
 
 
@@ -238,7 +243,7 @@ class Transcript:
         worker and number.
         """
         self.run.fold(entry)
-        fields = self._fields(entry)
+        fields = self._entry_fields(entry)
         if fields is None and given is not None:
             fields = _learning_fields(entry, given)
         if fields is None:
@@ -248,18 +253,18 @@ class Transcript:
             "at": moment(entry.at),
             "task": self._task_of(entry).name,
             "attempt": entry.attempt,
-            "number": self._number(entry) or None,
+            "number": self._attempt_number(entry) or None,
         }
         return head | fields
 
-    def _fields(self, entry: Entry) -> JsonLine | None:
+    def _entry_fields(self, entry: Entry) -> JsonLine | None:
         match entry.record:
             case TaskTransition() as state:
-                return self._task(self._task_of(entry), state)
+                return self._task_line(self._task_of(entry), state)
             case AttemptTransition() as state:
                 return self._attempt_line(entry, state)
             case Change(outage=Outage() as outage):
-                return self._outage(outage, entry.at)
+                return self._outage_line(outage, entry.at)
             case Step() as step:
                 return _step_fields(step, self.plan_steps(entry))
             case Alert() as alert:
@@ -269,9 +274,9 @@ class Transcript:
             case Decision() as made:
                 return _decision_fields(made)
             case Fault() as fault:
-                return {"type": "fault", **_pick(fault, "part error")}
+                return {"type": "fault", **_pick_fields(fault, "part error")}
             case _:
-                return self._intervention(entry)
+                return self._intervention_line(entry)
 
     def _task_of(self, entry: Entry) -> Task:
         return self.run.tasks[entry.task].task
@@ -279,18 +284,18 @@ class Transcript:
     def _attempt_of(self, entry: Entry) -> AttemptState | None:
         return self.run.tasks[entry.task].attempts.get(entry.attempt or 0)
 
-    def _number(self, entry: Entry) -> int:
+    def _attempt_number(self, entry: Entry) -> int:
         """Return the number of its attempt; 0 if it has none, or an unknown one."""
         attempt = self._attempt_of(entry)
         return attempt.attempt.number if attempt else 0
 
-    def _task(self, task: Task, state: TaskTransition) -> JsonLine:
+    def _task_line(self, task: Task, state: TaskTransition) -> JsonLine:
         return {
             "type": "task",
             "status": state.lifecycle,
             "title": task.title,
             "reason": state.reason,
-            "acceptance": _pick(state, "passed total"),
+            "acceptance": _pick_fields(state, "passed total"),
         }
 
     def _attempt_line(self, entry: Entry, state: AttemptTransition) -> JsonLine:
@@ -301,10 +306,10 @@ class Transcript:
             "status": state.lifecycle,
             "worker": attempt.attempt.worker if attempt else "",
             "model": attempt.model if attempt else "",
-            **_pick(state, "reason ending"),
+            **_pick_fields(state, "reason ending"),
         }
 
-    def _outage(self, outage: Outage, at: datetime) -> JsonLine | None:
+    def _outage_line(self, outage: Outage, at: datetime) -> JsonLine | None:
         """Return the line of an ongoing outage, repeated now and then, and of its end.
 
         There is one for all attempts that use the same provider.
@@ -319,7 +324,7 @@ class Transcript:
         self._outages[outage.url] = outage.reason, at
         return _outage_fields(outage, "away")
 
-    def _intervention(self, entry: Entry) -> JsonLine | None:
+    def _intervention_line(self, entry: Entry) -> JsonLine | None:
         about = self._interventions.fold(entry)
         if about is None:
             return None
@@ -329,7 +334,7 @@ class Transcript:
 
     def name(self, entry: Entry) -> str:
         """Return the task of an entry, or its attempt: `totals`, `totals#2`."""
-        number, task = self._number(entry), self._task_of(entry).name
+        number, task = self._attempt_number(entry), self._task_of(entry).name
         return f"{task}#{number}" if number else task
 
     def worker(self, entry: Entry) -> str:

@@ -43,7 +43,7 @@ def known_name(known: Known) -> str:
             return f"version {known.guidelines.version} of the guidelines"
 
 
-def _source(known: KnownLesson | KnownFact, sources: Sequence[int]) -> str:
+def _source_text(known: KnownLesson | KnownFact, sources: Sequence[int]) -> str:
     others = ", ".join(str(each) for each in sources if each != known.attempt)
     also = f"; also from attempts {others}" if others else ""
     of = f"task {known.task}, attempt {known.attempt}{also}, in " if known.task else ""
@@ -95,7 +95,7 @@ def lesson_detail(known: KnownLesson, history: LessonHistory | None = None) -> P
         ("use", worth),
         ("rating", f"{known.rating} of 5" if known.rating else ""),
         ("state", lesson_standing(known)),
-        ("where it comes from", _source(known, known.lesson.sources)),
+        ("where it comes from", _source_text(known, known.lesson.sources)),
     )
     if history is None:
         return parts
@@ -228,7 +228,7 @@ def fact_detail(
             "\n".join(f"{old.id}: {old.fact.text}{because(old.reason)}" for old in before),
         ),
         *fact_parts(known.fact),
-        ("where it comes from", _source(known, known.sources)),
+        ("where it comes from", _source_text(known, known.sources)),
         (
             "marks",
             list_lines(_mark_text(at, mark.act, mark.author, mark.reason) for at, mark in marks),
@@ -247,7 +247,7 @@ def fact_fields(known: KnownFact) -> KnownFields:
         "state": known.state.value,
         "files": fact.files,
         "tags": fact.tags,
-        "value": _value(fact.value),
+        "value": _structured_value(fact.value),
         "live": known.live,
         "instead": known.instead,
         "ended": known.ended.value if known.ended else None,
@@ -258,7 +258,7 @@ def fact_fields(known: KnownFact) -> KnownFields:
     }
 
 
-def _value(text: str) -> JsonValue:
+def _structured_value(text: str) -> JsonValue:
     """Return the structured value; one that is not JSON, as text."""
     try:
         return json.loads(text) if text else None

@@ -85,7 +85,7 @@ def verdict_text(verdict: Feedback) -> str:
     return f"{word}{by(verdict.author)}{rests_on}"
 
 
-def _feedback(verdict: Feedback) -> TextLine:
+def _feedback_text(verdict: Feedback) -> TextLine:
     sign, tone = ("✓", Tone.GOOD) if verdict.accepted else ("✗", Tone.WARN)
     parts = (
         ("verdict", verdict_text(verdict)),
@@ -129,7 +129,7 @@ def recall_text(recall: Recall, given: GivenLearning) -> TextLine:
     return TextLine("«", "given", text, Tone.ACCENT, parts)
 
 
-def _summary(summary: Summary) -> TextLine:
+def _summary_text(summary: Summary) -> TextLine:
     author = summary.model or "a fixed template"
     parts = (
         ("summary", summary.text),
@@ -139,7 +139,7 @@ def _summary(summary: Summary) -> TextLine:
     return TextLine("∑", "summary", brief(summary.text), Tone.DIM, parts)
 
 
-def _lesson(lesson: Lesson) -> TextLine:
+def _lesson_text(lesson: Lesson) -> TextLine:
     text = f"{brief(lesson.failure_class)}: {brief(lesson.text)}"
     return TextLine("✎", "lesson", text, Tone.ACCENT, lesson_parts(lesson))
 
@@ -169,7 +169,7 @@ def _lesson_mark(mark: LessonMark) -> TextLine:
     return TextLine("✎", "lesson", text, Tone.DIM)
 
 
-def _fact(fact: Fact) -> TextLine:
+def _fact_text(fact: Fact) -> TextLine:
     text = f"{_FACT_STATES[fact.state]}{brief(fact.text)}"
     return TextLine("=", "fact", text, Tone.PLAIN, fact_parts(fact))
 
@@ -208,7 +208,7 @@ def _fact_review(review: FactReview) -> TextLine:
     return TextLine("≟", "fact review", f"{facts}: {found}", Tone.DIM)
 
 
-def _guidelines(version: Guidelines) -> TextLine:
+def _guidelines_text(version: Guidelines) -> TextLine:
     words = count_noun(len(version.text.split()), "word")
     parts = ((f"guidelines, version {version.version}", version.text),)
     text = f"version {version.version} proposed: {words}"
@@ -222,7 +222,7 @@ def _guidelines_mark(mark: GuidelinesMark) -> TextLine:
     return TextLine(sign, "guidelines", text, tone)
 
 
-def _study(study: Study) -> TextLine:
+def _study_text(study: Study) -> TextLine:
     chore = _CHORES[study.chore]
     match study.state:
         case StudyState.DONE:
@@ -246,7 +246,7 @@ def reflection_text(look: Reflection) -> TextLine:
     return TextLine("∑", "look back", f"{text}{proposed}{failed}", tone)
 
 
-def _trial(trial: Trial) -> TextLine:
+def _trial_text(trial: Trial) -> TextLine:
     adopted = "adopted" if trial.adopted else "not adopted"
     tasks = count_noun(len(trial.scores), "task")
     text = f"guidelines tried on {tasks}: {adopted}{because(trial.reason)}"
@@ -254,17 +254,17 @@ def _trial(trial: Trial) -> TextLine:
 
 
 LEARNING_TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
-    Feedback: _feedback,
-    Summary: _summary,
-    Lesson: _lesson,
+    Feedback: _feedback_text,
+    Summary: _summary_text,
+    Lesson: _lesson_text,
     LessonMark: _lesson_mark,
-    Fact: _fact,
+    Fact: _fact_text,
     FactMark: _fact_mark,
     FactReview: _fact_review,
-    Guidelines: _guidelines,
+    Guidelines: _guidelines_text,
     GuidelinesMark: _guidelines_mark,
-    Study: _study,
+    Study: _study_text,
     Reflection: reflection_text,
-    Trial: _trial,
+    Trial: _trial_text,
 }
 """The texts of these kinds of records; a recall says more if what it selected is known."""

@@ -62,9 +62,9 @@ async def lesson_history(journal: Journal, known: KnownLesson) -> LessonHistory:
     """Read the sources and the uses of a lesson. Raises JournalError."""
     sources = known.lesson.sources or ((known.attempt,) if known.task else ())
     return LessonHistory(
-        sources=tuple([await _place(journal, attempt) for attempt in sources]),
-        verdict=await _verdict(journal, known.lesson.verdict),
-        uses=tuple([use async for use in _uses(journal, known)]),
+        sources=tuple([await _named_attempt(journal, attempt) for attempt in sources]),
+        verdict=await _read_verdict(journal, known.lesson.verdict),
+        uses=tuple([use async for use in _read_uses(journal, known)]),
         marks=tuple([mark async for mark in lesson_marks(journal, known)]),
     )
 
@@ -78,17 +78,17 @@ async def lesson_marks(
             yield entry.at, entry.record
 
 
-async def _place(journal: Journal, attempt: int) -> NamedAttempt:
+async def _named_attempt(journal: Journal, attempt: int) -> NamedAttempt:
     found = await journal.attempt(attempt)
     return NamedAttempt(task=await journal.task(found.task), attempt=found)
 
 
-async def _verdict(journal: Journal, id: int | None) -> Feedback | None:
+async def _read_verdict(journal: Journal, id: int | None) -> Feedback | None:
     entries = [] if id is None else await journal.entries(id - 1, limit=1)
     return next((verdict_of(entry.record) for entry in entries if entry.id == id), None)
 
 
-async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
+async def _read_uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
     """Return the uses of a lesson; of each attempt, the last one."""
     last: dict[int, tuple[Entry, Recall]] = {}
     async for entry in journal.all_entries(known.id, kinds=[Recall]):
@@ -97,11 +97,14 @@ async def _uses(journal: Journal, known: KnownLesson) -> AsyncIterator[Use]:
     for attempt, (entry, recall) in last.items():
         for each in recall.lessons:
             if each.lesson == known.id:
-                place, verdicts = await _place(journal, attempt), await _verdicts(journal, attempt)
+                place, verdicts = (
+                    await _named_attempt(journal, attempt),
+                    await _read_verdicts(journal, attempt),
+                )
                 yield Use(place=place, recalled=each, at=entry.at, verdicts=verdicts)
 
 
-async def _verdicts(journal: Journal, attempt: int) -> tuple[Feedback, ...]:
+async def _read_verdicts(journal: Journal, attempt: int) -> tuple[Feedback, ...]:
     newest: dict[Origin, Feedback] = {}
     async for entry in journal.all_entries(attempt=attempt, kinds=[AttemptTransition, Feedback]):
         if (verdict := verdict_of(entry.record)) is not None:

@@ -148,7 +148,7 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
     if mark:
         task = _by_name(tasks, name) or _by_prefix(tasks, name)
         if task is None:
-            raise _unknown(id, tasks)
+            raise _unknown_error(id, tasks)
         return FoundTask(task=task, attempt=await _find_number(journal, task, number))
     task = _by_name(tasks, id)
     if task is not None:
@@ -158,7 +158,7 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
         return found
     task = _by_prefix(tasks, id)
     if task is None:
-        raise _unknown(id, tasks)
+        raise _unknown_error(id, tasks)
     return FoundTask(task=task)
 
 
@@ -263,7 +263,7 @@ async def _find_number(journal: Journal, task: Task, number: str) -> Attempt:
     raise UsageError(f"there is no attempt {task.name}#{number}; known: {there}")
 
 
-def _unknown(id: str, tasks: list[list[Task]]) -> UsageError:
+def _unknown_error(id: str, tasks: list[list[Task]]) -> UsageError:
     names = ", ".join(dict.fromkeys(each.name for run in tasks for each in run))
     there = f"the tasks are: {names}" if names else "nothing has run yet"
     return UsageError(f"there is no task or attempt `{id}`; {there}")

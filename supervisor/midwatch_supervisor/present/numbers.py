@@ -147,20 +147,20 @@ def grant_text(grant: Grant) -> str:
     """Return a grant exactly as `parse_grant` reads it; empty for nothing."""
     parts = (
         f"{grant.requests} request{'s' * (grant.requests != 1)}" if grant.requests else "",
-        f"{_exact(grant.tokens)} token{'s' * (grant.tokens != 1)}" if grant.tokens else "",
-        f"${_cents(grant.cost_usd)}" if grant.cost_usd else "",
+        f"{_exact_count(grant.tokens)} token{'s' * (grant.tokens != 1)}" if grant.tokens else "",
+        f"${_cents_text(grant.cost_usd)}" if grant.cost_usd else "",
         f"{round(grant.minutes, 4):g} min" if grant.minutes else "",
     )
     return ", ".join(filter(None, parts))
 
 
-def _exact(count: int) -> str:
+def _exact_count(count: int) -> str:
     if count >= 1_000_000 and not count % 100_000:
         return f"{count / 1_000_000:g} M"
     return f"{count // 1_000} k" if count >= 10_000 and not count % 1_000 else str(count)
 
 
-def _cents(value: float) -> str:
+def _cents_text(value: float) -> str:
     return f"{value:.2f}" if round(value, 2) == round(value, 4) else f"{value:.4f}"
 
 

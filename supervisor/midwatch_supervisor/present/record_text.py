@@ -104,7 +104,7 @@ def line(
     plan of the attempt that reports progress.
     """
     if isinstance(record, Step):
-        return _step(record, plan_steps)
+        return _step_text(record, plan_steps)
     if isinstance(record, Recall):
         return recall_text(record, given)
     if describe := _WITH_INTERVENTION.get(type(record)):
@@ -132,27 +132,27 @@ def lifecycle_text(lifecycle: Lifecycle, about: Intervention | None = None) -> s
     return "paused" if paused else "waiting for a person"
 
 
-def _task(state: TaskTransition) -> TextLine:
+def _task_text(state: TaskTransition) -> TextLine:
     if state.lifecycle is Lifecycle.COMPLETED and not state.total:
         return _ended_as(AttemptStatus.ENDED, state.reason)  # a checked task has at least one check
     checks = f" ({checks_text(state.passed, state.total)})" if state.total else ""
     text = f"{lifecycle_text(state.lifecycle)}{checks}{because(state.reason)}"
-    return _status(state.lifecycle, text)
+    return _status_text(state.lifecycle, text)
 
 
-def _attempt(state: AttemptTransition, about: Intervention | None) -> TextLine:
+def _attempt_text(state: AttemptTransition, about: Intervention | None) -> TextLine:
     if state.ending is not None and state.ending in ENDED_AS:
         return _ended_as(ENDED_AS[state.ending], state.reason)
     ending = "" if state.ending in _PLAIN_ENDINGS else f" ({state.ending})"
     standing = lifecycle_text(state.lifecycle, about)
-    return _status(state.lifecycle, f"{standing}{ending}{because(state.reason)}")
+    return _status_text(state.lifecycle, f"{standing}{ending}{because(state.reason)}")
 
 
 def _ended_as(status: AttemptStatus, reason: str) -> TextLine:
     return TextLine(STATUS_SIGNS[status], "status", f"{status}{because(reason)}", Tone.DIM)
 
 
-def _status(lifecycle: Lifecycle, text: str) -> TextLine:
+def _status_text(lifecycle: Lifecycle, text: str) -> TextLine:
     tone = _LIFECYCLES.get(lifecycle, Tone.DIM)
     return TextLine(LIFECYCLE_SIGNS[lifecycle], "status", text, tone)
 
@@ -160,14 +160,14 @@ def _status(lifecycle: Lifecycle, text: str) -> TextLine:
 CONFIDENCE_SILENT = "confidence is worthless: low_confidence and declining_confidence are silent"
 
 
-def _change(change: Change) -> TextLine:
+def _change_text(change: Change) -> TextLine:
     if change.node is not None:
         text = f"continues on {brief(change.node)}"
         return TextLine("→", "node", text, Tone.WARN)
     if change.lifecycle is not None:
-        return _status(change.lifecycle, lifecycle_text(change.lifecycle))
+        return _status_text(change.lifecycle, lifecycle_text(change.lifecycle))
     if change.outage is not None:
-        return _outage(change.outage, change.at or change.outage.since)
+        return _outage_text(change.outage, change.at or change.outage.since)
     facts = (
         f"model {brief(change.model)}" if change.model else "",
         CONFIDENCE_SILENT if change.confidence_counts is False else "",
@@ -179,7 +179,7 @@ def _change(change: Change) -> TextLine:
     return TextLine("·", "change", ", ".join(filter(None, facts)), Tone.DIM)
 
 
-def _outage(outage: Outage, at: datetime) -> TextLine:
+def _outage_text(outage: Outage, at: datetime) -> TextLine:
     """Return the text of a provider's outage at that moment."""
     url, past = brief(outage.url), at - outage.since
     if outage.over:
@@ -193,7 +193,7 @@ def _outage(outage: Outage, at: datetime) -> TextLine:
     return TextLine("✗", "provider", text, Tone.WARN)
 
 
-def _snapshot(saved: Snapshot) -> TextLine:
+def _snapshot_text(saved: Snapshot) -> TextLine:
     if not saved.kept:
         text = f"too large (fleet.max_bundle_mb): the work as of step {saved.step} cannot move"
         return TextLine("✗", "not saved", text, Tone.WARN)
@@ -203,7 +203,7 @@ def _snapshot(saved: Snapshot) -> TextLine:
     return TextLine("·", "saved", text, Tone.DIM)
 
 
-def _acceptance(check: Acceptance) -> TextLine:
+def _acceptance_text(check: Acceptance) -> TextLine:
     sign, tone = ("✓", Tone.GOOD) if check.passed else ("✗", Tone.BAD)
     verdict = "passed" if check.passed else "FAILED"
     return TextLine(
@@ -218,15 +218,15 @@ def _acceptance(check: Acceptance) -> TextLine:
 # Steps.
 
 
-def _step(step: Step, plan_steps: int) -> TextLine:
+def _step_text(step: Step, plan_steps: int) -> TextLine:
     parts = _step_parts(step, plan_steps)
     if step.checkpoint is not None:
-        return _checkpoint(step.checkpoint, parts, plan_steps)
+        return _checkpoint_text(step.checkpoint, parts, plan_steps)
     if step.kind is StepKind.MESSAGE and (step.text or step.ok is not False):
         return TextLine("“", "says", brief(step.text), parts=parts)
     tool = brief(step.tool) or ("model" if step.kind is StepKind.MESSAGE else "tool")
     if was_refused(step):
-        return TextLine("⊘", tool, f"REFUSED: {_refusal(step.output)}", Tone.WARN, parts)
+        return TextLine("⊘", tool, f"REFUSED: {_refusal_text(step.output)}", Tone.WARN, parts)
     code = f" (exit code {step.exit_code})" if step.exit_code else ""
     changed = ", ".join(edit.path for edit in step.edits)
     asked = step.path or arguments_text(step.args)
@@ -240,7 +240,7 @@ def _step(step: Step, plan_steps: int) -> TextLine:
     return TextLine("✗", tool, f"FAILED{code}{because(said)}", Tone.WARN, parts)
 
 
-def _refusal(output: str) -> str:
+def _refusal_text(output: str) -> str:
     """Return what to do before the call, according to the refusal; else its first sentence."""
     reason = output.removeprefix(HELD_BACK)
     if tool := _CALL_FIRST.search(reason):
@@ -260,7 +260,7 @@ def _step_parts(step: Step, plan_steps: int) -> Parts:
     )
     return (
         (f"step {step.number}", ", ".join(filter(None, facts))),
-        ("report", _report(step.checkpoint, plan_steps) if step.checkpoint else ""),
+        ("report", _report_text(step.checkpoint, plan_steps) if step.checkpoint else ""),
         ("arguments", "" if step.checkpoint else step.args),
         ("changed", "\n".join(edit.path for edit in step.edits)),
         ("text", step.text),
@@ -268,9 +268,9 @@ def _step_parts(step: Step, plan_steps: int) -> Parts:
     )
 
 
-def _checkpoint(report: Checkpoint, parts: Parts, plan_steps: int) -> TextLine:
+def _checkpoint_text(report: Checkpoint, parts: Parts, plan_steps: int) -> TextLine:
     blockers = blocker_words(report.blockers)
-    said = ", ".join(filter(None, (_progress(report, plan_steps), blockers)))
+    said = ", ".join(filter(None, (_progress_text(report, plan_steps), blockers)))
     return TextLine(
         "◆",
         "checkpoint",
@@ -280,7 +280,7 @@ def _checkpoint(report: Checkpoint, parts: Parts, plan_steps: int) -> TextLine:
     )
 
 
-def _progress(report: Checkpoint, plan_steps: int) -> str:
+def _progress_text(report: Checkpoint, plan_steps: int) -> str:
     found = planned(report.plan_step, plan_steps)
     of = f" of plan step {found[0]}" if found else ""
     return (
@@ -289,10 +289,10 @@ def _progress(report: Checkpoint, plan_steps: int) -> str:
     )
 
 
-def _report(report: Checkpoint, plan_steps: int) -> str:
+def _report_text(report: Checkpoint, plan_steps: int) -> str:
     left = report.estimated_steps_left
     lines = (
-        _progress(report, plan_steps),
+        _progress_text(report, plan_steps),
         *(f"blocked by: {blocker}" for blocker in report.blockers),
         *(f"reported as done: {path}" for path in report.files_done),
         "" if left is None else f"estimated steps left: {left}",
@@ -308,7 +308,7 @@ _CLAIMS = {ClaimState.PASSED: "✓", ClaimState.FAILED: "✗", ClaimState.UNPROV
 _RULINGS = {Ruling.GRANTED: Tone.DIM, Ruling.REFUSED: Tone.WARN}
 
 
-def _plan(plan: Plan) -> TextLine:
+def _plan_text(plan: Plan) -> TextLine:
     count = len(plan.steps)
     now = plan.steps[plan.current - 1].title if plan.current <= count else "all done"
     where = f"plan step {min(plan.current, count)} of {count}"
@@ -410,7 +410,7 @@ def _budget_request(request: BudgetRequest, answer: Intervention | None) -> Text
     )
 
 
-def _completion(claimed: Completion) -> TextLine:
+def _completion_text(claimed: Completion) -> TextLine:
     sign, tone, verdict = "✗", Tone.BAD, "refused"
     if claimed.accepted:
         sign, tone = ("⚑", Tone.WARN) if claimed.flag else ("✓", Tone.GOOD)
@@ -426,19 +426,19 @@ def _completion(claimed: Completion) -> TextLine:
         tone,
         (
             ("completion", f"{verdict}, {what} at {claimed.confidence} %: {claimed.goal}"),
-            ("claims", "\n".join(map(_claim, claimed.claims))),
+            ("claims", "\n".join(map(_claim_text, claimed.claims))),
             ("doubts", "\n".join(unsaid)),
             ("flag", claimed.flag),
         ),
     )
 
 
-def _claim(claim: Claim) -> str:
+def _claim_text(claim: Claim) -> str:
     reason = f": {claim.reason}" if claim.reason else ""
     return f"{_CLAIMS[claim.state]} {claim.state.value} {claim.what}{reason}"
 
 
-def _analysis(analysis: Analysis) -> TextLine:
+def _analysis_text(analysis: Analysis) -> TextLine:
     about = f", step {analysis.about}" if analysis.about else ""
     author = ", by Midwatch" if analysis.by is AnalysisAuthor.WATCH else ""
     remedy = f" → {analysis.remedy}" if analysis.remedy else ""
@@ -463,7 +463,7 @@ def _spending_text(spent: Spending) -> TextLine:
     return TextLine("$", "spent", text, Tone.DIM)
 
 
-def _fault(fault: Fault) -> TextLine:
+def _fault_text(fault: Fault) -> TextLine:
     if fault.part == NODE:
         return TextLine("✗", "node", brief(fault.error), Tone.WARN)
     return TextLine("✗", "fault", fault_text(fault), Tone.BAD)
@@ -478,7 +478,7 @@ def fault_text(fault: Fault, where: str = "") -> str:
 
 
 _WITH_INTERVENTION: Mapping[type, Callable[[Any, Intervention | None], TextLine]] = {
-    AttemptTransition: _attempt,
+    AttemptTransition: _attempt_text,
     PlanCheck: _plan_check,
     BudgetRequest: _budget_request,
     PermissionRequest: _permission_request,
@@ -486,15 +486,15 @@ _WITH_INTERVENTION: Mapping[type, Callable[[Any, Intervention | None], TextLine]
     OutcomeReport: outcome_text,
 }
 _TEXTS: Mapping[type, Callable[[Any], TextLine]] = {
-    TaskTransition: _task,
-    Change: _change,
-    Snapshot: _snapshot,
-    Acceptance: _acceptance,
-    Plan: _plan,
-    Completion: _completion,
-    Analysis: _analysis,
+    TaskTransition: _task_text,
+    Change: _change_text,
+    Snapshot: _snapshot_text,
+    Acceptance: _acceptance_text,
+    Plan: _plan_text,
+    Completion: _completion_text,
+    Analysis: _analysis_text,
     Spending: _spending_text,
-    Fault: _fault,
+    Fault: _fault_text,
     **INTERVENTION_TEXTS,
     **LEARNING_TEXTS,
 }

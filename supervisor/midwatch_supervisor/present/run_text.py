@@ -79,47 +79,47 @@ def run_end(results: Sequence[TaskResult], *, width: int, of: str = "") -> Itera
     if len(results) <= _BLOCKS:
         for result in results:
             yield ""
-            yield from _block(result, width, of)
+            yield from _result_block(result, width, of)
         yield ""
         return
     yield ""
     for result in results:
-        yield from _compact(result, width, of)
+        yield from _compact_block(result, width, of)
     yield ""
-    yield from _rows(_sum(results, of), width)
+    yield from _row_lines(_sum_rows(results, of), width)
 
 
-def _block(result: TaskResult, width: int, of: str) -> Iterator[str]:
+def _result_block(result: TaskResult, width: int, of: str) -> Iterator[str]:
     state = result.state
     yield f"{state.task.name}: {_status_words(state)}"
     where = ("branch", result.branch) if result.branch else ("folder", result.folder)
     rows = (
-        *_reasons(state),
+        *_reason_rows(state),
         ("changes", "" if result.files is None else changes_text(result.files)),
         where,
-        ("checks", _checks(result)),
-        ("tries", _tries(state)),
+        ("checks", _checks_text(result)),
+        ("tries", _tries_text(state)),
         ("used", _usage_words([state])),
     )
-    yield from _rows([*rows, *_next(result, of)], width)
+    yield from _row_lines([*rows, *_next_commands(result, of)], width)
 
 
-def _compact(result: TaskResult, width: int, of: str) -> Iterator[str]:
+def _compact_block(result: TaskResult, width: int, of: str) -> Iterator[str]:
     state = result.state
     parts = (
         _status_words(state),
         "" if result.files is None else changes_text(result.files),
         checks_text(state.passed, state.total) if state.total else "",
         count_noun(len(state.attempts), "attempt"),
-        _usage(replace(state.used, requests=0)) if state.used.tokens else "",
+        _usage_text(replace(state.used, requests=0)) if state.used.tokens else "",
     )
     line = f"{state.task.name}: {', '.join(filter(None, parts))}"
-    yield from _wrap(line, width, indent="  ")
-    answers = (row for row in _next(result, of) if row[0] == "answer")
-    yield from _rows([*_reasons(state), *answers], width)
+    yield from _wrap_line(line, width, indent="  ")
+    answers = (row for row in _next_commands(result, of) if row[0] == "answer")
+    yield from _row_lines([*_reason_rows(state), *answers], width)
 
 
-def _sum(results: Sequence[TaskResult], of: str) -> Iterator[LabelledText]:
+def _sum_rows(results: Sequence[TaskResult], of: str) -> Iterator[LabelledText]:
     yield "used", _usage_words([each.state for each in results])
     if any(each.files for each in results):
         yield "look", command(f"diff TASK{of}")
@@ -140,20 +140,20 @@ def _status_words(state: TaskState) -> str:
     return ", ".join(filter(None, (status_text(state.status, accepted=accepted), reservations)))
 
 
-def _reasons(state: TaskState) -> Iterator[LabelledText]:
+def _reason_rows(state: TaskState) -> Iterator[LabelledText]:
     if state.over and state.lifecycle is not Lifecycle.COMPLETED:
         yield "why", brief(state.transition.reason, _REASON)
     elif not state.over:
         yield "waits", brief(f"for {task_waits_for(state)}", _REASON)
 
 
-def _checks(result: TaskResult) -> str:
+def _checks_text(result: TaskResult) -> str:
     """Return the checks that ran and their results; those of an earlier attempt are marked."""
     state = result.state
     found = state.checks.values()
     if not found:
         return f"none of {result.wanted} ran" if result.wanted else "none"
-    failed = [_failure(each) for each in found if not each.passed]
+    failed = [_failure_text(each) for each in found if not each.passed]
     passed = [brief(each.check, _CHECK) for each in found if each.passed]
     parts = [checks_text(len(passed), len(found))]
     parts += [f"failed: {', '.join(failed)}"] if failed else []
@@ -163,12 +163,12 @@ def _checks(result: TaskResult) -> str:
     return f"{'; '.join(parts)}{of}"
 
 
-def _failure(check: Acceptance) -> str:
+def _failure_text(check: Acceptance) -> str:
     said = check.detail.splitlines()[0] if check.detail else "failed"
     return f"{brief(check.check, _CHECK)} ({brief(said, _CHECK)})"
 
 
-def _tries(state: TaskState) -> str:
+def _tries_text(state: TaskState) -> str:
     delivered = len(state.delivered)
     parts = [count_noun(len(state.attempts), "attempt"), count_noun(state.alerts, "alert")]
     if delivered:
@@ -183,15 +183,18 @@ def _usage_words(states: Sequence[TaskState]) -> str:
         for (role, _), spent in state.spent.items():
             roles[role] = roles.get(role, Usage()) + spent_usage(spent)
     workers = sum((state.used for state in states), Usage())
-    parts = [_usage(workers), *(f"{brief(role)} {_usage(used)}" for role, used in roles.items())]
+    parts = [
+        _usage_text(workers),
+        *(f"{brief(role)} {_usage_text(used)}" for role, used in roles.items()),
+    ]
     return "; ".join(parts)
 
 
-def _usage(used: Usage) -> str:
+def _usage_text(used: Usage) -> str:
     return usage_text(requests=used.requests, tokens=used.tokens, cost_usd=used.cost_usd)
 
 
-def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
+def _next_commands(result: TaskResult, of: str) -> Iterator[LabelledText]:
     """Return the commands to run next."""
     name = quote(result.state.task.name)
     if not result.state.over:
@@ -208,7 +211,7 @@ def _next(result: TaskResult, of: str) -> Iterator[LabelledText]:
 _COMMANDS = frozenset({"answer", "continue", "look", "take"})
 
 
-def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
+def _row_lines(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
     """Yield labelled values; empty ones are left out, and a command is never broken."""
     indent = " " * (_LABEL + 3)
     for label, value in rows:
@@ -216,10 +219,10 @@ def _rows(rows: Iterable[LabelledText], width: int) -> Iterator[str]:
         if label in _COMMANDS and value:
             yield f"{head}{value}"
         elif value:
-            yield from _wrap(head + value, width, indent=indent)
+            yield from _wrap_line(head + value, width, indent=indent)
 
 
-def _wrap(line: str, width: int, *, indent: str) -> list[str]:
+def _wrap_line(line: str, width: int, *, indent: str) -> list[str]:
     """Wrap to as many lines as needed; a count stays with its noun."""
     lines = wrap(
         _COUNT.sub("\\1\xa0", line),
@@ -242,7 +245,7 @@ def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = No
     or only end with their attempt; and an escalation after its opening. The transcript must already
     have taken in the entry.
     """
-    if not _tells(entry):
+    if not _tells_of_run(entry):
         return None
     record = entry.record
     about, plan_steps = transcript.about(entry), transcript.plan_steps(entry)
@@ -257,7 +260,7 @@ def progress_line(entry: Entry, transcript: Transcript, zone: tzinfo | None = No
     return f"{entry.at.astimezone(zone):%H:%M:%S} {transcript.name(entry)}: {text}"
 
 
-def _tells(entry: Entry) -> bool:
+def _tells_of_run(entry: Entry) -> bool:
     match entry.record:
         case TaskTransition(total=0) as state:  # its last attempt says how it ended
             return entry.attempt is None or not state.lifecycle.over

@@ -55,7 +55,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
     named = f"{about.action} ({about.id})" if about is not None else ""
     match awaited:
         case Awaited.APPROVAL if about is not None:
-            return f"{awaited} of {about.action}: {_approval(about.id)}"
+            return f"{awaited} of {about.action}: {_approval_text(about.id)}"
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
@@ -65,7 +65,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
         case Awaited.PERMISSION:
             wish, id = attempt.permission, attempt.interventions.permission
             may = f"permission to {wish.what}" if wish and content else awaited.value
-            return f"{may}: {_approval(id)}"
+            return f"{may}: {_approval_text(id)}"
         case Awaited.PROVIDER:
             away = attempt.outage
             return f"the provider: {away.reason} from {away.url}" if away else "the provider"
@@ -73,7 +73,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
             return _FIXED_WORDS.get(awaited, awaited.value)
 
 
-def _approval(id: int | None) -> str:
+def _approval_text(id: int | None) -> str:
     return f"`{command(f'approve {id}')}` or `{command(f'reject {id}')}`"
 
 
@@ -84,7 +84,7 @@ def need_words(attempt: AttemptState) -> str:
     if unattended(attempt):
         return f"it is stuck (`{command(f'show {attempt.id}')}`)"
     asked = min(attempt.open_requests)
-    return f"it asks for something: {_approval(asked)}"
+    return f"it asks for something: {_approval_text(asked)}"
 
 
 def is_stopped(task: TaskState) -> bool:
@@ -173,16 +173,16 @@ def wait_of(
         names = ", ".join(before)
         tasks = f"the task{'s' if len(before) > 1 else ''} {names}"
         return Wait(what=tasks, short=f"after {names}")
-    return _TURN if nodes is None else _place(wanted.labels, [*nodes])
+    return _TURN if nodes is None else _wait_for_node(wanted.labels, [*nodes])
 
 
-def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
+def _wait_for_node(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
     """Return the wait for a node that can take it, and how full such nodes are."""
-    able = [each for each in nodes if _has(each, labels) and not each.state.gone]
+    able = [each for each in nodes if _has_labels(each, labels) and not each.state.gone]
     up = [each for each in able if each.state is NodeState.UP]
     node = f"a node with {_label_words(labels)}" if labels else "a node"
     if not up:
-        leaving = f", {_which(able)} draining" if able else ""
+        leaving = f", {_node_names(able)} draining" if able else ""
         vain = nobody_has(labels, nodes)
         others = any(each.state is NodeState.UP for each in nodes)
         short = f"no node: {', '.join(labels)}" if others else "no node is up"
@@ -193,7 +193,7 @@ def _place(labels: Sequence[str], nodes: Collection[NodeStatus]) -> Wait:
         where = f" on {node}" if labels else ""
         what = f"a free slot{where} ({taken} of {slots} taken)"
         return Wait(what=what, short="no free slot")
-    return Wait(what=f"{node} ({_which(up)} up)", short=TURN) if labels else _TURN
+    return Wait(what=f"{node} ({_node_names(up)} up)", short=TURN) if labels else _TURN
 
 
 def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
@@ -202,19 +202,19 @@ def nobody_has(labels: Sequence[str], nodes: Collection[NodeStatus]) -> bool:
     A node that has just left or was lost may come back; if none is up, that is reported instead.
     """
     return any(not each.state.gone for each in nodes) and not any(
-        _has(each, labels) for each in nodes
+        _has_labels(each, labels) for each in nodes
     )
 
 
 def missing_node_words(labels: Sequence[str], nodes: Iterable[NodeStatus]) -> str:
     """Return that no running node takes a task with these labels; empty if one does."""
     up = [each for each in nodes if each.state is NodeState.UP]
-    if any(_has(each, labels) for each in up):
+    if any(_has_labels(each, labels) for each in up):
         return ""
     return f"no node that is up has {_label_words(labels)}" if up else "no node is up"
 
 
-def _has(node: NodeStatus, labels: Sequence[str]) -> bool:
+def _has_labels(node: NodeStatus, labels: Sequence[str]) -> bool:
     return {*labels} <= {*node.labels}
 
 
@@ -222,7 +222,7 @@ def _label_words(labels: Sequence[str]) -> str:
     return f"the label{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
 
 
-def _which(nodes: Sequence[NodeStatus]) -> str:
+def _node_names(nodes: Sequence[NodeStatus]) -> str:
     names = ", ".join(each.name for each in nodes)
     return f"{names} {'is' if len(nodes) == 1 else 'are'}"
 
