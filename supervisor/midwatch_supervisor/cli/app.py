@@ -126,7 +126,7 @@ def build() -> App:
         version=_version,
         # A path may begin with a bracket without being JSON.
         default_parameter=Parameter(
-            converter=_convert, json_list=False, json_dict=False, show_default=_default_text
+            converter=_convert_value, json_list=False, json_dict=False, show_default=_default_text
         ),
         exit_on_error=False,
         print_error=False,
@@ -155,7 +155,7 @@ def _version() -> str:
     return version("midwatch")
 
 
-def _convert(kind: Any, tokens: Sequence[Token]) -> object:
+def _convert_value(kind: Any, tokens: Sequence[Token]) -> object:
     """Convert a value to its type. Whole numbers are checked first: cyclopts would round.
 
     Refuses an empty value: an empty path would mean this folder, an empty prefix any name.
@@ -198,7 +198,7 @@ def run_command(argv: Sequence[str] | None) -> int:
     make_stderr_plain()
     try:
         refuse_unknown(words)
-        result = _result(words)
+        result = _run_command(words)
         sys.stdout.flush()
     except CycloptsError as error:
         write_error(_usage_text(error))
@@ -233,7 +233,7 @@ def _usage_text(error: CycloptsError) -> str:
     return str(error)
 
 
-def _result(words: Sequence[str]) -> object:
+def _run_command(words: Sequence[str]) -> object:
     command, bound, _ = build().parse_args(words)
     if not gc.isenabled():  # `main` started this process
         gc.freeze()  # what is imported stays, so no collection needs to scan it

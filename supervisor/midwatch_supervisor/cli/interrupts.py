@@ -37,8 +37,8 @@ class Interrupts:
 
     def take(self) -> None:
         """From now on, the first Ctrl-C raises KeyboardInterrupt, the second ends the process."""
-        _handle(self._raise)
-        sys.unraisablehook = self._ignore
+        _set_handler(self._raise_interrupt)
+        sys.unraisablehook = self._ignore_interrupt
 
     def run(self, work: Coroutine[object, object, T], *, notice: str = "") -> T:
         """Like `asyncio.run`, but the first interrupt cancels the work and prints the notice.
@@ -50,7 +50,9 @@ class Interrupts:
         before = signal.getsignal(signal.SIGINT)
 
         async def cancellable() -> T:
-            _handle(self._cancels(asyncio.get_running_loop(), asyncio.current_task(), notice))
+            _set_handler(
+                self._canceling_handler(asyncio.get_running_loop(), asyncio.current_task(), notice)
+            )
             return await work
 
         try:
@@ -60,14 +62,14 @@ class Interrupts:
                 raise KeyboardInterrupt from None
             raise
         finally:
-            _handle(leave_at_once if self.came else before)
+            _set_handler(leave_at_once if self.came else before)
             work.close()  # if it never began
 
-    def _cancels(
+    def _canceling_handler(
         self, loop: "asyncio.AbstractEventLoop", task: "asyncio.Task[T] | None", notice: str
     ) -> SignalHandler:
         def cancel(*_: object) -> None:
-            self._note()
+            self._note_interrupt()
             if task is None or loop.is_closed():
                 raise KeyboardInterrupt
             if notice:
@@ -76,15 +78,15 @@ class Interrupts:
 
         return cancel
 
-    def _raise(self, *_: object) -> None:
-        self._note()
+    def _raise_interrupt(self, *_: object) -> None:
+        self._note_interrupt()
         raise KeyboardInterrupt
 
-    def _note(self) -> None:
+    def _note_interrupt(self) -> None:
         self.came = True
-        _handle(leave_at_once)
+        _set_handler(leave_at_once)
 
-    def _ignore(self, unraisable: "sys.UnraisableHookArgs") -> None:
+    def _ignore_interrupt(self, unraisable: "sys.UnraisableHookArgs") -> None:
         """Ignore an interrupt that arrived where nothing can be raised."""
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
@@ -94,7 +96,7 @@ INTERRUPTS = Interrupts()
 """The handler of this process."""
 
 
-def _handle(handler: SignalHandler) -> None:
+def _set_handler(handler: SignalHandler) -> None:
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a shell starts a script's `&`
     if threading.current_thread() is threading.main_thread() and not ignored:
         signal.signal(signal.SIGINT, handler)
@@ -117,7 +119,7 @@ def run_to_end(
     import asyncio
 
     others = frozenset(threading.enumerate())
-    leaving = threading.Timer(grace_seconds, _leave)
+    leaving = threading.Timer(grace_seconds, _exit_process)
     leaving.daemon = True
 
     async def watched() -> int:
@@ -135,7 +137,9 @@ def run_to_end(
     try:
         return INTERRUPTS.run(watched(), notice=notice)
     finally:
-        if not any(_stuck(thread) for thread in set(threading.enumerate()) - others - {leaving}):
+        if not any(
+            _still_runs(thread) for thread in set(threading.enumerate()) - others - {leaving}
+        ):
             leaving.cancel()
 
 
@@ -163,21 +167,21 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], leave: Callable[[],
             raise
 
 
-def _stuck(thread: threading.Thread) -> bool:
+def _still_runs(thread: threading.Thread) -> bool:
     if not thread.daemon:
         thread.join(_STOPPING)
     return not thread.daemon and thread.is_alive()
 
 
-def _leave(code: int) -> None:
+def _exit_process(code: int) -> None:
     # If nobody reads the output, a writing thread holds the stream, and a flush would never return.
-    flushing = threading.Thread(target=_flush, daemon=True)
+    flushing = threading.Thread(target=_flush_output, daemon=True)
     flushing.start()
     flushing.join(_STOPPING)
     os._exit(code)
 
 
-def _flush() -> None:
+def _flush_output() -> None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()

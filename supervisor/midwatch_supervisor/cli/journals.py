@@ -77,7 +77,7 @@ async def journal_of_work(location: str, settings: "Settings") -> "Journal":
 
 async def journal_to_read(option: str | None) -> "Journal":
     """Open the existing journal read-only. Raises UsageError if there is none."""
-    return await _open(option, to_write=False)
+    return await _open_named(option, to_write=False)
 
 
 async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Journal":
@@ -85,7 +85,7 @@ async def journal_to_write(option: str | None, *, dry_run: bool = False) -> "Jou
 
     Raises UsageError if there is none, and JournalReadOnlyError if it may only be read.
     """
-    return await _open(option, to_write=not dry_run)
+    return await _open_named(option, to_write=not dry_run)
 
 
 async def journal_to_watch(
@@ -97,12 +97,14 @@ async def journal_to_watch(
     UsageError if there is no journal.
     """
     try:
-        return await _open(option, patience_seconds, to_write=True), ""
+        return await _open_named(option, patience_seconds, to_write=True), ""
     except JournalReadOnlyError as error:
-        return await _open(option, patience_seconds, to_write=False), str(error)
+        return await _open_named(option, patience_seconds, to_write=False), str(error)
 
 
-async def _open(option: str | None, patience: float | None = None, *, to_write: bool) -> "Journal":
+async def _open_named(
+    option: str | None, patience: float | None = None, *, to_write: bool
+) -> "Journal":
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS
     from midwatch_monitor.secrets.masking import known_secrets

@@ -24,7 +24,7 @@ def write_line(text: str) -> None:
     A newline in it comes from foreign text and is shown as a mark, as is anything else that would
     control the terminal. Print several lines with several calls.
     """
-    _write(sys.stdout, visible(text))
+    _write_escaped(sys.stdout, visible(text))
 
 
 def write_diff(text: str) -> bool:
@@ -38,7 +38,7 @@ def write_diff(text: str) -> bool:
         code = next((code for start, code in _COLOURS if line.startswith(start)), "")
         shown = _patch_line(line)
         exact = exact and shown == line
-        _write(sys.stdout, f"\x1b[{code}m{shown}\x1b[m" if coloured and code else shown)
+        _write_escaped(sys.stdout, f"\x1b[{code}m{shown}\x1b[m" if coloured and code else shown)
     return exact
 
 
@@ -69,7 +69,7 @@ def write_json(fields: Mapping[str, object]) -> None:
     line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
     if not line.isprintable():  # such characters occur only in strings
         line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
-    _write(sys.stdout, line)
+    _write_escaped(sys.stdout, line)
 
 
 def write_either(fields: Mapping[str, object], text: str, *, json: bool) -> None:
@@ -89,7 +89,7 @@ def write_columns(rows: Sequence[Sequence[str]]) -> None:
 
 def write_error(text: str) -> None:
     """Print one line for people on stderr, as `write_line` does."""
-    _write(sys.stderr, visible(text))
+    _write_escaped(sys.stderr, visible(text))
 
 
 def confirm(what: str, *notices: str) -> bool:
@@ -135,7 +135,7 @@ _DRAWN = "█▒░·─│"
 _DRAWN_PLAIN = str.maketrans(_DRAWN, "#=-.-|")
 
 
-def _write(stream: TextIO, line: str) -> None:
+def _write_escaped(stream: TextIO, line: str) -> None:
     """Write a line; escape what the encoding lacks, and bytes in file names that are not text.
 
     Bars and lines are drawn in ASCII then: an escape is six times as wide.

@@ -62,7 +62,7 @@ async def keys(specs: Iterable[ModelSpec]) -> list[CheckResult]:
 
 async def models(specs: Iterable[ModelSpec]) -> list[CheckResult]:
     """Check whether those models can be used. Ollama is contacted only on this machine."""
-    return await asyncio.to_thread(lambda: [*map(_model, specs)])
+    return await asyncio.to_thread(lambda: [*map(_check_model, specs)])
 
 
 async def goal_model() -> list[CheckResult]:
@@ -76,7 +76,7 @@ async def goal_model() -> list[CheckResult]:
     return [CheckResult("for a goal", State.OK, f"{choice.name}: {choice.why}")]
 
 
-def _model(spec: ModelSpec) -> CheckResult:
+def _check_model(spec: ModelSpec) -> CheckResult:
     if spec.name.startswith(OLLAMA) and not spec.base_url:
         return _of_ollama(spec.name, ollama_address(os.environ))
     try:
@@ -122,27 +122,27 @@ async def agent(name: str, run: RunSettings) -> list[CheckResult]:
 
     An agent that can be a worker is started as a worker would be: in the sandbox, if there is one.
     """
-    preset, (hooks, fix, sessions) = PRESETS[name], await asyncio.to_thread(_use, name)
+    preset, (hooks, fix, sessions) = PRESETS[name], await asyncio.to_thread(_hook_use, name)
     program = shutil.which(_PROGRAMS.get(name, preset.command[0]))
     if program is None:
-        return [CheckResult(name, State.UNUSED, _joined("not installed", sessions))]
+        return [CheckResult(name, State.UNUSED, _join_texts("not installed", sessions))]
     state = State.MISSING if fix else State.OK
     try:
         version = await _first_line((program, "--version"), {**os.environ, **preset.env})
-        hint = "" if name in _PROGRAMS else await _unseen(program, run)
+        hint = "" if name in _PROGRAMS else await _sandbox_advice(program, run)
     except (TimeoutError, OSError) as error:
         version = f"--version: {error.strerror or 'no answer in time'}"
         hint, state, fix = "", State.MISSING, fix or "check that it starts"
     if hint:
         return [CheckResult(name, State.MISSING, hint)]
-    return [CheckResult(name, state, _joined(f"{program} {version}", hooks, sessions), fix)]
+    return [CheckResult(name, state, _join_texts(f"{program} {version}", hooks, sessions), fix)]
 
 
-def _joined(*texts: str) -> str:
+def _join_texts(*texts: str) -> str:
     return "; ".join(filter(None, texts))
 
 
-async def _unseen(program: str, run: RunSettings) -> str:
+async def _sandbox_advice(program: str, run: RunSettings) -> str:
     """Return what to do if a program does not start in the sandbox; empty if it does, or if there
     is no sandbox.
     """
@@ -154,17 +154,17 @@ async def _unseen(program: str, run: RunSettings) -> str:
         return unseen_hint(await _first_line(command, os.environ, errors=True))
 
 
-def _use(name: str) -> tuple[str, str, str]:
+def _hook_use(name: str) -> tuple[str, str, str]:
     """Return whether an agent's hooks call Midwatch, what to do if they should but cannot, and how
     many sessions are new.
     """
     if name not in KEPT:
         return "", "", ""
     found = find_sessions(KEPT[name], os.environ, Path.home(), since=now() - _DAY)
-    return *_hooks(ADAPTERS[name]), f"{count_noun(len(found), 'session')} in the last day"
+    return *_read_hooks(ADAPTERS[name]), f"{count_noun(len(found), 'session')} in the last day"
 
 
-def _hooks(adapter: HookAdapter) -> tuple[str, str]:
+def _read_hooks(adapter: HookAdapter) -> tuple[str, str]:
     file = adapter.settings_file(os.environ, Path.home())
     install = f"midwatch hook install {adapter.name}"
     try:
@@ -178,7 +178,7 @@ def _hooks(adapter: HookAdapter) -> tuple[str, str]:
         return f"`{switch}` turns its hooks off", f"change it in {file}"
     if lost := [each for each in programs if shutil.which(each) is None]:
         return f"its hooks call {lost[0]}, which does not exist", install
-    return _joined("its hooks call Midwatch", adapter.note), ""
+    return _join_texts("its hooks call Midwatch", adapter.note), ""
 
 
 async def _first_line(

@@ -31,16 +31,16 @@ def check(
     A workspace that is not on this machine is only a warning: nodes may have it. So is a budget in
     dollars for a model without a published price.
     """
-    found = [(file, _problems(file)) for file in files]
+    found = [(file, _find_problems(file)) for file in files]
     for file, problems in found:
-        warnings = [] if problems else _warnings(file)
+        warnings = [] if problems else _find_warnings(file)
         if json:
             write_json(
                 {
                     "type": "config",
                     "file": str(file),
                     "ok": not problems,
-                    "problems": [_fields(problem) for problem in problems],
+                    "problems": [_problem_fields(problem) for problem in problems],
                     "warnings": warnings,
                 }
             )
@@ -65,7 +65,7 @@ def show(*, config: ConfigOption = None, json: JsonOption = False) -> None:
             write_line(line)
 
 
-def _problems(file: Path) -> list[ConfigError]:
+def _find_problems(file: Path) -> list[ConfigError]:
     document = read_document(file)
     found: list[ConfigError] = []
     try:
@@ -82,7 +82,7 @@ def _problems(file: Path) -> list[ConfigError]:
     return sorted(found, key=lambda error: error.place.line or 0)
 
 
-def _warnings(file: Path) -> list[str]:
+def _find_warnings(file: Path) -> list[str]:
     """Return what is no error and yet may be wrong with a file, if it has no problems."""
     from midwatch_supervisor.cli.run.start_warnings import unknown_prices
     from midwatch_supervisor.present.assignment import assignments, workspace_problems
@@ -98,19 +98,19 @@ def _of_workers(document: Document) -> Iterator[ConfigError]:
     """Yield errors for what workers name but is missing or cannot be imported."""
     from midwatch_agents.worker import wrong_parts  # the import takes a second
 
-    for name, written in _mapping(document, "workers").items():
+    for name, written in _mapping_at(document, "workers").items():
         with suppress(ValidationError):  # already reported
             spec = WorkerSpec.model_validate(written)
             for keys, error in wrong_parts(spec, name):
-                yield _at(document, dotted_path(("workers", name, *keys)), str(error))
+                yield _error_at(document, dotted_path(("workers", name, *keys)), str(error))
 
 
 def _of_models(document: Document) -> Iterator[ConfigError]:
     """Yield errors for models that do not exist or cannot be used."""
     from midwatch_agents.models import check_model
 
-    named = [(("models", role), model) for role, model in _mapping(document, "models").items()]
-    for name, written in _mapping(document, "workers").items():
+    named = [(("models", role), model) for role, model in _mapping_at(document, "models").items()]
+    for name, written in _mapping_at(document, "workers").items():
         with suppress(ValidationError):
             spec = WorkerSpec.model_validate(written)
             named += [(("workers", name, "model"), spec.model)] if spec.model else []
@@ -121,7 +121,7 @@ def _of_models(document: Document) -> Iterator[ConfigError]:
             try:
                 check_model(ModelSpec.model_validate(written))
             except UsageError as error:
-                yield _at(document, dotted_path(keys), str(error))
+                yield _error_at(document, dotted_path(keys), str(error))
 
 
 def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
@@ -135,33 +135,33 @@ def _of_idle_workers(document: Document, file: TaskFile) -> list[ConfigError]:
             try:
                 check_has_model(spec, name, file.model_of(Role.WORKER, spec))
             except UsageError as error:
-                found.setdefault(name, _at(document, "models", str(error)))
+                found.setdefault(name, _error_at(document, "models", str(error)))
     return list(found.values())
 
 
 def _of_console(document: Document) -> Iterator[ConfigError]:
     """Yield errors in the console's keys and theme."""
     with suppress(ValidationError):  # already reported
-        console = ConsoleSettings.model_validate(_mapping(document, "console"))
+        console = ConsoleSettings.model_validate(_mapping_at(document, "console"))
         try:
             check_console(console)
         except ConfigError as error:
             for each in (error, *error.others):
-                yield _at(document, each.key, each.problem, each.nearest)
+                yield _error_at(document, each.key, each.problem, each.nearest)
 
 
-def _at(document: Document, key: str, problem: str, nearest: str = "") -> ConfigError:
+def _error_at(document: Document, key: str, problem: str, nearest: str = "") -> ConfigError:
     lines = (line for keys, line in document.lines.items() if dotted_path(keys) == key)
     place = FilePosition(file=document.file, line=next(lines, None))
     return ConfigError(place, key, problem, nearest=nearest)
 
 
-def _mapping(document: Document, key: str) -> dict[str, object]:
+def _mapping_at(document: Document, key: str) -> dict[str, object]:
     value = document.data.get(key)
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _fields(problem: ConfigError) -> dict[str, object]:
+def _problem_fields(problem: ConfigError) -> dict[str, object]:
     return {
         "line": problem.place.line,
         "key": problem.key,

@@ -36,7 +36,7 @@ def upgrade(
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import upgrade as bring_up
 
-    with closing(_connect(journal_place(journal), Access.WRITE)) as store:
+    with closing(_open_store(journal_place(journal), Access.WRITE)) as store:
         done = bring_up(store, dry_run=dry_run)
     if json:
         fields = {"journal": store.name, "before": done.before, "after": done.after}
@@ -60,7 +60,7 @@ def check(*, journal: JournalOption = None, json: JsonOption = False) -> int:
     from midwatch_monitor.journal.core.engine import Access, explain_errors
     from midwatch_monitor.journal.postgres.rights import require_reading
 
-    with closing(_connect(journal_place(journal), Access.READ)) as store:
+    with closing(_open_store(journal_place(journal), Access.READ)) as store:
         engine = store.reading or store.writing
         assert engine is not None
         with explain_errors(store.name), engine.connect() as connection:
@@ -88,21 +88,21 @@ def copy(
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access
 
-    with closing(_connect(source, Access.READ)) as old:
+    with closing(_open_store(source, Access.READ)) as old:
         counts = copying.contents(old)
         if dry_run and _is_new(target):
             _tell_copied(old.name, target, counts, dry_run=True, json=json)
             return 0
-        with closing(_connect(target, Access.READ if dry_run else Access.CREATE)) as new:
+        with closing(_open_store(target, Access.READ if dry_run else Access.CREATE)) as new:
             if dry_run:
                 copying.require_room(new)
             else:
-                counts = copying.copy(old, new, _progress(counts, silent=json))
+                counts = copying.copy(old, new, _progress_printer(counts, silent=json))
             _tell_copied(old.name, new.name, counts, dry_run=dry_run, json=json)
     return 0
 
 
-def _connect(location: str, access: "Access") -> "Store":
+def _open_store(location: str, access: "Access") -> "Store":
     from midwatch_monitor.config.settings import Synchronous
     from midwatch_monitor.journal.core.engine import connect
 
@@ -116,7 +116,7 @@ def _is_new(location: str) -> bool:
     return not is_url(location) and not Path(location).exists()
 
 
-def _progress(counts: Mapping[str, int], *, silent: bool) -> Callable[[str, int], None]:
+def _progress_printer(counts: Mapping[str, int], *, silent: bool) -> Callable[[str, int], None]:
     def tell(table: str, done: int) -> None:
         if not silent and (done == counts[table] or done % _TOLD == 0):
             write_line(f"{table} {done} of {counts[table]}")

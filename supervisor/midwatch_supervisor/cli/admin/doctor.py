@@ -41,14 +41,14 @@ async def doctor(
     Exits with 1 if something that `midwatch run` needs is missing. Changes nothing and shows no
     key. Contacts only the configured broker and database, and Ollama on this machine.
     """
-    settings, configuration = _configuration(config)
-    tasks, task_file = _tasks(_TASKS)
+    settings, configuration = _check_configuration(config)
+    tasks, task_file = _check_tasks(_TASKS)
     begin = [
         CheckResult("midwatch", State.OK, version("midwatch")),
         CheckResult("python", State.OK, f"{platform.python_version()} (3.11 or newer is needed)"),
         *(configuration, *task_file),
     ]
-    checks = _checks(settings, tasks, journal)
+    checks = _list_checks(settings, tasks, journal)
     found = await asyncio.gather(*(_run_check(*each[1:]) for each in checks))
     groups = {"Midwatch": begin}
     for (group, *_), findings in zip(checks, found, strict=True):
@@ -57,12 +57,12 @@ async def doctor(
     for each in every if json else ():
         fields = {"name": each.name, "state": each.state, "detail": each.detail}
         write_json({"type": "check", **fields, "fix": each.fix or None})
-    for line in () if json else _lines(groups):
+    for line in () if json else _result_lines(groups):
         write_line(line)
     return 1 if any(each.state is State.FAILED for each in every) else 0
 
 
-def _checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
+def _list_checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
     """Return the checks, in the order of the report."""
     specs = agent_checks.models_in(tasks)
     kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
@@ -105,33 +105,33 @@ async def _run_check(
     return [CheckResult(name, otherwise, detail)]
 
 
-def _configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult]:
+def _check_configuration(config: Sequence[Path] | None) -> tuple[Settings, CheckResult]:
     """Return the settings in force, and the result of checking the files they come from."""
     try:
         settings = settings_in_force(config)
         check_console(settings.console)
     except ConfigError as error:
-        return Settings(), _wrong("configuration", error)
+        return Settings(), _failed_check("configuration", error)
     files = ", ".join(map(str, config_files(config)))
     state = State.OK if files else State.UNUSED
     return settings, CheckResult("configuration", state, files or "no file; built-in defaults")
 
 
-def _tasks(file: Path) -> tuple[TaskFile | None, list[CheckResult]]:
+def _check_tasks(file: Path) -> tuple[TaskFile | None, list[CheckResult]]:
     """Return the tasks of a file, if it exists, and the result of checking it."""
     try:
         tasks = load_tasks(file) if file.is_file() else None
     except ConfigError as error:
-        return None, [_wrong("tasks", error)]
+        return None, [_failed_check("tasks", error)]
     return tasks, [CheckResult("tasks", State.OK, str(file))] if tasks else []
 
 
-def _wrong(name: str, error: ConfigError) -> CheckResult:
+def _failed_check(name: str, error: ConfigError) -> CheckResult:
     fix = f"midwatch config check {error.place.file}" if error.others else ""
     return CheckResult(name, State.FAILED, str(error), fix)
 
 
-def _lines(groups: Mapping[str, Sequence[CheckResult]]) -> Iterator[str]:
+def _result_lines(groups: Mapping[str, Sequence[CheckResult]]) -> Iterator[str]:
     """Yield the results under the names of their groups, and a summary."""
     every = [each for group in groups.values() for each in group]
     width = min(max(len(each.name) for each in every), 24)

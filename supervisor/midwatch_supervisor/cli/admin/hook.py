@@ -42,13 +42,13 @@ def install(*agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOpti
 
     Shows the change first. The rest of the settings stays as it is.
     """
-    return _each(agents, lambda adapter: _install(adapter, yes=yes, dry_run=dry_run))
+    return _change_each(agents, lambda adapter: _install_hooks(adapter, yes=yes, dry_run=dry_run))
 
 
-def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
+def _change_each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
     """Change the settings of each agent, report those that fail, and return the exit code."""
     codes = [0]
-    for adapter in _adapters(agents):
+    for adapter in _find_adapters(agents):
         try:
             codes.append(change(adapter))
         except UsageError as error:
@@ -57,8 +57,8 @@ def _each(agents: Sequence[str], change: Callable[[HookAdapter], int]) -> int:
     return max(codes)
 
 
-def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
-    command = f"{shlex.quote(_program())} hook {adapter.name}"
+def _install_hooks(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
+    command = f"{shlex.quote(_own_program())} hook {adapter.name}"
     file, before, after = _plan_change(adapter, lambda text: install_hooks(text, adapter, command))
     switch = hooks_switch(before or "", adapter)
     off = f"`{switch}` in {file} turns all hooks off: nothing calls Midwatch until you change it"
@@ -70,7 +70,7 @@ def _install(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
         write_line(off if switch else called)
         _write_note(adapter)
         return 0
-    code = _change(file, before, after, yes=yes, dry_run=dry_run)
+    code = _change_file(file, before, after, yes=yes, dry_run=dry_run)
     if code == 0 and switch:
         write_line(off)
     elif code == 0 and not dry_run:
@@ -92,18 +92,18 @@ def uninstall(
     *agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> int:
     """Remove from agents' settings what `install` added."""
-    return _each(agents, lambda adapter: _uninstall(adapter, yes=yes, dry_run=dry_run))
+    return _change_each(agents, lambda adapter: _uninstall_hooks(adapter, yes=yes, dry_run=dry_run))
 
 
-def _uninstall(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
+def _uninstall_hooks(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
     file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
     if after == before:
         write_line(f"{file} does not call Midwatch")
         return 0
-    return _change(file, before, after, yes=yes, dry_run=dry_run)
+    return _change_file(file, before, after, yes=yes, dry_run=dry_run)
 
 
-def _called(name: str) -> Callable[..., None]:
+def _agent_command(name: str) -> Callable[..., None]:
     """Return the command that explains to a person that only an agent should call it."""
 
     def called(*_: Annotated[str, Parameter(show=False)]) -> None:
@@ -120,10 +120,10 @@ def _called(name: str) -> Callable[..., None]:
 
 
 for _name in ADAPTERS:
-    app.command(_called(_name), name=_name, group="Called by the hooks themselves")
+    app.command(_agent_command(_name), name=_name, group="Called by the hooks themselves")
 
 
-def _adapters(names: Sequence[str]) -> list[HookAdapter]:
+def _find_adapters(names: Sequence[str]) -> list[HookAdapter]:
     known = ", ".join(ADAPTERS)
     if not names:
         raise UsageError(f"name an agent: {known}")
@@ -137,14 +137,14 @@ def _plan_change(
 ) -> tuple[Path, str | None, Text]:
     """Return an agent's settings file, with links resolved, its text now and its new text."""
     file = adapter.settings_file(os.environ, Path.home()).resolve()
-    before = _read(file)
+    before = _read_file(file)
     try:
         return file, before, change(before)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from error
 
 
-def _program() -> str:
+def _own_program() -> str:
     """Return the path of this `midwatch`: an agent may have another `PATH`."""
     called = Path(sys.argv[0])
     found = str(called) if called.name == "midwatch" else shutil.which("midwatch")
@@ -152,7 +152,7 @@ def _program() -> str:
     return str(Path(found or beside).absolute())
 
 
-def _read(file: Path) -> str | None:
+def _read_file(file: Path) -> str | None:
     try:
         return file.read_bytes().decode()
     except FileNotFoundError:
@@ -161,7 +161,9 @@ def _read(file: Path) -> str | None:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def _change(file: Path, before: str | None, after: str | None, *, yes: bool, dry_run: bool) -> int:
+def _change_file(
+    file: Path, before: str | None, after: str | None, *, yes: bool, dry_run: bool
+) -> int:
     """Show the change, make it if the person agrees, and return the exit code."""
     old, new = (before or "").splitlines(), (after or "").splitlines()
     write_diff("\n".join(unified_diff(old, new, str(file), str(file), lineterm="")))
@@ -171,20 +173,20 @@ def _change(file: Path, before: str | None, after: str | None, *, yes: bool, dry
     if not yes and not confirm(f"change {file}"):
         write_error("nothing was changed")
         return 1
-    if _read(file) != before:
+    if _read_file(file) != before:
         raise UsageError(f"{file} was changed meanwhile, so nothing was written: try again")
     try:
         if after is None:
             file.unlink()
         else:
-            _replace(file, after)
+            _replace_file(file, after)
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
     write_line(f"{'removed' if after is None else 'wrote'} {file}")
     return 0
 
 
-def _replace(file: Path, text: str) -> None:
+def _replace_file(file: Path, text: str) -> None:
     """Replace a file whole or not at all, keeping its permissions. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)

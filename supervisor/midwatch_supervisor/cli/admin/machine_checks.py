@@ -118,15 +118,15 @@ async def sandbox(wish: Sandbox, *, attended: bool) -> list[CheckResult]:
 
 async def journal(option: str | None) -> list[CheckResult]:
     """Check whether the journal can be written. Creates none and changes no table."""
-    return [await asyncio.to_thread(_journal, option)]
+    return [await asyncio.to_thread(_check_journal, option)]
 
 
-def _journal(option: str | None) -> CheckResult:
+def _check_journal(option: str | None) -> CheckResult:
     from midwatch_monitor.journal.core.engine import is_url
 
     location = journal_place(option)
     if is_url(location):
-        return _tables(location)
+        return _check_tables(location)
     folder = next(each for each in Path(location).absolute().parents if each.exists())
     if shutil.disk_usage(folder).free < _LEAST_MIB * 2**20:
         detail = f"{location}: its file system is full; less than {_LEAST_MIB} MiB is free"
@@ -135,11 +135,11 @@ def _journal(option: str | None) -> CheckResult:
         fix = "check its permissions, or name another journal with --journal"
         return CheckResult("journal", State.FAILED, f"{folder} is not writable", fix)
     if Path(location).exists():
-        return _tables(location)
+        return _check_tables(location)
     return CheckResult("journal", State.OK, f"{location}: the first run creates it")
 
 
-def _tables(location: str) -> CheckResult:
+def _check_tables(location: str) -> CheckResult:
     """Check whether a database can be written and has the right tables. Raises JournalError."""
     from midwatch_monitor.journal.core.engine import Access, connect, explain_errors, transaction
     from midwatch_monitor.journal.core.schema import prepare, upgrade, version_of
@@ -170,16 +170,16 @@ async def broker(settings: BrokerSettings) -> list[CheckResult]:
 
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)
     login = Login(client="", username=name, password=password, session_seconds=0)
-    async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore):
+    async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore_message):
         return [CheckResult("broker", State.OK, f"{settings.url} accepts {name}")]
 
 
 async def notify(settings: NotifySettings) -> list[CheckResult]:
     """Check whether each target has the variables, files and packages that it needs."""
-    return [_target(name, settings) for name in settings.targets]
+    return [_check_target(name, settings) for name in settings.targets]
 
 
-def _target(name: str, settings: NotifySettings) -> CheckResult:
+def _check_target(name: str, settings: NotifySettings) -> CheckResult:
     from midwatch_supervisor.notify.notifier import senders_of
 
     check, where = f"notify {name}", f"notify.targets.{name}: "
@@ -207,5 +207,5 @@ async def telemetry(settings: TelemetrySettings) -> list[CheckResult]:
     return [CheckResult("telemetry", State.OK, f"spans are sent to {settings.endpoint}")]
 
 
-def _ignore(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:
+def _ignore_message(_topic: str, _payload: bytes, _numbers: Sequence[int]) -> None:
     """Ignore a message; there are no subscriptions."""

@@ -34,7 +34,7 @@ async def send_test(
     if not settings.targets:
         raise UsageError("there is no target: `notify.targets` in the configuration is empty")
     chosen = [name for name in settings.targets if target in (None, name)]
-    tried = await asyncio.gather(*(_try(settings, name) for name in chosen))
+    tried = await asyncio.gather(*(_send_test(settings, name) for name in chosen))
     for name, (_, failure) in zip(chosen, tried, strict=True):
         if json:
             write_json({"type": "notify", "target": name, "ok": not failure, "error": failure})
@@ -45,7 +45,7 @@ async def send_test(
     return max(code for code, _ in tried)
 
 
-async def _try(settings: "NotifySettings", name: str) -> tuple[int, str]:
+async def _send_test(settings: "NotifySettings", name: str) -> tuple[int, str]:
     """Send one target a test message; return the exit code, and why it failed, if it did."""
     from midwatch_supervisor.notify.news import Notification
     from midwatch_supervisor.notify.notifier import senders_of

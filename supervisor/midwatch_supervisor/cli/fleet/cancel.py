@@ -68,8 +68,8 @@ async def cancel(
             for of, task in wanted:
                 for each in await withdrawing.withdraw(of, task):
                     done.append((of, each))
-                    fields = _fields(of, each, dry_run=dry_run)
-                    text = _text(of, each, dry_run=dry_run)
+                    fields = _withdrawal_fields(of, each, dry_run=dry_run)
+                    text = _withdrawal_text(of, each, dry_run=dry_run)
                     stopping = each.course is WithdrawalResult.STOPPING and not of.of_session
                     if stopping and await is_interrupted(opened, of.id):
                         text += (
@@ -86,7 +86,7 @@ async def _find_tasks(
 ) -> list[tuple[Run, Task]]:
     """Return the named tasks with their runs, each task before those it depends on."""
     if names:
-        found = [await _task(journal, name, run) for name in dict.fromkeys(names)]
+        found = [await _find_task(journal, name, run) for name in dict.fromkeys(names)]
     else:
         (only,) = await chosen_runs(journal, run)
         found = wholes(await journal.tasks(only.id))
@@ -99,7 +99,7 @@ async def _find_tasks(
     ]
 
 
-async def _task(journal: Journal, name: str, run: int | None) -> Task:
+async def _find_task(journal: Journal, name: str, run: int | None) -> Task:
     found = await find(journal, name, run=run)
     if found.attempt is not None:
         of = await run_option(journal, found.task.run)
@@ -143,7 +143,7 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
         write_error(f"canceled, but still in the queues, from which nodes will drop it: {error}")
 
 
-def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
+def _withdrawal_fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
     return {
         "type": "cancel",
         "run": run.id,
@@ -158,7 +158,7 @@ def _fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
+def _withdrawal_text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
     name = done.task.name
     match done.course:
         case WithdrawalResult.CANCELED:

@@ -43,12 +43,12 @@ def monitor(
     from midwatch_supervisor.fleet.process import identity
 
     settings = settings_in_force(config)
-    work = _keep(settings, journal_place(journal), identity(name), once=once, json=json)
+    work = _run_monitor(settings, journal_place(journal), identity(name), once=once, json=json)
     with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
-async def _keep(
+async def _run_monitor(
     settings: "Settings", location: str, who: "Identity", *, once: bool, json: bool
 ) -> int:
     from midwatch_monitor.bus import bus_for
@@ -80,26 +80,26 @@ async def _keep(
             settings=settings,
             holder=who.holder,
             clock=clock,
-            tell=_tell if json else lambda told: None,
+            tell=_print_change if json else lambda told: None,
             senders=senders,
         )
         unable = no_dispatch(location)
 
         async def keep() -> None:
-            _begin(who, journal.name, settings.fleet.broker.url, unable, json=json)
+            _print_start(who, journal.name, settings.fleet.broker.url, unable, json=json)
             await (keeping.once() if once else keeping.run())
 
-        await run_until_stopped(keep(), lambda: _leave(who, json=json))
+        await run_until_stopped(keep(), lambda: _print_stop(who, json=json))
     return 0
 
 
-def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: bool) -> None:
+def _print_start(who: "Identity", journal: str, broker: str, unable: str, *, json: bool) -> None:
     """Print what is watched."""
     if json:
         write_json(
             {
                 "type": "monitor",
-                "at": _at(),
+                "at": _current_moment(),
                 "name": who.name,
                 "state": "up",
                 "journal": journal,
@@ -114,22 +114,22 @@ def _begin(who: "Identity", journal: str, broker: str, unable: str, *, json: boo
     sys.stdout.flush()
 
 
-def _leave(who: "Identity", *, json: bool) -> None:
+def _print_stop(who: "Identity", *, json: bool) -> None:
     """Print that the monitor stops."""
-    fields = {"type": "monitor", "at": _at(), "name": who.name, "state": "down"}
+    fields = {"type": "monitor", "at": _current_moment(), "name": who.name, "state": "down"}
     text = f"Monitor {who.name} is stopping and gives up its leases"
     write_either(fields, text, json=json)
 
 
-def _tell(told: "LeaseChange | RoleChange") -> None:
+def _print_change(told: "LeaseChange | RoleChange") -> None:
     from midwatch_supervisor.fleet.monitors.leases import RoleChange
 
     kind = "post" if isinstance(told, RoleChange) else "lease"
-    write_json({"type": kind, "at": _at(), **asdict(told)})
+    write_json({"type": kind, "at": _current_moment(), **asdict(told)})
     sys.stdout.flush()
 
 
-def _at() -> str:
+def _current_moment() -> str:
     from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.present.json_lines import moment
 

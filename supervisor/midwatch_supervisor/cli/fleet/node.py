@@ -66,7 +66,7 @@ def node(
     from midwatch_supervisor.fleet.process import identity
     from midwatch_supervisor.fleet.queue.queue import system_url
 
-    settings = _own(settings_in_force(config), slots=slots, labels=label or [])
+    settings = _override_settings(settings_in_force(config), slots=slots, labels=label or [])
     location, who = journal_place(journal), identity(name)
     system_url(location)  # nodes cannot share a file, so none must be created
     folder = (home or own_home()).resolve() / "nodes" / who.name
@@ -74,12 +74,12 @@ def node(
         private_folder(folder)
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be written: {error}") from error
-    work = _work(settings, location, who, folder, json=json)
+    work = _run_node(settings, location, who, folder, json=json)
     with log_to_stderr():
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
-def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
+def _override_settings(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Settings":
     """Return the node's settings, overridden by its options."""
     from pydantic import ValidationError
 
@@ -100,7 +100,7 @@ def _own(settings: "Settings", *, slots: int | None, labels: list[str]) -> "Sett
     return settings.model_copy(update={"fleet": fleet})
 
 
-async def _work(
+async def _run_node(
     settings: "Settings", location: str, who: "Identity", home: Path, *, json: bool
 ) -> int:
     from midwatch_agents.sandbox import find_sandbox
@@ -129,7 +129,7 @@ async def _work(
                 loop.add_signal_handler(sign, leave)
 
             def ready() -> None:
-                _begin(who.name, fleet, journal.name, home, sandbox_kind, json=json)
+                _print_start(who.name, fleet, journal.name, home, sandbox_kind, json=json)
                 collect_garbage_seldom()
 
             await node.run(location, ready=ready)
@@ -137,7 +137,7 @@ async def _work(
     return 0
 
 
-def _begin(
+def _print_start(
     name: str,
     fleet: "FleetSettings",
     journal: str,

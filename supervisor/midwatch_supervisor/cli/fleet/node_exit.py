@@ -84,9 +84,9 @@ class NodeExitReport:
         once.
         """
         if self._speaking is None:
-            self._speaking = asyncio.create_task(self._speak(in_hand))
+            self._speaking = asyncio.create_task(self._print_ends(in_hand))
         elif in_hand:
-            self._say(
+            self._print_report(
                 f"Node {self._name} gives back all its tasks at once",
                 {"type": "node", "name": self._name, "state": "draining", "at_once": True},
             )
@@ -98,7 +98,7 @@ class NodeExitReport:
             await asyncio.wait({self._speaking}, timeout=_LAST_SECONDS)
             self._speaking.cancel()
         came = ", ".join(f"{count} {what}" for what, count in sorted(self._came.items()))
-        self._say(
+        self._print_report(
             f"Node {self._name} has left" + (came and f": {came}"),
             {
                 "type": "node",
@@ -109,7 +109,7 @@ class NodeExitReport:
             },
         )
 
-    async def _speak(self, tasks: frozenset[int]) -> None:
+    async def _print_ends(self, tasks: frozenset[int]) -> None:
         with suppress(OSError):  # the reader is gone; the node leaves anyway
             for task in tasks:
                 self._known[task] = await self._held_task(task)
@@ -156,7 +156,7 @@ class NodeExitReport:
             self._came["ended"] += 1
             said = _ENDS.get(ended.outcome, f"is {lifecycle or 'over'}")
         outcome = ended.outcome.value if ended.outcome else "given back"
-        self._say(
+        self._print_report(
             f"{held.name} {said}",
             {"type": "turn", **held.fields, "outcome": outcome, "lifecycle": lifecycle},
         )
@@ -177,7 +177,7 @@ class NodeExitReport:
             lifecycle=last.lifecycle if isinstance(last, TaskTransition) else None,
         )
 
-    def _say(self, text: str, fields: dict[str, object]) -> None:
+    def _print_report(self, text: str, fields: dict[str, object]) -> None:
         fields = {"type": fields["type"], "at": moment(now()), **fields}
         write_either(fields, text, json=self._json)
         sys.stdout.flush()

@@ -26,8 +26,8 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
     several = len({each.fleet for each in found}) > 1
     for status in found:
         has, left = _in_hand(status, at_work.values())
-        fields = _fields(status, has, left, now)
-        text = _text(status, has, left, now, fleet=several)
+        fields = _node_fields(status, has, left, now)
+        text = _node_text(status, has, left, now, fleet=several)
         write_either(fields, text, json=json)
     for monitor in monitors:
         if monitor.lives(now):
@@ -55,7 +55,7 @@ def _in_hand(
     return mine, others
 
 
-def _fields(
+def _node_fields(
     status: NodeStatus, has: Sequence[HeldAttempt], left: Sequence[HeldAttempt], now: datetime
 ) -> dict[str, object]:
     return {
@@ -77,7 +77,7 @@ def _fields(
     }
 
 
-def _text(
+def _node_text(
     status: NodeStatus,
     has: Sequence[HeldAttempt],
     left: Sequence[HeldAttempt],
@@ -92,7 +92,7 @@ def _text(
     if status.labels:
         words.append(f"labels {', '.join(status.labels)}")
     if has:
-        words.append(_has(has, now))
+        words.append(_attempts_text(has, now))
     if left:
         words.append(_left_behind(left))
     if status.doubted:
@@ -100,7 +100,7 @@ def _text(
     return f"{', '.join(words)}, version {status.version}, last heard from {round_time(silent)} ago"
 
 
-def _has(attempts: Iterable[HeldAttempt], now: datetime) -> str:
+def _attempts_text(attempts: Iterable[HeldAttempt], now: datetime) -> str:
     each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in attempts)
     return f"has had {', '.join(each)}"
 
@@ -122,14 +122,14 @@ def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:
 
 def _monitor_text(monitor: MonitorStatus) -> str:
     many = len(monitor.attempts)
-    words = [f"watches {many} attempt{'' if many == 1 else 's'}", *map(_duty, monitor.posts)]
+    words = [f"watches {many} attempt{'' if many == 1 else 's'}", *map(_duty_text, monitor.posts)]
     return f"monitor {monitor.name}: {', '.join(words)}"
 
 
 _DUTIES = {LEARNER: "learns", NOTIFIER: "notifies people", EXPORTER: "sends telemetry"}
 
 
-def _duty(post: str) -> str:
+def _duty_text(post: str) -> str:
     what, _, fleet = post.partition(" ")
     if what == "dispatch":
         return f"hands out the tasks of fleet {fleet}"

@@ -65,10 +65,10 @@ def submit(
         fleet = settings.fleet.name
         INTERRUPTS.run(_say_all(wanted, location, fleet=fleet, key=key, json=json))
         return 0
-    return INTERRUPTS.run(_submit(wanted, file, settings, location, key=key, json=json))
+    return INTERRUPTS.run(_submit_tasks(wanted, file, settings, location, key=key, json=json))
 
 
-async def _submit(
+async def _submit_tasks(
     wanted: "Sequence[Assignment]",
     file: Path,
     settings: "Settings",
@@ -91,7 +91,7 @@ async def _submit(
             journal, wanted, key=key, source=str(file), settings=settings, clock=clock
         )
         # It is not known here whether tasks that existed already wait for anything.
-        warnings = [] if already else _warnings(wanted, nodes)
+        warnings = [] if already else _label_warnings(wanted, nodes)
         if not already:
             warnings += await uncommitted_warnings(wanted, besides=file)
             warnings += unknown_prices(wanted)
@@ -128,7 +128,7 @@ async def _hand_out(
         write_error(f"the tasks are stored, but a node or monitor must dispatch them: {error}")
 
 
-def _warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
+def _label_warnings(wanted: "Iterable[Assignment]", nodes: "Sequence[NodeStatus]") -> list[str]:
     """Return what nodes may lack for these tasks, each with the tasks' names."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for each in wanted:
@@ -159,7 +159,7 @@ class _Known(NamedTuple):
     journal: str = ""
 
 
-async def _look(
+async def _read_known(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None
 ) -> _Known:
     """Return what the journal says before these tasks are submitted.
@@ -196,15 +196,15 @@ async def _say_all(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None, json: bool
 ) -> None:
     """Print where each task starts from, or their run if there is one; ask each repository once."""
-    nodes, there, journal = await _look(wanted, location, fleet=fleet, key=key)
+    nodes, there, journal = await _read_known(wanted, location, fleet=fleet, key=key)
     if there is not None:
         _say_run(there, len(wanted), journal, [], already=True, json=json)
         return
     known: dict[str, _Start] = {}
     for each in wanted:
         if each.source not in known:
-            known[each.source] = await _start(each)
-        _say(each, known[each.source], "; ".join(_missing_on_nodes(each, nodes)), json=json)
+            known[each.source] = await _task_start(each)
+        _print_plan(each, known[each.source], "; ".join(_missing_on_nodes(each, nodes)), json=json)
 
 
 class _Start(NamedTuple):
@@ -216,7 +216,7 @@ class _Start(NamedTuple):
     """Why the commit is not known."""
 
 
-async def _start(each: "Assignment") -> _Start:
+async def _task_start(each: "Assignment") -> _Start:
     from midwatch_monitor.errors import WorkspaceError
     from midwatch_supervisor.workspaces.workspace import head_of
 
@@ -226,7 +226,7 @@ async def _start(each: "Assignment") -> _Start:
         return _Start("", str(error))
 
 
-def _say(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
+def _print_plan(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
     task = each.task
     if json:
         write_json(

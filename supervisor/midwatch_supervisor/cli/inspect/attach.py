@@ -81,12 +81,14 @@ def attach(
     headers_of(settings.telemetry, os.environ)  # mistakes there are reported first
     if OTLP in what and once:
         raise UsageError(f"`{OTLP}` receives spans until interrupted: leave out --once")
-    sources = _sources([each for each in what if each != OTLP], hours=since)
+    sources = _session_sources([each for each in what if each != OTLP], hours=since)
     if set(what) == {OTLP}:
         sources = replace(sources, agents=())
     spans = port if OTLP in what else None
     shown = output(headless=headless or once, quiet=False, json=json)
-    work = _attach(settings, journal_place(journal), sources, spans, shown, author, once=once)
+    work = _follow_sessions(
+        settings, journal_place(journal), sources, spans, shown, author, once=once
+    )
     if shown is Output.CONSOLE:
         from midwatch_supervisor.tui.keys import check_console
 
@@ -96,7 +98,7 @@ def attach(
         return run_to_end(work, grace_seconds=settings.run.grace_seconds)
 
 
-def _sources(what: Sequence[str], *, hours: float) -> "SessionSources":
+def _session_sources(what: Sequence[str], *, hours: float) -> "SessionSources":
     from midwatch_monitor.journal.core.clock import now
     from midwatch_supervisor.sessions.session_watch import SessionSources
 
@@ -119,7 +121,7 @@ def _is_place(name: str) -> bool:
     return bool(name) and (Path(name).is_file() or Path(name).is_dir())
 
 
-async def _attach(
+async def _follow_sessions(
     settings: "Settings",
     location: str,
     sources: "SessionSources",
@@ -144,8 +146,8 @@ async def _attach(
         clock = await stack.enter_async_context(journal_clock(journal, now))
         desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
         reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
-        watch = await _watch(stack, desk, sources)
-        monitor = _monitor(desk, bus, location, senders)
+        watch = await _start_watch(stack, desk, sources)
+        monitor = _build_monitor(desk, bus, location, senders)
         if once:
             for _ in range(2):  # a second look sees the questions to a person
                 while await watch.look():
@@ -153,25 +155,25 @@ async def _attach(
                 await monitor.once()
             await reporter.catch_up()
             return _say_none_found(watch, sources)
-        works = [_begin(stack, watch.run()), _begin(stack, monitor.run())]
+        works = [_start_task(stack, watch.run()), _start_task(stack, monitor.run())]
         at = "" if spans is None else await _take_spans(stack, desk, spans, works)
-        about = _about(sources, at, journal.name)
+        about = _about_lines(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
-            nothing = _nothing(sources, at)
+            nothing = _empty_text(sources, at)
             showing = show_journal(
                 journal, None, operator, settings, bus, about=about, nothing=nothing
             )
         else:
             showing = _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
-        works.append(_begin(stack, showing))
+        works.append(_start_task(stack, showing))
         done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
             each.result()  # a watch ends only with an error, and sees nothing afterwards
     return 0
 
 
-async def _watch(
+async def _start_watch(
     stack: AsyncExitStack, desk: "SessionJournal", sources: "SessionSources"
 ) -> "SessionWatch":
     """Return the watch over the sessions, whose hooks are answered until the stack ends.
@@ -226,11 +228,11 @@ async def _take_spans(
     stack.callback(watch.close)
     route = web.post("/v1/traces", watch.answer)
     taken = await stack.enter_async_context(serve("127.0.0.1", port, route))
-    works.append(_begin(stack, watch.run()))
+    works.append(_start_task(stack, watch.run()))
     return f"http://127.0.0.1:{taken}"
 
 
-def _monitor(
+def _build_monitor(
     desk: "SessionJournal", bus: "FleetBus", location: str, senders: "Mapping[str, Sender]"
 ) -> "FleetMonitor":
     """Return the monitor that judges and answers what is recorded here."""
@@ -249,25 +251,25 @@ def _monitor(
     )
 
 
-def _begin(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+def _start_task(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
     """Run the work until the stack ends."""
     task = asyncio.create_task(work)
-    stack.push_async_callback(_end, task)
+    stack.push_async_callback(_end_task, task)
     return task
 
 
-async def _end(task: "asyncio.Task[None]") -> None:
+async def _end_task(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _about(sources: "SessionSources", spans: str, journal: str) -> list[str]:
+def _about_lines(sources: "SessionSources", spans: str, journal: str) -> list[str]:
     """Describe what is watched."""
     files = sources.agents or sources.paths
     hooked = [each.agent for each in sources.agents if _is_hooked(each.agent)]
     install = "; `midwatch hook install AGENT` lets you guide and stop its next sessions"
     guided = install if files else ""
-    about = f"Watching sessions of {_watched(sources, spans)}; journal {journal}"
+    about = f"Watching sessions of {_watched_text(sources, spans)}; journal {journal}"
     if hooked:
         guided = f"Those of {', '.join(hooked)} can be guided and stopped through their hooks"
         rest = len(hooked) < len(sources.agents) or sources.paths or spans
@@ -288,17 +290,17 @@ def _is_hooked(agent: str) -> bool:
     return bool(programs) and all(map(shutil.which, programs))
 
 
-def _watched(sources: "SessionSources", spans: str) -> str:
+def _watched_text(sources: "SessionSources", spans: str) -> str:
     what = [each.agent for each in sources.agents] + [str(each) for each in sources.paths]
     what += [f"any agent that sends spans to {spans}"] if spans else []
     return ", ".join(what)
 
 
-def _nothing(sources: "SessionSources", spans: str) -> str:
+def _empty_text(sources: "SessionSources", spans: str) -> str:
     """Return the console's text before the first session."""
     back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
     return (
-        f"No session of {_watched(sources, spans)} yet. Start an agent: its session appears "
+        f"No session of {_watched_text(sources, spans)} yet. Start an agent: its session appears "
         f"here as soon as it does something{back}."
     )
 
@@ -307,7 +309,7 @@ def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
     """Say that `--once` found nothing to record, and return the exit code."""
     # For a file given by name, the watch has said why.
     searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
-    if not watch.sessions and (what := _watched(searched, "")):
+    if not watch.sessions and (what := _watched_text(searched, "")):
         write_error(f"No recent session of {what}; `--since 24` looks back a day")
     return 0
 

@@ -58,23 +58,23 @@ async def export(
         raise UsageError("name either an ATTEMPT, perhaps with --output, or a folder with --all")
     async with await journal_to_read(journal) as opened:
         if folder is not None:
-            wanted = await _attempts(opened, run=run, folder=folder)
+            wanted = await _attempts_by_file(opened, run=run, folder=folder)
         else:
-            wanted = {output: await _attempt(opened, attempt or "", run=run)}
+            wanted = {output: await _find_attempt(opened, attempt or "", run=run)}
         for target in wanted:
             if target != "-":
                 refuse_existing(Path(target), force=force)
         if folder is not None and wanted:
-            _make(folder)
+            _make_folder(folder)
         for target, each in wanted.items():
             with output_stream(target) as stream:
-                steps = await _write(opened, each, stream)
+                steps = await _write_attempt(opened, each, stream)
             if target != "-":
                 fields = {"type": "export", "file": target, "attempt": each.id, "steps": steps}
                 write_either(fields, f"wrote {target}: {count_noun(steps, 'step')}", json=json)
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """Create a folder, but not its parents. Raises UsageError."""
     try:
         folder.mkdir(exist_ok=True)
@@ -84,7 +84,7 @@ def _make(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be created: {why}") from error
 
 
-async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
+async def _find_attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
     found = await find(journal, id, run=run)
     if found.attempt is not None:
         return found.attempt
@@ -94,7 +94,9 @@ async def _attempt(journal: Journal, id: str, *, run: int | None) -> Attempt:
     return attempts[-1]
 
 
-async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[str, Attempt]:
+async def _attempts_by_file(
+    journal: Journal, *, run: int | None, folder: Path
+) -> dict[str, Attempt]:
     """Return all attempts of the run by the file each is written to."""
     runs = await chosen_runs(journal, run)
     if not runs:
@@ -111,7 +113,7 @@ async def _attempts(journal: Journal, *, run: int | None, folder: Path) -> dict[
     return wanted
 
 
-async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
+async def _write_attempt(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
     """Write one attempt and return its number of steps."""
     after, steps = 0, 0
     files: tuple[str, ...] | None = ()
@@ -119,7 +121,7 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
         after, attempt=attempt.id, kinds=(Step, Change, Plan, AttemptTransition), limit=_PAGE
     ):
         for entry in page:
-            event = _event(entry)
+            event = _trace_event(entry)
             if isinstance(entry.record, Plan) and isinstance(event, Change):
                 # Most plans name no files, and most of their records do not change these.
                 before, files = files, event.plan_step_files
@@ -131,7 +133,7 @@ async def _write(journal: Journal, attempt: Attempt, stream: BinaryIO) -> int:
     return steps
 
 
-def _event(entry: Entry) -> Event | None:
+def _trace_event(entry: Entry) -> Event | None:
     """Return a trace's event for an entry: what the rules received, and when the attempt ended."""
     match entry.record:
         case Step() | Change() as event:

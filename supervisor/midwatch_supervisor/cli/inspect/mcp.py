@@ -68,9 +68,9 @@ def mcp(
         raise MissingExtraError("`midwatch mcp`", "mcp") from error
     _log_plainly()
     if worker is not None:
-        work = _watch(worker, journal, config)
+        work = _serve_worker(worker, journal, config)
     else:
-        work = _serve(journal, (author or AUTHOR) if write else None, _page(http, token_file))
+        work = _serve(journal, (author or AUTHOR) if write else None, _http_page(http, token_file))
     return run_to_end(work, grace_seconds=_GRACE_SECONDS, notice="")
 
 
@@ -90,7 +90,7 @@ def _log_plainly() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
-def _page(http: str | None, token_file: Path | None) -> "Page | None":
+def _http_page(http: str | None, token_file: Path | None) -> "Page | None":
     """Return the address to serve on over HTTP, and the token to ask for."""
     from midwatch_supervisor.cli.inspect.web import host_and_port, page_at
 
@@ -111,7 +111,7 @@ async def _serve(journal: str | None, author: str | None, page: "Page | None") -
     return 0
 
 
-async def _watch(name: str, journal: str | None, config: Sequence[Path] | None) -> int:
+async def _serve_worker(name: str, journal: str | None, config: Sequence[Path] | None) -> int:
     from midwatch_supervisor.cli.mcp_server.transports import serve_stdio
     from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
 

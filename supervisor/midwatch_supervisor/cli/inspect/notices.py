@@ -76,7 +76,9 @@ async def earlier_notices(
         for run in recent
     }
     left = [run for run, tasks in ends.items() if not all(each.over for each in tasks)]
-    found = [_unfinished(run, tasks) async for run, tasks, _ in read_states(journal, left, nodes)]
+    found = [
+        _unfinished_notice(run, tasks) async for run, tasks, _ in read_states(journal, left, nodes)
+    ]
     for run, tasks in ends.items():
         found += [
             (fields, f"run {run.id}: {text}")
@@ -84,11 +86,11 @@ async def earlier_notices(
         ]
     today = [run for run, tasks in ends.items() if tasks and run.started_at >= now - DAY]
     ended = [ends[run] for run in today if run not in left]
-    found += _agents([tasks for tasks in ended if all(each.task.embedded for each in tasks)])
+    found += _agent_notices([tasks for tasks in ended if all(each.task.embedded for each in tasks)])
     return found
 
 
-def _unfinished(run: Run, tasks: Sequence[TaskState]) -> Notice:
+def _unfinished_notice(run: Run, tasks: Sequence[TaskState]) -> Notice:
     """Return that a run has tasks that are not over."""
     left = [each for each in tasks if not each.over]
     named = list_names([f"{each.task.name} ({each.status})" for each in left], _NAMED)
@@ -106,7 +108,7 @@ def _unfinished(run: Run, tasks: Sequence[TaskState]) -> Notice:
     return fields, f"run {run.id} is not over{alone} (`{then}`): {named}"
 
 
-def _agents(runs: Collection[Sequence[TaskState]]) -> Iterator[Notice]:
+def _agent_notices(runs: Collection[Sequence[TaskState]]) -> Iterator[Notice]:
     """Yield how these runs of agents with a `Watch` ended; nothing if there are none."""
     if not runs:
         return

@@ -79,21 +79,21 @@ def replay(
     if together:
         runs = [replay_together(files, settings, format=format, worker=worker)]
     else:
-        traces = (each for path in files for each in _traces(path, format))
-        runs = (_replay(each, settings, format, worker, unread) for each in traces)
+        traces = (each for path in files for each in _find_traces(path, format))
+        runs = (_replay_trace(each, settings, format, worker, unread) for each in traces)
     if not json and (len(files) > 1 or files[0].is_dir()):
         _print_table(files, runs, unread)
     else:
         for line in chain.from_iterable(runs):
-            _print(line, json=json)
+            _print_line(line, json=json)
     return 2 if unread else 0
 
 
-def _traces(path: Path, format: str) -> Iterable[Path]:
+def _find_traces(path: Path, format: str) -> Iterable[Path]:
     return find_traces(path, format) if path.is_dir() else [path]
 
 
-def _replay(
+def _replay_trace(
     trace: Path, settings: Settings, format: str, worker: str, unread: list[Path]
 ) -> Iterator[ReplayLine]:
     """Run the rules over a trace; one that cannot be read is reported and added to `unread`."""
@@ -127,7 +127,7 @@ def _without_step(path: Path) -> Path:
 def _print_table(
     paths: Sequence[Path], runs: Iterable[Iterator[ReplayLine]], unread: Sequence[Path]
 ) -> None:
-    sessions = [each for run in runs for each in replayed_sessions(_findings(run))]
+    sessions = [each for run in runs for each in replayed_sessions(_find_alerts(run))]
     read = {each.path for each in sessions}.union(unread)
     skipped = max(0, sum(map(_count_files, paths)) - len(read))
     width = shutil.get_terminal_size().columns
@@ -135,20 +135,20 @@ def _print_table(
         write_line(text)
 
 
-def _findings(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:
+def _find_alerts(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:
     """Yield the alerts of one trace, and print problems in reading it where they occur."""
     for line in run:
         if isinstance(line, AlertLine | TraceLine):
             yield line
         else:
-            _print(line, json=False)
+            _print_line(line, json=False)
 
 
 def _count_files(path: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(path)) if path.is_dir() else 1
 
 
-def _print(line: ReplayLine, *, json: bool) -> None:
+def _print_line(line: ReplayLine, *, json: bool) -> None:
     match line:
         case DamageLine():
             write_error(f"{line.trace}:{line.line}: skipped: {line.problem}")
@@ -157,17 +157,17 @@ def _print(line: ReplayLine, *, json: bool) -> None:
         case _ if json:
             write_json(asdict(line))
         case AlertLine():
-            write_line(_alert(line))
+            write_line(_alert_text(line))
         case TraceLine():
-            write_line(_trace(line))
+            write_line(_trace_text(line))
 
 
-def _alert(line: AlertLine) -> str:
+def _alert_text(line: AlertLine) -> str:
     seen = f" (steps {', '.join(str(step) for step in line.evidence)})" if line.evidence else ""
     return f"{line.trace}: step {line.step}: {line.severity} {line.rule}: {line.summary}{seen}"
 
 
-def _trace(line: TraceLine) -> str:
+def _trace_text(line: TraceLine) -> str:
     first = line.first_alarm_step
     alarm = "no alarm" if first is None else f"first alarm at step {first}"
     steps, alerts = count_noun(line.steps, "step"), count_noun(line.alerts, "alert")
@@ -233,7 +233,7 @@ def session_table(
     found = [(each, each.worst) for each in sessions if each.worst is not None]
     found.sort(key=lambda each: (-each[1].severity.rank, -each[0].alarms, each[0].first))
     if found:
-        yield from _rows(found, width)
+        yield from _session_lines(found, width)
         if calm := len(sessions) - len(found):
             yield f"{count_noun(calm, 'more session')} without an alarm"
         yield ""
@@ -250,15 +250,15 @@ def session_table(
         yield "All alerts of one session: midwatch replay FILE"
 
 
-def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Iterator[str]:
+def _session_lines(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Iterator[str]:
     """Return a line for each session, with its place on a second line if both do not fit on one."""
-    names = _names([session.path for session, _ in found], max(_MIN_NAME, width // 4))
+    names = _short_names([session.path for session, _ in found], max(_MIN_NAME, width // 4))
     figures = [
         (name, session.steps, session.alarms, session.first)
         for name, (session, _) in zip(names, found, strict=True)
     ]
     heading, *starts = table_lines(table(_HEADS, figures))
-    places = [_place(session.path, worst.step) for session, worst in found]
+    places = [_step_place(session.path, worst.step) for session, worst in found]
     room = width - len(heading) - 2
     beside = room - max(map(len, places)) - 2
     if beside >= _MIN_WRONG_BESIDE:
@@ -274,7 +274,7 @@ def _rows(found: Sequence[tuple[ReplayedSession, AlertLine]], width: int) -> Ite
             yield f"  {place}"
 
 
-def _names(paths: Sequence[Path], width: int) -> list[str]:
+def _short_names(paths: Sequence[Path], width: int) -> list[str]:
     """Return short names; equal names are told apart by their folders."""
     stems = [path.stem.removesuffix(".traj") for path in paths]
     often = Counter(stems)
@@ -284,7 +284,7 @@ def _names(paths: Sequence[Path], width: int) -> list[str]:
     ]
 
 
-def _place(path: Path, step: int) -> str:
+def _step_place(path: Path, step: int) -> str:
     """Return a file and a step as one shell word that is never an option."""
     file = f"./{path}" if str(path).startswith("-") else str(path)
     return shlex.quote(f"{file}:{step}")

@@ -113,7 +113,7 @@ async def report(options: ReportOptions = _OPTIONS) -> None:
     async with await journal_to_read(options.journal) as opened:
         reading = await read_runs(opened, selection)
     head = selection.description(len(reading.tasks), opened.name, now)
-    _print(options, "Midwatch report", head, run_lines(reading), run_sections(reading))
+    _print_report(options, "Midwatch report", head, run_lines(reading), run_sections(reading))
 
 
 @app.command
@@ -130,10 +130,10 @@ async def lessons(*, project: AnyProject = None, options: ReportOptions = _OPTIO
     found = learning_sections(reading)
     if not (found or options.html):
         head += " Nothing has been judged or learned yet."
-    _print(options, "Midwatch: what was learned", head, learning_lines(reading), found)
+    _print_report(options, "Midwatch: what was learned", head, learning_lines(reading), found)
 
 
-def _print(
+def _print_report(
     options: ReportOptions,
     title: str,
     head: str,
@@ -146,7 +146,7 @@ def _print(
             write_json(line)
         return
     if options.html:
-        _write(page(title, head, sections), options.output, force=options.force)
+        _write_page(page(title, head, sections), options.output, force=options.force)
         return
     write_line(head)
     if sections:
@@ -155,7 +155,7 @@ def _print(
         write_line(line)
 
 
-def _write(text: str, output: str, *, force: bool) -> None:
+def _write_page(text: str, output: str, *, force: bool) -> None:
     if output != "-":
         refuse_existing(Path(output), force=force)
     with output_stream(output) as stream:
@@ -209,11 +209,11 @@ def _line(record: TrackRecord, useful: float) -> dict[str, object]:
         "error_before": rounded(record.error_before),
         "error_after": rounded(record.error_after),
         "curve": curve,
-        **_separation(record.separation, useful),
+        **_separation_fields(record.separation, useful),
     }
 
 
-def _separation(found: Separation | None, useful: float) -> dict[str, object]:
+def _separation_fields(found: Separation | None, useful: float) -> dict[str, object]:
     if found is None:
         return {"separation": None, "separation_interval": None, "worthless": False}
     ends = (found.interval.low, found.interval.high)
@@ -234,13 +234,13 @@ def _print_records(records: Sequence[TrackRecord], useful: float) -> None:
             few = f"{record.attempts} of {MIN_ATTEMPTS}"
             write_line(f"{record.model}: not enough attempts ({few})")
         if record.separation is not None and record.separation.worthless(useful):
-            write_line(f"{record.model}: {_worthless(record.separation)}")
+            write_line(f"{record.model}: {_worthless_text(record.separation)}")
     if any(record.calibration for record in records):
         for line in _EXPLAINED:
             write_line(line)
 
 
-def _worthless(found: Separation) -> str:
+def _worthless_text(found: Separation) -> str:
     low, high = found.interval.low, found.interval.high
     return (
         "its stated confidence is worthless. Of an attempt that succeeded and one that failed, the "
@@ -281,11 +281,11 @@ async def metrics(
             for line in (await figures.text()).splitlines():
                 write_line(line)
         else:
-            served = _serve(figures, *place)
+            served = _serve_metrics(figures, *place)
             await run_until_stopped(served, lambda: write_line("The metrics are no longer served"))
 
 
-async def _serve(figures: JournalMetrics, host: str, port: int) -> None:
+async def _serve_metrics(figures: JournalMetrics, host: str, port: int) -> None:
     """Serve until canceled. Raises UsageError if it cannot listen there, and MissingExtraError."""
     try:
         from aiohttp import web

@@ -34,15 +34,15 @@ def check(
 
     rules = settings_in_force(config).rules
     codes = [0]  # the exit code when nothing is wrong
-    for file in _timelines(paths):
+    for file in _find_timelines(paths):
         try:
             mismatches = check_timeline(file, rules)
         except ConfigError as error:
             codes.append(2)
-            _refuse(file, error, json=json)
+            _print_error(file, error, json=json)
         else:
             codes.append(1 if mismatches else 0)
-            _tell(file, mismatches, json=json)
+            _print_result(file, mismatches, json=json)
     if not json:
         write_line(f"{count_noun(len(codes) - 1, 'timeline')}, {sum(map(bool, codes))} failed")
     return max(codes)
@@ -61,12 +61,12 @@ def list_rules(*, config: ConfigOption = None, json: JsonOption = False) -> None
             fields = {"type": "rule", "rule": name, "enabled": settings.enabled}
             write_json({**fields, "evidence": evidence, "sees": sees, "thresholds": thresholds})
         else:
-            told = ", ".join(f"{key} {_value(value)}" for key, value in thresholds.items())
+            told = ", ".join(f"{key} {_value_text(value)}" for key, value in thresholds.items())
             write_line(f"{name} ({evidence}): {(told or 'on') if settings.enabled else 'off'}")
             write_line(f"    {sees}")
 
 
-def _timelines(paths: Sequence[Path]) -> Iterator[Path]:
+def _find_timelines(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.is_dir():
             yield path
@@ -77,7 +77,7 @@ def _timelines(paths: Sequence[Path]) -> Iterator[Path]:
         yield from found
 
 
-def _tell(file: Path, mismatches: "Sequence[Mismatch]", *, json: bool) -> None:
+def _print_result(file: Path, mismatches: "Sequence[Mismatch]", *, json: bool) -> None:
     if json:
         wrong = [
             {"entry": each.entry, "expected": list(each.expected), "found": list(each.found)}
@@ -88,11 +88,11 @@ def _tell(file: Path, mismatches: "Sequence[Mismatch]", *, json: bool) -> None:
     if not mismatches:
         write_line(f"{file}: ok")
     for each in mismatches:
-        expected, found = _list(each.expected), _list(each.found)
+        expected, found = _list_text(each.expected), _list_text(each.found)
         write_line(f"{file}: entry {each.entry}: expected {expected}; found {found}")
 
 
-def _refuse(file: Path, error: ConfigError, *, json: bool) -> None:
+def _print_error(file: Path, error: ConfigError, *, json: bool) -> None:
     if json:
         told = {"problem": str(error), "problems": list(error.lines)}
         write_json({"type": "timeline", "file": str(file), "ok": False, **told})
@@ -101,9 +101,9 @@ def _refuse(file: Path, error: ConfigError, *, json: bool) -> None:
             write_error(line)
 
 
-def _list(told: Sequence[str]) -> str:
+def _list_text(told: Sequence[str]) -> str:
     return ", ".join(told) or "nothing"
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

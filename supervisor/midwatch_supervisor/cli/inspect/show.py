@@ -97,15 +97,15 @@ async def show(
                 write_json(shown.fields)
             return
         state = await task_state(opened, found.task)
-        nodes = await _fleet(opened, state)
+        nodes = await _fleet_nodes(opened, state)
         texts: dict[int, _AttemptTexts] = defaultdict(_AttemptTexts)
         async for shown in shown_records(opened, found):
             texts[shown.entry.attempt or 0].add(shown)
-        calibrations = await _calibrations(opened, state, only=found.attempt)
+        calibrations = await _read_calibrations(opened, state, only=found.attempt)
         for number, attempt in state.attempts.items():
             if found.attempt is None or found.attempt.id == number:
                 at = workspace_in(found.task, attempt)
-                texts[number].work = await _work(at, moved=bool(attempt.moves))
+                texts[number].work = await _workspace_state(at, moved=bool(attempt.moves))
     for text in _task_lines(state, nodes, texts, calibrations, opened.masker, only=found.attempt):
         write_line(text)
 
@@ -118,7 +118,7 @@ class _Work:
     fate: str = ""
 
 
-async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
+async def _workspace_state(at: TaskWorkspace, *, moved: bool) -> _Work:
     merge = await at.find_merge() if at.made_by_run else None
     removed = await at.removed()
     # On another machine only the first node's workspace is known: each node has its own home.
@@ -130,7 +130,7 @@ async def _work(at: TaskWorkspace, *, moved: bool) -> _Work:
     return _Work(place=place, fate="; ".join([*merged, *["its workspace was removed"] * removed]))
 
 
-async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
+async def _fleet_nodes(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     """Return the nodes of the fleet that runs the task, by name, and complete the task's state.
 
     The state lacks whether the run was interrupted, and what a task that has not begun waits for.
@@ -143,7 +143,7 @@ async def _fleet(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
     return {each.name: each for each in nodes or ()}
 
 
-async def _calibrations(
+async def _read_calibrations(
     journal: Journal, state: TaskState, *, only: Attempt | None
 ) -> dict[str, Calibration | None]:
     """Return calibrations by model, for the shown attempts that have stated a confidence."""
@@ -234,22 +234,22 @@ def _task_lines(
     if assignment is not None and assignment.task.labels:
         yield f"labels: {', '.join(assignment.task.labels)}"
     goal = masker.text(assignment.task.goal).splitlines() if assignment else []
-    yield from _section("goal", goal, indent="  ")
+    yield from _section_lines("goal", goal, indent="  ")
     spent = (line(each).text for each in state.spent.values())
-    yield from _section("used apart from the workers", spent, indent="  ")
+    yield from _section_lines("used apart from the workers", spent, indent="  ")
     for id, attempt in state.attempts.items():
         if only is None or only.id == id:
             yield ""
             calibration = calibrations.get(attempt.attempt.model)
             shown = texts.get(id, _AttemptTexts())
             health = health_of(attempt, nodes)
-            yield from _attempt(task, attempt, calibration, health, shown.work)
-            yield from _section("lessons and facts it was given", shown.given)
-            yield from _section("verdicts and lessons", shown.learned)
-            yield from _section("last steps", shown.steps)
+            yield from _attempt_lines(task, attempt, calibration, health, shown.work)
+            yield from _section_lines("lessons and facts it was given", shown.given)
+            yield from _section_lines("verdicts and lessons", shown.learned)
+            yield from _section_lines("last steps", shown.steps)
 
 
-def _attempt(
+def _attempt_lines(
     task: Task,
     state: AttemptState,
     calibration: Calibration | None,
@@ -276,25 +276,25 @@ def _attempt(
     # The meters continue from the previous attempt.
     of = "" if attempt.number == 1 else " of the task's budget"
     yield f"  used{of}: {budget_text(state.budget)}"
-    yield from _section("plan", () if state.plan.bare else plan_lines(state.plan))
-    yield from _section("plan checks", _requests(state, details.plan_checks))
-    yield from _section("completions", _texts(details.completions))
-    yield from _section("analyses", _texts(details.analyses))
-    yield from _section("budget requests", _requests(state, details.requests))
-    yield from _section("permissions", _requests(state, state.interventions.permissions))
-    yield from _section("acceptance", _texts(details.checks.values()))
+    yield from _section_lines("plan", () if state.plan.bare else plan_lines(state.plan))
+    yield from _section_lines("plan checks", _request_lines(state, details.plan_checks))
+    yield from _section_lines("completions", _record_lines(details.completions))
+    yield from _section_lines("analyses", _record_lines(details.analyses))
+    yield from _section_lines("budget requests", _request_lines(state, details.requests))
+    yield from _section_lines("permissions", _request_lines(state, state.interventions.permissions))
+    yield from _section_lines("acceptance", _record_lines(details.checks.values()))
     alerts = (alert_text(a, state.alert_status(key)) for key, a in state.alerts.items())
-    yield from _section("alerts", alerts)
-    yield from _section("decisions", decision_lines(state))
-    yield from _section("interventions", intervention_lines(state))
-    yield from _section("faults of the watch", _texts(details.faults))
+    yield from _section_lines("alerts", alerts)
+    yield from _section_lines("decisions", decision_lines(state))
+    yield from _section_lines("interventions", intervention_lines(state))
+    yield from _section_lines("faults of the watch", _record_lines(details.faults))
 
 
-def _texts(records: Iterable[Record]) -> Iterator[str]:
+def _record_lines(records: Iterable[Record]) -> Iterator[str]:
     return (line(record).text for record in records)
 
 
-def _requests(state: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
+def _request_lines(state: AttemptState, requests: Mapping[int, WorkerRequest]) -> Iterator[str]:
     """Yield a line for each request of a worker, with its answer."""
     for id, request in requests.items():
         yield f"{id} {line(request, state.answer(id)).text}"
@@ -312,7 +312,7 @@ def _report_lines(state: AttemptState, calibration: Calibration | None) -> Itera
         yield f"  {CONFIDENCE_SILENT}"
 
 
-def _section(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:
+def _section_lines(name: str, lines: Iterable[str], *, indent: str = "    ") -> Iterator[str]:
     """Yield a heading and its lines; nothing if there are no lines."""
     body = list(lines)
     if body:
@@ -331,7 +331,7 @@ def decision_lines(state: AttemptState, about: Collection[AlertKey] | None = Non
             continue
         yield f"escalation {line(each).text}"
         made = (one for one in state.details.decisions if one.escalation == each.id)
-        yield from (f"  {text}" for text in _texts(made))
+        yield from (f"  {text}" for text in _record_lines(made))
 
 
 def intervention_lines(

@@ -139,7 +139,7 @@ async def status(
             needy |= {fleet_of(each)} if shared and any(map(_open_to_nodes, tasks)) else set()
             lines = [status_line(state, ours) for state in tasks]
             unmerged = [one async for one in unmerged_notices(opened, each, tasks)]
-            _say(each, lines, unmerged, json=json)
+            _print_status(each, lines, unmerged, json=json)
             faults = opened.all_entries(run=each.id, kinds=(Fault, Notified))
             unreachable = unreachable_targets(each.id, [entry async for entry in faults])
             told += map(unreachable_notice, unreachable)
@@ -230,14 +230,16 @@ def health_of(latest: AttemptState, nodes: Mapping[str, NodeStatus]) -> Health:
     return Health.UNKNOWN if adrift(latest, nodes.get(latest.node)) else latest.health
 
 
-def _say(run: Run, lines: Sequence[StatusLine], unmerged: Sequence[Notice], *, json: bool) -> None:
+def _print_status(
+    run: Run, lines: Sequence[StatusLine], unmerged: Sequence[Notice], *, json: bool
+) -> None:
     """Print the tasks of one run and its results, for people or for programs."""
     if json:
         begun = {"source": run.source, "started_at": moment(run.started_at)}
         for line in lines:
             write_json({**asdict(line), **begun})
     else:
-        _print(run, lines)
+        _print_table(run, lines)
     _say_all(unmerged, json=json)
 
 
@@ -247,7 +249,7 @@ def _say_all(notices: Iterable[Notice], *, json: bool) -> None:
             write_either(fields, text, json=json)
 
 
-def _print(run: Run, lines: Sequence[StatusLine]) -> None:
+def _print_table(run: Run, lines: Sequence[StatusLine]) -> None:
     """Print the table; with the node of each attempt if there are nodes to tell apart."""
     nodes = any(line.node_state for line in lines) or len({line.node for line in lines}) > 1
     write_line(f"run {run.id}: {run.source}, {run.started_at.astimezone():%Y-%m-%d %H:%M}")
@@ -272,7 +274,7 @@ def _row(line: StatusLine) -> tuple[str, ...]:
         _or_dash(line.number),
         status_text(line.stands, accepted=line.accepted),
         _or_dash(line.health),
-        _node(line),
+        _node_text(line),
         plan_text((line.plan_step, line.plan_steps) if line.plan_step else None),
         _percent(line.progress_percent),
         _percent(line.confidence),
@@ -289,7 +291,7 @@ def _wait_text(line: StatusLine) -> str:
     return f"{answers}: {waits.removesuffix(f': {answers}')}" if answers else waits
 
 
-def _node(line: StatusLine) -> str:
+def _node_text(line: StatusLine) -> str:
     away = line.node_state is not None and line.node_state.gone
     works = line.lifecycle is Lifecycle.WORKING
     return f"{line.node} ({line.node_state})" if away and works else _or_dash(line.node)

@@ -85,20 +85,20 @@ def tune(
     settings of single workers and tools.
     """
     check_format(format)
-    aim = _aim(max_false_alarms, folds, seed)
+    aim = _check_aim(max_false_alarms, folds, seed)
     if output is not None:
         require_absent(output)
     settings = settings_in_force(config)
     found = recordings(paths, read_labels(outcomes, spent=spent or SPENT), format=format)
     result = study(found, settings, aim)
-    _warn(found, result)
+    _print_warnings(found, result)
     text = proposal_text(result)
     if output is not None:
-        _write(output, text)
-    _tell(result, text, json=json)
+        _write_new(output, text)
+    _print_study(result, text, json=json)
 
 
-def _tell(result: ThresholdStudy, text: str, *, json: bool) -> None:
+def _print_study(result: ThresholdStudy, text: str, *, json: bool) -> None:
     if json:
         for fields in json_lines(result, text):
             write_json(fields)
@@ -110,7 +110,7 @@ def _tell(result: ThresholdStudy, text: str, *, json: bool) -> None:
             write_line(line)
 
 
-def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
+def _check_aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
     if not 0 < max_false_alarms <= 100:
         raise UsageError(f"--max-false-alarms: {max_false_alarms:g} is not a percentage above 0")
     if not 2 <= folds <= _MAX_FOLDS:
@@ -118,7 +118,7 @@ def _aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
     return Aim(allowed=max_false_alarms / 100, folds=folds, seed=seed)
 
 
-def _warn(found: Recordings, result: ThresholdStudy) -> None:
+def _print_warnings(found: Recordings, result: ThresholdStudy) -> None:
     """Print what makes the figures weaker than they look."""
     resolved = result.present.resolved.of
     if found.unlabelled:
@@ -140,7 +140,7 @@ def _warn(found: Recordings, result: ThresholdStudy) -> None:
         write_error(f"{few}: no thresholds are chosen without it")
 
 
-def _write(output: Path, text: str) -> None:
+def _write_new(output: Path, text: str) -> None:
     try:
         with output.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -162,15 +162,15 @@ def json_lines(study: ThresholdStudy, text: str) -> Iterator[dict[str, object]]:
     for row in study.rows:
         named = {"rule": row.rule, "key": row.key, "threshold": row.threshold}
         marks = {"present": row.present, "chosen": row.chosen}
-        yield {"type": "threshold", **named, **marks, **target, **_fields(row.figures)}
+        yield {"type": "threshold", **named, **marks, **target, **_figure_fields(row.figures)}
     for choice in study.choices:
         decided = {"alarm": choice.level is not None, "verdict": choice.verdict.name.lower()}
         yield {"type": "choice", "rule": choice.rule, **decided}
     for what, figures in (("present", study.present), ("agreement", study.agreement)):
-        yield {"type": "score", "what": what, **target, **_fields(figures)}
+        yield {"type": "score", "what": what, **target, **_figure_fields(figures)}
     for check, trial in study.trials.items():
         what = check.name.lower()
-        yield {"type": "score", "what": what, **target, **_fields(trial.figures)}
+        yield {"type": "score", "what": what, **target, **_figure_fields(trial.figures)}
         for each in (trial.whole, *trial.sources):
             yield {"type": "comparison", "what": what, **target, **_comparison_fields(each)}
     yield {
@@ -189,17 +189,17 @@ def json_lines(study: ThresholdStudy, text: str) -> Iterator[dict[str, object]]:
 
 def text_lines(study: ThresholdStudy) -> Iterator[str]:
     """Yield a table for each rule that raised an alert, then one of the whole configurations."""
-    yield from _explained(study.target)
+    yield from _explanation_lines(study.target)
     yield ""
     silent: list[str] = []
     verdicts = {choice.rule: choice.verdict for choice in study.choices}
     for rule, group in groupby(study.rows, key=lambda row: row.rule):
         rows = list(group)
-        if not any(_spoke(row.figures) for row in rows):
+        if not any(_has_alarms(row.figures) for row in rows):
             silent.append(rule)
             continue
         yield f"{rule} ({rows[0].key}), {verdicts[rule]}"
-        yield from (f"  {line}" for line in _table(study, rows))
+        yield from (f"  {line}" for line in _threshold_lines(study, rows))
         yield ""
     if silent:
         yield f"never reached: {', '.join(silent)}"
@@ -229,7 +229,7 @@ def _source_table(trial: ThresholdTrial, target: AlarmTarget) -> Iterator[str]:
     yield from (f"  {line}" for line in table_lines(table(heads, rows, words=(0, 1, 2, 3))))
 
 
-def _explained(target: AlarmTarget) -> Iterator[str]:
+def _explanation_lines(target: AlarmTarget) -> Iterator[str]:
     yield "resolved: resolved runs alarmed, the false alarms, with a 95 % interval."
     yield f"found: runs {target} alarmed {_FOUND[target]}."
     if target is not AlarmTarget.UNRESOLVED:
@@ -239,11 +239,14 @@ def _explained(target: AlarmTarget) -> Iterator[str]:
     yield "difference: in percentage points, with a 95 % interval (paired bootstrap by task)."
 
 
-def _table(study: ThresholdStudy, rows: Sequence[ThresholdRow]) -> Iterator[str]:
+def _threshold_lines(study: ThresholdStudy, rows: Sequence[ThresholdRow]) -> Iterator[str]:
     failed = "" if study.target is AlarmTarget.UNRESOLVED else "unresolved"
     heads = ("at", "resolved", f"found {study.target}", failed, "lift", "when", "")
-    shown, chosen = _shown(rows), "proposed" if is_proposed(study) else "chosen, not proposed"
-    cells = [heads, *(_cells(row, chosen) for row in shown)]
+    shown, chosen = (
+        _rows_to_show(rows),
+        "proposed" if is_proposed(study) else "chosen, not proposed",
+    )
+    cells = [heads, *(_row_cells(row, chosen) for row in shown)]
     if not failed:
         cells = [(*line[:3], *line[4:]) for line in cells]
     yield from table_lines(table(cells[0], cells[1:], words=tuple(range(len(cells[0])))))
@@ -251,26 +254,26 @@ def _table(study: ThresholdStudy, rows: Sequence[ThresholdRow]) -> Iterator[str]
         yield f"and {len(rows) - len(shown)} more thresholds, with --json"
 
 
-def _shown(rows: Sequence[ThresholdRow]) -> Sequence[ThresholdRow]:
+def _rows_to_show(rows: Sequence[ThresholdRow]) -> Sequence[ThresholdRow]:
     """Return the configured and proposed thresholds, and as many others as are easy to read."""
     every = -(-len(rows) // MAX_ROWS)
     return [row for at, row in enumerate(rows) if at % every == 0 or row.present or row.chosen]
 
 
-def _cells(row: ThresholdRow, chosen: str) -> tuple[str, ...]:
+def _row_cells(row: ThresholdRow, chosen: str) -> tuple[str, ...]:
     figures = row.figures
     return (
         "on" if row.threshold is None else str(row.threshold),
         share_text(figures.resolved),
-        _of(figures.found),
-        _of(figures.unresolved),
+        _share_fraction(figures.found),
+        _share_fraction(figures.unresolved),
         "-" if figures.lift is None else lift_text(figures.lift, figures.lift_interval),
         "-" if figures.delay is None else f"{100 * figures.delay:.0f} %",
         ("kept" if row.present else chosen) if row.chosen else "now" if row.present else "",
     )
 
 
-def _fields(figures: AlarmFigures) -> dict[str, object]:
+def _figure_fields(figures: AlarmFigures) -> dict[str, object]:
     return {
         "resolved_alarmed": figures.resolved.hits,
         "resolved": figures.resolved.of,
@@ -296,9 +299,9 @@ def _comparison_fields(comparison: Comparison) -> dict[str, object]:
     return found
 
 
-def _spoke(figures: AlarmFigures) -> bool:
+def _has_alarms(figures: AlarmFigures) -> bool:
     return bool(figures.resolved.hits or figures.found.hits or figures.unresolved.hits)
 
 
-def _of(share: Share) -> str:
+def _share_fraction(share: Share) -> str:
     return f"{share.hits}/{share.of}"

@@ -91,7 +91,7 @@ async def watch(
     if web:
         # Not an argument: its password would show in the list of processes.
         environ = {} if journal is None else {VARIABLE: journal}
-        words = _words(run, every=all, config=config, author=author, name=name)
+        words = _command_words(run, every=all, config=config, author=author, name=name)
         known = partial(_require_attempt, journal)
         return await serve(words, page_at(host, port, token_file), environ, known)
     if not (on_terminal() or in_browser()):
@@ -101,7 +101,7 @@ async def watch(
     ending = asyncio.create_task(end_with_server()) if in_browser() else None
     async with opened, bus_of(settings.fleet, name=name) as bus:
         operator = OperatorActions(opened, author=operator_name(author), bus=bus)
-        about = _about(opened, chosen, barred=barred)
+        about = _about_lines(opened, chosen, barred=barred)
         await show_journal(opened, chosen, operator, settings, bus, about=about, attempt=attempt)
     if ending is not None:
         ending.cancel()
@@ -114,7 +114,7 @@ async def _require_attempt(journal: str | None, id: int) -> None:
         await run_of(opened, id)
 
 
-def _about(journal: Journal, run: int | None, *, barred: str) -> list[str]:
+def _about_lines(journal: Journal, run: int | None, *, barred: str) -> list[str]:
     """Describe what is shown; `barred` says why a person may only look, empty if they may act."""
     which = "all runs" if run is None else f"run {run}"
     about = f"{'Only looking at' if barred else 'Watching'} {which} of {journal.name}"
@@ -170,7 +170,7 @@ async def show_journal(
             await show_console(console)
 
 
-def _words(
+def _command_words(
     run: int | None,
     *,
     every: bool,
@@ -229,7 +229,7 @@ async def show_run(
     try:
         code = await show_console(console)
     finally:
-        await _end(conducted)
+        await _end_tasks(conducted)
     if code == INTERRUPTED and console.board.only_waits:
         return 3
     if code == INTERRUPTED:
@@ -255,7 +255,7 @@ async def show_console(console: "Console") -> int | None:
         raise
 
 
-async def _end(conducted: Sequence[asyncio.Task[int]]) -> None:
+async def _end_tasks(conducted: Sequence[asyncio.Task[int]]) -> None:
     """Cancel work that is still running. Raises the error it ended with, if any."""
     for task in conducted:
         task.cancel()

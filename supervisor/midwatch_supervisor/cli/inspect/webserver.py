@@ -121,7 +121,7 @@ class WebServer(Server):
             return answer
         if browser is None and _LINK.items() <= request.headers.items():
             return _lead_on(request)
-        if browser is None or _elsewhere(request):
+        if browser is None or _from_other_site(request):
             raise web.HTTPForbidden(text=_NO_TOKEN)
         request[_BROWSER] = browser
         return await handler(request)
@@ -149,7 +149,7 @@ class WebServer(Server):
             files("midwatch_supervisor.cli.inspect").joinpath("web.html").read_text("utf-8")
         ).substitute(
             nonce=nonce,
-            socket=escape(f"{scheme}://{request.host}/ws{_path(request).rstrip('/')}"),
+            socket=escape(f"{scheme}://{request.host}/ws{_page_path(request).rstrip('/')}"),
             font_size=to_int(request.query.get("fontsize", "16"), 16),
         )
         answer = web.Response(text=text, content_type="text/html")
@@ -321,17 +321,17 @@ def _hang_up(request: web.Request | None) -> None:
         request.transport.abort()
 
 
-def _path(request: web.Request) -> str:
+def _page_path(request: web.Request) -> str:
     """Return the path of the console's page or of one attempt, without any query."""
     attempt = request.match_info.get("attempt")
     return f"/attempt/{attempt}" if attempt else "/"
 
 
 def _lead_on(request: web.Request) -> web.Response:
-    return web.Response(text=_ENTER.format(_path(request)), content_type="text/html")
+    return web.Response(text=_ENTER.format(_page_path(request)), content_type="text/html")
 
 
-def _elsewhere(request: web.Request) -> bool:
+def _from_other_site(request: web.Request) -> bool:
     """Whether another site's page sent it: cookies do not distinguish ports of the same host."""
     origin = request.headers.get("Origin")
     if origin is None:  # every browser sends one when it opens a socket

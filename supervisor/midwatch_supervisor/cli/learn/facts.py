@@ -86,22 +86,22 @@ async def approve(*numbers: FactNumber, options: MarkOptions = UNMARKED) -> None
     if not numbers:
         raise UsageError(f"name facts by their numbers: `{command('facts list')}` shows them")
     for number in numbers:
-        await _mark(number, LearningMark.APPROVE, options)
+        await _mark_fact(number, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
     """Retire a fact: it is no longer given to workers."""
-    await _mark(number, LearningMark.RETIRE, options)
+    await _mark_fact(number, LearningMark.RETIRE, options)
 
 
 @app.command
 async def restore(number: FactNumber, /, *, options: MarkOptions = UNMARKED) -> None:
     """Restore a fact that was replaced, removed or retired."""
-    await _mark(number, LearningMark.RESTORE, options)
+    await _mark_fact(number, LearningMark.RESTORE, options)
 
 
-async def _mark(number: int, mark: LearningMark, options: MarkOptions) -> None:
+async def _mark_fact(number: int, mark: LearningMark, options: MarkOptions) -> None:
     async with await options.open_journal() as opened:
         await options.mark(opened, mark, await _find_fact(opened, number))
 

@@ -148,7 +148,7 @@ async def scan(
                 for each in await implied.find_implied(opened, settings=switched_on, now=at)
             ]
         else:
-            found = await _verdicts(
+            found = await _verdicts_among(
                 opened, await implied.scan(opened, settings=switched_on, now=at)
             )
     for given in found:
@@ -189,7 +189,7 @@ async def _verdicts_on(
     while page := await journal.entries(
         after, run=run, task=task, attempt=only, kinds=(AttemptTransition, Feedback)
     ):
-        for given in await _verdicts(journal, page):
+        for given in await _verdicts_among(journal, page):
             if project in (None, given.place.task.project):
                 yield given
         after = page[-1].id
@@ -226,7 +226,7 @@ async def _still_open(journal: Journal, attempt: int, settings: Settings) -> boo
 # -- verdicts as they are listed ---------------------------------------------------------------
 
 
-async def _verdicts(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict]:
+async def _verdicts_among(journal: Journal, entries: Iterable[Entry]) -> list[_Verdict]:
     """Return the verdicts among a page of entries, in order; the end of an attempt implies one too.
 
     Entries erased meanwhile are left out. Makes two queries, whatever the number of entries.

@@ -52,7 +52,7 @@ async def forget(
         name = await project_named(learned, project)
         found = await learned.footprint(name)
         if dry_run:
-            _tell(name, found, dry_run=True, json=json)
+            _print_erasure(name, found, dry_run=True, json=json)
             return 0
         if not yes:
             loss = f"{_count_words(found)} of {name} for good"
@@ -61,11 +61,11 @@ async def forget(
                 write_error("nothing was deleted")
                 return 1
         done = await learned.forget(name, author=operator_name(author), at=await opened.now())
-    _tell(name, done, dry_run=False, json=json)
+    _print_erasure(name, done, dry_run=False, json=json)
     return 0
 
 
-def _tell(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
+def _print_erasure(project: str, erasure: Erasure, *, dry_run: bool, json: bool) -> None:
     if json:
         write_json(
             {

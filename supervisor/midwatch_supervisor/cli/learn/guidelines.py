@@ -40,19 +40,19 @@ class _Versions:
     @property
     def live(self) -> KnownGuidelines | None:
         """The version in force."""
-        return self._first(GuidelinesState.LIVE)
+        return self._first_version(GuidelinesState.LIVE)
 
     @property
     def proposed(self) -> KnownGuidelines | None:
         """The newest version that is waiting for a decision."""
-        return self._first(GuidelinesState.PROPOSED)
+        return self._first_version(GuidelinesState.PROPOSED)
 
     @property
     def former(self) -> tuple[KnownGuidelines, ...]:
         """Versions that were in force before."""
         return tuple(each for each in self.known if each.state is GuidelinesState.FORMER)
 
-    def _first(self, state: GuidelinesState) -> KnownGuidelines | None:
+    def _first_version(self, state: GuidelinesState) -> KnownGuidelines | None:
         return next((each for each in self.known if each.state is state), None)
 
     def find(self, version: int) -> KnownGuidelines:
@@ -64,7 +64,7 @@ class _Versions:
         raise UsageError(f"{self.project} has no version {version} of guidelines; it has: {there}")
 
 
-async def _versions(journal: Journal, project: str | None) -> _Versions:
+async def _read_versions(journal: Journal, project: str | None) -> _Versions:
     learned = Learned(journal)
     name = await project_named(learned, project)
     return _Versions(project=name, known=tuple(await learned.guidelines(name)))
@@ -82,7 +82,7 @@ async def list_versions(
         if project is None and not await Learned(opened).projects():
             write_note(f"no guidelines yet in {opened.name}", json=json)
             return
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
     for known in versions.known:
         write_either(version_fields(known), version_line(known), json=json)
     if not versions.known:
@@ -100,7 +100,7 @@ async def show(
 ) -> None:
     """Print a version; by default the one in force."""
     async with await journal_to_read(journal) as opened:
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
     known = versions.live if version is None else versions.find(version)
     if known is None:
         write_note(_none_in_force(versions), json=json)
@@ -124,7 +124,7 @@ async def diff(
 ) -> None:
     """Print what a version would change; by default the newest one waiting for a decision."""
     async with await journal_to_read(journal) as opened:
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
     if version is None and versions.proposed is None:
         write_note(f"no version of {versions.project} is waiting", json=json)
         return
@@ -134,7 +134,7 @@ async def diff(
         write_json(_change_fields(versions.live, known, changes))
         return
     write_diff(changes or "it is the same text as the one in force")
-    if known.state is GuidelinesState.PROPOSED and _outdated(known, versions.live):
+    if known.state is GuidelinesState.PROPOSED and _is_outdated(known, versions.live):
         write_line(_OUTDATED)
 
 
@@ -156,7 +156,7 @@ def _change_fields(
 _OUTDATED = "It is based on a version that is no longer in force."
 
 
-def _outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
+def _is_outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
     """Whether a proposal is based on a version that is no longer in force."""
     return known.guidelines.base != (live.id if live else None)
 
@@ -180,9 +180,9 @@ async def approve(
 ) -> None:
     """Put a version in force; by default the newest one waiting for a decision."""
     async with await options.open_journal() as opened:
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
         chosen = _find_waiting(versions, version)
-        if _outdated(chosen, versions.live):
+        if _is_outdated(chosen, versions.live):
             write_note(_OUTDATED, json=options.json)
         await options.mark(opened, LearningMark.APPROVE, chosen)
 
@@ -197,7 +197,7 @@ async def reject(
 ) -> None:
     """Reject a version; by default the newest one waiting for a decision."""
     async with await options.open_journal() as opened:
-        chosen = _find_waiting(await _versions(opened, project), version)
+        chosen = _find_waiting(await _read_versions(opened, project), version)
         await options.mark(opened, LearningMark.REJECT, chosen)
 
 
@@ -211,10 +211,10 @@ async def rollback(
 ) -> None:
     """Go back to the version before the one in force."""
     async with await options.open_journal() as opened:
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
         await options.mark(opened, LearningMark.ROLL_BACK, _in_force(versions, version))
         if not options.dry_run:
-            now = (await _versions(opened, versions.project)).live
+            now = (await _read_versions(opened, versions.project)).live
             number = f"version {now.guidelines.version} is" if now else "no guidelines are"
             write_note(f"{number} in force", json=options.json)
 
@@ -229,14 +229,14 @@ async def retire(
 ) -> None:
     """Retire the guidelines in force and all before them; or reject VERSION, if it is waiting."""
     async with await options.open_journal() as opened:
-        versions = await _versions(opened, project)
+        versions = await _read_versions(opened, project)
         chosen: KnownGuidelines | None = _in_force(versions, version)
         if chosen.state is GuidelinesState.PROPOSED:
             await options.mark(opened, LearningMark.REJECT, chosen)
             return
         while chosen is not None:
             await options.mark(opened, LearningMark.ROLL_BACK, chosen)
-            again = (await _versions(opened, versions.project)).live
+            again = (await _read_versions(opened, versions.project)).live
             chosen = None if options.dry_run else again
         if options.dry_run and versions.former:
             numbers = ", ".join(str(each.guidelines.version) for each in versions.former)

@@ -65,11 +65,11 @@ async def learn(
         journal_clock(opened, now) as clock,
     ):
         if dry_run:
-            await _would(opened, project, settings, json=json)
+            await _print_open(opened, project, settings, json=json)
             return 0
 
         async def look() -> bool:
-            return await _look(opened, project, settings, clock=clock, json=json)
+            return await _do_chores(opened, project, settings, clock=clock, json=json)
 
         if wait:
             looking = nightly(look, hours, clock=lambda: now().astimezone(), sleep=asyncio.sleep)
@@ -111,13 +111,15 @@ def _asked_for(settings: Settings) -> Settings:
     return settings.model_copy(update={"learning": learning})
 
 
-async def _projects(journal: Journal, project: str | None) -> list[str]:
+async def _named_projects(journal: Journal, project: str | None) -> list[str]:
     """Return the projects to reflect on: the named one, else all."""
     learned = Learned(journal)
     return [await project_named(learned, project)] if project else await learned.projects()
 
 
-async def _would(journal: Journal, project: str | None, settings: Settings, *, json: bool) -> None:
+async def _print_open(
+    journal: Journal, project: str | None, settings: Settings, *, json: bool
+) -> None:
     """Print what is still to be learned from."""
     from midwatch_supervisor.learning.learner import enabled_chores
     from midwatch_supervisor.learning.reflection import read_batch
@@ -126,7 +128,7 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
     chores = await learned.chores(tries=learning.tries, kinds=enabled_chores(learning))
     fields = {"type": "chores", "open": len(chores), "dry_run": True}
     write_either(fields, f"would do {count_noun(len(chores), 'chore')}", json=json)
-    for name in await _projects(journal, project):
+    for name in await _named_projects(journal, project):
         mark = await learned.watermark(name)
         batch = await read_batch(learned, name, learning.guidelines, after=mark)
         attempts = [each.attempt for each in batch.deep]
@@ -135,15 +137,15 @@ async def _would(journal: Journal, project: str | None, settings: Settings, *, j
         write_either({**fields, "dry_run": True}, text, json=json)
 
 
-async def _look(
+async def _do_chores(
     journal: Journal, project: str | None, settings: Settings, *, clock: Clock, json: bool
 ) -> bool:
     """Do the open chores, reflect, and return whether nothing failed."""
     from midwatch_supervisor.learning.learner import Learner
 
-    names = await _projects(journal, project)
+    names = await _named_projects(journal, project)
     learner = Learner(journal, settings=settings, clock=clock)
-    fine = await _study(learner, json=json)
+    fine = await _study_all(learner, json=json)
     for name in names:
         found = await learner.reflect(name)
         _print_reflection(name, found, json=json)
@@ -151,7 +153,7 @@ async def _look(
     return fine
 
 
-async def _study(learner: "Learner", *, json: bool) -> bool:
+async def _study_all(learner: "Learner", *, json: bool) -> bool:
     progress = await learner.study_all()
     counts = {state.value: progress[state] for state in StudyState}
     said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)

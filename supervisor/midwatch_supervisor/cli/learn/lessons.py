@@ -131,19 +131,19 @@ async def approve(*ids: LessonId, options: MarkOptions = UNMARKED) -> None:
     if not ids:
         raise UsageError(f"name lessons by their ids: `{command('lessons list')}` shows them")
     for id in ids:
-        await _mark(id, LearningMark.APPROVE, options)
+        await _mark_lesson(id, LearningMark.APPROVE, options)
 
 
 @app.command
 async def retire(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
     """Retire a lesson: it is no longer given to attempts, unless it is restored."""
-    await _mark(id, LearningMark.RETIRE, options)
+    await _mark_lesson(id, LearningMark.RETIRE, options)
 
 
 @app.command
 async def restore(id: LessonId, /, *, options: MarkOptions = UNMARKED) -> None:
     """Bring a retired or archived lesson back into use."""
-    await _mark(id, LearningMark.RESTORE, options)
+    await _mark_lesson(id, LearningMark.RESTORE, options)
 
 
 @app.command
@@ -158,10 +158,12 @@ async def rate(
     options: MarkOptions = UNMARKED,
 ) -> None:
     """Rate a lesson; the last rating counts, and a lesson rated 1 is not given to attempts."""
-    await _mark(id, LearningMark.RATE, options, rating=int(rating))
+    await _mark_lesson(id, LearningMark.RATE, options, rating=int(rating))
 
 
-async def _mark(id: int, mark: LearningMark, options: MarkOptions, *, rating: int = 0) -> None:
+async def _mark_lesson(
+    id: int, mark: LearningMark, options: MarkOptions, *, rating: int = 0
+) -> None:
     async with await options.open_journal() as opened:
         await options.mark(opened, mark, await _lesson_with(opened, id), rating=rating)
 
@@ -200,7 +202,7 @@ class LessonFields:
         """Return the lesson with this text. Raises UsageError."""
         return Lesson(
             text=_check_text(text),
-            failure_class=_class(self.failure_class, classes),
+            failure_class=_class_text(self.failure_class, classes),
             insights=tuple(map(_check_text, self.instead)),
             tags=self.tag,
             files=self.file,
@@ -242,7 +244,7 @@ async def add(
     except UsageError as error:
         raise UsageError(f"{error}; a lesson is kept with an attempt of its project") from None
     async with journal as opened:
-        name, attempt = await _place(opened, project, task, run)
+        name, attempt = await _lesson_source(opened, project, task, run)
         await _require_news(opened, name, lesson.text)
         if task is not None:
             lesson = replace(lesson, sources=(attempt.id,))
@@ -304,7 +306,7 @@ def _check_text(text: str) -> str:
     return stripped
 
 
-def _class(name: str, known: Several) -> str:
+def _class_text(name: str, known: Several) -> str:
     found = named_class(name, known)
     if found == OTHER and name != OTHER:
         there = ", ".join(dict.fromkeys((*known, OTHER, UNKNOWN)))
@@ -312,7 +314,7 @@ def _class(name: str, known: Several) -> str:
     return found
 
 
-async def _place(
+async def _lesson_source(
     journal: Journal, project: str | None, task: str | None, run: int | None
 ) -> tuple[str, Attempt]:
     """Return the project of a new lesson, and the attempt it is stored with."""

@@ -71,7 +71,7 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
         if here in known or len(known) == 1:
             return here if here in known else known[0]
         raise UsageError(f"name the project with --project; known: {names}")
-    for found in _matches(known, option):
+    for found in _matching_projects(known, option):
         if len(found) == 1:
             return found[0]
         if found:
@@ -79,7 +79,7 @@ def choose_project(known: Sequence[str], option: str | None, *, here: str) -> st
     raise UsageError(f"there is no project `{option}`; known: {names}")
 
 
-def _matches(known: Sequence[str], option: str) -> tuple[list[str], ...]:
+def _matching_projects(known: Sequence[str], option: str) -> tuple[list[str], ...]:
     """Return the projects that an option may mean, in groups, the surest first."""
     bare = option.rstrip("/")
     return (

@@ -82,7 +82,7 @@ class ReadingTools:
             chosen = latest(runs) if run is None else runs
             async for _, tasks, ours in read_states(journal, chosen, nodes):
                 wanted = [t for t in tasks if not only_needing_a_person or _needs_person(t)]
-                lines += [_json(asdict(status_line(task, ours))) for task in wanted]
+                lines += [_json_text(asdict(status_line(task, ours))) for task in wanted]
         return block("attempts", lines)
 
     async def timeline(self, attempt: Named, last: Last = 50) -> str:
@@ -91,13 +91,13 @@ class ReadingTools:
         async with await journal_to_read(self._journal) as journal:
             async for shown in shown_records(journal, await find(journal, attempt)):
                 lines.append(shown.fields)
-        return block("timeline", [_json(each) for each in lines], newest=True)
+        return block("timeline", [_json_text(each) for each in lines], newest=True)
 
     async def why(self, attempt: Named) -> str:
         """Which alerts fire for an attempt, the steps that they rest on, and what was done."""
         async with await journal_to_read(self._journal) as journal:
             target = await begun_attempt(journal, attempt)
-            return block("why", [each async for each in _why(journal, target)])
+            return block("why", [each async for each in _reason_lines(journal, target)])
 
     async def waiting(self) -> str:
         """What waits for a person in all runs.
@@ -112,7 +112,7 @@ def _needs_person(task: TaskState) -> bool:
     return task.latest is not None and needs_person(task.latest)
 
 
-async def _why(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
+async def _reason_lines(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:
     state = target.state
     yield f"{target.name}: {state.status}"
     if waits := attempt_waits_for(state):
@@ -157,7 +157,7 @@ async def _read_waiting(journal: Journal) -> AsyncIterator[str]:
             "waits_for": attempt_waits_for(state) or need_words(state) or None,
             "asks": [_question_line(id, asked[id]) for id in sorted(asked)],
         }
-        yield _json(fields)
+        yield _json_text(fields)
 
 
 def _question_line(number: int, question: OpenQuestion) -> JsonLine:
@@ -187,20 +187,20 @@ def block(name: str, lines: Sequence[str], *, newest: bool = False) -> str:
     return DataBlocks.with_new_code().frame(name, "\n".join(body) or "(nothing)", note=EVIDENCE)
 
 
-def _json(fields: Mapping[str, object]) -> str:
-    return json.dumps(_short(fields), ensure_ascii=False)
+def _json_text(fields: Mapping[str, object]) -> str:
+    return json.dumps(_shorten_value(fields), ensure_ascii=False)
 
 
-def _short(value: object) -> object:
+def _shorten_value(value: object) -> object:
     """Return the value with texts and lists cut to a limited length."""
     match value:
         case str():
             return cut(value, MAX_TEXT)
         case Mapping():
             fields = cast("Mapping[str, object]", value)
-            return {name: _short(each) for name, each in fields.items()}
+            return {name: _shorten_value(each) for name, each in fields.items()}
         case tuple() | list():
             items = cast("Sequence[object]", value)
-            return [_short(each) for each in items[:_MAX_ITEMS]]
+            return [_shorten_value(each) for each in items[:_MAX_ITEMS]]
         case _:
             return value

@@ -45,19 +45,19 @@ class ActingTools:
         """Say something to the worker of an attempt, which it hears with its next request."""
         if not message.strip():
             raise UsageError("say something")
-        return await self._send(attempt, Action.NUDGE, message)
+        return await self._send_intervention(attempt, Action.NUDGE, message)
 
     async def pause(self, attempt: Named, message: MaybeWords = "") -> str:
         """Hold an attempt until it is resumed."""
-        return await self._send(attempt, Action.PAUSE, message)
+        return await self._send_intervention(attempt, Action.PAUSE, message)
 
     async def resume(self, attempt: Named, message: MaybeWords = "") -> str:
         """Let an attempt go on that waits for a person."""
-        return await self._send(attempt, Action.RESUME, message)
+        return await self._send_intervention(attempt, Action.RESUME, message)
 
     async def stop(self, attempt: Named, message: MaybeWords = "") -> str:
         """End an attempt at once."""
-        return await self._send(attempt, Action.STOP, message)
+        return await self._send_intervention(attempt, Action.STOP, message)
 
     async def approve(self, number: NumberArgument) -> str:
         """Let what waits take effect, or give a worker what it asked for."""
@@ -70,7 +70,7 @@ class ActingTools:
             said = await settle(journal, number, author=self._author, agreed=False, comment=reason)
             return plain(said)
 
-    async def _send(self, attempt: str, action: Action, message: str) -> str:
+    async def _send_intervention(self, attempt: str, action: Action, message: str) -> str:
         async with await journal_to_write(self._journal) as journal:
             return plain(await send(journal, attempt, action, message, author=self._author))
 
@@ -110,15 +110,15 @@ def supervising_server(journal: str | None, *, author: str | None) -> MCPServer[
     )
     read = ReadingTools(journal)
     for tool in (read.list_attempts, read.timeline, read.why, read.waiting):
-        _add(server, tool, ToolAnnotations(read_only_hint=True, open_world_hint=False))
+        _add_tool(server, tool, ToolAnnotations(read_only_hint=True, open_world_hint=False))
     if author is not None:
         act = ActingTools(journal, author)
         for tool in (act.guide, act.pause, act.resume, act.stop, act.approve, act.reject):
-            _add(server, tool, ToolAnnotations(read_only_hint=False, open_world_hint=False))
+            _add_tool(server, tool, ToolAnnotations(read_only_hint=False, open_world_hint=False))
     return server
 
 
-def _add(
+def _add_tool(
     server: MCPServer[None], tool: Callable[..., Awaitable[str]], hints: ToolAnnotations
 ) -> None:
     server.add_tool(_explain_errors(tool), annotations=hints, structured_output=False)

@@ -23,7 +23,7 @@ PATH = "/mcp"
 _END_SECONDS = 3
 
 
-def _heed(end: Callable[[], object], *signs: signal.Signals) -> None:
+def _handle_signals(end: Callable[[], object], *signs: signal.Signals) -> None:
     if threading.current_thread() is threading.main_thread():
         for sign in signs:
             asyncio.get_running_loop().add_signal_handler(sign, end)
@@ -36,7 +36,7 @@ async def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     canceled.
     """
     told = asyncio.Event()
-    _heed(told.set, signal.SIGTERM)
+    _handle_signals(told.set, signal.SIGTERM)
     work = [asyncio.create_task(_serve_streams(server)), asyncio.create_task(told.wait())]
     try:
         await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +105,7 @@ async def serve_http(server: MCPServer[Any], page: Page) -> None:
     )
     serving = uvicorn.Server(config)
     # It handles signals only once it has started, and re-raises them at its end.
-    _heed(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
+    _handle_signals(lambda: setattr(serving, "should_exit", True), signal.SIGTERM, signal.SIGINT)
     with listening:
         token = f"the token of {page.source}" if page.source else page.token
         page.announce(f"MCP is at {page.origin}{PATH}, with `Authorization: Bearer` and {token}")

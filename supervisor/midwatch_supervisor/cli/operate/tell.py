@@ -239,7 +239,7 @@ async def send(
     """
     target = await open_attempt(journal, id, run=run)
     what = "guidance" if action is Action.NUDGE else action.value
-    return await _send(journal, target, author, what, action, text, dry_run=dry_run)
+    return await _send_intervention(journal, target, author, what, action, text, dry_run=dry_run)
 
 
 async def _begin_again(
@@ -284,7 +284,7 @@ async def grant(
             )
         if problem := grant_problem(given):
             raise UsageError(problem)
-        sent = await _send(
+        sent = await _send_intervention(
             *(opened, target, author, f"grant of {grant_text(given)}", Action.GRANT_BUDGET),
             message or GRANTED,
             terms=Terms(grant=given),
@@ -317,7 +317,7 @@ async def switch(
         if known and name not in known:
             there = ", ".join(known)
             raise UsageError(f"the worker of {target.name} has no model `{name}`; it has: {there}")
-        sent = await _send(
+        sent = await _send_intervention(
             *(opened, target, author, f"switch to {name}", Action.SWITCH_MODEL, message),
             terms=Terms(model=name),
             dry_run=dry_run,
@@ -325,7 +325,7 @@ async def switch(
         write_line(sent)
 
 
-async def _send(
+async def _send_intervention(
     journal: Journal,
     target: OpenAttempt,
     author: str | None,

@@ -289,17 +289,17 @@ async def plan_of(journal: "Journal", result: TaskWorkspace) -> Merge:
     assignment = result.assignment
     bundles = Bundles(journal)
     if assignment is not None and assignment.base and await bundles.snapshots(result.attempt.id):
-        home = await _repository(assignment.workspace, assignment.source)
+        home = await _owner_repository(assignment.workspace, assignment.source)
         return await plan_fetched(bundles, result.attempt, branch_of(result.folder), home)
     workspace = await result.open()
     if workspace.worktree is None:
         raise UsageError(f"{result.name} did not work in git: its result is in {result.folder}")
     if assignment is not None and assignment.origin:
-        return await plan_cloned(workspace, await _repository(None, assignment.origin))
+        return await plan_cloned(workspace, await _owner_repository(None, assignment.origin))
     return await plan_merge(workspace, result.source)
 
 
-async def _repository(source: Path | None, name: str) -> Path:
+async def _owner_repository(source: Path | None, name: str) -> Path:
     """Return the owner's repository. Raises UsageError if it is not here."""
     home = await repository_here(source)
     if home is None:
@@ -335,12 +335,12 @@ def _verdict_of_person(state: TaskState) -> Feedback | None:
 def _require_accepted(state: TaskState) -> None:
     """Raise UsageError for a result that a person rejected."""
     name = state.task.name
-    if rejected := _rejection(state):
+    if rejected := _rejection_text(state):
         accept = command(f"feedback {shlex.quote(name)} accept --run {state.task.run}")
         raise UsageError(f"{name} can be merged after `{accept}`: its result was {rejected}")
 
 
-def _rejection(state: TaskState) -> str:
+def _rejection_text(state: TaskState) -> str:
     """Return how a person rejected the result, as `rejected by ada`; empty if nobody did."""
     verdict = _verdict_of_person(state)
     return verdict_line(verdict) if verdict and not verdict.accepted else ""
@@ -362,10 +362,10 @@ async def clean(
     Those without changes are removed, too. Unmerged work is kept, unless its task is named.
     """
     async with await journal_to_read(journal) as opened:
-        over, open_runs = await _over(opened, tasks, run)
-        found = [Leftover(task=task, at=at) for task in over for at in _places(task)]
+        over, open_runs = await _tasks_over(opened, tasks, run)
+        found = [Leftover(task=task, at=at) for task in over for at in _find_workspaces(task)]
         left = [each for each in found if await each.at.there()]
-        gone = [await _clean(each, named=bool(tasks), dry_run=dry_run) for each in left]
+        gone = [await _clean_workspace(each, named=bool(tasks), dry_run=dry_run) for each in left]
     for why in open_runs:
         write_line(f"{why}; its workspaces are kept")
     if not left and not open_runs:
@@ -397,13 +397,13 @@ class Leftover:
         if not self.is_result:
             return ""
         which = f"{shlex.quote(self.at.name)} --run {self.task.task.run}"
-        if rejected := _rejection(self.task):
+        if rejected := _rejection_text(self.task):
             return f": its result was {rejected} (`{command(f'clean {which}')}` removes it)"
         take = f"merge {which}" if workspace.branch else f"merge {which} --into FOLDER"
         return f" (`{command(take)}` takes it)"
 
 
-async def _over(
+async def _tasks_over(
     journal: "Journal", names: Sequence[str], run: int | None
 ) -> tuple[list[TaskState], list[str]]:
     """Return the named tasks, or all, in runs that are over; and for each other run why it stays.
@@ -425,12 +425,12 @@ async def _over(
         why = f"run {each.id} is not over: {unfinished.task.name} ({unfinished.status})"
         if mine:
             raise UsageError(why)
-        if any([await at.there() for task in tasks for at in _places(task)]):
+        if any([await at.there() for task in tasks for at in _find_workspaces(task)]):
             kept.append(why)
     return over, kept
 
 
-def _places(task: TaskState) -> list[TaskWorkspace]:
+def _find_workspaces(task: TaskState) -> list[TaskWorkspace]:
     """Return the workspaces of all attempts, and the result's if it has another one."""
     places = [workspace_in(task.task, each) for each in task.attempts.values()]
     result = result_of(task)
@@ -438,7 +438,7 @@ def _places(task: TaskState) -> list[TaskWorkspace]:
     return [each for each in found.values() if each.made_by_run]
 
 
-async def _clean(left: Leftover, *, named: bool, dry_run: bool) -> bool:
+async def _clean_workspace(left: Leftover, *, named: bool, dry_run: bool) -> bool:
     """Remove a workspace or say why it stays, and return whether it was removed."""
     try:
         workspace = await left.at.open()

@@ -89,7 +89,7 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, of: str = "") -> N
 
     async def result(at: int, task: TaskState) -> TaskResult:
         async with looking:
-            return await _result(task, count=at < _COUNTED)
+            return await _task_result(task, count=at < _COUNTED)
 
     results = await asyncio.gather(*(result(at, task) for at, task in enumerate(tasks)))
     width = shutil.get_terminal_size().columns
@@ -99,7 +99,7 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, of: str = "") -> N
     write_line(f"exit code {code}: {meaning}")
 
 
-async def _result(task: TaskState, *, count: bool) -> TaskResult:
+async def _task_result(task: TaskState, *, count: bool) -> TaskResult:
     at = result_of(task)
     if at is None or at.assignment is None:
         return TaskResult(state=task)
@@ -308,7 +308,7 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
         f"Run {resources.run.id}: {tasks}, journal {resources.journal.name}",
         f"Sandbox for commands: {sandbox}",
     ]
-    for name in sorted({model for job in jobs for model in _models(job)}):
+    for name in sorted({model for job in jobs for model in _model_names(job)}):
         script = " (played by a script; no model is called)" if "scripted:" in name else ""
         lines.append(f"Model of the {name}{script}")
     return lines
@@ -357,9 +357,9 @@ class Reporter:
                 lines.append(line)
         self._read = entries[-1].id
         if lines:
-            await asyncio.to_thread(self._print, lines)
+            await asyncio.to_thread(self._print_lines, lines)
 
-    def _print(self, lines: Sequence[JsonLine | str]) -> None:
+    def _print_lines(self, lines: Sequence[JsonLine | str]) -> None:
         # Without a reader, a run continues, because of its work; a watch ends.
         with nullcontext() if self._run is None else outlasting_reader():
             for line in lines:
@@ -372,9 +372,9 @@ class Reporter:
         """Conduct a run, print what happens, and return its exit code."""
         if self._json:
             name, at = resources.journal.name, self._clock()
-            self._print([begin_line(resources.run.id, tasks=len(jobs), journal=name, at=at)])
+            self._print_lines([begin_line(resources.run.id, tasks=len(jobs), journal=name, at=at)])
         elif not self._quiet:
-            self._print(about(resources, jobs))
+            self._print_lines(about(resources, jobs))
         try:
             return await conduct(resources, jobs, self.follow)
         except ProviderRefusedError:
@@ -392,7 +392,7 @@ class Reporter:
                 await print_end(self._transcript.tasks, code, of=of)
 
 
-def _models(job: Job) -> list[str]:
+def _model_names(job: Job) -> list[str]:
     named = {role: job.assignment.model(role) for role in (Role.WORKER, Role.SUPERVISOR)}
     return [f"{role}: {spec.name}" for role, spec in named.items() if spec is not None]
 
@@ -412,10 +412,10 @@ async def end_without_journal(location: str) -> AsyncGenerator[None]:
         return
     path, main = Path(location), asyncio.current_task()
     assert main is not None
-    opened = _identity(path)
+    opened = _file_identity(path)
 
     def there(_record: logging.LogRecord | None = None) -> bool:
-        return _identity(path) == opened
+        return _file_identity(path) == opened
 
     watching = asyncio.create_task(_end_without(there, main))
     handler = logging.lastResort
@@ -443,7 +443,7 @@ async def _end_without(there: Callable[[], bool], main: "asyncio.Task[object]") 
     main.cancel()
 
 
-def _identity(file: Path) -> tuple[int, int] | None:
+def _file_identity(file: Path) -> tuple[int, int] | None:
     """Return the device and inode of a file; `None` if there is none."""
     try:
         found = file.stat()

@@ -26,7 +26,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
             unfinished = await is_unfinished(journal, run)
             if wanted is None and not unfinished:
                 continue
-            refusal = _refusal(run, embedded=embedded, gone=gone and unfinished)
+            refusal = _why_not_resumable(run, embedded=embedded, gone=gone and unfinished)
             if not refusal:
                 await refuse_held(journal, run.id, tell=write_error)
                 return run
@@ -35,7 +35,7 @@ async def find_run(location: str, wanted: int | None) -> Run:
     raise UsageError(refused or nothing)
 
 
-def _refusal(run: Run, *, embedded: bool, gone: bool) -> str:
+def _why_not_resumable(run: Run, *, embedded: bool, gone: bool) -> str:
     """Return why Midwatch cannot continue a run; empty if it can."""
     if gone:
         cancel = command(f"cancel --run {run.id}")

@@ -77,7 +77,7 @@ def _is_file(text: str) -> bool:
 
 def _of_file(text: str) -> RunRequest:
     if text in _DASHES:
-        tasks = load_tasks(STDIN, _stdin())
+        tasks = load_tasks(STDIN, _read_stdin())
         return RunRequest(tasks=tasks, source=str(STDIN), folder=Path.cwd())
     file = Path(text)
     if not file.exists():
@@ -88,7 +88,7 @@ def _of_file(text: str) -> RunRequest:
     return RunRequest(tasks=load_tasks(file), source=text, folder=file.resolve().parent)
 
 
-def _stdin() -> str:
+def _read_stdin() -> str:
     try:
         return sys.stdin.buffer.read(4 * MAX_CHARACTERS + 4).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -98,7 +98,7 @@ def _stdin() -> str:
 def _of_goal(
     goal: str, *, checks: Sequence[str], model: str | None, environ: Mapping[str, str]
 ) -> RunRequest:
-    folder = _repository(Path.cwd())
+    folder = _repository_root(Path.cwd())
     if folder in (Path.home(), Path(folder.anchor)):
         raise UsageError(
             f"{folder} is not a project, and all of it would be copied: "
@@ -114,7 +114,7 @@ def _of_goal(
     choice = None if model else choose_model(environ)
     name = model or (choice.name if choice else "")
     task = TaskSpec(
-        id=_id(goal),
+        id=_goal_id(goal),
         title=brief(goal, _TITLE),
         goal=goal,
         workspace=str(folder),
@@ -129,7 +129,7 @@ def _of_goal(
     )
 
 
-def _repository(folder: Path) -> Path:
+def _repository_root(folder: Path) -> Path:
     """Return the root of the worktree around a folder; outside git the folder itself."""
     try:
         return Path(run_git(folder, "rev-parse", "--show-toplevel").strip() or folder)
@@ -137,7 +137,7 @@ def _repository(folder: Path) -> Path:
         return folder
 
 
-def _id(goal: str) -> str:
+def _goal_id(goal: str) -> str:
     """Make a short id of a goal, cut between words if possible."""
     plain = unicodedata.normalize("NFKD", goal.casefold()).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
@@ -156,42 +156,42 @@ class ProjectCheck:
 
 def find_check(folder: Path) -> ProjectCheck | None:
     """Find the project's own test command; the first of several kinds. Runs nothing."""
-    return next(_checks(folder), None)
+    return next(_find_checks(folder), None)
 
 
-def _checks(folder: Path) -> Iterator[ProjectCheck]:
-    yield from _python(folder)
-    yield from _node(folder)
+def _find_checks(folder: Path) -> Iterator[ProjectCheck]:
+    yield from _python_checks(folder)
+    yield from _node_checks(folder)
     for name, command in (("Cargo.toml", "cargo test"), ("go.mod", "go test ./...")):
         if (folder / name).is_file():
             yield ProjectCheck(command=command, found_in=name)
     for name in ("GNUmakefile", "makefile", "Makefile"):
-        if re.search(r"^test\s*:(?!=)", _text(folder / name), re.MULTILINE):
+        if re.search(r"^test\s*:(?!=)", _read_text(folder / name), re.MULTILINE):
             yield ProjectCheck(command="make test", found_in=name)
 
 
-def _python(folder: Path) -> Iterator[ProjectCheck]:
-    project = _toml(folder / "pyproject.toml")
+def _python_checks(folder: Path) -> Iterator[ProjectCheck]:
+    project = _read_toml(folder / "pyproject.toml")
     tools = project.get("tool", {})
     runner = next((by for lock, by in _RUNNERS.items() if (folder / lock).is_file()), "")
     found = next((name for name in ("pytest.ini", "conftest.py") if (folder / name).is_file()), "")
-    if not found and "[tool:pytest]" in _text(folder / "setup.cfg"):
+    if not found and "[tool:pytest]" in _read_text(folder / "setup.cfg"):
         found = "setup.cfg"
-    if not found and ("pytest" in tools or "pytest" in _text(folder / "pyproject.toml")):
+    if not found and ("pytest" in tools or "pytest" in _read_text(folder / "pyproject.toml")):
         found = "pyproject.toml"
     tests = [] if found else [each for pattern in _TESTS for each in sorted(folder.glob(pattern))]
     if found:
         yield ProjectCheck(command=f"{runner}pytest -q", found_in=found)
     elif tests:
-        command = runner + (_unittest(folder, tests) or "pytest -q")
+        command = runner + (_unittest_command(folder, tests) or "pytest -q")
         yield ProjectCheck(command=command, found_in=str(tests[0].relative_to(folder)))
     elif "tox" in tools or (folder / "tox.ini").is_file():
         yield ProjectCheck(command=f"{runner}tox -q", found_in="tox.ini")
 
 
-def _unittest(folder: Path, tests: Sequence[Path]) -> str:
+def _unittest_command(folder: Path, tests: Sequence[Path]) -> str:
     """Return the command that runs these tests by unittest; empty if that would miss some."""
-    texts = [_text(each) for each in tests]
+    texts = [_read_text(each) for each in tests]
     if any(map(_OF_PYTEST.search, texts)) or not any("unittest" in text for text in texts):
         return ""
     starts = {each.parent for each in tests}
@@ -222,9 +222,9 @@ _NODE_RUNNERS = {
 }
 
 
-def _node(folder: Path) -> Iterator[ProjectCheck]:
+def _node_checks(folder: Path) -> Iterator[ProjectCheck]:
     try:
-        script = json.loads(_text(folder / "package.json") or "{}")["scripts"]["test"]
+        script = json.loads(_read_text(folder / "package.json") or "{}")["scripts"]["test"]
     except (ValueError, KeyError, TypeError):
         return
     if "no test specified" not in str(script):  # what `npm init` writes
@@ -234,14 +234,14 @@ def _node(folder: Path) -> Iterator[ProjectCheck]:
         yield ProjectCheck(command=command or "npm test", found_in="package.json")
 
 
-def _toml(file: Path) -> dict[str, Any]:
+def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(file))
+        return tomllib.loads(_read_text(file))
     except tomllib.TOMLDecodeError:
         return {}
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     """Read a file; empty if it is missing or not text."""
     try:
         return file.read_text("utf-8")

@@ -43,10 +43,10 @@ def init(
     targets = [folder / name for name in _STARTERS]
     for target in targets:
         require_absent(target)
-    check, model = find_check(folder), _model()
+    check, model = find_check(folder), _find_model()
     for target in targets:
         if not dry_run:
-            _write(target, _text(target.name, check, model))
+            _write_new(target, _task_file_text(target.name, check, model))
         write_line(f"{'would write' if dry_run else 'wrote'} {target}")
     if check is None:
         write_line("no test command was found: name the checks of your tasks in tasks.yaml")
@@ -56,7 +56,7 @@ def init(
         write_line(f"the model is {model.name}: {model.why}")
 
 
-def _model() -> ModelChoice | None:
+def _find_model() -> ModelChoice | None:
     """Return a model that can be used on this machine, if there is one."""
     try:
         return choose_model(os.environ)
@@ -64,7 +64,7 @@ def _model() -> ModelChoice | None:
         return None
 
 
-def _text(name: str, check: ProjectCheck | None, model: ModelChoice | None) -> str:
+def _task_file_text(name: str, check: ProjectCheck | None, model: ModelChoice | None) -> str:
     text = files("midwatch_supervisor").joinpath("starter", name).read_text("utf-8")
     if check is not None:
         command = json.dumps(check.command, ensure_ascii=False)
@@ -73,7 +73,7 @@ def _text(name: str, check: ProjectCheck | None, model: ModelChoice | None) -> s
     return text if model is None else text.replace(_MODEL, f"worker: {json.dumps(model.name)}\n")
 
 
-def _write(target: Path, text: str) -> None:
+def _write_new(target: Path, text: str) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("x", encoding="utf-8") as stream:

@@ -70,7 +70,7 @@ def run(
     if found.notice:
         (write_error if json or quiet else write_line)(found.notice)
     if dry_run:
-        _rehearse(tasks, journal_place(journal), json=json)
+        _print_plans(tasks, journal_place(journal), json=json)
         return 0
 
     from midwatch_supervisor.cli.run.conduct import in_advise_mode, start, with_patience
@@ -141,7 +141,7 @@ def with_pace(assignment: "Assignment", seconds: float | None) -> "Assignment":
     return assignment.model_copy(update={"models": models})
 
 
-def _rehearse(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> None:
+def _print_plans(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> None:
     """Print what would be run. Raises MidwatchError as the run would."""
     from midwatch_supervisor.cli.run.start_warnings import task_warnings
 
@@ -149,7 +149,7 @@ def _rehearse(tasks: "Sequence[Assignment]", journal: str, *, json: bool) -> Non
     for warning in task_warnings(tasks):
         write_error(f"warning: {warning}")
     for each in tasks:
-        _say(each, json=json)
+        _print_plan(each, json=json)
 
 
 def _require_possible(tasks: "Sequence[Assignment]", journal: str) -> None:
@@ -179,7 +179,7 @@ def _models_asked(each: "Assignment") -> "Iterator[tuple[Role, ModelSpec]]":
         yield Role.SUPERVISOR, spec
 
 
-def _say(each: "Assignment", *, json: bool) -> None:
+def _print_plan(each: "Assignment", *, json: bool) -> None:
     task, worker, workspace = each.task.id, each.worker, each.source
     write_either(
         {"type": "plan", "task": task, "worker": worker, "workspace": workspace},

@@ -84,11 +84,11 @@ def unknown_prices(wanted: Sequence[Assignment]) -> list[str]:
         "no effect"
         for each in wanted
         if (limit := each.task.budget.cost_usd) is not None
-        for model in _unpriced(each)
+        for model in _unpriced_models(each)
     ]
 
 
-def _unpriced(wanted: Assignment) -> list[str]:
+def _unpriced_models(wanted: Assignment) -> list[str]:
     """Return the models of its workers without a published price; other makers' agents and
     ready-made ones are left out, because nobody knows their models here.
     """
