@@ -97,9 +97,14 @@ def _wait_for_end(processes: Iterable[int]) -> None:
 
 def _state(process: int) -> tuple[str, str]:
     """Return the letter of a process's state, and its parent's id."""
+    state, parent, *_ = process_fields(process) or ("X", "0")
+    return state, parent
+
+
+def process_fields(process: int) -> list[str]:
+    """Return the fields of `/proc/N/stat` from the state on; empty if the process is gone."""
     try:
         stat = (_PROC / str(process) / "stat").read_text(errors="replace")
-    except OSError:  # gone
-        return "X", "0"
-    state, parent, *_ = stat.rpartition(")")[2].split()  # a name may contain spaces and brackets
-    return state, parent
+    except OSError:
+        return []
+    return stat.rpartition(")")[2].split()  # a name may contain spaces and brackets

@@ -192,7 +192,7 @@ class Watch(AttemptWatch):
         """Return a fresh instance for each run, so that two runs never mix."""
         fresh = copy.copy(self)
         fresh.prepare(ctx.messages)
-        fresh.make_way(_own_tools(ctx.agent))
+        fresh.observe_if_names_clash(_own_tools(ctx.agent))
         return fresh
 
     def prepare(self, messages: Sequence[ModelMessage]) -> None:
@@ -209,7 +209,7 @@ class Watch(AttemptWatch):
         elif self._reach.tools == "reflect":
             self._tools = frozenset({"reflect"})
 
-    def make_way(self, names: Collection[str]) -> None:
+    def observe_if_names_clash(self, names: Collection[str]) -> None:
         """Only observe an agent whose own tools have the names of Midwatch's."""
         may_offer = self._tools | _LATER if "record_fact" in self._tools else self._tools
         if taken := sorted(may_offer.intersection(names)):

@@ -164,11 +164,18 @@ def _request_answer(path: Path, line: bytes) -> bytes | None:
 
 def _is_ours(connection: socket.socket, path: Path) -> bool:
     """Whether this user is listening. If the system does not say, the socket's owner decides."""
+    peer = peer_of(connection)
+    return (path.lstat().st_uid if peer is None else peer[1]) == os.geteuid()
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int] | None:
+    """Return the process and the user at the other end; `None` if the system does not say."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return path.lstat().st_uid == os.geteuid()
-    peer = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    return struct.unpack("3i", peer)[1] == os.geteuid()
+        return None
+    found = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    process, user, _ = struct.unpack("3i", found)
+    return process, user
 
 
 def _listener_absent(path: Path, now: float) -> bool:

@@ -1,13 +1,12 @@
 """Which process an agent is, as its hooks show, and whether it still runs. Known on Linux only."""
 
 import socket
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-_CREDENTIALS = "3i"
-"""The layout of a peer's process, user and group."""
+from midwatch_agents.hooks.client import peer_of
+from midwatch_agents.left_processes import process_fields
+
 _PARENT, _BEGAN = 1, 19
 """Places of these fields in `/proc/N/stat`, after the program's name."""
 
@@ -23,18 +22,14 @@ class Process:
     @property
     def gone(self) -> bool:
         """Whether it has ended."""
-        found = _process_fields(self.id)
+        found = process_fields(self.id)
         return not found or found[_BEGAN] != self.began or found[0] == "Z"
 
 
 def callers(connection: socket.socket) -> tuple[Process, ...]:
     """Return the ancestors of the process at the other end, nearest first; empty if unknown."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return ()
-    size = struct.calcsize(_CREDENTIALS)
-    peer = struct.unpack(_CREDENTIALS, connection.getsockopt(socket.SOL_SOCKET, option, size))[0]
-    return tuple(_ancestors(peer))
+    peer = peer_of(connection)
+    return () if peer is None else tuple(_ancestors(peer[0]))
 
 
 def nearest_of_both(first: tuple[Process, ...], second: tuple[Process, ...]) -> Process | None:
@@ -46,14 +41,6 @@ def nearest_of_both(first: tuple[Process, ...], second: tuple[Process, ...]) -> 
 
 
 def _ancestors(id: int) -> Iterator[Process]:
-    while (found := _process_fields(id)) and (id := int(found[_PARENT])) > 1:
-        if above := _process_fields(id):
+    while (found := process_fields(id)) and (id := int(found[_PARENT])) > 1:
+        if above := process_fields(id):
             yield Process(id=id, began=above[_BEGAN])
-
-
-def _process_fields(id: int) -> list[str]:
-    """Return what the system knows about a process, from its state on; empty for none."""
-    try:
-        return Path(f"/proc/{id}/stat").read_text("utf-8").rpartition(")")[2].split()
-    except (OSError, UnicodeDecodeError):
-        return []

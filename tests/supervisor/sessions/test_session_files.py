@@ -12,6 +12,7 @@ from midwatch_monitor.records import Action, Ending, Lifecycle
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, Line, Lines
 from midwatch_supervisor.operator.tasks import out_of_reach
+from midwatch_supervisor.present.assignment import folder_of
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 
@@ -212,8 +213,9 @@ async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
 async def test_a_session_of_a_worker_is_followed_only_if_it_is_named(
     agents: ForeignAgents, home: str, named: bool
 ) -> None:
+    cwd = str(folder_of(Path(home), "r2", "fix", 1))
     said = [*asked(CLAUDE), *loop(CLAUDE, 1)]
-    path = agents.write(SESSION, [{**each, "cwd": f"{home}/work/r2/fix-1"} for each in said])
+    path = agents.write(SESSION, [{**each, "cwd": cwd} for each in said])
     await agents.another_watch(*[path] * named).look()
     assert [each.last_step for each in await agents.attempts()] == [1] * named
 

@@ -18,6 +18,7 @@ from midwatch_monitor.state.need import calls_person
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, claude_stopped
 from midwatch_supervisor.learning.attempt_case import case_of
+from midwatch_supervisor.present.assignment import folder_of
 from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.sessions.session import STILL_RUNNING
 from midwatch_supervisor.sessions.session_watch import IgnoredHook, listen_for_hooks
@@ -234,7 +235,7 @@ async def test_that_a_hook_told_what_cannot_be_read_is_logged(
 
 
 async def test_a_worker_whose_hooks_report_is_not_taken_in(agents: ForeignAgents) -> None:
-    cwd = "/repo/.midwatch/work/r1.2/fix-1/src"
+    cwd = str(folder_of(Path("/repo/.midwatch"), "r1.2", "fix", 1) / "src")
     await hear(agents, {**before(1), "cwd": cwd}, {**failed(1), "cwd": cwd})
     assert await agents.attempts() == []
 
