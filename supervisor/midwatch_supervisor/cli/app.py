@@ -115,6 +115,8 @@ GROUPS = {
 """The commands in groups, in the help's order: name, module and what it does."""
 
 COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}
+_OLD_NAMES = {"reflect": "learn"}
+"""Former names of commands, still accepted with a warning until version 0.2."""
 
 
 def build() -> App:
@@ -186,6 +188,15 @@ def refuse_unknown(argv: Sequence[str]) -> None:
         raise UsageError(f"there is no command `{word}`{hint}; `midwatch --help` lists them")
 
 
+def _with_current_name(words: Sequence[str]) -> list[str]:
+    """Return the arguments with the command's current name; a former one is warned of."""
+    current = _OLD_NAMES.get(words[0]) if words else None
+    if current is None:
+        return list(words)
+    write_error(f"`midwatch {words[0]}` is now `midwatch {current}`")
+    return [current, *words[1:]]
+
+
 def run_command(argv: Sequence[str] | None) -> int:
     """Run the command in `argv`, or in the process's arguments, and return its exit code.
 
@@ -197,6 +208,7 @@ def run_command(argv: Sequence[str] | None) -> int:
     open_closed_streams()
     make_stderr_plain()
     try:
+        words = _with_current_name(words)
         refuse_unknown(words)
         result = _run_command(words)
         sys.stdout.flush()

@@ -74,6 +74,13 @@ def test_bad_usage_is_said_plainly_and_exits_with_2(
     assert (out, err[: len(said)]) == ("", said)
 
 
+def test_the_former_name_of_a_command_still_works_and_says_the_new_one(capsys: Capture) -> None:
+    assert main(["reflect", "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "`midwatch reflect` is now `midwatch learn`\n"
+    assert out.startswith("Usage: midwatch learn ")
+
+
 def test_right_files_are_ok(capsys: Capture) -> None:
     assert main(["init"]) == 0
     capsys.readouterr()
