@@ -58,24 +58,26 @@ from midwatch_monitor.records import (
 
 def commit(connection: Connection, what: Commit) -> tuple[Entry, ...]:
     """Store one commit. Raises StaleIncarnationError if it comes too late."""
-    try:
-        (entries,) = commit_all(connection, [what])
-    except IntegrityError as error:
-        if is_duplicate(error):
-            raise StaleIncarnationError(
-                f"another process has already written this part of attempt {_subject(what)}"
-            ) from error
-        raise
-    return entries
+    return commit_all(connection, [what])[0]
 
 
 def commit_all(connection: Connection, given: Sequence[Commit]) -> list[tuple[Entry, ...]]:
-    """Store many commits in order. If one of them raises, all must be rolled back."""
+    """Store many commits in order. If one of them raises, all must be rolled back.
+
+    Raises StaleIncarnationError for one that comes too late.
+    """
     _require_incarnations(connection, given)
-    entries = append(connection, [draft for each in given for draft in each.drafts])
-    for each in given:
-        if each.messages or each.results:
-            _extend_history(connection, each)
+    try:
+        entries = append(connection, [draft for each in given for draft in each.drafts])
+        for each in given:
+            if each.messages or each.results:
+                _extend_history(connection, each)
+    except IntegrityError as error:
+        if len(given) == 1 and is_duplicate(error):
+            raise StaleIncarnationError(
+                f"another process has already written this part of attempt {_subject(given[0])}"
+            ) from error
+        raise
     rest = iter(entries)
     return [tuple(islice(rest, len(each.drafts))) for each in given]
 

@@ -17,7 +17,7 @@ from midwatch_monitor.journal.core.encoding import NO_MORE, kind_of, use_masker
 from midwatch_monitor.journal.core.engine import Access, Store, database_time
 from midwatch_monitor.journal.core.outage import PATIENCE_SECONDS, STALL_SECONDS, OutageWait
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_monitor.journal.core.threads import DatabaseReader, DatabaseWriter, GroupCommit
+from midwatch_monitor.journal.core.threads import DatabaseReader, DatabaseWriter
 from midwatch_monitor.records import (
     Attempt,
     Commit,
@@ -95,7 +95,6 @@ class Journal:
             self._writer = DatabaseWriter(
                 store.writing, name=store.name, max_batch=max_batch, patience=patience()
             )
-            self._gathering = GroupCommit(self._writer.put, most=max_batch)
         if store.connections is not None:
             store.connections.watch(self._seconds_stuck, max(patience_seconds, STALL_SECONDS))
 
@@ -196,7 +195,7 @@ class Journal:
         if self._writer is None:
             raise self._read_only
         # A canceled caller has already numbered its records, so they are written to avoid a gap.
-        return await self._gathering.add(commit)
+        return await self._writer.commit(commit)
 
     async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
         """Store a commit, or return `None` if it answers something that is already answered."""
@@ -309,8 +308,7 @@ class Journal:
         def job(connection: Connection) -> T:
             return do(connection, *args, **kwargs)
 
-        self._gathering.seal()
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
     @property
     def writable(self) -> bool:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import count, groupby
 from queue import Empty, SimpleQueue
-from threading import Event, Lock, Thread, get_ident
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from threading import Event, Thread, get_ident
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 _CLOSE_SECONDS = 3.0
 """How long closing waits for a database that does not answer."""
@@ -40,61 +39,25 @@ def _receipts(name: str) -> "Receipts":
     return Receipts(name)
 
 
-class DatabaseJob(Protocol):
-    """A piece of work for the writer, which calls all methods in its thread."""
+class _Job:
+    """A commit, or a function to be called in a transaction, and the future of its caller."""
 
-    submitted: float
-    """The time of submission by the monotonic clock."""
-
-    def begin(self) -> bool:
-        """Return whether the job is still wanted; from now on it cannot be canceled."""
-        ...
-
-    def run(self, connection: Connection) -> None:
-        """Do the work. It may run again after a rollback."""
-        ...
-
-    def succeed(self) -> None:
-        """Report that the last run was committed."""
-        ...
-
-    def fail(self, error: Exception) -> None:
-        """Report that the job was not done, and will not be."""
-        ...
-
-    def parts(self) -> "Sequence[DatabaseJob]":
-        """Return smaller jobs that may succeed if the whole fails; empty if it is indivisible."""
-        ...
-
-
-class _Call(Generic[T_co]):
-    """A function call, and the future of its caller."""
-
-    def __init__(self, work: Callable[[Connection], T_co], future: "Future[T_co]") -> None:
-        self._work = work
-        self._future = future
+    def __init__(self, work: Commit | Callable[[Connection], object]) -> None:
+        self.work = work
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.submitted = time.monotonic()
+        self.result: object = None
 
-    def begin(self) -> bool:
-        return self._future.set_running_or_notify_cancel()
-
-    def run(self, connection: Connection) -> None:
-        self._result = self._work(connection)
-
-    def succeed(self) -> None:
-        self._future.set_result(self._result)
-
-    def fail(self, error: Exception) -> None:
-        self._future.set_exception(error)
-
-    def parts(self) -> Sequence[DatabaseJob]:
-        return ()
+    @property
+    def wanted(self) -> bool:
+        """Whether it is to be done. A commit is written even if nobody awaits it any more."""
+        return isinstance(self.work, Commit) or not self.future.cancelled()
 
 
 class _Batch:
     """Jobs that share a transaction in all its tries."""
 
-    def __init__(self, jobs: Sequence[DatabaseJob], number: int) -> None:
+    def __init__(self, jobs: Sequence[_Job], number: int) -> None:
         self.jobs = jobs
         self.number = number
         self.sent = False
@@ -104,9 +67,9 @@ class _Batch:
 class DatabaseWriter:
     """Runs work in transactions, in the order of submission, in its own thread.
 
-    Work submitted while a transaction runs shares the next one (group commit). If that fails, each
-    job is retried in its own transaction, so that a bad one does not harm the others. If PostgreSQL
-    is unavailable, the same transaction is retried until its jobs have waited for the configured
+    Work submitted while a transaction runs shares the next one (group commit). If that fails, its
+    halves are retried separately, so that a bad job does not harm the others. If PostgreSQL is
+    unavailable, the same transaction is retried until its jobs have waited for the configured
     patience; it takes effect only once, even if the answer to a commit was lost.
     """
 
@@ -119,18 +82,14 @@ class DatabaseWriter:
         self._patience = patience or OutageWait(0)
         self._receipts = _receipts(name) if engine.dialect.name == "postgresql" else None
         self._numbers = count(1)
-        self._queue: SimpleQueue[DatabaseJob | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closed = False
-        self._transactions = 0
+        self.transactions = 0
+        """Number of committed transactions."""
         self._begun: float | None = None
         self._connection: Connection | None = None
         self._thread = Thread(target=self._serve, name="journal-writer", daemon=True)
         self._thread.start()
-
-    @property
-    def transactions(self) -> int:
-        """Number of committed transactions."""
-        return self._transactions
 
     @property
     def stuck(self) -> float:
@@ -138,21 +97,23 @@ class DatabaseWriter:
         begun = self._begun
         return 0.0 if begun is None else time.monotonic() - begun
 
-    def submit(self, work: Callable[[Connection], T]) -> "Future[T]":
+    def submit(self, work: Callable[[Connection], T]) -> asyncio.Future[T]:
         """Queue work; the future is done once its transaction is committed.
 
         The work must depend only on its connection, as it may run twice. The future fails with the
-        work's exception, or with a JournalError.
+        work's exception, or with a JournalError. Raises JournalError after closing.
         """
-        future: Future[T] = Future()
-        self.put(_Call(work, future))
-        return future
+        return self._put(_Job(work))
 
-    def put(self, job: DatabaseJob) -> None:
-        """Queue a job. Raises JournalError after closing."""
+    def commit(self, commit: Commit) -> asyncio.Future[tuple[Entry, ...]]:
+        """Queue a commit, as `submit` does; it is written even if the future is canceled."""
+        return self._put(_Job(commit))
+
+    def _put(self, job: _Job) -> asyncio.Future[Any]:
         if self._closed:
             raise JournalError(f"{self._name} is closed")
         self._queue.put(job)
+        return job.future
 
     def close(self, cut: Callable[[], None] = lambda: None) -> None:
         """Finish queued work, and end the thread.
@@ -166,9 +127,9 @@ class DatabaseWriter:
         if self._receipts is None:
             self._thread.join()
         while self._thread.is_alive():
-            before = self._transactions
+            before = self.transactions
             self._thread.join(_CLOSE_SECONDS)
-            if before == self._transactions:
+            if before == self.transactions:
                 self._patience.end()
             if self.stuck > _CLOSE_SECONDS / 2:
                 cut()
@@ -184,17 +145,17 @@ class DatabaseWriter:
     def _clear_receipt(self) -> None:
         """Remove the writer's receipt; if that fails, others will remove it later."""
         receipts = self._receipts
-        if receipts is not None and self._transactions and not self._patience.ended:
+        if receipts is not None and self.transactions and not self._patience.ended:
             with suppress(SQLAlchemyError), self._transaction() as connection:
                 receipts.clear(connection)
         self._release()
 
-    def _next_jobs(self) -> tuple[list[DatabaseJob], bool]:
+    def _next_jobs(self) -> tuple[list[_Job], bool]:
         """Wait for work and take what is queued; return whether that was the last."""
-        jobs: list[DatabaseJob] = []
+        jobs: list[_Job] = []
         job = self._queue.get()
         while job is not None:
-            if job.begin():
+            if job.wanted:
                 jobs.append(job)
             if len(jobs) == self._max_batch:
                 return jobs, False
@@ -204,7 +165,7 @@ class DatabaseWriter:
                 return jobs, False
         return jobs, True
 
-    def _commit(self, jobs: Sequence[DatabaseJob]) -> None:
+    def _commit(self, jobs: Sequence[_Job]) -> None:
         batch = _Batch(jobs, next(self._numbers))
         try:
             self._try_batch(batch)
@@ -220,8 +181,7 @@ class DatabaseWriter:
                 if self._receipts and not self._receipts.sign(connection, batch.number):
                     return  # an earlier try was committed; the jobs hold its results
                 batch.sent = False
-                for job in batch.jobs:
-                    job.run(connection)
+                _run_jobs(connection, batch.jobs)
                 asked = True
         except Exception as error:
             # Any other error of the commit is an answer.
@@ -250,9 +210,8 @@ class DatabaseWriter:
             connection.close()
 
     def _report_success(self, batch: _Batch) -> None:
-        self._transactions += 1
-        for job in batch.jobs:
-            job.succeed()
+        self.transactions += 1
+        _resolve_futures(batch.jobs)
 
     def _ride_out(self, batch: _Batch, error: Exception) -> None:
         """Retry while that may help and any job in the batch has patience left."""
@@ -267,7 +226,7 @@ class DatabaseWriter:
                 self._report_success(batch)
                 return
         if batch.jobs:
-            self._retry_in_pieces(batch, error)
+            self._retry_halves(batch, error)
 
     def _given_up(self, batch: _Batch, error: BaseException) -> bool:
         """Fail the jobs that have waited long enough; return whether none are left."""
@@ -278,119 +237,49 @@ class DatabaseWriter:
             batch.jobs = [job for job in batch.jobs if job not in late]
         return not batch.jobs
 
-    def _retry_in_pieces(self, batch: _Batch, error: Exception) -> None:
-        """Try smaller pieces separately, unless the work may already have been done."""
-        jobs = batch.jobs if len(batch.jobs) > 1 else batch.jobs[0].parts()
-        if jobs and not batch.sent and not is_hopeless(error):
-            for job in jobs:
-                self._commit([job])
+    def _retry_halves(self, batch: _Batch, error: Exception) -> None:
+        """Try the halves separately, unless the work may already have been done."""
+        middle = len(batch.jobs) // 2
+        if middle and not batch.sent and not is_hopeless(error):
+            self._commit(batch.jobs[:middle])
+            self._commit(batch.jobs[middle:])
         else:
             self._fail_jobs(batch.jobs, error, unknown=batch.sent)
 
-    def _fail_jobs(
-        self, jobs: Sequence[DatabaseJob], error: Exception, *, unknown: bool = False
-    ) -> None:
+    def _fail_jobs(self, jobs: Sequence[_Job], error: Exception, *, unknown: bool = False) -> None:
         if isinstance(error, SQLAlchemyError):
             waited = 0 if self._patience.ended else self._patience.seconds
             why = journal_error(error, self._name, waited)
             error = type(why)(f"{why}; it is unknown if this was written") if unknown else why
-        for job in jobs:
-            job.fail(error)
+        _resolve_futures(jobs, error)
 
 
-_Future = asyncio.Future[tuple[Entry, ...]]
-_Wanted = tuple[Commit, _Future]
+def _run_jobs(connection: Connection, jobs: Sequence[_Job]) -> None:
+    """Do the work of jobs in order. Commits that follow one another are stored together."""
+    for _, part in groupby(jobs, key=lambda job: isinstance(job.work, Commit)):
+        some = list(part)
+        given = [job.work for job in some if isinstance(job.work, Commit)]
+        calls = [job.work for job in some if not isinstance(job.work, Commit)]
+        results = commits.commit_all(connection, given) if given else [f(connection) for f in calls]
+        for job, result in zip(some, results, strict=True):
+            job.result = result
 
 
-class GroupCommit:
-    """Collects the commits of one event loop until the writer takes them all at once.
+def _resolve_futures(jobs: Sequence[_Job], error: Exception | None = None) -> None:
+    """Pass the results of jobs, or one error, to their callers: one call for each event loop."""
 
-    A commit is never written before earlier submissions or after later ones: call `seal` before
-    submitting anything else.
-    """
+    def resolve(some: Sequence[_Job]) -> None:
+        for job in some:
+            if job.future.done():  # it was canceled
+                continue
+            if error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(error)
 
-    def __init__(self, put: Callable[[DatabaseJob], None], *, most: int) -> None:
-        self._put = put
-        self._most = most
-        self._open: _Group | None = None
-
-    def seal(self) -> None:
-        """Close the current group: later commits are written after the next submission."""
-        self._open = None
-
-    def add(self, commit: Commit) -> _Future:
-        """Queue a commit, and return its future. Raises JournalError after closing.
-
-        It is written even if the future is canceled.
-        """
-        loop = asyncio.get_running_loop()
-        future: _Future = loop.create_future()
-        group = self._open
-        if group is None or group.loop is not loop or not group.add((commit, future), self._most):
-            group = _Group(loop, [(commit, future)], time.monotonic())
-            self._put(group)
-            self._open = group
-        return future
-
-
-class _Group:
-    """Commits written in one transaction, with their futures; a job of the writer."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, wanted: list[_Wanted], submitted: float
-    ) -> None:
-        self.loop = loop
-        self.submitted = submitted
-        self._wanted = wanted
-        self._lock = Lock()
-        self._begun = False
-        self._written: list[tuple[Entry, ...]] = []
-
-    def add(self, wanted: _Wanted, most: int) -> bool:
-        """Add a commit, unless the writer has begun or the group is full."""
-        with self._lock:
-            if self._begun or len(self._wanted) >= most:
-                return False
-            self._wanted.append(wanted)
-            return True
-
-    def begin(self) -> bool:
-        with self._lock:
-            self._begun = True
-        return True
-
-    def run(self, connection: Connection) -> None:
-        given = [commit for commit, _ in self._wanted]
-        if len(given) == 1:
-            self._written = [commits.commit(connection, given[0])]
-        else:
-            self._written = commits.commit_all(connection, given)
-
-    def succeed(self) -> None:
-        self._call_in_loop(self._hand_out)
-
-    def fail(self, error: Exception) -> None:
-        def tell() -> None:
-            for _, future in self._wanted:
-                if not future.done():
-                    future.set_exception(error)
-
-        self._call_in_loop(tell)
-
-    def parts(self) -> "Sequence[_Group]":
-        """Return the two halves, so that a bad commit is isolated and does not harm the others."""
-        middle = len(self._wanted) // 2
-        halves = (self._wanted[:middle], self._wanted[middle:]) if middle else ()
-        return [_Group(self.loop, half, self.submitted) for half in halves]
-
-    def _call_in_loop(self, tell: Callable[[], None]) -> None:
+    for loop, part in groupby(jobs, key=lambda job: job.future.get_loop()):
         with suppress(RuntimeError):  # the loop is closed: nobody is waiting
-            self.loop.call_soon_threadsafe(tell)
-
-    def _hand_out(self) -> None:
-        for (_, future), entries in zip(self._wanted, self._written, strict=True):
-            if not future.done():  # it was canceled
-                future.set_result(entries)
+            loop.call_soon_threadsafe(resolve, list(part))
 
 
 class DatabaseReader:

@@ -39,19 +39,9 @@ def pragma(store: Store, text: str) -> None:
         connection.exec_driver_sql(f"PRAGMA {text}")
 
 
-def test_what_waits_shares_one_transaction_up_to_the_limit(store: Store, at: datetime) -> None:
+async def held_writer(store: Store) -> tuple[DatabaseWriter, threading.Event]:
+    """A writer that is in a transaction of its own until the event is set."""
     writer = DatabaseWriter(writing(store), name="it", max_batch=10)
-    go = holding(writer)
-    rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
-    go.set()
-    writer.close()
-    store.close()
-    assert [each.result().id for each in rest] == list(range(1, 26))
-    assert writer.transactions == 1 + 3
-
-
-def holding(writer: DatabaseWriter) -> threading.Event:
-    """Keep the writer in a transaction of its own until the event is set."""
     begun, go = threading.Event(), threading.Event()
 
     def work(_: Connection) -> None:
@@ -59,40 +49,51 @@ def holding(writer: DatabaseWriter) -> threading.Event:
         go.wait(60)
 
     writer.submit(work)
-    assert begun.wait(60)
-    return go
+    assert await asyncio.to_thread(begun.wait, 60)
+    return writer, go
+
+
+async def test_what_waits_shares_one_transaction_up_to_the_limit(
+    store: Store, at: datetime
+) -> None:
+    writer, go = await held_writer(store)
+    rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
+    go.set()
+    assert [(await each).id for each in rest] == list(range(1, 26))
+    await asyncio.to_thread(writer.close)
+    store.close()
+    assert writer.transactions == 1 + 3
 
 
 def adding(connection: Connection, at: datetime) -> Run:
     return work.add_run(connection, source="", settings="", at=at)
 
 
-def test_a_failed_group_is_undone_and_done_again_one_by_one(store: Store, at: datetime) -> None:
+async def test_a_failed_group_is_undone_and_done_again_in_parts(store: Store, at: datetime) -> None:
     def broken(connection: Connection) -> None:
         adding(connection, at)
         raise LookupError("mine alone")
 
-    writer = DatabaseWriter(writing(store), name="it", max_batch=10)
-    go = holding(writer)
+    writer, go = await held_writer(store)
     good, bad, fine = (
         writer.submit(lambda c: adding(c, at)),
         writer.submit(broken),
         writer.submit(lambda c: adding(c, at)),
     )
     go.set()
-    assert isinstance(bad.exception(), LookupError)
-    assert writer.submit(work.runs).result() == [good.result(), fine.result()]
-    writer.close()
+    with pytest.raises(LookupError):
+        await bad
+    assert await writer.submit(work.runs) == [await good, await fine]
+    await asyncio.to_thread(writer.close)
     store.close()
 
 
-def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: datetime) -> None:
-    writer = DatabaseWriter(writing(store), name="it", max_batch=10)
-    go = holding(writer)
+async def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: datetime) -> None:
+    writer, go = await held_writer(store)
     assert writer.submit(lambda c: adding(c, at)).cancel()
     go.set()
-    assert writer.submit(work.runs).result() == []
-    writer.close()
+    assert await writer.submit(work.runs) == []
+    await asyncio.to_thread(writer.close)
     store.close()
 
 
