@@ -67,6 +67,44 @@ Record = (
 )
 """Every kind of record in the journal."""
 
+KINDS: dict[type[Record], str] = {
+    TaskTransition: "task_state",
+    AttemptTransition: "attempt_state",
+    Step: "step",
+    Change: "change",
+    Plan: "plan",
+    PlanCheck: "plan_check",
+    Completion: "completion",
+    Analysis: "analysis",
+    BudgetRequest: "budget_request",
+    PermissionRequest: "permission_request",
+    Spending: "spending",
+    Acceptance: "acceptance",
+    Alert: "alert",
+    Escalation: "escalation",
+    Decision: "decision",
+    Intervention: "intervention",
+    Delivery: "delivery",
+    OutcomeReport: "outcome",
+    Feedback: "feedback",
+    Recall: "recall",
+    Summary: "summary",
+    Study: "study",
+    Lesson: "lesson",
+    LessonMark: "lesson_mark",
+    Fact: "fact",
+    FactMark: "fact_mark",
+    FactReview: "fact_review",
+    Guidelines: "guidelines",
+    GuidelinesMark: "guidelines_mark",
+    Reflection: "reflection",
+    Trial: "trial",
+    Snapshot: "snapshot",
+    Fault: "fault",
+    Notified: "notified",
+}
+"""Names of the kinds, as stored in the journal."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:

@@ -21,90 +21,16 @@ from sqlalchemy import Connection, Row, Select
 from midwatch_monitor.config.problem import error_line
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core.engine import Store
-from midwatch_monitor.records import (
-    Acceptance,
-    Alert,
-    Analysis,
-    AttemptTransition,
-    BudgetRequest,
-    Change,
-    Completion,
-    Decision,
-    Delivery,
-    Draft,
-    Entry,
-    Escalation,
-    Fact,
-    FactMark,
-    FactReview,
-    Fault,
-    Feedback,
-    Guidelines,
-    GuidelinesMark,
-    Hint,
-    Intervention,
-    Lesson,
-    LessonMark,
-    Notified,
-    OutcomeReport,
-    PermissionRequest,
-    Plan,
-    PlanCheck,
-    Recall,
-    Record,
-    Reflection,
-    Snapshot,
-    Spending,
-    Step,
-    Study,
-    Summary,
-    TaskTransition,
-    Trial,
-)
+from midwatch_monitor.records import Alert, Draft, Entry, Fault, Hint, Record, Step
+from midwatch_monitor.records.entry import KINDS
 from midwatch_monitor.secrets.masking import Masker, Secrets
 
-_KINDS: dict[type[Record], str] = {
-    TaskTransition: "task_state",
-    AttemptTransition: "attempt_state",
-    Step: "step",
-    Change: "change",
-    Plan: "plan",
-    PlanCheck: "plan_check",
-    Completion: "completion",
-    Analysis: "analysis",
-    BudgetRequest: "budget_request",
-    PermissionRequest: "permission_request",
-    Spending: "spending",
-    Acceptance: "acceptance",
-    Alert: "alert",
-    Escalation: "escalation",
-    Decision: "decision",
-    Intervention: "intervention",
-    Delivery: "delivery",
-    OutcomeReport: "outcome",
-    Feedback: "feedback",
-    Recall: "recall",
-    Summary: "summary",
-    Study: "study",
-    Lesson: "lesson",
-    LessonMark: "lesson_mark",
-    Fact: "fact",
-    FactMark: "fact_mark",
-    FactReview: "fact_review",
-    Guidelines: "guidelines",
-    GuidelinesMark: "guidelines_mark",
-    Reflection: "reflection",
-    Trial: "trial",
-    Snapshot: "snapshot",
-    Fault: "fault",
-    Notified: "notified",
-}
-_WORDS = {kind: word for word, kind in _KINDS.items()}
+_WORDS = {kind: word for word, kind in KINDS.items()}
 
 
 def kind_of(word: type[Record]) -> str:
     """Return the name of a kind of record, as used in the journal and in hints."""
-    return _KINDS[word]
+    return KINDS[word]
 
 
 def hint_of(entry: Entry) -> Hint:
@@ -137,7 +63,7 @@ def record_json(record: Record) -> str:
 
 @cache
 def _serializer(word: type[Record]) -> SchemaSerializer:
-    return _adapter(_KINDS[word]).serializer
+    return _adapter(KINDS[word]).serializer
 
 
 def _exact_json(record: Record) -> bytes:
