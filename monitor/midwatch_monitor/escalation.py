@@ -1,7 +1,6 @@
-"""When the alerts of an attempt are escalated to the supervisor. Pure; time is counted in steps."""
+"""When the alerts of an attempt are escalated to the supervisor. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from midwatch_monitor.records import Alert, AlertKey, Severity
 
@@ -12,30 +11,6 @@ REPORTING = frozenset({"missed_checkpoint", "low_confidence", "declining_confide
 def about_reporting(keys: Iterable[AlertKey]) -> bool:
     """Return whether all alerts are about reporting, and none about the work."""
     return all(key.rule in REPORTING for key in keys)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EscalationLimits:
-    """Conditions that keep an attempt from being escalated again."""
-
-    open: bool = False
-    """An escalation of the attempt is open or waits for its outcome."""
-    parked: bool = False
-    """A person has been asked, or the attempt is over or about to end."""
-    closed_at_step: int | None = None
-    """The attempt's step at which its last escalation was closed."""
-    raised: int = 0
-    """Number of escalations that the attempt has had."""
-
-    def may_ask(self, *, step: int, cooldown: int, cap: int) -> bool:
-        """Return whether an escalation may be opened now.
-
-        `cooldown` is the number of steps since the last one was closed. One more than `cap` may be
-        opened, so that the policy can hand the attempt to a person.
-        """
-        if self.open or self.parked or self.raised > cap:
-            return False
-        return self.closed_at_step is None or step - self.closed_at_step >= cooldown
 
 
 def audible(alerts: Iterable[Alert]) -> tuple[Alert, ...]:

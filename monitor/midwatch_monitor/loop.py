@@ -41,6 +41,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.overrides import for_worker
 from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.watched_attempt import WatchedAttempt
 
 log = logging.getLogger(__name__)
@@ -239,7 +240,8 @@ class Monitor:
         self._concurrent.join(attempt, project_of(of), f"task {of.name}")
         silence = SilenceAlerts(for_worker(self._settings.rules, found.worker), began=self._began)
         after = self._settings.monitor.outcome_after
-        return WatchedAttempt.of(found, silence=silence, outcome_after=after)
+        state = AttemptState(attempt=found, detailed=False)
+        return WatchedAttempt(state=state, silence=silence, outcome_after=after)
 
     def _hand_over(self, successor: WatchedAttempt) -> None:
         """Move the judging of a restart to the attempt that it made."""
@@ -308,9 +310,8 @@ class Monitor:
             elif asked.state is EscalationState.ANSWERED and view.outweighs(asked):
                 await self._write_records(view, *view.close_superseded(asked))
             return
-        step, cooldown = view.state.last_step, self._settings.supervisor.cooldown
-        cap = self._settings.policy.max_escalations
-        if not view.escalation_limits.may_ask(step=step, cooldown=cooldown, cap=cap):
+        cooldown, cap = self._settings.supervisor.cooldown, self._settings.policy.max_escalations
+        if not view.may_escalate(cooldown=cooldown, cap=cap):
             return
         firing = tuple(alert.key for alert in audible(view.alerts_to_escalate))
         keys = firing or self._overdue_alerts(view)

@@ -80,7 +80,8 @@ class Recorder:
         self.before: Before | None = None
         """Awaited before every commit; in a fleet it saves the attempt's files first."""
         self._judge = judge
-        self._incarnation = incarnation
+        self.incarnation = incarnation
+        """Incarnation of its commits; refused once another process has claimed the attempt."""
         self._seq = 0
         self._calls: set[tuple[int, str]] = set()
         self._waiting: tuple[Draft, ...] = ()
@@ -140,11 +141,6 @@ class Recorder:
             self.lifecycle = record.lifecycle
 
     @property
-    def incarnation(self) -> int:
-        """Incarnation of its commits; refused once another process has claimed the attempt."""
-        return self._incarnation
-
-    @property
     def firing(self) -> tuple[Alert, ...]:
         """Alerts that fire now."""
         return () if self._judge is None else self._judge.firing
@@ -179,7 +175,7 @@ class Recorder:
             Commit(
                 drafts=drafts,
                 attempt=self.attempt.id,
-                incarnation=self._incarnation,
+                incarnation=self.incarnation,
                 messages=tuple(messages),
                 results=tuple(results),
             )

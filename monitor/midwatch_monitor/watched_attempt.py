@@ -7,7 +7,7 @@ from datetime import datetime
 
 from midwatch_monitor.alerts import Moment, resolve
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import EscalationLimits, about_reporting, audible
+from midwatch_monitor.escalation import about_reporting, audible
 from midwatch_monitor.outcome import PROOF, InterventionTrial
 from midwatch_monitor.records import (
     Acceptance,
@@ -15,7 +15,6 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
-    Attempt,
     Change,
     Delivery,
     DeliveryState,
@@ -56,14 +55,6 @@ class WatchedAttempt:
     _movements: Movements = field(default_factory=Movements, compare=False)
     _normaliser: Normaliser = field(default_factory=Normaliser, compare=False)
 
-    @classmethod
-    def of(
-        cls, attempt: Attempt, *, silence: SilenceAlerts, outcome_after: float
-    ) -> "WatchedAttempt":
-        """Return the attempt before its first entry."""
-        state = AttemptState(attempt=attempt, detailed=False)
-        return cls(state=state, silence=silence, outcome_after=outcome_after)
-
     @property
     def id(self) -> int:
         """Journal id of the attempt."""
@@ -79,21 +70,23 @@ class WatchedAttempt:
         """Whether the attempt has ended."""
         return self.state.over
 
-    @property
-    def escalation_limits(self) -> EscalationLimits:
-        """Conditions that keep it from being escalated."""
+    def may_escalate(self, *, cooldown: int, cap: int) -> bool:
+        """Return whether an escalation may be opened now.
+
+        None is opened while another one is open or waits for its outcome, while a person is asked,
+        or when the attempt is over or about to end. `cooldown` is the number of steps since the
+        last one was closed. One more than `cap` may be opened, so that the policy can hand the
+        attempt to a person.
+        """
         state = self.state
+        parked = state.lifecycle is Lifecycle.INPUT_REQUIRED or state.interventions.ends_attempt
+        if state.escalation is not None or state.over or parked or state.raised > cap:
+            return False
         last = next(reversed(state.escalations.values()), None)
         # An escalation about reporting starts no cooldown for alerts about the work.
-        gives_way = last is not None and self.outweighs(last)
-        return EscalationLimits(
-            open=state.escalation is not None,
-            parked=state.over
-            or state.interventions.ends_attempt
-            or state.lifecycle is Lifecycle.INPUT_REQUIRED,
-            closed_at_step=None if gives_way else state.closed_at_step,
-            raised=state.raised,
-        )
+        if state.closed_at_step is None or (last is not None and self.outweighs(last)):
+            return True
+        return state.last_step - state.closed_at_step >= cooldown
 
     def outweighs(self, asked: Escalation) -> bool:
         """Return whether an alert about the work fires, while `asked` is only about reporting."""

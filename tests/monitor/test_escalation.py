@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.escalation import EscalationLimits, alerts_to_join, audible
+from midwatch_monitor.escalation import alerts_to_join, audible
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Severity
 from midwatch_stage import factories
 
@@ -40,22 +40,6 @@ def test_a_critical_one_mutes_the_warnings_that_follow_from_it() -> None:
         alert("after", since=5, step=6),
     ]
     assert rules(tuple(each.key for each in audible(alerts))) == ["cause", "before"]
-
-
-@pytest.mark.parametrize(
-    ("limits", "asks"),
-    [
-        (EscalationLimits(), True),
-        (EscalationLimits(open=True), False),
-        (EscalationLimits(parked=True), False),
-        (EscalationLimits(closed_at_step=8), False),
-        (EscalationLimits(closed_at_step=7), True),
-        (EscalationLimits(raised=2), True),
-        (EscalationLimits(raised=3), False),
-    ],
-)
-def test_an_attempt_is_not_asked_about_all_the_time(limits: EscalationLimits, asks: bool) -> None:
-    assert limits.may_ask(step=10, cooldown=3, cap=2) == asks
 
 
 def test_what_fires_later_joins_once() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.rules import Rules
-from midwatch_monitor.escalation import EscalationLimits
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Action,
@@ -73,22 +72,25 @@ WORKING = transition()
 
 
 @pytest.mark.parametrize(
-    ("records", "limits"),
+    ("records", "may"),
     [
-        ((WORKING,), EscalationLimits()),
-        ((OPEN,), EscalationLimits(open=True, raised=1)),
-        ((OPEN, OPEN, ANSWERED), EscalationLimits(open=True, raised=1)),
-        ((*acts(3), OPEN, CLOSED), EscalationLimits(closed_at_step=3, raised=1)),
-        ((OPEN, CLOSED, OPEN), EscalationLimits(open=True, closed_at_step=0, raised=2)),
-        ((transition(Lifecycle.INPUT_REQUIRED),), EscalationLimits(parked=True)),
-        ((transition(Lifecycle.FAILED),), EscalationLimits(parked=True)),
-        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), EscalationLimits()),
+        ((WORKING,), True),
+        ((OPEN,), False),
+        ((OPEN, OPEN, ANSWERED), False),
+        ((OPEN, CLOSED, OPEN), False),
+        ((*acts(3), OPEN, CLOSED, step(4), step(5)), False),
+        ((*acts(3), OPEN, CLOSED, step(4), step(5), step(6)), True),
+        ((*2 * (OPEN, CLOSED), *acts(3)), True),
+        ((*3 * (OPEN, CLOSED), *acts(3)), False),
+        ((transition(Lifecycle.INPUT_REQUIRED),), False),
+        ((transition(Lifecycle.FAILED),), False),
+        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), True),
     ],
 )
 def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
-    records: tuple[Record, ...], limits: EscalationLimits
+    records: tuple[Record, ...], may: bool
 ) -> None:
-    assert folded(*records).escalation_limits == limits
+    assert folded(*records).may_escalate(cooldown=3, cap=2) == may
 
 
 def test_a_delivered_answer_is_on_trial() -> None:
@@ -223,7 +225,7 @@ def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
 def test_an_escalation_that_a_stop_answered_stays_answered_until_the_attempt_ends() -> None:
     stop = replace(NUDGE, action=Action.STOP)
     view = folded(OPEN, ANSWERED, stop, delivery(3))
-    assert (view.stranded, view.escalation_limits.open) == (None, True)
+    assert (view.stranded, view.state.escalation) == (None, ANSWERED)
     assert folded(OPEN, ANSWERED, stop, delivery(3, DeliveryState.EXPIRED)).stranded == ANSWERED
 
 

@@ -112,24 +112,17 @@ class Length:
 
 def parse_length(value: object) -> Length:
     """Parse `3` as three steps and `30s`, `5m`, `1h` as time; raises ValueError otherwise."""
-    if isinstance(value, Length):
-        return value
     text = _text(value)
     if text.isdecimal():
         return Length(steps=int(text), text=text)
-    return _parse_time(text, "write a number of steps (3) or a duration (30s, 5m, 1h)")
+    return _parse_time(value, "write a number of steps (3) or a duration (30s, 5m, 1h)")
 
 
 def parse_duration(value: object) -> Length:
     """Parse `30s`, `5m`, `1h` as time, and 0 as never; raises ValueError otherwise."""
-    if isinstance(value, Length):
-        return value
-    text = _text(value)
-    return (
-        Length()
-        if text == "0"
-        else _parse_time(text, "write a duration (30s, 5m, 1h), or 0 for never")
-    )
+    if _text(value) == "0":
+        return Length()
+    return _parse_time(value, "write a duration (30s, 5m, 1h), or 0 for never")
 
 
 def _text(value: object) -> str:
@@ -138,9 +131,11 @@ def _text(value: object) -> str:
     return str(value).strip() if plain else ""
 
 
-def _parse_time(text: str, advice: str) -> Length:
-    """Return the time in a text; raises ValueError with advice if it is none."""
-    match = _DURATION.fullmatch(text)
+def _parse_time(value: object, advice: str) -> Length:
+    """Return the time in a text, or a length as it is; raises ValueError with advice otherwise."""
+    if isinstance(value, Length):
+        return value
+    match = _DURATION.fullmatch(_text(value))
     if match is None:
         raise ValueError(advice)
     seconds = float(match[1]) * _SECONDS[match[2]]

@@ -89,7 +89,7 @@ T = TypeVar("T")
 _Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 _SHORTEST = 8
-"""In characters; a shorter text contains no secret that could be distinguished from a word."""
+"""Minimum characters of a secret: shorter ones cannot be distinguished from words."""
 _NAMED = "password or key"
 _ESCAPED = re.compile(
     r"\\[nrt]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,20}[A-Za-z]|%[0-9A-Fa-f]{2}"
@@ -279,9 +279,6 @@ def secret_in(text: str) -> str:
     return found[0].kind if found else ""
 
 
-SHORTEST = 8
-"""Minimum characters of a value that is searched for: shorter ones are often words."""
-
 _NAME = re.compile(
     r"(?:^|_)(?:(?:API)?KEY|ACCESS_KEY_ID|\w*TOKEN|\w*SECRET(?:_\w+)?|\w*PASSWORD|PASSWD|PASSPHRASE"
     r"|PASS|CREDENTIALS?)$",
@@ -303,7 +300,7 @@ def known_values(environ: Mapping[str, str]) -> dict[str, str]:
     known: dict[str, str] = {}
     for name, value in environ.items():
         for secret in _secrets(name, value.strip()):
-            if len(secret) >= SHORTEST:
+            if len(secret) >= _SHORTEST:
                 known |= dict.fromkeys(_encoded_forms(secret), name)
     return known
 

@@ -1,7 +1,7 @@
 """Checks the integrity of a journal's database."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from io import BytesIO
@@ -27,7 +27,7 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.types import TypeEngine
 
 from midwatch_monitor.command_hint import command
-from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.errors import JournalCorruptError
 from midwatch_monitor.journal.admin.copy import count_rows, marks
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import read
@@ -50,6 +50,7 @@ from midwatch_monitor.records import (
     Origin,
     SupervisedBy,
 )
+from midwatch_monitor.records.entry import KINDS
 
 _PAGE = 500
 """Number of rows held in memory at a time."""
@@ -72,49 +73,6 @@ _CHOICES: Mapping[Column[Any], type[StrEnum]] = {
 _JSON = frozenset({tables.run.c.settings, tables.task.c.spec})
 
 
-@dataclass(slots=True, kw_only=True)
-class Inspection:
-    """The problems found in the rows."""
-
-    problems: list[str] = field(default_factory=list[str])
-    newer: int = 0
-    """Number of entries of kinds that only a newer Midwatch knows; they are not broken."""
-
-    def look_at(self, connection: Connection) -> None:
-        """Read all rows, a page at a time."""
-        _keep_halves(connection)
-        for table in metadata.sorted_tables:
-            self._look_at(connection, table)
-
-    def _look_at(self, connection: Connection, table: Table) -> None:
-        broken = 0
-        try:
-            for row in _rows(connection, table):
-                if problem := self._row_problem(table, row):
-                    broken += 1
-                    if broken <= _MOST_LISTED:
-                        self.problems.append(f"{_name(table, row)} cannot be read: {problem}")
-        except DataError:  # from PostgreSQL's driver, which does not say which row
-            self.problems.append(f"`{table.name}` has a row that this program cannot read")
-        if broken > _MOST_LISTED:
-            more = broken - _MOST_LISTED
-            self.problems.append(f"and {more} more rows of `{table.name}` cannot be read")
-
-    def _row_problem(self, table: Table, row: Row[Any]) -> str:
-        """Return what is wrong with a row; empty if nothing."""
-        for column, value in zip(table.columns, row, strict=True):
-            if problem := _value_problem(column, value):
-                return f"{column.name}: {problem}"
-        if table is tables.entry:
-            try:
-                read(row.kind, row.body)
-            except JournalTooNewError:
-                self.newer += 1
-            except JournalCorruptError as error:
-                return str(error)
-        return ""
-
-
 def _keep_halves(connection: Connection) -> None:
     """Make SQLite return invalid UTF-8 as surrogates, so that it can be recognised."""
     if connection.dialect.name == "sqlite":
@@ -126,10 +84,36 @@ def _with_halves(stored: bytes) -> str:
     return stored.decode(errors="surrogateescape")
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:
-    columns = [type_coerce(each, _stored_type(each)).label(each.name) for each in table.columns]
-    query = select(*columns).order_by(*table.primary_key.columns)
-    yield from connection.execute(query.execution_options(yield_per=_PAGE))
+def _unreadable_rows(connection: Connection) -> Iterator[str]:
+    """Read all rows, a page at a time, and yield a problem for each broken one."""
+    _keep_halves(connection)
+    for table in metadata.sorted_tables:
+        columns = [type_coerce(each, _stored_type(each)).label(each.name) for each in table.columns]
+        query = select(*columns).order_by(*table.primary_key.columns)
+        broken = 0
+        try:
+            for row in connection.execute(query.execution_options(yield_per=_PAGE)):
+                if problem := _row_problem(table, row):
+                    broken += 1
+                    if broken <= _MOST_LISTED:
+                        yield f"{_name(table, row)} cannot be read: {problem}"
+        except DataError:  # from PostgreSQL's driver, which does not say which row
+            yield f"`{table.name}` has a row that this program cannot read"
+        if broken > _MOST_LISTED:
+            yield f"and {broken - _MOST_LISTED} more rows of `{table.name}` cannot be read"
+
+
+def _row_problem(table: Table, row: Row[Any]) -> str:
+    """Return what is wrong with a row; empty if nothing."""
+    for column, value in zip(table.columns, row, strict=True):
+        if problem := _value_problem(column, value):
+            return f"{column.name}: {problem}"
+    if table is tables.entry and row.kind in KINDS.values():
+        try:
+            read(row.kind, row.body)
+        except JournalCorruptError as error:
+            return str(error)
+    return ""
 
 
 def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
@@ -269,16 +253,15 @@ def check(connection: Connection) -> JournalHealth:
             problems=(problem,),
         )
     last, latest = _newest_entry(connection)
-    inspection = Inspection()
-    inspection.look_at(connection)
+    unknown = select(func.count()).where(tables.entry.c.kind.not_in(KINDS.values()))
     return JournalHealth(
         revision=version.revision,
         oldest=version.oldest,
         counts={table.name: count_rows(connection, table) for table in metadata.sorted_tables},
         last=last,
         latest=latest,
-        problems=(*_database_problems(connection), *inspection.problems),
-        newer=inspection.newer,
+        problems=(*_database_problems(connection), *_unreadable_rows(connection)),
+        newer=connection.execute(unknown).scalar_one(),
     )
 
 

@@ -156,11 +156,7 @@ def _incarnations_held(
         return dict(
             execute_in_sqlite(connection, _in_sqlite(table), (json.dumps(wanted),)).fetchall()
         )
-    if len(wanted) == 1:
-        rows = connection.execute(_of_one(table), {"of": wanted[0]})
-    else:
-        rows = connection.execute(_of_many(table), {"of": wanted})
-    return dict(rows.all())
+    return dict(connection.execute(_in_postgresql(table), {"of": wanted}).all())
 
 
 @cache
@@ -173,20 +169,10 @@ def _in_sqlite(table: Table) -> str:
 
 
 @cache
-def _of_one(table: Table) -> Select[int, int]:
-    # A separate query: PostgreSQL caches the plan for a number, but not for a list.
-    return _select_incarnations(table).where(table.c.attempt == bindparam("of"))
-
-
-@cache
-def _of_many(table: Table) -> Select[int, int]:
-    return _select_incarnations(table).where(
+def _in_postgresql(table: Table) -> Select[int, int]:
+    return select(table.c.attempt, table.c.incarnation).where(
         table.c.attempt == any_(bindparam("of", type_=ARRAY(BigInteger)))
     )
-
-
-def _select_incarnations(table: Table) -> Select[int, int]:
-    return select(table.c.attempt, table.c.incarnation)
 
 
 R = TypeVar("R", bound=Record)
@@ -384,18 +370,11 @@ TURNS: tuple[type[Record], ...] = (TaskTransition, AttemptTransition, Interventi
 """The records that decide what can be done about a task."""
 
 
-def is_answer(draft: Draft) -> bool:
-    """Whether a draft answers a worker, or approves or rejects an intervention. Pure."""
-    return (
-        _answered_request(draft.record) is not None
-        or _settled_intervention(draft.record) is not None
-    )
-
-
 def commit_answer(connection: Connection, what: Commit) -> tuple[Entry, ...] | None:
     """Store a commit, or return `None` if it answers something that is already answered.
 
-    Rejected answers do not count, including those that this commit rejects.
+    An answer is one to a worker, or the approval or rejection of an intervention. Rejected answers
+    do not count, including those that this commit rejects.
     """
     rejected = {
         each for draft in what.drafts if (each := _rejected_intervention(draft.record)) is not None

@@ -15,7 +15,7 @@ from secrets import token_bytes
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, SchemaSerializer, to_json
+from pydantic_core import PydanticSerializationError, SchemaSerializer
 from sqlalchemy import Connection, Row, Select
 
 from midwatch_monitor.config.problem import error_line
@@ -56,9 +56,10 @@ def record_json(record: Record) -> str:
     try:
         body = _serializer(type(record)).to_json(record, exclude_none=True, warnings=False)
     except PydanticSerializationError:
-        return _encode_forced(record)
+        # A command's output may contain an unpaired surrogate, which UTF-8 cannot encode.
+        return _encode_plainly(record).encode("utf-8", "replace").decode()
     # Encoding by type writes NaN as `null`. Rarely, a text contains `null` too.
-    return (body if b":null" not in body else _exact_json(record)).decode()
+    return body.decode() if b":null" not in body else _encode_plainly(record)
 
 
 @cache
@@ -66,24 +67,9 @@ def _serializer(word: type[Record]) -> SchemaSerializer:
     return _adapter(KINDS[word]).serializer
 
 
-def _exact_json(record: Record) -> bytes:
-    said = {
-        name: value
-        for name in _field_names(type(record))
-        if (value := getattr(record, name)) is not None
-    }
-    return to_json(said, inf_nan_mode="constants")
-
-
-@cache
-def _field_names(word: type[Record]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(word))
-
-
-def _encode_forced(record: Record) -> str:
-    # A command's output may contain an unpaired surrogate, which UTF-8 cannot encode.
-    text = json.dumps(dataclasses.asdict(record), default=_plain_value, ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode()
+def _encode_plainly(record: Record) -> str:
+    said = {name: each for name, each in dataclasses.asdict(record).items() if each is not None}
+    return json.dumps(said, default=_plain_value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain_value(value: object) -> str:

@@ -183,6 +183,7 @@ class Journal:
     add_attempt = write_method(work.add_attempt)
     claim = write_method(work.claim)
     open_escalation = write_method(work.open_escalation)
+    answer = write_method(commits.commit_answer)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         """Store a commit, all or nothing; return its entries in the order of the drafts.
@@ -196,12 +197,6 @@ class Journal:
             raise self._read_only
         # A canceled caller has already numbered its records, so they are written to avoid a gap.
         return await self._writer.commit(commit)
-
-    async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
-        """Store a commit, or return `None` if it answers something that is already answered."""
-        if any(commits.is_answer(draft) for draft in commit.drafts):
-            return await self.write(commits.commit_answer, commit)
-        return await self.commit(commit)
 
     async def runs(self, after: int = 0) -> list[Run]:
         """Return all runs with an id above `after`, oldest first."""

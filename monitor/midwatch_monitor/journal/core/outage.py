@@ -111,11 +111,6 @@ def is_passing(error: BaseException | None) -> bool:
     return error.connection_invalidated or state.startswith(_PASSING)
 
 
-def is_refusal(error: BaseException | None) -> bool:
-    """Whether a server refused the connection: the URL or a permission is wrong."""
-    return bool(refusal_in(error))
-
-
 def refusal_in(error: BaseException | None) -> str:
     """Return why a connection was refused and what to do about it; empty if it was not."""
     if not isinstance(error, DBAPIError) or sqlstate(error) is not None:

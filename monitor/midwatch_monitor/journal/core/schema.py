@@ -40,7 +40,7 @@ from midwatch_monitor.journal.core.engine import (
     require_location,
     transaction,
 )
-from midwatch_monitor.journal.core.outage import OPENING_SECONDS, OutageWait, is_refusal
+from midwatch_monitor.journal.core.outage import OPENING_SECONDS, OutageWait, refusal_in
 from midwatch_monitor.journal.core.tables import (
     OLDEST,
     READABLE,
@@ -133,7 +133,9 @@ def _mask_key(store: Store, found: Version) -> bytes:
 def prepare(store: Store, access: Access = Access.CREATE, patience_seconds: float = 0) -> Version:
     """Create or upgrade the tables of `store`; raise JournalError if that is not possible."""
     with explain_errors(store.name, patience_seconds):
-        return OutageWait(patience_seconds).hold(lambda: _prepare_store(store, access), is_refusal)
+        return OutageWait(patience_seconds).hold(
+            lambda: _prepare_store(store, access), lambda error: bool(refusal_in(error))
+        )
 
 
 def require_usable(location: str) -> None:

@@ -60,13 +60,10 @@ def add_run(
     supervised_by: SupervisedBy = SupervisedBy.PROCESS,
 ) -> Run:
     """Store a new run; `supervised_by` says who judges time, escalates and decides for it."""
-    values = {
-        "source": source,
-        "settings": settings,
-        "started_at": at,
-        "keeper": supervised_by.value,
-    }
-    row = _insert(connection, tables.run, **values)
+    keeper = supervised_by.value
+    row = _insert(
+        connection, tables.run, source=source, settings=settings, started_at=at, keeper=keeper
+    )
     return Run(
         id=row["id"], started_at=at, source=source, settings=settings, supervised_by=supervised_by
     )
@@ -187,18 +184,13 @@ def runs(connection: Connection, *wanted: ColumnElement[bool]) -> list[Run]:
     """Return runs, oldest first."""
     query = select(tables.run).where(*wanted).order_by(tables.run.c.id)
     found: list[Run] = []
-    for row in connection.execute(query):
-        if row.keeper not in list(SupervisedBy):
-            pass_over(connection, f"run {row.id}", "it is unknown who supervises it")
-            continue
-        run = Run(
-            id=row.id,
-            started_at=row.started_at,
-            source=row.source,
-            settings=row.settings,
-            supervised_by=SupervisedBy(row.keeper),
-        )
-        found.append(run)
+    for row in connection.execute(query).mappings():
+        values = dict(row)
+        keeper = values.pop("keeper")
+        if keeper in list(SupervisedBy):
+            found.append(Run(**values, supervised_by=SupervisedBy(keeper)))
+        else:
+            pass_over(connection, f"run {row['id']}", "it is unknown who supervises it")
     return found
 
 
