@@ -11,6 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_stage.monitored import Monitored
 
 
 @pytest.fixture
@@ -42,3 +43,16 @@ def watching(
 @pytest.fixture
 def monitor(watching: Callable[..., Monitor]) -> Monitor:
     return watching()
+
+
+@pytest.fixture
+def scene(
+    journal: Journal,
+    recorder: Recorder,
+    monitor: Monitor,
+    watching: Callable[..., Monitor],
+    write: Callable[..., Awaitable[int]],
+) -> Monitored:
+    return Monitored(
+        journal=journal, recorder=recorder, monitor=monitor, watching=watching, write=write
+    )

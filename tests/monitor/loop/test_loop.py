@@ -15,8 +15,6 @@ from midwatch_monitor.config.settings import (
     Settings,
     SupervisorSettings,
 )
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Action,
@@ -50,15 +48,16 @@ from midwatch_stage.factories import (
     step,
     transition,
 )
-from midwatch_stage.reading import records_of
+from midwatch_stage.monitored import Monitored
 
 Claim = Callable[..., Awaitable[Recorder]]
-Write = Callable[[Record], Awaitable[int]]
+Until = Callable[[Record], Awaitable[Entry]]
 
 LOW = AlertKey(rule="low_confidence")
 FAILED = ended(Ending.STUCK)
 OPEN = escalation(1, "low_confidence", reason="low_confidence")
 ANSWERED = replace(OPEN, state=EscalationState.ANSWERED)
+CLOSED = replace(OPEN, state=EscalationState.CLOSED)
 NUDGE = intervention(escalation=1, answers=(LOW,))
 RESTART = replace(NUDGE, action=Action.RESTART)
 
@@ -82,311 +81,224 @@ def settings() -> Settings:
     )
 
 
-@pytest.fixture
-def answered(
-    recorder: Recorder, monitor: Monitor, write: Write
-) -> Callable[[Intervention], Awaitable[int]]:
+async def answered(scene: Monitored, answer: Intervention) -> int:
     """An alert, its escalation, and an answer that has been delivered; the answer's id."""
-
-    async def answer(intervention: Intervention) -> int:
-        await recorder.record(act(1), report(10))
-        await monitor.look()
-        await write(ANSWERED)
-        id = await write(intervention)
-        await recorder.record(delivery(id))
-        await monitor.look()
-        return id
-
-    return answer
+    await scene.hear(act(1), report(10))
+    return await scene.delivered(ANSWERED, answer)
 
 
-Answered = Callable[[Intervention], Awaitable[int]]
+async def test_an_escalation_is_opened_once(scene: Monitored) -> None:
+    await scene.hear(report(10))
+    await scene.recorder.record(act(), report(10))
+    await scene.monitor.look(everything=True)
+    assert await scene.records(Escalation) == [OPEN]
 
 
-async def test_an_escalation_is_opened_once(
-    journal: Journal, recorder: Recorder, monitor: Monitor
-) -> None:
-    await recorder.record(report(10))
-    await monitor.look()
-    await recorder.record(act(), report(10))
-    await monitor.look(everything=True)
-    assert await records_of(journal, Escalation) == [OPEN]
-
-
-async def test_it_is_stored_before_the_hint(
-    journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
-) -> None:
+async def test_it_is_stored_before_the_hint(scene: Monitored) -> None:
     class Reading(LocalBus):
         """Notes what could be read at the moment of each hint."""
 
         def publish(self, hint: Hint) -> None:
             super().publish(hint)
-            seen.append(asyncio.ensure_future(journal.entries(kinds=[Escalation])))
+            seen.append(asyncio.ensure_future(scene.records(Escalation)))
 
-    seen: list[asyncio.Future[list[Entry]]] = []
-    await recorder.record(report(10))
-    await watching(bus=Reading()).look()
-    (entries,) = await asyncio.gather(*seen)
-    assert [entry.record for entry in entries] == [OPEN]
+    seen: list[asyncio.Future[list[Escalation]]] = []
+    await scene.recorder.record(report(10))
+    await scene.watching(bus=Reading()).look()
+    assert await asyncio.gather(*seen) == [[OPEN]]
 
 
-async def test_what_fires_while_it_is_open_joins_it(
-    journal: Journal, recorder: Recorder, monitor: Monitor
-) -> None:
-    await recorder.record(report(10))
-    await monitor.look()
-    await recorder.record(report(10, "a", "b", "c"))
-    await monitor.look()
+async def test_what_fires_while_it_is_open_joins_it(scene: Monitored) -> None:
+    await scene.hear(report(10))
+    await scene.hear(report(10, "a", "b", "c"))
     joined = replace(OPEN, alerts=(LOW, AlertKey(rule="multiple_blockers")))
-    assert await records_of(journal, Escalation) == [OPEN, joined]
+    assert await scene.records(Escalation) == [OPEN, joined]
 
 
-async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
-) -> None:
-    await recorder.record(report(10))
-    await monitor.look()
-    await write(replace(OPEN, state=EscalationState.CLOSED))
+async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(scene: Monitored) -> None:
+    await scene.hear(report(10))
+    await scene.write(CLOSED)
     counts: list[int] = []
     for _ in range(3):
-        await recorder.record(act())
-        await monitor.look()
-        counts.append(len(await records_of(journal, Escalation)))
+        await scene.hear(act())
+        counts.append(len(await scene.records(Escalation)))
     assert counts == [2, 2, 3]
 
 
 async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+    scene: Monitored,
 ) -> None:
-    await recorder.record(report(10))
-    await monitor.look()
-    told = await write(NUDGE)
-    await write(ANSWERED)
-    await recorder.record(report(10, "a", "b", "c"))
-    await monitor.look()
-    await monitor.look()
-    *_, closed, opened = await records_of(journal, Escalation)
+    await scene.hear(report(10))
+    told = await scene.write(NUDGE)
+    await scene.write(ANSWERED)
+    await scene.hear(report(10, "a", "b", "c"))
+    await scene.monitor.look()
+    *_, closed, opened = await scene.records(Escalation)
     assert (closed.id, closed.state) == (1, EscalationState.CLOSED)
     assert (opened.id, opened.alerts) == (2, (AlertKey(rule="multiple_blockers"),))
-    (lost,) = await records_of(journal, Delivery)
+    (lost,) = await scene.records(Delivery)
     assert (lost.intervention, lost.state) == (told, DeliveryState.EXPIRED)
 
 
-async def test_escalations_are_capped(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
-) -> None:
-    await recorder.record(report(10))
+async def test_escalations_are_capped(scene: Monitored) -> None:
+    await scene.recorder.record(report(10))
     for id in range(1, 6):
-        await monitor.look()
-        if id <= len({each.id for each in await records_of(journal, Escalation)}):
-            await write(replace(OPEN, id=id, state=EscalationState.CLOSED))
-        await recorder.record(act(), act(), act())
-    assert {each.id for each in await records_of(journal, Escalation)} == {1, 2, 3}
+        await scene.monitor.look()
+        if id <= len({each.id for each in await scene.records(Escalation)}):
+            await scene.write(replace(CLOSED, id=id))
+        await scene.recorder.record(act(), act(), act())
+    assert {each.id for each in await scene.records(Escalation)} == {1, 2, 3}
 
 
-async def test_a_parked_attempt_is_not_escalated(
-    journal: Journal, recorder: Recorder, monitor: Monitor
-) -> None:
-    await recorder.record(transition(Lifecycle.INPUT_REQUIRED), report(10))
-    await monitor.look()
-    assert await records_of(journal, Escalation) == []
+async def test_a_parked_attempt_is_not_escalated(scene: Monitored) -> None:
+    await scene.hear(transition(Lifecycle.INPUT_REQUIRED), report(10))
+    assert await scene.records(Escalation) == []
 
 
 @pytest.mark.parametrize("told", [True, False])
-async def test_an_attempt_that_is_to_stop_is_not_escalated(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, told: bool
-) -> None:
-    stop = await write(intervention(Action.STOP))
-    await recorder.record(*([delivery(stop)] if told else []), report(10))
-    await monitor.look()
-    assert await records_of(journal, Escalation) == []
+async def test_an_attempt_that_is_to_stop_is_not_escalated(scene: Monitored, told: bool) -> None:
+    stop = await scene.write(intervention(Action.STOP))
+    await scene.hear(*([delivery(stop)] if told else []), report(10))
+    assert await scene.records(Escalation) == []
 
 
-async def test_in_mode_off_nothing_is_escalated(
-    journal: Journal, recorder: Recorder, watching: Callable[..., Monitor]
-) -> None:
-    await recorder.record(report(10))
-    await watching(settings=Settings(mode=Mode.OFF)).look()
-    assert await records_of(journal, Escalation) == []
+async def test_in_mode_off_nothing_is_escalated(scene: Monitored) -> None:
+    await scene.recorder.record(report(10))
+    await scene.watching(settings=Settings(mode=Mode.OFF)).look()
+    assert await scene.records(Escalation) == []
 
 
 async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
-    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
+    scene: Monitored,
 ) -> None:
-    id = await answered(NUDGE)
-    await recorder.record(report(80), act(0))
-    await monitor.look()
-    assert await records_of(journal, OutcomeReport) == []
-    await recorder.record(act(0))
-    await monitor.look()
+    id = await answered(scene, NUDGE)
+    await scene.hear(report(80), act(0))
+    assert await scene.records(OutcomeReport) == []
+    await scene.hear(act(0))
     verdict = outcome(id, step=5, reason="its alerts resolved; a check passed")
-    assert await records_of(journal, OutcomeReport) == [verdict]
-    closed = replace(OPEN, state=EscalationState.CLOSED, reason=verdict.reason)
-    assert (await records_of(journal, Escalation))[-1] == closed
+    assert await scene.records(OutcomeReport) == [verdict]
+    assert await scene.last_escalation() == replace(CLOSED, reason=verdict.reason)
 
 
 @pytest.mark.parametrize("action", [Action.NUDGE, Action.ACKNOWLEDGE])
 async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
-    journal: Journal,
-    recorder: Recorder,
-    monitor: Monitor,
-    write: Write,
-    answered: Answered,
-    action: Action,
+    scene: Monitored, action: Action
 ) -> None:
-    await recorder.record(Change(acts=(Action.NUDGE, Action.STOP)))
-    id = await answered(replace(NUDGE, action=Action.ASK_OPERATOR))
-    await recorder.record(*[step(args=f"look {n}") for n in range(4)])
-    await monitor.look()
-    assert await records_of(journal, OutcomeReport) == []
-    assert (await records_of(journal, Escalation))[-1] == ANSWERED
-    answer = await write(intervention(action, Actor.OPERATOR, answers=(LOW,)))
-    await recorder.record(delivery(answer), report(80), act(0))
-    await monitor.look()
-    assert await records_of(journal, OutcomeReport) == []
-    await recorder.record(act(0))
-    await monitor.look()
-    judged = {each.intervention: each.outcome for each in await records_of(journal, OutcomeReport)}
+    await scene.recorder.record(Change(acts=(Action.NUDGE, Action.STOP)))
+    id = await answered(scene, replace(NUDGE, action=Action.ASK_OPERATOR))
+    await scene.hear(*[step(args=f"look {n}") for n in range(4)])
+    assert await scene.records(OutcomeReport) == []
+    assert await scene.last_escalation() == ANSWERED
+    answer = intervention(action, Actor.OPERATOR, answers=(LOW,))
+    await scene.delivered(answer, then=(report(80), act(0)))
+    assert await scene.records(OutcomeReport) == []
+    await scene.hear(act(0))
+    judged = {each.intervention: each.outcome for each in await scene.records(OutcomeReport)}
     assert judged[id] is Outcome.RECOVERED
 
 
-async def test_a_worker_that_only_says_it_is_better_is_not_better(
-    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
-) -> None:
-    await answered(NUDGE)
-    await recorder.record(report(80), report(90), report(95))
-    await monitor.look()
-    (verdict,) = await records_of(journal, OutcomeReport)
-    assert verdict.outcome is Outcome.NO_EFFECT
-
-
-async def test_another_alarm_makes_it_worse(
-    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
-) -> None:
-    await answered(NUDGE)
-    await recorder.record(report(80, decision=CheckpointDecision.ESCALATE), act(0), act())
-    await monitor.look()
-    (verdict,) = await records_of(journal, OutcomeReport)
-    reason = "then explicit_escalation fired as well"
-    assert (verdict.outcome, verdict.reason) == (Outcome.MADE_WORSE, reason)
-
-
-async def test_the_outcome_is_judged_at_the_end_if_that_comes_first(
-    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered
-) -> None:
-    id = await answered(NUDGE)
-    await recorder.end(FAILED)
-    await monitor.look()
-    (verdict,) = await records_of(journal, OutcomeReport)
-    assert (verdict.intervention, verdict.outcome) == (id, Outcome.NO_EFFECT)
-    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
+NO_EFFECT, WORSE = Outcome.NO_EFFECT, Outcome.MADE_WORSE
+ASKS = report(80, decision=CheckpointDecision.ESCALATE)
 
 
 @pytest.mark.parametrize(
-    ("ending", "expected"),
-    [(Ending.DONE, Outcome.RECOVERED), (Ending.OUT_OF_BUDGET, Outcome.NO_EFFECT)],
+    ("action", "heard", "ending", "expected", "reason"),
+    [
+        (Action.NUDGE, [report(80), report(90), report(95)], None, NO_EFFECT, ""),
+        (
+            Action.NUDGE,
+            [ASKS, act(0), act()],
+            None,
+            WORSE,
+            "then explicit_escalation fired as well",
+        ),
+        (Action.NUDGE, [], Ending.STUCK, NO_EFFECT, ""),
+        (Action.GRANT_BUDGET, [report(80), act(0)], Ending.DONE, Outcome.RECOVERED, ""),
+        (Action.GRANT_BUDGET, [report(80), act(0)], Ending.OUT_OF_BUDGET, NO_EFFECT, ""),
+    ],
+    ids=["only says so", "another alarm", "the end came first", "a grant", "a grant in vain"],
 )
-async def test_a_grant_has_helped_if_the_work_went_on_and_the_budget_did_not_end(
-    journal: Journal,
-    recorder: Recorder,
-    monitor: Monitor,
-    answered: Answered,
-    ending: Ending,
+async def test_an_outcome_is_what_was_observed(
+    scene: Monitored,
+    action: Action,
+    heard: list[Step],
+    ending: Ending | None,
     expected: Outcome,
+    reason: str,
 ) -> None:
-    id = await answered(replace(NUDGE, action=Action.GRANT_BUDGET))
-    await recorder.record(report(80), act(0))
-    await recorder.end(ended(ending))
-    await monitor.look()
-    (verdict,) = await records_of(journal, OutcomeReport)
+    id = await answered(scene, replace(NUDGE, action=action))
+    await scene.hear(*heard)
+    if ending is not None:
+        await scene.recorder.end(ended(ending))
+        await scene.monitor.look()
+    (verdict,) = await scene.records(OutcomeReport)
     assert (verdict.intervention, verdict.outcome) == (id, expected)
+    assert reason in verdict.reason
+    closed = {e.id for e in await scene.records(Escalation) if e.state is EscalationState.CLOSED}
+    assert closed == {1}
 
 
-async def test_an_answer_that_is_refused_closes_its_escalation(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
-) -> None:
-    await recorder.record(report(10))
-    await monitor.look()
-    await write(ANSWERED)
-    id = await write(replace(NUDGE, needs_approval=True))
-    await monitor.look()
-    assert (await records_of(journal, Escalation))[-1] == ANSWERED
-    await write(delivery(id, DeliveryState.REJECTED))
-    await monitor.look()
-    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
+async def test_an_answer_that_is_refused_closes_its_escalation(scene: Monitored) -> None:
+    await scene.hear(report(10))
+    id = await scene.told(ANSWERED, replace(NUDGE, needs_approval=True))
+    assert await scene.last_escalation() == ANSWERED
+    await scene.told(delivery(id, DeliveryState.REJECTED))
+    assert (await scene.last_escalation()).state is EscalationState.CLOSED
 
 
-async def test_what_was_not_delivered_expires_at_the_end(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
-) -> None:
-    await recorder.record(act(), report(10))
-    await monitor.look()
-    id = await write(NUDGE)
-    await recorder.end(FAILED)
-    await monitor.look()
-    await monitor.look(everything=True)
-    expired = delivery(id, DeliveryState.EXPIRED, step=2)
-    assert await records_of(journal, Delivery) == [expired]
-    assert (await records_of(journal, Escalation))[-1].state is EscalationState.CLOSED
-    assert await records_of(journal, OutcomeReport) == []
+async def test_what_was_not_delivered_expires_at_the_end(scene: Monitored) -> None:
+    await scene.hear(act(), report(10))
+    id = await scene.write(NUDGE)
+    await scene.recorder.end(FAILED)
+    await scene.monitor.look()
+    await scene.monitor.look(everything=True)
+    assert await scene.records(Delivery) == [delivery(id, DeliveryState.EXPIRED, step=2)]
+    assert (await scene.last_escalation()).state is EscalationState.CLOSED
+    assert await scene.records(OutcomeReport) == []
 
 
 async def test_a_restart_is_judged_on_the_next_attempt(
-    journal: Journal, attempt: Attempt, recorder: Recorder, claim: Claim,
-    monitor: Monitor, answered: Answered,
-) -> None:  # fmt: skip
-    id = await answered(RESTART)
-    await recorder.end(replace(FAILED, ending=Ending.RESTARTED))
-    await monitor.look()
-    assert await records_of(journal, OutcomeReport) == []
+    scene: Monitored, attempt: Attempt, claim: Claim
+) -> None:
+    id = await answered(scene, RESTART)
+    await scene.recorder.end(replace(FAILED, ending=Ending.RESTARTED))
+    await scene.monitor.look()
+    assert await scene.records(OutcomeReport) == []
     at = attempt.started_at
-    second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
+    second = await scene.journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     successor = await claim(of=second)
     await successor.record(working_transition(), act(1), act(0), act())
-    await monitor.look()
-    (entry,) = await journal.entries(kinds=[OutcomeReport])
+    await scene.monitor.look()
+    (entry,) = await scene.journal.entries(kinds=[OutcomeReport])
     assert entry.attempt == second.id
     assert entry.record == outcome(id, step=3, reason="its alerts resolved; a check passed")
 
 
-async def test_a_monitor_that_starts_anew_says_nothing_twice(
-    journal: Journal, recorder: Recorder, monitor: Monitor, answered: Answered,
-    watching: Callable[..., Monitor],
-) -> None:  # fmt: skip
-    await answered(NUDGE)
-    await recorder.record(act(), act(), act())
-    await monitor.look()
-    before = await journal.entries()
-    again = watching()
+async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Monitored) -> None:
+    await answered(scene, NUDGE)
+    await scene.hear(act(), act(), act())
+    before = await scene.journal.entries()
+    again = scene.watching()
     await again.look()
-    assert await journal.entries() == before
-    one, other = (each.view(recorder.attempt.id) for each in (monitor, again))
-    assert one is not None
-    assert other is not None
-    assert other == one
+    assert await scene.journal.entries() == before
+    assert again.view(scene.recorder.attempt.id) == scene.view
 
 
-async def test_a_bus_that_drops_everything_only_delays(
-    journal: Journal,
-    recorder: Recorder,
-    watching: Callable[..., Monitor],
-    until: Callable[[Record], Awaitable[Entry]],
-) -> None:
+async def test_a_bus_that_drops_everything_only_delays(scene: Monitored, until: Until) -> None:
     class Deaf(LocalBus):
         def subscribe(self, attempt: int | None = None) -> Subscription:
             return Subscription()
 
-    running = asyncio.create_task(watching(bus=Deaf()).run())
-    await recorder.record(report(10))
+    running = asyncio.create_task(scene.watching(bus=Deaf()).run())
+    await scene.recorder.record(report(10))
     await until(OPEN)
     running.cancel()
     await asyncio.wait({running})
 
 
 async def test_a_monitor_that_fails_tries_again(
-    journal: Journal, at: datetime, recorder: Recorder, watching: Callable[..., Monitor],
-    until: Callable[[Record], Awaitable[Entry]],
-) -> None:  # fmt: skip
+    scene: Monitored, at: datetime, until: Until
+) -> None:
     failures = iter([OSError("no clock")])
 
     def clock() -> datetime:
@@ -394,13 +306,13 @@ async def test_a_monitor_that_fails_tries_again(
             raise error
         return at
 
-    monitor = watching(clock=clock)
-    await recorder.record(report(10))
+    monitor = scene.watching(clock=clock)
+    await scene.recorder.record(report(10))
     running = asyncio.create_task(monitor.run())
     async with asyncio.timeout(120):
         while monitor.fault is None:
-            await journal.last_id()
-    await recorder.record(act())
+            await scene.journal.last_id()
+    await scene.recorder.record(act())
     await until(OPEN)
     running.cancel()
     await asyncio.wait({running})

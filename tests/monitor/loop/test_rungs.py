@@ -1,15 +1,11 @@
 """The monitor's loop between two rungs of the ladder."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from midwatch_monitor.config.settings import MonitorSettings, Settings, SupervisorSettings
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.loop import Monitor
-from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     AlertKey,
@@ -24,7 +20,6 @@ from midwatch_monitor.records import (
     Meter,
     Outcome,
     OutcomeReport,
-    Record,
     TaskTransition,
 )
 from midwatch_stage.factories import (
@@ -37,13 +32,11 @@ from midwatch_stage.factories import (
     step,
     task_transition,
 )
-from midwatch_stage.reading import records_of
-
-Claim = Callable[..., Awaitable[Recorder]]
-Write = Callable[[Record], Awaitable[int]]
+from midwatch_stage.monitored import Monitored
 
 LOW = AlertKey(rule="low_confidence")
 ASKED = escalation(1, "low_confidence", reason="low_confidence")
+ANSWERED = replace(ASKED, state=EscalationState.ANSWERED)
 NUDGE = intervention(escalation=1, answers=(LOW,))
 ACTS = [step(args=f"look {n}") for n in range(3)]
 
@@ -56,41 +49,32 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def recorder(recorder: Recorder, monitor: Monitor) -> Recorder:
+async def asked(scene: Monitored) -> Monitored:
     """An attempt that fired an alarm and was asked about."""
-    await recorder.record(reflecting(0, 10, 10))
-    await monitor.look()
-    return recorder
+    await scene.hear(reflecting(0, 10, 10))
+    return scene
 
 
-async def _questions(journal: Journal) -> list[int]:
-    opened = await records_of(journal, Escalation)
+async def _questions(scene: Monitored) -> list[int]:
+    opened = await scene.records(Escalation)
     return [each.id for each in opened if each.state is EscalationState.OPEN]
 
 
 async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
+    asked: Monitored,
 ) -> None:
-    await write(replace(ASKED, state=EscalationState.ANSWERED))
-    id = await write(NUDGE)
-    await recorder.record(delivery(id), *ACTS)
-    await monitor.look()
-    (verdict,) = await records_of(journal, OutcomeReport)
+    await asked.delivered(ANSWERED, NUDGE, then=(*ACTS,))
+    (verdict,) = await asked.records(OutcomeReport)
     assert verdict.outcome is Outcome.NO_EFFECT
-    assert await _questions(journal) == [1, 2]
+    assert await _questions(asked) == [1, 2]
 
 
-async def test_after_nothing_was_done_there_is_a_pause(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write
-) -> None:
-    id = await write(decision(Action.OBSERVE))
-    await write(replace(ASKED, state=EscalationState.CLOSED))
-    await recorder.record(*ACTS[:2])
-    await monitor.look()
-    view = monitor.view(1)
-    assert view is not None
-    assert view.state.observed == {id: (LOW,)}
-    assert await _questions(journal) == [1]
+async def test_after_nothing_was_done_there_is_a_pause(asked: Monitored) -> None:
+    id = await asked.write(decision(Action.OBSERVE))
+    await asked.write(replace(ASKED, state=EscalationState.CLOSED))
+    await asked.hear(*ACTS[:2])
+    assert asked.view.state.observed == {id: (LOW,)}
+    assert await _questions(asked) == [1]
 
 
 @pytest.mark.parametrize(
@@ -109,30 +93,24 @@ async def test_after_nothing_was_done_there_is_a_pause(
     ],
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write,
-    at: datetime, end: TaskTransition, outcome: Outcome, reason: str,
-) -> None:  # fmt: skip
-    await write(replace(ASKED, state=EscalationState.ANSWERED))
-    id = await write(replace(NUDGE, action=Action.SPLIT))
-    await recorder.end(ended(Ending.SPLIT), delivery(id))
-    await monitor.look()
-    assert not await journal.entries(kinds=[OutcomeReport])
-    await journal.commit(Commit(drafts=(Draft(record=end, at=at, task=1),)))
-    await monitor.look()
+    asked: Monitored, at: datetime, end: TaskTransition, outcome: Outcome, reason: str
+) -> None:
+    id = await asked.write(ANSWERED, replace(NUDGE, action=Action.SPLIT))
+    await asked.recorder.end(ended(Ending.SPLIT), delivery(id))
+    await asked.monitor.look()
+    assert not await asked.records(OutcomeReport)
+    await asked.journal.commit(Commit(drafts=(Draft(record=end, at=at, task=1),)))
+    await asked.monitor.look()
     report = OutcomeReport(intervention=id, outcome=outcome, step=1, reason=reason)
-    assert await records_of(journal, OutcomeReport) == [report]
+    assert await asked.records(OutcomeReport) == [report]
 
 
-@pytest.mark.parametrize(("requests", "asked"), [(100, [1]), (12, [1, 2])])
+@pytest.mark.parametrize(("requests", "questions"), [(100, [1]), (12, [1, 2])])
 async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_alert_fell_silent(
-    journal: Journal, recorder: Recorder, monitor: Monitor, write: Write, requests: int,
-    asked: list[int],
-) -> None:  # fmt: skip
-    limit = float(requests)
-    await recorder.record(Change(budget=Budget(requests=Meter(used=1, limit=limit))))
-    await write(replace(ASKED, state=EscalationState.ANSWERED))
-    id = await write(NUDGE)
-    spent = Change(budget=Budget(requests=Meter(used=5, limit=limit)))
-    await recorder.record(delivery(id), reflecting(0, 10, 80), *ACTS, spent)
-    await monitor.look()
-    assert await _questions(journal) == asked
+    asked: Monitored, requests: int, questions: list[int]
+) -> None:
+    used = [Meter(used=spent, limit=float(requests)) for spent in (1, 5)]
+    first, last = (Change(budget=Budget(requests=each)) for each in used)
+    await asked.recorder.record(first)
+    await asked.delivered(ANSWERED, NUDGE, then=(reflecting(0, 10, 80), *ACTS, last))
+    assert await _questions(asked) == questions
