@@ -9,92 +9,17 @@ from typing import get_args
 import pytest
 from sqlalchemy.dialects.sqlite import dialect
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core.encoding import kind_of, read, record_json
 from midwatch_monitor.journal.core.tables import Packed
-from midwatch_monitor.records import (
-    Acceptance,
-    Action,
-    Actor,
-    Alert,
-    AlertKey,
-    AlertState,
-    Analysis,
-    AnalysisAuthor,
-    AttemptTransition,
-    Budget,
-    BudgetRequest,
-    Cause,
-    Certainty,
-    Change,
-    Checkpoint,
-    CheckpointDecision,
-    Chore,
-    Claim,
-    ClaimState,
-    Completion,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Diagnosis,
-    Edit,
-    Ending,
-    Escalation,
-    EscalationState,
-    Fact,
-    FactAct,
-    FactMark,
-    FactReview,
-    Fault,
-    Feedback,
-    Grant,
-    Guidelines,
-    GuidelinesAct,
-    GuidelinesMark,
-    Intervention,
-    Lesson,
-    LessonAct,
-    LessonMark,
-    Lifecycle,
-    Meter,
-    Method,
-    Notified,
-    Origin,
-    Outcome,
-    OutcomeReport,
-    Part,
-    PermissionRequest,
-    Plan,
-    PlanCheck,
-    PlanStep,
-    PlanStepState,
-    Recall,
-    Recalled,
-    Record,
-    Reflection,
-    ReviewState,
-    Ruling,
-    Severity,
-    Snapshot,
-    Spending,
-    Step,
-    StepKind,
-    Study,
-    StudyState,
-    Summary,
-    TaskTransition,
-    Terms,
-    Trial,
-    TrialScore,
-    VerdictBasis,
-)
 
 AT = datetime(2026, 11, 21, 20, 0, 0, 123456, tzinfo=UTC)
-KEY = AlertKey(rule="repeated_edits", subject="src/a.py")
-ALERT = Alert(
+KEY = r.AlertKey(rule="repeated_edits", subject="src/a.py")
+ALERT = r.Alert(
     key=KEY,
-    severity=Severity.WARNING,
-    state=AlertState.FIRING,
+    severity=r.Severity.WARNING,
+    state=r.AlertState.FIRING,
     value=8.5,
     summary="edited 8 times",
     evidence=(3, 5, 8),
@@ -102,40 +27,40 @@ ALERT = Alert(
     step=8,
     at=AT,
 )
-STEP = Step(
+STEP = r.Step(
     number=3,
-    kind=StepKind.CHECKPOINT,
+    kind=r.StepKind.CHECKPOINT,
     at=AT,
     args='{"command": "caf\u00e9 \\u0000"}',
-    edits=(Edit(path="a.py", digest="1f"), Edit(path="b.py", deleted=True)),
+    edits=(r.Edit(path="a.py", digest="1f"), r.Edit(path="b.py", deleted=True)),
     ok=False,
     exit_code=1,
     output="line\n\x00\u2028end",
-    checkpoint=Checkpoint(
+    checkpoint=r.Checkpoint(
         progress_percent=40,
         confidence=70,
-        decision=CheckpointDecision.PIVOT,
+        decision=r.CheckpointDecision.PIVOT,
         blockers=("no network",),
     ),
 )
-RECORDS: list[Record] = [
-    TaskTransition(lifecycle=Lifecycle.COMPLETED, passed=2, total=2),
-    AttemptTransition(lifecycle=Lifecycle.FAILED, reason="stopped", ending=Ending.STUCK),
+RECORDS: list[r.Record] = [
+    r.TaskTransition(lifecycle=r.Lifecycle.COMPLETED, passed=2, total=2),
+    r.AttemptTransition(lifecycle=r.Lifecycle.FAILED, reason="stopped", ending=r.Ending.STUCK),
     STEP,
-    Change(
-        lifecycle=Lifecycle.INPUT_REQUIRED,
+    r.Change(
+        lifecycle=r.Lifecycle.INPUT_REQUIRED,
         plan_step_requests=12,
         model="b",
-        budget=Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=0.25)),
+        budget=r.Budget(requests=r.Meter(used=12, limit=60), minutes=r.Meter(used=0.25)),
     ),
-    Plan(
+    r.Plan(
         steps=(
-            PlanStep(title="a", state=PlanStepState.DONE, flag="no tests"),
-            PlanStep(title="b", files=("b.py",), acceptance=("true",), confidence=40, requests=9),
+            r.PlanStep(title="a", state=r.PlanStepState.DONE, flag="no tests"),
+            r.PlanStep(title="b", files=("b.py",), acceptance=("true",), confidence=40, requests=9),
         ),
         revision=1,
     ),
-    PlanCheck(
+    r.PlanCheck(
         plan_step=2,
         assumption="there is an auth module",
         reality="there is none",
@@ -143,81 +68,91 @@ RECORDS: list[Record] = [
         options=("write one", "do without"),
         choice="do without: fewer new files",
         proposed=("b without auth",),
-        ruling=Ruling.PENDING,
+        ruling=r.Ruling.PENDING,
     ),
-    Completion(
+    r.Completion(
         plan_step=1,
         goal="a",
-        claims=(Claim(what="a.py", state=ClaimState.UNPROVEN, reason="it was not run"),),
+        claims=(r.Claim(what="a.py", state=r.ClaimState.UNPROVEN, reason="it was not run"),),
         confidence=75,
         accepted=True,
         flag="no tests",
         doubts=("it was not run",),
     ),
-    Analysis(
-        what="503", cause=Cause.TRANSIENT, root="overload", remedy="wait", by=AnalysisAuthor.WATCH
+    r.Analysis(
+        what="503",
+        cause=r.Cause.TRANSIENT,
+        root="overload",
+        remedy="wait",
+        by=r.AnalysisAuthor.WATCH,
     ),
-    BudgetRequest(wanted=Grant(requests=20, minutes=1.5), reason="the tests are slow"),
-    PermissionRequest(tool="execute", what="run `rm -rf build`", step=3),
-    Spending(role="planner", model="m", requests=2, tokens=1200, cost_usd=0.01),
-    Acceptance(check="pytest", passed=False, detail="1 failed"),
+    r.BudgetRequest(wanted=r.Grant(requests=20, minutes=1.5), reason="the tests are slow"),
+    r.PermissionRequest(tool="execute", what="run `rm -rf build`", step=3),
+    r.Spending(role="planner", model="m", requests=2, tokens=1200, cost_usd=0.01),
+    r.Acceptance(check="pytest", passed=False, detail="1 failed"),
     ALERT,
-    Escalation(id=1, attempt=2, state=EscalationState.OPEN, alerts=(KEY,), reason="stuck"),
-    Decision(
+    r.Escalation(id=1, attempt=2, state=r.EscalationState.OPEN, alerts=(KEY,), reason="stuck"),
+    r.Decision(
         escalation=1,
-        action=Action.REPLAN,
-        diagnosis=Diagnosis.WRONG_APPROACH,
+        action=r.Action.REPLAN,
+        diagnosis=r.Diagnosis.WRONG_APPROACH,
         message="try b",
         rationale="a failed",
         plan=("b", "c"),
-        terms=Terms(grant=Grant(tokens=5), parts=(Part(title="c", goal="do c"),)),
+        terms=r.Terms(grant=r.Grant(tokens=5), parts=(r.Part(title="c", goal="do c"),)),
         steps=(3, 5),
-        by=Actor.SUPERVISOR,
+        by=r.Actor.SUPERVISOR,
     ),
-    Intervention(action=Action.NUDGE, by=Actor.POLICY, escalation=1, answers=(KEY,)),
-    Delivery(intervention=9, state=DeliveryState.DELIVERED, step=12),
-    OutcomeReport(intervention=9, outcome=Outcome.NO_EFFECT, step=20, reason="same failure"),
-    Feedback(
-        accepted=False, comment="the wrong file", author="ada", sign=VerdictBasis.EDITED, diff="-a"
+    r.Intervention(action=r.Action.NUDGE, by=r.Actor.POLICY, escalation=1, answers=(KEY,)),
+    r.Delivery(intervention=9, state=r.DeliveryState.DELIVERED, step=12),
+    r.OutcomeReport(intervention=9, outcome=r.Outcome.NO_EFFECT, step=20, reason="same failure"),
+    r.Feedback(
+        accepted=False,
+        comment="the wrong file",
+        author="ada",
+        sign=r.VerdictBasis.EDITED,
+        diff="-a",
     ),
-    Recall(lessons=(Recalled(lesson=3, method=Method.TASK, score=0.5),), facts=(4,), tokens=90),
-    Summary(text="It was done.", topics=("a", "b", "c"), turns=7),
-    Study(about=5, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer"),
-    Lesson(
+    r.Recall(
+        lessons=(r.Recalled(lesson=3, method=r.Method.TASK, score=0.5),), facts=(4,), tokens=90
+    ),
+    r.Summary(text="It was done.", topics=("a", "b", "c"), turns=7),
+    r.Study(about=5, chore=r.Chore.LESSON, state=r.StudyState.FAILED, reason="no answer"),
+    r.Lesson(
         text="Run the tests first.",
         tags=("python",),
         files=("a.py",),
         steps=(3,),
         verdict=5,
-        origin=Origin.EXPLICIT,
+        origin=r.Origin.EXPLICIT,
         sources=(2,),
     ),
-    LessonMark(lesson=3, act=LessonAct.RATED, rating=4, author="ada"),
-    Fact(text="Tests need X.", certainty=Certainty.CONFIRMED, value='{"x":1}', sources=(2,)),
-    FactMark(fact=4, act=FactAct.REPLACED, instead=6, reason="newer"),
-    FactReview(state=ReviewState.FALLBACK, facts=(4,), error="no answer"),
-    Guidelines(version=2, text="# How we work", base=7, sources=(2,)),
-    GuidelinesMark(guidelines=8, act=GuidelinesAct.ROLLED_BACK, by=Actor.POLICY),
-    Reflection(watermark=9, attempts=(2,), insights=1, proposed=True),
-    Trial(guidelines=8, scores=(TrialScore(task="a", before=0.5, after=1.0),), adopted=True),
-    Snapshot(commit="a" * 40, base="b" * 40, messages=4, step=3, size=900),
-    Fault(part="cycle", error="KeyError: 'x'"),
-    Notified(target="phone", keys=("alert 7",)),
+    r.LessonMark(lesson=3, act=r.LessonAct.RATED, rating=4, author="ada"),
+    r.Fact(text="Tests need X.", certainty=r.Certainty.CONFIRMED, value='{"x":1}', sources=(2,)),
+    r.FactMark(fact=4, act=r.FactAct.REPLACED, instead=6, reason="newer"),
+    r.FactReview(state=r.ReviewState.FALLBACK, facts=(4,), error="no answer"),
+    r.Guidelines(version=2, text="# How we work", base=7, sources=(2,)),
+    r.GuidelinesMark(guidelines=8, act=r.GuidelinesAct.ROLLED_BACK, by=r.Actor.POLICY),
+    r.Reflection(watermark=9, attempts=(2,), insights=1, proposed=True),
+    r.Trial(guidelines=8, scores=(r.TrialScore(task="a", before=0.5, after=1.0),), adopted=True),
+    r.Snapshot(commit="a" * 40, base="b" * 40, messages=4, step=3, size=900),
+    r.Fault(part="cycle", error="KeyError: 'x'"),
+    r.Notified(target="phone", keys=("alert 7",)),
 ]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda each: type(each).__name__)
-def test_a_record_comes_back_the_same(record: Record) -> None:
+def test_a_record_comes_back_the_same(record: r.Record) -> None:
     assert read(kind_of(type(record)), record_json(record)) == record
 
 
 def test_every_kind_of_record_has_a_name_of_its_own() -> None:
-    assert [type(record) for record in RECORDS] == list(get_args(Record))
-    assert len({kind_of(word) for word in get_args(Record)}) == len(RECORDS)
+    assert [type(record) for record in RECORDS] == list(get_args(r.Record))
+    assert len({kind_of(word) for word in get_args(r.Record)}) == len(RECORDS)
 
 
 def test_a_record_says_its_defaults_too() -> None:
-    record = TaskTransition(lifecycle=Lifecycle.WORKING)
+    record = r.TaskTransition(lifecycle=r.Lifecycle.WORKING)
     assert record_json(record) == '{"lifecycle":"working","reason":"","passed":0,"total":0}'
 
 
@@ -227,13 +162,13 @@ def test_an_infinite_value_comes_back_infinite() -> None:
 
 
 def test_half_a_surrogate_pair_in_an_output_does_not_stop_the_record() -> None:
-    broken = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes \udc80 here", ok=True)
-    mended = Step(number=1, kind=StepKind.TOOL, at=AT, output="bytes ? here", ok=True)
+    broken = r.Step(number=1, kind=r.StepKind.TOOL, at=AT, output="bytes \udc80 here", ok=True)
+    mended = r.Step(number=1, kind=r.StepKind.TOOL, at=AT, output="bytes ? here", ok=True)
     assert read("step", record_json(broken)) == mended
 
 
 def test_a_field_of_a_newer_version_is_passed_over() -> None:
-    assert read("fault", '{"part":"a","error":"b","colour":"red"}') == Fault(part="a", error="b")
+    assert read("fault", '{"part":"a","error":"b","colour":"red"}') == r.Fault(part="a", error="b")
 
 
 def test_a_kind_of_a_newer_version_is_named() -> None:

@@ -6,36 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, select, update
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalReadOnlyError, UsageError
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.tables import metadata
 from midwatch_monitor.journal.learned import projects
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import (
-    AlertKey,
-    Attempt,
-    Commit,
-    Ending,
-    Erasure,
-    Fact,
-    FactAct,
-    FactMark,
-    Feedback,
-    Guidelines,
-    GuidelinesAct,
-    GuidelinesMark,
-    Lesson,
-    LessonAct,
-    LessonMark,
-    Message,
-    Method,
-    Recall,
-    Recalled,
-    Reflection,
-    Result,
-    Summary,
-    Task,
-)
 from midwatch_stage.factories import WHOSE, task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.matrix import DATABASES
@@ -50,14 +26,14 @@ def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
     return request.getfixturevalue("postgres_journal") if wanted else str(journal_file)
 
 
-async def lived(past: PastAttempts, project: str) -> Attempt:
+async def lived(past: PastAttempts, project: str) -> r.Attempt:
     """An attempt of which there is something in every table, with a secret in every text."""
     attempt = await past.attempt(project, task=f"{SECRET}-{project}")
     journal, at = past.journal, past.at
     await journal.claim(attempt.id, holder=SECRET, at=at)
-    message, result = Message(index=0, body=SECRET.encode()), Result(call="1", body=b"2")
-    await journal.commit(Commit(attempt=attempt.id, messages=(message,), results=(result,)))
-    key = AlertKey(rule="silence", subject="")
+    message, result = r.Message(index=0, body=SECRET.encode()), r.Result(call="1", body=b"2")
+    await journal.commit(r.Commit(attempt=attempt.id, messages=(message,), results=(result,)))
+    key = r.AlertKey(rule="silence", subject="")
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(key,), reason=SECRET, at=at
     )
@@ -66,18 +42,20 @@ async def lived(past: PastAttempts, project: str) -> Attempt:
     return attempt
 
 
-async def learned(past: PastAttempts, attempt: Attempt) -> None:
-    tagged = Lesson(text=SECRET, tags=(SECRET,), sources=(attempt.id,))
-    lesson = await past.say(attempt, Feedback(accepted=False, comment=SECRET), tagged)
+async def learned(past: PastAttempts, attempt: r.Attempt) -> None:
+    tagged = r.Lesson(text=SECRET, tags=(SECRET,), sources=(attempt.id,))
+    lesson = await past.say(attempt, r.Feedback(accepted=False, comment=SECRET), tagged)
     retired = await past.say(attempt, tagged)
-    await past.say(attempt, LessonMark(lesson=retired, act=LessonAct.RETIRED))
-    use = Recalled(lesson=lesson, method=Method.TASK)
-    await past.say(attempt, Recall(lessons=(use,)), Summary(text=SECRET), Reflection(watermark=9))
-    old, new = [await past.say(attempt, Fact(text=SECRET, files=(SECRET,))) for _ in range(2)]
-    await past.say(attempt, FactMark(fact=old, act=FactAct.REPLACED, instead=new))
+    await past.say(attempt, r.LessonMark(lesson=retired, act=r.LessonAct.RETIRED))
+    use = r.Recalled(lesson=lesson, method=r.Method.TASK)
+    await past.say(
+        attempt, r.Recall(lessons=(use,)), r.Summary(text=SECRET), r.Reflection(watermark=9)
+    )
+    old, new = [await past.say(attempt, r.Fact(text=SECRET, files=(SECRET,))) for _ in range(2)]
+    await past.say(attempt, r.FactMark(fact=old, act=r.FactAct.REPLACED, instead=new))
     for version in (1, 2):
-        id = await past.say(attempt, Guidelines(version=version, text=SECRET))
-        await past.say(attempt, GuidelinesMark(guidelines=id, act=GuidelinesAct.APPROVED))
+        id = await past.say(attempt, r.Guidelines(version=version, text=SECRET))
+        await past.say(attempt, r.GuidelinesMark(guidelines=id, act=r.GuidelinesAct.APPROVED))
 
 
 async def sizes(past: PastAttempts) -> dict[str, int]:
@@ -91,7 +69,7 @@ async def sizes(past: PastAttempts) -> dict[str, int]:
     return await past.journal.read(count)
 
 
-async def forget(past: PastAttempts, project: str) -> Erasure:
+async def forget(past: PastAttempts, project: str) -> r.Erasure:
     at = past.at + timedelta(hours=1)
     return await past.learned.forget(project, author="ann", at=at)
 
@@ -143,7 +121,7 @@ async def test_of_what_is_deleted_no_byte_stays_in_the_file(
 ) -> None:
     attempt = await lived(past, "shop")
     for number in range(60):  # so that the index of the words was merged before
-        await past.say(attempt, Lesson(text=f"{SECRET}{number}"))
+        await past.say(attempt, r.Lesson(text=f"{SECRET}{number}"))
     await lived(past, "bank")
     await past.journal.flush()
     assert SECRET.encode() in content(journal_file)
@@ -203,7 +181,7 @@ async def test_what_an_attempt_writes_keeps_it_under_way(past: PastAttempts) -> 
     attempt = await past.attempt("shop")
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     past.at += timedelta(hours=2)
-    await past.say(attempt, Fact(text="…"))
+    await past.say(attempt, r.Fact(text="…"))
     with pytest.raises(UsageError, match="under way"):
         await past.learned.forget("shop", author="", at=past.at)
 
@@ -213,7 +191,7 @@ async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
 ) -> None:
     claimed = await past.attempt("shop")
     await past.journal.claim(claimed.id, holder="me", at=past.at)
-    await past.end(claimed, Ending.DONE)
+    await past.end(claimed, r.Ending.DONE)
     await past.attempt("shop")
     await past.learned.forget("shop", author="", at=past.at)
     assert await past.learned.projects() == []
@@ -221,7 +199,7 @@ async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
 
 async def test_a_task_between_two_attempts_is_under_way(past: PastAttempts) -> None:
     attempt = await past.attempt("shop")
-    await past.end(attempt, Ending.UNACCEPTED)
+    await past.end(attempt, r.Ending.UNACCEPTED)
     await past.say(attempt, task_transition())
     with pytest.raises(UsageError, match=f"task {attempt.task} of shop is under way"):
         await past.learned.forget("shop", author="", at=past.at)
@@ -235,7 +213,7 @@ async def test_a_reader_cannot_forget(past: PastAttempts, location: str) -> None
             await Learned(reader).forget("shop", author="", at=past.at)
 
 
-async def tried(past: PastAttempts, project: str, run: int, *, spec: str = "{}") -> Task:
+async def tried(past: PastAttempts, project: str, run: int, *, spec: str = "{}") -> r.Task:
     """A task in which an older Midwatch tried a project's guidelines."""
     task = await past.journal.add_task(run=run, name="fix", title="", spec=spec, at=past.at)
 
@@ -266,6 +244,6 @@ async def test_a_trial_that_is_under_way_keeps_its_project(past: PastAttempts) -
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     with pytest.raises(UsageError, match="under way"):
         await past.learned.forget("shop", author="", at=past.at)
-    await past.end(attempt, Ending.DONE)
+    await past.end(attempt, r.Ending.DONE)
     await past.learned.forget("shop", author="", at=past.at)
     assert await past.journal.runs() == []
