@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from aiomqtt import Client, Message, MqttCodeError, MqttError, ProtocolVersion, Will
+from aiomqtt import Client, Message, MqttError, ProtocolVersion, Will
 from paho.mqtt.client import Client as Paho
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
-from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from midwatch_monitor.config.fleet import BrokerSettings
@@ -80,10 +79,6 @@ class _Client(Client):
     number may belong to another socket.
     """
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._in_flight: dict[int, asyncio.Future[None]] = {}
-
     @property
     def accepted(self) -> bool:
         """Whether the broker accepted the connection, whatever happened after that."""
@@ -103,35 +98,6 @@ class _Client(Client):
             self._disconnected.set_result(None)
             raise MqttError(str(error)) from error
         return self
-
-    def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
-        """Publish with QoS 1 before this returns; return a future for the acknowledgement.
-
-        The base class needs two tasks and one more iteration of the loop for each message.
-        """
-        flight: asyncio.Future[None] = self._loop.create_future()
-        info = self._client.publish(topic, payload, qos=1)
-        if info.rc:
-            flight.set_exception(_link_error(MqttCodeError(info.rc, "Could not publish message")))
-            return flight
-        self._in_flight[info.mid] = flight
-        patience = self._loop.call_later(_PATIENCE, _time_out, flight)
-        flight.add_done_callback(lambda _: patience.cancel())
-        return flight
-
-    def _on_publish(
-        self,
-        client: Paho,
-        userdata: Any,
-        mid: int,
-        reason_code: ReasonCode,
-        properties: Properties,
-    ) -> None:
-        flight = self._in_flight.pop(mid, None)
-        if flight is None:
-            super()._on_publish(client, userdata, mid, reason_code, properties)
-        elif not flight.done():
-            flight.set_result(None)
 
     def _on_socket_register_write(self, client: Paho, userdata: Any, sock: Any) -> None:
         def write() -> None:
@@ -166,10 +132,6 @@ class Link:
             await self._client.publish(topic, payload, qos=1, retain=retain)
         except MqttError as error:
             raise _link_error(error) from error
-
-    def send(self, topic: str, payload: bytes) -> asyncio.Future[None]:
-        """Publish at once; return a future that is done once the broker has it, or fails."""
-        return self._client.send(topic, payload)
 
     async def subscribe(self, topic: str, *, number: int) -> None:
         """Subscribe to a topic; its messages carry `number`, which must be 1 or more.
@@ -241,11 +203,6 @@ async def _connect(client: Client) -> None:
             with suppress(MqttError):
                 await client.__aexit__(None, None, None)
         raise
-
-
-def _time_out(flight: asyncio.Future[None]) -> None:
-    if not flight.done():
-        flight.set_exception(LinkError(LinkFault.AWAY, "a message was not acknowledged"))
 
 
 def _client(

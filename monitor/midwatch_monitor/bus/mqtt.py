@@ -309,18 +309,15 @@ class MqttBus:
         If that fails, all of them wait again: sent twice is better than lost.
         """
         self._under_way = len(hints)
-        flights: list[asyncio.Future[None]] = []
-        sent = 0
+        messages = list(self._messages(hints))
         try:
-            for topic, payload, count in self._messages(hints):
-                flights.append(link.send(topic, payload))
-                sent += count
-            await asyncio.gather(*flights)
+            await asyncio.gather(*(link.publish(topic, body) for topic, body, _ in messages))
         except BaseException:
             self._outbox.put_back(hints)
             raise
         finally:
             self._under_way = 0
+        sent = sum(count for _, _, count in messages)
         self._sent += sent
         self._outbox.dropped += len(hints) - sent  # hints that fit into no message
 
