@@ -33,28 +33,18 @@ def test_what_was_written_is_read() -> None:
     assert [OURS.attempt_of(OURS.events_of(each)) for each in (1, 10**17, None)] == [1, 10**17, 0]
 
 
+NODES = ("", "a/b", "a\n", "..", "ä", "a" * 81)
+NUMBERS = ("", "-1", "01", "1.0", "\u0661", "1_0", "9" * 5_000)
+
+
 @pytest.mark.parametrize(
     "topic",
     [
-        "",
-        "midwatch/v1/day/nodes/a/status",
-        "midwatch/v2/night/nodes/a/status",
-        "midwatch/v1/night/nodes/status",
-        "midwatch/v1/night/nodes//status",
-        "midwatch/v1/night/nodes/a/b/status",
-        "midwatch/v1/night/nodes/a/status/",
-        "midwatch/v1/night/nodes/../status",
-        "midwatch/v1/night/nodes/ä/status",
-        "midwatch/v1/night/nodes/a\n/status",
-        f"midwatch/v1/night/nodes/{'a' * 81}/status",
-        "midwatch/v1/night/attempts//events",
-        "midwatch/v1/night/attempts/-1/events",
-        "midwatch/v1/night/attempts/01/events",
-        "midwatch/v1/night/attempts/1.0/events",
-        "midwatch/v1/night/attempts/\u0661/events",
-        "midwatch/v1/night/attempts/1_0/events",
-        f"midwatch/v1/night/attempts/{'9' * 5_000}/events",
+        *("", "midwatch/v1/day/nodes/a/status", "midwatch/v2/night/nodes/a/status"),
+        *("midwatch/v1/night/nodes/status", "midwatch/v1/night/nodes/a/status/"),
         "midwatch/v1/night/attempts/1/events/2",
+        *(f"midwatch/v1/night/nodes/{name}/status" for name in NODES),
+        *(f"midwatch/v1/night/attempts/{number}/events" for number in NUMBERS),
     ],
 )
 def test_other_topics_are_none_of_ours(topic: str) -> None:
@@ -126,39 +116,24 @@ def test_what_cannot_be_said_is_left_out_and_the_rest_arrives() -> None:
 
 
 GOOD = [1, "step", 1, 1, ""]
+NOT_IN_A_ROW: dict[int, list[object]] = {
+    0: [-1, 2**63, 10**400, 1.0, True, "1", None, float("nan"), float("inf")],
+    1: ["", "Step", "step\n", "s" * 41],
+    2: [-1],
+    3: ["1"],
+    4: [None, "x" * 161, "\x1b[2J", "a\u202eb", "two\nlines", ["deep"] * 50],
+}
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        None,
-        1,
-        "step",
-        {},
-        [],
-        GOOD[:4],
-        [*GOOD, ""],
-        [-1, *GOOD[1:]],
-        [2**63, *GOOD[1:]],
-        [10**400, *GOOD[1:]],
-        [1.0, *GOOD[1:]],
-        [True, *GOOD[1:]],
-        ["1", *GOOD[1:]],
-        [None, *GOOD[1:]],
-        [float("nan"), *GOOD[1:]],
-        [float("inf"), *GOOD[1:]],
-        [1, "", 1, 1, ""],
-        [1, "Step", 1, 1, ""],
-        [1, "step\n", 1, 1, ""],
-        [1, "s" * 41, 1, 1, ""],
-        [1, "step", -1, 1, ""],
-        [1, "step", 1, "1", ""],
-        [1, "step", 1, 1, None],
-        [1, "step", 1, 1, "x" * 161],
-        [1, "step", 1, 1, "\x1b[2J"],
-        [1, "step", 1, 1, "a\u202eb"],
-        [1, "step", 1, 1, "two\nlines"],
-        [1, "step", 1, 1, ["deep"] * 50],
+        *(None, 1, "step", {}, [], GOOD[:4], [*GOOD, ""]),
+        *(
+            [*GOOD[:place], value, *GOOD[place + 1 :]]
+            for place, values in NOT_IN_A_ROW.items()
+            for value in values
+        ),
     ],
 )
 def test_a_row_that_is_no_hint_spoils_its_message(row: object) -> None:
@@ -224,34 +199,24 @@ def test_a_status_that_stands_where_another_node_speaks_is_none() -> None:
     assert decode_status(encode_status(STATUS), "node-b") is None
 
 
+NOT_IN_A_STATUS: dict[str, list[object]] = {
+    "name": ["node/a", "", None],
+    "boot": ["", "x" * 81, "\x1b[2J", 5],
+    "state": ["asleep"],
+    "slots": [-1, 10**9, "4", 4.5],
+    "busy": [-1, True],
+    "labels": ["gpu", ["x" * 81], ["x"] * 65, [1]],
+    "version": ["x" * 9_000],
+    "revision": ["a\nb"],
+    "started_at": ["2026-11-21T20:00:00", "yesterday"],
+    "beat_at": [None],
+    "doubted_at": ["2026-11-21T20:00:00"],
+}
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [
-        ("name", "node/a"),
-        ("name", ""),
-        ("name", None),
-        ("boot", ""),
-        ("boot", "x" * 81),
-        ("boot", "\x1b[2J"),
-        ("boot", 5),
-        ("state", "asleep"),
-        ("slots", -1),
-        ("slots", 10**9),
-        ("slots", "4"),
-        ("slots", 4.5),
-        ("busy", -1),
-        ("busy", True),
-        ("labels", "gpu"),
-        ("labels", ["x" * 81]),
-        ("labels", ["x"] * 65),
-        ("labels", [1]),
-        ("version", "x" * 9_000),
-        ("revision", "a\nb"),
-        ("started_at", "2026-11-21T20:00:00"),
-        ("started_at", "yesterday"),
-        ("beat_at", None),
-        ("doubted_at", "2026-11-21T20:00:00"),
-    ],
+    [(field, value) for field, values in NOT_IN_A_STATUS.items() for value in values],
 )
 def test_a_status_with_a_wrong_field_is_none(field: str, value: object) -> None:
     payload = json.dumps({**json.loads(encode_status(STATUS)), field: value}).encode()
