@@ -37,11 +37,9 @@ class ConcurrentAttempts:
             return ()
         if not isinstance(event, Step):
             files = _planned_files(event)
-            return (
-                ()
-                if files is None
-                else self._store_answers(self._conflict_detector(project).plan(attempt, files))
-            )
+            if files is None:
+                return ()
+            return self._store_answers(self._conflict_detector(project).plan(attempt, files))
         # A condition that already holds may now fire: its hold and its cooldown count steps.
         standing = {attempt} if self._standing.get(attempt) else set[int]()
         if not event.edits:
@@ -51,10 +49,7 @@ class ConcurrentAttempts:
         )
 
     def _conflict_detector(self, project: str) -> ConflictDetector:
-        found = self._conflicts.get(project)
-        if found is None:
-            found = self._conflicts[project] = ConflictDetector(self._settings)
-        return found
+        return self._conflicts.setdefault(project, ConflictDetector(self._settings))
 
     def end(self, attempt: int) -> Collection[int]:
         """Remove an attempt that is over, and return those whose alerts may change as a result."""

@@ -116,12 +116,9 @@ class Recorder:
         return recorder
 
     async def _rebuild(self) -> None:
-        after = 0
-        while page := await self.journal.entries(after, attempt=self.attempt.id):
-            for entry in page:
-                self._seq = max(self._seq, entry.seq or 0)
-                self._restore_record(entry.record)
-            after = page[-1].id
+        async for entry in self.journal.all_entries(attempt=self.attempt.id):
+            self._seq = max(self._seq, entry.seq or 0)
+            self._restore_record(entry.record)
 
     def _restore_record(self, record: Record) -> None:
         if isinstance(record, Step):

@@ -13,11 +13,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from enum import Enum
 from functools import cache, lru_cache
-from types import MappingProxyType, NoneType
-from typing import Any, TypeAlias, TypeVar, cast, get_args, get_type_hints
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from midwatch_monitor.patterns import Pattern, PatternSet, escape
@@ -95,7 +93,6 @@ _ESCAPED = re.compile(
     r"\\[nrt]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]{0,20}[A-Za-z]|%[0-9A-Fa-f]{2}"
 )
 _MARK = re.compile(r"\[masked: ([^\[\]]{1,80}) [0-9a-f]{6}\]")
-_PLAIN = (int, float, bool, datetime, Enum, NoneType)
 _KEPT = frozenset({"call", "digest", "before", "output_digest", "commit"})
 """Fields that are compared with other data: digests, and providers' ids."""
 
@@ -250,17 +247,8 @@ class Masker:
 
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
-    """Return the fields of a record that may contain texts."""
-    types = get_type_hints(kind)
-    names = (each.name for each in dataclasses.fields(kind) if each.name not in _KEPT)
-    return tuple(name for name in names if not _is_plain(types[name]))
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether values of a type are numbers, times, our own enums, or nothing."""
-    if parts := get_args(kind):
-        return all(map(_is_plain, parts))
-    return isinstance(kind, type) and issubclass(kind, _PLAIN)
+    """Return the fields of a record in which secrets are masked."""
+    return tuple(each.name for each in dataclasses.fields(kind) if each.name not in _KEPT)
 
 
 def _finder(secrets: Secrets) -> Finder:

@@ -5,7 +5,7 @@ renew it with the same incarnation. The incarnation rises only when another hold
 from then on, the previous holder's writes are refused.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from midwatch_monitor.journal.core import tables, work
-from midwatch_monitor.journal.core.clock import now
+from midwatch_monitor.journal.core.clock import Clock, now
 from midwatch_monitor.journal.core.encoding import kind_of, record_of
 from midwatch_monitor.journal.core.engine import database_time, parts
 from midwatch_monitor.journal.core.journal import Journal, JournalPart, read_method, write_method
@@ -42,18 +42,18 @@ RUN_POST = "run "
 """Prefix of a post whose holder works on the run with the number that follows."""
 
 
+def _time(connection: Connection, clock: Clock) -> datetime:
+    """Return the time that all users of the database share; SQLite has no clock of its own."""
+    return clock() if connection.dialect.name == "sqlite" else database_time(connection)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Term:
     """Who wants a lease, and for how long."""
 
     holder: str
     seconds: float
-    clock: Callable[[], datetime]
-    """This process's clock, used only with SQLite, which has none of its own."""
-
-    def now(self, connection: Connection) -> datetime:
-        """Return the time by the clock that all users of the database share."""
-        return self.clock() if connection.dialect.name == "sqlite" else database_time(connection)
+    clock: Clock
 
     def until(self, now: datetime) -> datetime:
         """Return when a lease taken at a time expires."""
@@ -86,7 +86,7 @@ class Post:
 
 def _take_leases(connection: Connection, attempts: Collection[int], term: _Term) -> dict[int, int]:
     guard, attempt = tables.guard, tables.attempt
-    now, held = term.now(connection), dict[int, int]()
+    now, held = _time(connection, term.clock), dict[int, int]()
     for some in parts(attempts):
         these = guard.c.attempt.in_(some)
         _renew(connection, guard, these, term, now)
@@ -114,10 +114,8 @@ def _renew(
     connection.execute(update(table).where(these, free).values(values))
 
 
-def _run_out(
-    connection: Connection, attempts: Collection[int], clock: Callable[[], datetime]
-) -> set[int]:
-    guard, now = tables.guard, _Term(holder="", seconds=0, clock=clock).now(connection)
+def _run_out(connection: Connection, attempts: Collection[int], clock: Clock) -> set[int]:
+    guard, now = tables.guard, _time(connection, clock)
     late = select(guard.c.attempt).where(guard.c.until <= now)
     found: set[int] = set()
     for some in parts(attempts):
@@ -126,7 +124,7 @@ def _run_out(
 
 
 def _take_post(connection: Connection, name: str, term: _Term) -> int | None:
-    post, now = tables.post, term.now(connection)
+    post, now = tables.post, _time(connection, term.clock)
     this = post.c.name == name
     _renew(connection, post, this, term, now)
     row = connection.execute(select(post).where(this)).first()
@@ -137,10 +135,8 @@ def _take_post(connection: Connection, name: str, term: _Term) -> int | None:
     return 1
 
 
-def _read_posts(
-    connection: Connection, names: Collection[str], clock: Callable[[], datetime]
-) -> dict[str, Post]:
-    post, now = tables.post, _Term(holder="", seconds=0, clock=clock).now(connection)
+def _read_posts(connection: Connection, names: Collection[str], clock: Clock) -> dict[str, Post]:
+    post, now = tables.post, _time(connection, clock)
     found: dict[str, Post] = {}
     for some in parts(names):
         for row in connection.execute(select(post).where(post.c.name.in_(some))):
@@ -154,7 +150,7 @@ def _delete_post(connection: Connection, name: str) -> None:
 
 
 def _finish_leases(connection: Connection, attempts: Collection[int], term: _Term) -> None:
-    guard, values = tables.guard, {"holder": NOBODY, "until": term.now(connection)}
+    guard, values = tables.guard, {"holder": NOBODY, "until": _time(connection, term.clock)}
     for some in parts(attempts):
         mine = and_(guard.c.attempt.in_(some), guard.c.holder == term.holder)
         connection.execute(update(guard).where(mine).values(values))
@@ -164,7 +160,7 @@ def _release(
     connection: Connection, table: Table, term: _Term, of: ColumnElement[bool] | None = None
 ) -> None:
     # The row is kept: the next holder's incarnation must differ.
-    now = term.now(connection)
+    now = _time(connection, term.clock)
     wanted = [table.c.holder == term.holder, table.c.until > now, *([] if of is None else [of])]
     connection.execute(update(table).where(*wanted).values(until=now))
 
@@ -234,7 +230,7 @@ def _is_over(connection: Connection, attempt: int, body: str | None) -> bool:
 class MonitorLeases(JournalPart):
     """Takes and renews leases of monitors; finds the runs with `SupervisedBy.MONITOR`."""
 
-    def __init__(self, journal: Journal, *, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, journal: Journal, *, clock: Clock = now) -> None:
         """Manage leases in a journal; `clock` is used only if the database has none."""
         super().__init__(journal)
         self._clock = clock

@@ -5,7 +5,6 @@ machines may differ.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -296,23 +295,17 @@ def _monitors(connection: Connection) -> list[MonitorStatus]:
     ).all()
     of_monitors = select(post).where(post.c.name.not_like(f"{RUN_POST}%"))
     held = connection.execute(of_monitors.order_by(post.c.name)).all()
-    until: dict[str, datetime] = {}
+    found: dict[str, MonitorStatus] = {}
     for row in (*looked_after, *held):
-        until[row.holder] = max(row.until, until.get(row.holder, row.until))
-    attempts: dict[str, list[int]] = defaultdict(list)
-    for row in looked_after:
-        attempts[row.holder].append(row.attempt)
-    posts: dict[str, list[str]] = defaultdict(list)
-    for row in held:
-        posts[row.holder].append(row.name)
+        known = found.get(row.holder) or MonitorStatus(holder=row.holder, until=row.until)
+        found[row.holder] = replace(known, until=max(row.until, known.until))
     return [
-        MonitorStatus(
-            holder=holder,
-            until=until[holder],
-            attempts=tuple(attempts[holder]),
-            posts=tuple(posts[holder]),
+        replace(
+            found[holder],
+            attempts=tuple(row.attempt for row in looked_after if row.holder == holder),
+            posts=tuple(row.name for row in held if row.holder == holder),
         )
-        for holder in sorted(until)
+        for holder in sorted(found)
     ]
 
 

@@ -1,9 +1,8 @@
 """Open chores (what remains to be learned from entries), and the summaries of attempts."""
 
 from collections.abc import Collection
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, case, exists, insert, or_, select, update
 
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal.core import tables
@@ -118,18 +117,17 @@ def still_open(
     )
     if attempt is not None:
         query = query.where(table.c.attempt == attempt)
-    return [_open_chore(row) for row in connection.execute(query)]
-
-
-def _open_chore(row: Row[Any]) -> OpenChore:
-    return OpenChore(
-        about=row.about,
-        chore=Chore(row.chore),
-        task=row.task,
-        attempt=row.attempt,
-        project=row.name,
-        tries=row.tries,
-    )
+    return [
+        OpenChore(
+            about=row.about,
+            chore=Chore(row.chore),
+            task=row.task,
+            attempt=row.attempt,
+            project=row.name,
+            tries=row.tries,
+        )
+        for row in connection.execute(query)
+    ]
 
 
 def sum_up(connection: Connection, entry: Entry, owner: EntryOwner) -> None:
@@ -156,15 +154,14 @@ def summaries(
         .where(tables.project.c.name == project, table.c.entry > after)
         .order_by(table.c.entry)
     )
-    return [_summary(row, said) for row, said in rows_of(connection, query, Summary, limit)]
-
-
-def _summary(row: Row[Any], said: Summary) -> KnownSummary:
-    return KnownSummary(
-        id=row.entry,
-        at=row.at,
-        task=row.task,
-        task_name=row.name,
-        attempt=row.attempt,
-        summary=said,
-    )
+    return [
+        KnownSummary(
+            id=row.entry,
+            at=row.at,
+            task=row.task,
+            task_name=row.name,
+            attempt=row.attempt,
+            summary=said,
+        )
+        for row, said in rows_of(connection, query, Summary, limit)
+    ]

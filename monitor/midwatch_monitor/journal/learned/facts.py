@@ -148,7 +148,23 @@ def known_facts(
     )
     rows = rows_of(connection, query, Fact, limit)
     sources = _sources(connection, [row.entry for row, _ in rows])
-    return [_known_fact(row, said, sources.get(row.entry, ())) for row, said in rows]
+    return [
+        KnownFact(
+            id=row.entry,
+            at=row.at,
+            project=row.name,
+            task=row.task,
+            attempt=row.attempt,
+            fact=said,
+            state=FactState(row.state),
+            live=row.live,
+            ended=FactAct(row.ended) if row.ended else None,
+            instead=row.instead,
+            sources=sources.get(row.entry, ()),
+            reason=row.reason,
+        )
+        for row, said in rows
+    ]
 
 
 def count_waiting(connection: Connection) -> Counter[str]:
@@ -171,23 +187,6 @@ def _sources(connection: Connection, keys: Sequence[int]) -> dict[int, tuple[int
     for row in connection.execute(query) if keys else ():
         found[row.fact] = (*found.get(row.fact, ()), row.attempt)
     return found
-
-
-def _known_fact(row: Row[Any], said: Fact, sources: tuple[int, ...]) -> KnownFact:
-    return KnownFact(
-        id=row.entry,
-        at=row.at,
-        project=row.name,
-        task=row.task,
-        attempt=row.attempt,
-        fact=said,
-        state=FactState(row.state),
-        live=row.live,
-        ended=FactAct(row.ended) if row.ended else None,
-        instead=row.instead,
-        sources=sources,
-        reason=row.reason,
-    )
 
 
 def similar_facts(

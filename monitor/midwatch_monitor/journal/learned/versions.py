@@ -62,22 +62,20 @@ def mark(connection: Connection, entry: Entry, mark: GuidelinesMark) -> None:
             f"it cannot be {mark.act.value}"
         )
     said = {"decided_at": entry.at, "author": mark.author, "comment": mark.comment}
-    match mark.act:
-        case GuidelinesAct.APPROVED:
-            before = _live_version(connection, row.project)
-            if mark.over is not None and mark.over != (before or 0):
-                raise StaleIncarnationError(
-                    f"version {row.version} of the guidelines was compared with one that is no "
-                    "longer in force"
-                )
-            _update_version(connection, before, state=GuidelinesState.FORMER.value)
-            state = GuidelinesState.LIVE.value
-            _update_version(connection, row.entry, **said, state=state, before=before)
-        case GuidelinesAct.REJECTED:
-            _update_version(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
-        case GuidelinesAct.ROLLED_BACK:
-            _update_version(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
-            _update_version(connection, row.before, state=GuidelinesState.LIVE.value)
+    live = GuidelinesState.LIVE.value
+    if mark.act is GuidelinesAct.APPROVED:
+        before = _live_version(connection, row.project)
+        if mark.over is not None and mark.over != (before or 0):
+            raise StaleIncarnationError(
+                f"version {row.version} of the guidelines was compared with one that is no longer "
+                "in force"
+            )
+        _update_version(connection, before, state=GuidelinesState.FORMER.value)
+        _update_version(connection, row.entry, **said, state=live, before=before)
+        return
+    _update_version(connection, row.entry, **said, state=GuidelinesState.REJECTED.value)
+    if mark.act is GuidelinesAct.ROLLED_BACK:
+        _update_version(connection, row.before, state=live)
 
 
 def _row(connection: Connection, key: int) -> Row[Any]:
@@ -142,17 +140,16 @@ def known_versions(connection: Connection, *wanted: ColumnElement[bool]) -> list
         .where(*wanted)
         .order_by(table.c.entry.desc())
     )
-    return [_known_version(row, said) for row, said in rows_of(connection, query, Guidelines)]
-
-
-def _known_version(row: Row[Any], said: Guidelines) -> KnownGuidelines:
-    return KnownGuidelines(
-        id=row.entry,
-        at=row.at,
-        project=row.name,
-        guidelines=said,
-        state=GuidelinesState(row.state),
-        decided_at=row.decided_at,
-        author=row.author,
-        comment=row.comment,
-    )
+    return [
+        KnownGuidelines(
+            id=row.entry,
+            at=row.at,
+            project=row.name,
+            guidelines=said,
+            state=GuidelinesState(row.state),
+            decided_at=row.decided_at,
+            author=row.author,
+            comment=row.comment,
+        )
+        for row, said in rows_of(connection, query, Guidelines)
+    ]
