@@ -100,18 +100,12 @@ class Progress:
         return self._last > before
 
 
-class Interrupted(Exception):
-    """It is to end before its time."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Play:
     """The servers, the processes, and what becomes of them."""
 
     folder: Path
     plan: Plan
-    told: asyncio.Event
-    """Set when it is to end before its time."""
     players: list[Player] = field(default_factory=list[Player])
     storm: Storm | None = None
     operator: Operator | None = None
@@ -121,13 +115,11 @@ class Play:
     """Processes of workers that outlived all nodes."""
 
     async def perform(self) -> Outcome:
-        """All of it. Whatever happens, what was started has ended when this returns."""
+        """All of it. Whatever happens, what was started has ended when this returns or raises."""
         began, failure, found = time.monotonic(), "", Evidence(tasks=[], attempts=[], entries=[])
         async with AsyncExitStack() as stack:
             try:
                 found = await self._found(stack)
-            except Interrupted:
-                pass
             except Exception as error:  # a run that fails is reported like any other
                 traceback.print_exc()
                 failure = f"{type(error).__name__}: {error}"
@@ -157,7 +149,6 @@ class Play:
                 ended=[each.name for each in kept if each.stubborn],
                 left=self.left,
                 failure=failure,
-                interrupted=self.told.is_set(),
             ),
             kills=dict(self.storm.kills if self.storm else Counter[str]()),
             cuts=self.storm.cuts if self.storm else 0,
@@ -182,9 +173,7 @@ class Play:
             folder=self.folder, journal=url, database=database.port, broker=broker.port
         )
         journal = await stack.enter_async_context(await Journal.open(url))
-        self._check()
         await command(backdrop, "submit", str(tasks), "--config", f"{self.folder}/midwatch.yaml")
-        self._check()
         names = [("node", f"node-{at + 1}") for at in range(NODES)]
         names += [("monitor", f"monitor-{at + 1}") for at in range(MONITORS)]
         for at, (kind, name) in enumerate(names):
@@ -195,10 +184,6 @@ class Play:
             Cast(nodes=nodes, monitors=monitors, database=database, broker=broker), journal
         )
         return backdrop, journal
-
-    def _check(self) -> None:
-        if self.told.is_set():
-            raise Interrupted
 
     def _engage(self, cast: Cast, journal: Journal) -> None:
         plan = self.plan
@@ -246,7 +231,7 @@ class Play:
     async def _blow(self, seconds: float) -> None:
         assert self.storm is not None
         if self.plan.storm:
-            await self.storm.blow(seconds, lambda: self.ending or self.told.is_set())
+            await self.storm.blow(seconds, lambda: self.ending)
             self._say("the storm is over")
 
     async def _wait(
@@ -260,7 +245,7 @@ class Play:
         As long as each look finds something new, it goes on. Answers why it is not done, if so.
         """
         began = moved = time.monotonic()
-        while not self.told.is_set():
+        while True:
             with suppress(JournalError):
                 if await look():
                     moved = time.monotonic()
@@ -272,7 +257,6 @@ class Play:
             if now - began > LONGEST * self.plan.seconds + LONGEST_SECONDS:
                 return "the time is up, and work still gets on"
             await asyncio.sleep(_LOOK_SECONDS)
-        return "told to end"
 
     async def _standing(self, nodes: Nodes) -> Standing | None:
         """Nothing, where the journal cannot be read."""
@@ -284,7 +268,6 @@ class Play:
                     at=await nodes.journal.now(),
                     held=frozenset(id for each in up for id in held.get(each.holder, ())),
                     full=bool(up) and all(each.busy >= each.slots for each in up),
-                    interrupted=self.told.is_set(),
                 )
         return None
 

@@ -8,7 +8,7 @@ Exit code 0 is for `right`: every task was completed, and nothing is wrong. 1 is
 something was lost, doubled, left out or failed, a process ended by itself or had to be killed when
 it was told to end, or the run itself broke. 3 is for `too slow`: nothing is wrong, but work was
 still getting on when the time was up. 130 is for a run that SIGINT or SIGTERM ended before its
-time, and in which nothing is wrong so far. All processes that it started have ended in any case.
+time, of which nothing is told. All processes that it started have ended in any case.
 
 Unless all is right, the folder with the logs is kept and named.
 """
@@ -36,7 +36,11 @@ def main(words: Sequence[str] | None = None) -> int:
     given = _arguments().parse_args(words)
     end_orphans_with_this_process()
     folder = Path(tempfile.mkdtemp(prefix="midwatch-chaos-"))
-    outcome = asyncio.run(_run(folder, given))
+    try:
+        outcome = asyncio.run(_run(folder, given))
+    except asyncio.CancelledError:
+        sys.stderr.write(f"interrupted; the logs are in {folder}\n")
+        return 130
     verdict = outcome.findings.verdict
     sys.stdout.write(_as_json(outcome) if given.json else _as_text(outcome))
     if verdict is Verdict.RIGHT and not given.keep:
@@ -64,9 +68,10 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 async def _run(folder: Path, given: argparse.Namespace) -> Outcome:
-    told = asyncio.Event()
+    own = asyncio.current_task()
+    assert own is not None
     for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, told.set)
+        asyncio.get_running_loop().add_signal_handler(each, own.cancel)
     plan = Plan(
         attempts=given.attempts,
         seconds=60.0 * given.minutes,
@@ -74,7 +79,7 @@ async def _run(folder: Path, given: argparse.Namespace) -> Outcome:
         storm=not given.quiet_weather,
         quiet=given.json,
     )
-    return await Play(folder=folder, plan=plan, told=told).perform()
+    return await Play(folder=folder, plan=plan).perform()
 
 
 def _figures(outcome: Outcome) -> dict[str, object]:
@@ -130,7 +135,6 @@ _LAST_WORDS = {
     Verdict.RIGHT: "all is right",
     Verdict.WRONG: "not all is right",
     Verdict.TOO_SLOW: "too slow: work was still getting on when the time was up",
-    Verdict.INTERRUPTED: "interrupted",
 }
 
 

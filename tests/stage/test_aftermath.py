@@ -210,11 +210,6 @@ def test_an_escalation_is_unfinished_as_long_as_its_task_moves() -> None:
     assert len(evidence(*story, standing=LATE).lost) == 1
 
 
-def test_nothing_is_lost_in_a_run_that_was_interrupted() -> None:
-    counts = evidence(*UNDER_WAY, standing=replace(LATE, interrupted=True))
-    assert (counts.unfinished, counts.lost) == (OPEN, ())
-
-
 @pytest.mark.parametrize("twice", [END, OVER, CHECK])
 def test_what_ended_twice_or_was_checked_twice_is_seen(twice: Record) -> None:
     counts = evidence(*STORY, twice)

@@ -56,13 +56,9 @@ def test_a_run_in_which_nothing_went_wrong_is_right() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_each_thing_that_is_wrong_is_named(
-    findings: Findings, fault: str, interrupted: bool
-) -> None:
-    found = replace(findings, interrupted=interrupted)
-    assert (found.verdict, found.faults) == (Verdict.WRONG, (fault,))
-    assert found.verdict.exit_code == 1
+def test_each_thing_that_is_wrong_is_named(findings: Findings, fault: str) -> None:
+    assert (findings.verdict, findings.faults) == (Verdict.WRONG, (fault,))
+    assert findings.verdict.exit_code == 1
 
 
 def test_each_unexpected_exit_is_named() -> None:
@@ -77,12 +73,6 @@ def test_work_that_was_still_getting_on_is_too_slow_and_not_wrong() -> None:
 
 def test_a_slow_run_in_which_something_is_wrong_is_wrong() -> None:
     assert replace(SLOW, ended=("node-1",)).verdict is Verdict.WRONG
-
-
-def test_an_interrupted_run_is_neither_right_nor_too_slow() -> None:
-    for found in (RIGHT, SLOW):
-        assert replace(found, interrupted=True).verdict is Verdict.INTERRUPTED
-    assert Verdict.INTERRUPTED.exit_code == 130
 
 
 # -- exits that an outage explains -----------------------------------------------------------------

@@ -61,8 +61,6 @@ class Standing:
     """Attempts that a node had in hand and was heard of."""
     full: bool = False
     """Whether no node had a free slot, so that tasks had to wait for one."""
-    interrupted: bool = False
-    """Whether somebody ended the run: then nothing can be expected to be over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +209,6 @@ def _moving(evidence: Evidence) -> set[int]:
     if standing is None:
         return set()
     tasks = {each.id for each in evidence.tasks}
-    if standing.interrupted:
-        return tasks
     since = standing.at - timedelta(seconds=QUIET_SECONDS)
     moved = {
         each.task for each in evidence.entries if each.at > since and type(each.record) in MOVES

@@ -15,8 +15,6 @@ class Verdict(StrEnum):
     WRONG = "wrong"
     TOO_SLOW = "too slow"
     """Nothing is wrong, but work was still getting on when the time was up."""
-    INTERRUPTED = "interrupted"
-    """Nothing is wrong so far."""
 
     @property
     def exit_code(self) -> int:
@@ -24,12 +22,7 @@ class Verdict(StrEnum):
         return _EXIT_CODES[self]
 
 
-_EXIT_CODES = {
-    Verdict.RIGHT: 0,
-    Verdict.WRONG: 1,
-    Verdict.TOO_SLOW: 3,
-    Verdict.INTERRUPTED: 130,
-}
+_EXIT_CODES = {Verdict.RIGHT: 0, Verdict.WRONG: 1, Verdict.TOO_SLOW: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +76,6 @@ class Findings:
     """Processes that were left by others, and had to be killed."""
     failure: str = ""
     """Why the run itself did not get to its end."""
-    interrupted: bool = False
 
     @property
     def faults(self) -> tuple[str, ...]:
@@ -92,11 +84,9 @@ class Findings:
 
     @property
     def verdict(self) -> Verdict:
-        """A run that did not come to its end may still be found wrong."""
+        """Wrong comes before too slow."""
         if self.faults:
             return Verdict.WRONG
-        if self.interrupted:
-            return Verdict.INTERRUPTED
         if self.counts.unfinished:
             return Verdict.TOO_SLOW
         return Verdict.RIGHT
