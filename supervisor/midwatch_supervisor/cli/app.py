@@ -126,9 +126,13 @@ def build() -> App:
         help="Keeps watch over AI agents: detects, diagnoses, intervenes, checks that it worked.",
         help_format="plaintext",
         version=_version,
-        # A path may begin with a bracket without being JSON.
+        # A path may begin with a bracket without being JSON; no option has a negative form.
         default_parameter=Parameter(
-            converter=_convert_value, json_list=False, json_dict=False, show_default=_default_text
+            converter=_convert_value,
+            negative=(),
+            json_list=False,
+            json_dict=False,
+            show_default=_default_text,
         ),
         exit_on_error=False,
         print_error=False,

@@ -32,9 +32,7 @@ RunOption = Annotated[
 OnlyRunOption = Annotated[
     int | None, Parameter(name="--run", help="Number of the run. Default: all of them.")
 ]
-DryRunOption = Annotated[
-    bool, Parameter(name="--dry-run", negative="", help="Only print what would be done.")
-]
+DryRunOption = Annotated[bool, Parameter(name="--dry-run", help="Only print what would be done.")]
 
 
 def journal_place(option: str | None) -> str:

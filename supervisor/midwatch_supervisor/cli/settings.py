@@ -14,14 +14,11 @@ ConfigOption = Annotated[
     list[Path] | None,
     Parameter(
         name="--config",
-        negative="",
         help="Configuration file; may be repeated, the last one wins. "
         "Default: $MIDWATCH_CONFIG, else midwatch.yaml in this folder, else the built-in one.",
     ),
 ]
-JsonOption = Annotated[
-    bool, Parameter(name="--json", negative="", help="Print only JSON, one object per line.")
-]
+JsonOption = Annotated[bool, Parameter(name="--json", help="Print only JSON, one object per line.")]
 
 
 def _check_port(_kind: object, port: int, least: int = 1) -> None:

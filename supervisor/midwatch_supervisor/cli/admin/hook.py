@@ -29,10 +29,7 @@ AgentsArgument = Annotated[
     str, Parameter(name="AGENT", help=f"One or more of {', '.join(ADAPTERS)}.")
 ]
 YesOption = Annotated[
-    bool,
-    Parameter(
-        name="--yes", negative="", help="Do not ask for confirmation; needed without a terminal."
-    ),
+    bool, Parameter(name="--yes", help="Do not ask for confirmation; needed without a terminal.")
 ]
 
 

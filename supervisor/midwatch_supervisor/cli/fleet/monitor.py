@@ -28,7 +28,7 @@ def monitor(
             "second monitor on a machine needs another."
         ),
     ] = None,
-    once: Annotated[bool, Parameter(negative="", help="Judge everything once, then exit.")] = False,
+    once: Annotated[bool, Parameter(help="Judge everything once, then exit.")] = False,
     config: ConfigOption = None,
     journal: JournalOption = None,
     json: JsonOption = False,

@@ -39,8 +39,7 @@ def node(
         int | None, Parameter(help="Number of tasks at the same time. Default: `fleet.slots`.")
     ] = None,
     label: Annotated[
-        list[str] | None,
-        Parameter(negative="", help="A label for what only this node can do; may be repeated."),
+        list[str] | None, Parameter(help="A label for what only this node can do; may be repeated.")
     ] = None,
     name: NameOption = None,
     home: Annotated[

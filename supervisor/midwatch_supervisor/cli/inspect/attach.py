@@ -60,7 +60,7 @@ def attach(
         ),
     ] = 4318,
     once: Annotated[
-        bool, Parameter(negative="", help="Record and judge the existing sessions, then exit.")
+        bool, Parameter(help="Record and judge the existing sessions, then exit.")
     ] = False,
     headless: HeadlessOption = False,
     config: ConfigOption = None,

@@ -33,7 +33,7 @@ Everything = Annotated[
         "TASK-N.jsonl. It is created if missing; its parent must exist.",
     ),
 ]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files.")]
+Force = Annotated[bool, Parameter(help="Overwrite existing files.")]
 
 _PAGE = 200
 """Entries held in memory at a time; a step may carry its whole output."""

@@ -25,7 +25,7 @@ _GRACE_SECONDS = 0.5
 def mcp(
     *,
     write: Annotated[
-        bool, Parameter(negative="", help="Also offer tools that guide, stop and approve.")
+        bool, Parameter(help="Also offer tools that guide, stop and approve.")
     ] = False,
     worker: Annotated[
         str | None,

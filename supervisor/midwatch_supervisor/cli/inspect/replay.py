@@ -57,10 +57,7 @@ def replay(
         str, Parameter(help="Use the configuration's thresholds for this worker.")
     ] = "",
     together: Annotated[
-        bool,
-        Parameter(
-            negative="", help="Treat the traces as attempts that ran side by side on one project."
-        ),
+        bool, Parameter(help="Treat the traces as attempts that ran side by side on one project.")
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,

@@ -69,11 +69,9 @@ class ReportOptions:
         ),
     ] = None
     run: OnlyRunOption = None
-    html: Annotated[
-        bool, Parameter(name="--html", negative="", help="Print one HTML page with charts.")
-    ] = False
+    html: Annotated[bool, Parameter(help="Print one HTML page with charts.")] = False
     output: Annotated[StdoutOrFile, Parameter(help="File for the page; - is stdout.")] = "-"
-    force: Annotated[bool, Parameter(negative="", help="Overwrite the file if it exists.")] = False
+    force: Annotated[bool, Parameter(help="Overwrite the file if it exists.")] = False
     journal: JournalOption = None
     json: JsonOption = False
 

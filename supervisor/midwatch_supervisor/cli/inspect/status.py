@@ -122,7 +122,7 @@ class StatusLine:
 async def status(
     *,
     run: RunOption = None,
-    all: Annotated[bool, Parameter(name="--all", negative="", help="Show every run.")] = False,
+    all: Annotated[bool, Parameter(help="Show every run.")] = False,
     journal: JournalOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -64,9 +64,8 @@ def tune(
     spent: Annotated[
         list[str] | None,
         Parameter(
-            negative="",
             help="An exit_status that means out of budget; may be repeated. "
-            f"Default: {', '.join(SPENT)}.",
+            f"Default: {', '.join(SPENT)}."
         ),
     ] = None,
     seed: Annotated[

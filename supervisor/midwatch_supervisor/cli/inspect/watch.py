@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 
 AttemptOption = Annotated[
-    int | None,
-    Parameter(help="Open the console on this attempt, given by its id in the journal."),
+    int | None, Parameter(help="Open the console on this attempt, given by its id in the journal.")
 ]
 BrokerNameOption = Annotated[
     str | None,
@@ -54,15 +53,13 @@ _NO_TERMINAL = "the console needs a terminal; `{}` prints the state of the tasks
 async def watch(
     *,
     run: RunOption = None,
-    all: Annotated[bool, Parameter(name="--all", negative="", help="Show every run.")] = False,
+    all: Annotated[bool, Parameter(help="Show every run.")] = False,
     attempt: AttemptOption = None,
     journal: JournalOption = None,
     config: ConfigOption = None,
     author: FromOption = None,
     name: BrokerNameOption = None,
-    web: Annotated[
-        bool, Parameter(name="--web", negative="", help="Serve the console to a browser.")
-    ] = False,
+    web: Annotated[bool, Parameter(help="Serve the console to a browser.")] = False,
     host: Annotated[str, Parameter(help="Address that `--web` listens on.")] = "127.0.0.1",
     port: Annotated[Port, Parameter(help="Port that `--web` listens on.")] = 8080,
     token_file: Annotated[

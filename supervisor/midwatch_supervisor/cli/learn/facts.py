@@ -32,12 +32,10 @@ async def list_facts(
     *,
     project: ProjectOption = None,
     everything: Annotated[
-        bool,
-        Parameter(name="--all", negative="", help="Include replaced and retired ones."),
+        bool, Parameter(name="--all", help="Include replaced and retired ones.")
     ] = False,
     unreviewed: Annotated[
-        bool,
-        Parameter(name="--unreviewed", negative="", help="Only unreviewed ones."),
+        bool, Parameter(name="--unreviewed", help="Only unreviewed ones.")
     ] = False,
     json: JsonOption = False,
     journal: JournalOption = None,

@@ -35,11 +35,7 @@ async def forget(
     *,
     yes: Annotated[
         bool,
-        Parameter(
-            name="--yes",
-            negative="",
-            help="Do not ask for confirmation; needed without a terminal.",
-        ),
+        Parameter(name="--yes", help="Do not ask for confirmation; needed without a terminal."),
     ] = False,
     author: FromOption = None,
     dry_run: DryRunOption = False,

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 WaitOption = Annotated[
     bool,
     Parameter(
-        negative="",
-        help="Wait for the configured quiet hours, and do this once in each, until told to stop.",
+        help="Wait for the configured quiet hours, and do this once in each, until told to stop."
     ),
 ]
 _NAP = 300.0

@@ -53,9 +53,7 @@ LISTED = 50
 _PAGE = 500
 
 LessonId = Annotated[int, Parameter(name="ID", help="The lesson's id, from `lessons list`.")]
-AllOption = Annotated[
-    bool, Parameter(name="--all", negative="", help="Include retired and archived ones.")
-]
+AllOption = Annotated[bool, Parameter(name="--all", help="Include retired and archived ones.")]
 
 
 @app.command(name="list")
@@ -183,13 +181,9 @@ async def _lesson_with(journal: Journal, id: int) -> KnownLesson:
 class LessonFields:
     """What a lesson has besides its text."""
 
-    instead: Annotated[
-        Several, Parameter(negative="", help="What to do instead; may be repeated.")
-    ] = ()
-    tag: Annotated[Several, Parameter(negative="", help="A tag; may be repeated.")] = ()
-    file: Annotated[
-        Several, Parameter(negative="", help="A file the lesson is about; may be repeated.")
-    ] = ()
+    instead: Annotated[Several, Parameter(help="What to do instead; may be repeated.")] = ()
+    tag: Annotated[Several, Parameter(help="A tag; may be repeated.")] = ()
+    file: Annotated[Several, Parameter(help="A file the lesson is about; may be repeated.")] = ()
     failure_class: Annotated[
         str,
         Parameter(

@@ -180,19 +180,14 @@ async def tell(
     ] = "",
     /,
     *,
-    pause: Annotated[
-        bool, Parameter(negative="", help="Pause the attempt until it is resumed.")
-    ] = False,
-    resume: Annotated[
-        bool, Parameter(negative="", help="Continue the attempt after a pause.")
-    ] = False,
-    stop: Annotated[bool, Parameter(negative="", help="End the attempt at once.")] = False,
+    pause: Annotated[bool, Parameter(help="Pause the attempt until it is resumed.")] = False,
+    resume: Annotated[bool, Parameter(help="Continue the attempt after a pause.")] = False,
+    stop: Annotated[bool, Parameter(help="End the attempt at once.")] = False,
     restart: Annotated[
         bool,
         Parameter(
-            negative="",
             help="Stop the attempt if it is not over, and start the task again; TEXT "
-            "says what the next attempt should do differently.",
+            "says what the next attempt should do differently."
         ),
     ] = False,
     run: RunOption = None,

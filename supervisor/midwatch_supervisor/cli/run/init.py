@@ -32,9 +32,7 @@ def init(
     folder: Annotated[Path, Parameter(name="DIR", help="Folder to write to.")] = Path(),
     /,
     *,
-    dry_run: Annotated[
-        bool, Parameter(negative="", help="Only print what would be written.")
-    ] = False,
+    dry_run: Annotated[bool, Parameter(help="Only print what would be written.")] = False,
 ) -> None:
     """Write a commented configuration, and a task file with the project's own test command.
 

@@ -7,17 +7,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 HeadlessOption = Annotated[
-    bool, Parameter(name="--headless", negative="", help="Print progress instead of the console.")
+    bool, Parameter(name="--headless", help="Print progress instead of the console.")
 ]
 QuietOption = Annotated[
-    bool,
-    Parameter(name=("--quiet", "-q"), negative="", help="Print only the result, at the end."),
+    bool, Parameter(name=("--quiet", "-q"), help="Print only the result, at the end.")
 ]
 AdviseOption = Annotated[
     bool,
     Parameter(
-        negative="",
-        help="Advise mode: deliver no decision until a person approves it, here or elsewhere.",
+        help="Advise mode: deliver no decision until a person approves it, here or elsewhere."
     ),
 ]
 
@@ -25,7 +23,6 @@ ProviderWaitOption = Annotated[
     bool,
     Parameter(
         name="--wait-for-provider",
-        negative="",
         help="Wait if a model's server does not answer yet, instead of ending at once.",
     ),
 ]
@@ -33,7 +30,6 @@ CheckOption = Annotated[
     list[str] | None,
     Parameter(
         name="--check",
-        negative="",
         help="With a goal: a command that exits with 0 once the goal is reached; may "
         "be repeated. Default: the project's tests, if they are found.",
     ),

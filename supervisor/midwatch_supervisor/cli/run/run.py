@@ -47,10 +47,7 @@ def run(
     wait_for_provider: ProviderWaitOption = False,
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
-    dry_run: Annotated[
-        bool,
-        Parameter(name="--dry-run", negative="", help="Print what would run, and run nothing."),
-    ] = False,
+    dry_run: Annotated[bool, Parameter(help="Print what would run, and run nothing.")] = False,
     json: JsonOption = False,
 ) -> int:
     """Run tasks, and stay until each is finished or waits for a person.
@@ -195,9 +192,7 @@ def resume(
     wait_for_provider: ProviderWaitOption = False,
     headless: HeadlessOption = False,
     quiet: QuietOption = False,
-    dry_run: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Print which run would be continued.")
-    ] = False,
+    dry_run: Annotated[bool, Parameter(help="Print which run would be continued.")] = False,
     json: JsonOption = False,
 ) -> int:
     """Continue a run that was interrupted. No model request or message is repeated."""
