@@ -7,10 +7,11 @@ import gc
 import re
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from difflib import get_close_matches
 from inspect import iscoroutine
-from typing import Any, cast
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 from cyclopts import (
     App,
@@ -31,7 +32,6 @@ from midwatch_monitor.errors import (
     TraceError,
     UsageError,
 )
-from midwatch_supervisor.cli.admin.completion import completion_command
 from midwatch_supervisor.cli.fleet.log import make_stderr_plain
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.output import (
@@ -39,6 +39,7 @@ from midwatch_supervisor.cli.output import (
     drop_output,
     open_closed_streams,
     write_error,
+    write_line,
 )
 
 NOT_READ = 128 + signal.SIGPIPE
@@ -260,3 +261,45 @@ def _run_command(words: Sequence[str]) -> object:
         if iscoroutine(answer):
             return INTERRUPTS.run(cast("Coroutine[Any, Any, object]", answer))
     return answer
+
+
+Shell = Literal["zsh", "bash", "fish", "powershell"]
+
+
+def completion_command(app: App) -> Callable[..., None]:
+    """Return the command that installs the completion of an app's commands."""
+
+    def install(
+        *,
+        shell: Annotated[Shell | None, Parameter(help="Default: the shell you are in.")] = None,
+        output: Annotated[
+            Path | None,
+            Parameter(
+                name=("--output", "-o"),
+                help="Only write the script, to this file; the shell's start-up file is left "
+                "alone.",
+            ),
+        ] = None,
+    ) -> None:
+        from cyclopts.completion.install import add_to_rc_file
+
+        shell = shell or _shell_in_use()
+        path = app.install_completion(shell=shell, output=output, add_to_startup=False)
+        added = output is None and shell != "fish" and add_to_rc_file(path, app.name[0], shell)
+        change = "its start-up file now loads it" if added else "no start-up file was changed"
+        write_line(f"wrote {path}, for {shell}; {change}")
+        if output is None:
+            needs = ", if your .zshrc calls compinit" if shell == "zsh" else ""
+            write_line(f"It works in each {shell} that you start from now on{needs}")
+
+    return install
+
+
+def _shell_in_use() -> Shell:
+    """Return the shell that calls this program. Raises UsageError if it is unknown."""
+    from cyclopts.completion.detect import ShellDetectionError, detect_shell
+
+    try:
+        return detect_shell()
+    except ShellDetectionError as error:
+        raise UsageError("cannot tell which shell this is: name it with --shell") from error

@@ -1,5 +1,6 @@
 """What a task, an attempt or a fleet waits for: other tasks, a node, a person, a monitor. Pure."""
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Action, Lifecycle, NodeState, NodeStatus
+from midwatch_monitor.records import Action, Lifecycle, NodeState, NodeStatus, Run, SupervisedBy
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import Awaited
 from midwatch_monitor.state.need import needs_person, unattended
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.present.fleet_nodes import fleet_nodes
 
 if TYPE_CHECKING:
     from midwatch_monitor.config.tasks import TaskSpec
@@ -281,3 +281,28 @@ def round_time(time: timedelta) -> str:
     if seconds < 120:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+
+
+def fleet_of(run: Run) -> str:
+    """Return the fleet that a run was submitted to.
+
+    Reads nothing else: a newer Midwatch may have written settings that this one does not know.
+    """
+    # Importing it takes a while, and `status` of a run without a fleet does not need it.
+    from midwatch_monitor.config.fleet import FleetSettings
+
+    try:
+        said: dict[str, dict[str, str]] = json.loads(run.settings)
+        return said.get("fleet", {}).get("name", FleetSettings().name)
+    except (ValueError, AttributeError, RecursionError):
+        return ""  # of no fleet, so that the other runs can still be handled
+
+
+def fleet_nodes(fleet: str, nodes: Iterable[NodeStatus]) -> list[NodeStatus]:
+    """Return the nodes that work for a fleet."""
+    return [each for each in nodes if each.fleet == fleet]
+
+
+def nodes_of(run: Run, nodes: Iterable[NodeStatus]) -> list[NodeStatus] | None:
+    """Return the nodes that may work on a run; `None` if one process runs it."""
+    return fleet_nodes(fleet_of(run), nodes) if run.supervised_by is SupervisedBy.MONITOR else None

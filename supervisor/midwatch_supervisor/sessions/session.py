@@ -32,9 +32,12 @@ from midwatch_monitor.traces.json_stream import Damage
 from midwatch_monitor.traces.session_reader import SessionReader, SessionTail
 from midwatch_supervisor.present.assignment import is_in_workspace
 from midwatch_supervisor.run.attempt_end import Ended, end_asked_for
-from midwatch_supervisor.sessions.agent_process import Process, nearest_of_both
-from midwatch_supervisor.sessions.session_journal import SessionJournal
-from midwatch_supervisor.sessions.session_name import SessionName
+from midwatch_supervisor.sessions.session_journal import (
+    Process,
+    SessionJournal,
+    SessionName,
+    nearest_of_both,
+)
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import ONLY_WATCHED
 from midwatch_tools.inbox import Inbox, Numbered, stamp, timely

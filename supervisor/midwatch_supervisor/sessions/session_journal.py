@@ -1,11 +1,15 @@
-"""Where sessions are recorded: what is known of them, and new attempts."""
+"""What identifies a session and its process, what the journal knows of it, and new attempts."""
 
 import asyncio
 import os
+import re
 import socket
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 
+from midwatch_agents.hooks.client import peer_of
+from midwatch_agents.left_processes import process_fields
 from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
@@ -19,13 +23,87 @@ from midwatch_monitor.records import (
     Run,
     SupervisedBy,
 )
-from midwatch_monitor.records.work import EMBEDDED
+from midwatch_monitor.records.work import EMBEDDED, SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import Heading
 from midwatch_supervisor.present.lookup import task_state
-from midwatch_supervisor.sessions.session_name import SessionName
 from midwatch_tools.embedding import begin_attempt_at, title_of
 from midwatch_tools.journal_location import main_worktree
+
+_WHOLE = 12
+"""Maximum length of a session's id that is shown whole."""
+_SHORT = 4
+"""Characters from the end of a longer id that are shown; some begin with the time."""
+_NO_NAME = re.compile(r"[^\w.-]+")
+"""Characters that folder names may contain and task names may not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionName:
+    """Identifies a session."""
+
+    agent: str
+    id: str
+    sub_agent: str = ""
+    """The name of a sub-agent's own file, for a sub-agent of the session."""
+    folder: str = field(default="", compare=False)
+    """Its working folder, as shown to people."""
+
+    @property
+    def source(self) -> str:
+        """The `source` of its run."""
+        return f"{SESSION}{self.agent} {self.id}"
+
+    @classmethod
+    def of(cls, run: Run) -> "SessionName":
+        """Return the session that a run records."""
+        return cls(agent=run.agent, id=run.source.removeprefix(f"{SESSION}{run.agent} "))
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        id = self.id if len(self.id) <= _WHOLE else self.id[-_SHORT:]
+        name = _NO_NAME.sub("-", f"{PurePath(self.folder).name or self.agent}-{id}")
+        return f"{name}/{self.sub_agent}" if self.sub_agent else name
+
+
+_PARENT, _BEGAN = 1, 19
+"""Places of these fields in `/proc/N/stat`, after the program's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process of this machine."""
+
+    id: int
+    began: str
+    """When it began, since ids are used again."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended."""
+        found = process_fields(self.id)
+        return not found or found[_BEGAN] != self.began or found[0] == "Z"
+
+
+def callers(connection: socket.socket) -> tuple[Process, ...]:
+    """Return the ancestors of the process at the other end, nearest first; empty if unknown."""
+    peer = peer_of(connection)
+    return () if peer is None else tuple(_ancestors(peer[0]))
+
+
+def nearest_of_both(first: tuple[Process, ...], second: tuple[Process, ...]) -> Process | None:
+    """Return the nearest caller of two hooks, which is their agent, or `None`.
+
+    A single hook does not show it, since there may be a shell in between.
+    """
+    return next((each for each in second if each in first), None)
+
+
+def _ancestors(id: int) -> Iterator[Process]:
+    while (found := process_fields(id)) and (id := int(found[_PARENT])) > 1:
+        if above := process_fields(id):
+            yield Process(id=id, began=above[_BEGAN])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,8 @@ from midwatch_monitor.traces.session_reader import (
     find_written,
     parent_of,
 )
-from midwatch_supervisor.sessions.agent_process import callers
 from midwatch_supervisor.sessions.session import GONE, ForeignSession, Reply
-from midwatch_supervisor.sessions.session_journal import SessionJournal
-from midwatch_supervisor.sessions.session_name import SessionName
+from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName, callers
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from midwatch_monitor.traces.foreign import JsonNode
 from midwatch_monitor.traces.genai_spans import SpanSession, conversation, span_kind, spans_in
 from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_supervisor.sessions.session import ForeignSession
-from midwatch_supervisor.sessions.session_journal import SessionJournal
-from midwatch_supervisor.sessions.session_name import SessionName
+from midwatch_supervisor.sessions.session_journal import SessionJournal, SessionName
 
 log = logging.getLogger(__name__)
 

@@ -37,7 +37,6 @@ from midwatch_supervisor.cli.journals import JournalOption, RunOption, journal_t
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.present.fleet_nodes import nodes_of
 from midwatch_supervisor.present.intervention_text import (
     action_text,
     alert_text,
@@ -63,7 +62,7 @@ from midwatch_supervisor.present.record_text import (
     plan_lines,
 )
 from midwatch_supervisor.present.text_line import because, status_text
-from midwatch_supervisor.present.waiting import answer_commands
+from midwatch_supervisor.present.waiting import answer_commands, nodes_of
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, workspace_in
 
 TaskOrAttempt = Annotated[

@@ -38,8 +38,7 @@ from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
-from midwatch_supervisor.present.lesson_history import NamedAttempt
-from midwatch_supervisor.present.lookup import chosen_runs, find, task_state
+from midwatch_supervisor.present.lookup import NamedAttempt, chosen_runs, find, task_state
 from midwatch_supervisor.present.waiting import is_only_watched
 
 app = App(name="feedback")

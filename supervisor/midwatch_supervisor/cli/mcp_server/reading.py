@@ -14,14 +14,13 @@ from midwatch_monitor.records import Alert, Change, Step
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.task import TaskState
-from midwatch_supervisor.cli.inspect.notices import read_states
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
     intervention_lines,
     record_line,
     shown_records,
 )
-from midwatch_supervisor.cli.inspect.status import latest, status_line
+from midwatch_supervisor.cli.inspect.status import latest, read_states, status_line
 from midwatch_supervisor.cli.journals import journal_to_read
 from midwatch_supervisor.cli.operate.approval import question_states
 from midwatch_supervisor.cli.operate.tell import OpenAttempt, begun_attempt

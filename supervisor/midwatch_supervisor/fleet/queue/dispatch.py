@@ -37,8 +37,8 @@ from midwatch_supervisor.fleet.queue.queue import (
     system_url,
 )
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
-from midwatch_supervisor.present.fleet_nodes import fleet_of
 from midwatch_supervisor.present.numbers import list_names
+from midwatch_supervisor.present.waiting import fleet_of
 
 log = logging.getLogger(__name__)
 

@@ -36,8 +36,7 @@ from midwatch_monitor.state.need import needs_person
 from midwatch_monitor.state.run import judges
 from midwatch_monitor.state.task import refusal
 from midwatch_monitor.state.usage import Usage, WorkerUsage
-from midwatch_supervisor.present.fleet_nodes import fleet_nodes, fleet_of
-from midwatch_supervisor.present.waiting import TURN, Wait, adrift, refused
+from midwatch_supervisor.present.waiting import TURN, Wait, adrift, fleet_nodes, fleet_of, refused
 from midwatch_supervisor.tui.state.feed import FeedBatch
 from midwatch_supervisor.tui.state.learning import LearningCounts
 from midwatch_supervisor.tui.state.node_list import NodeList, Unplaced, WaitingTasks

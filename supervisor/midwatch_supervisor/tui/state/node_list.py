@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, Task
-from midwatch_supervisor.present.fleet_nodes import fleet_nodes
 from midwatch_supervisor.present.lookup import assignment_of
-from midwatch_supervisor.present.waiting import Wait, nobody_has, wait_of
+from midwatch_supervisor.present.waiting import Wait, fleet_nodes, nobody_has, wait_of
 from midwatch_supervisor.tui.state.row import Row
 
 _KEPT = timedelta(days=1)

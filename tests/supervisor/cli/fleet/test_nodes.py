@@ -34,7 +34,7 @@ from midwatch_stage.command import new_attempt, new_task, read, write
 from midwatch_stage.factories import intervention
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
-from midwatch_supervisor.cli.inspect.notices import DAY, lost_notices
+from midwatch_supervisor.cli.inspect.status import DAY, lost_notices
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.waiting import monitor_absent
