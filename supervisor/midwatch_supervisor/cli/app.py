@@ -221,8 +221,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         write_error(_usage_text(error))
         return 2
     except ConfigError as error:
-        for line in error.lines:
-            write_error(line)
+        write_error(*error.lines)
         return 2
     except MidwatchError as error:
         write_error(str(error))

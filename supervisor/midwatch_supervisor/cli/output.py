@@ -18,13 +18,14 @@ NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a stream that takes no more output."""
 
 
-def write_line(text: str) -> None:
-    """Print one line for people.
+def write_line(*texts: str) -> None:
+    """Print a line for people of each text.
 
     A newline in it comes from foreign text and is shown as a mark, as is anything else that would
-    control the terminal. Print several lines with several calls.
+    control the terminal.
     """
-    _write_escaped(sys.stdout, visible(text))
+    for text in texts:
+        _write_escaped(sys.stdout, visible(text))
 
 
 def write_diff(text: str) -> bool:
@@ -60,24 +61,25 @@ _COLOURS = (
 )
 
 
-def write_json(fields: Mapping[str, object]) -> None:
-    """Print one object on one line, with JSON's own escapes for what cannot be printed.
+def write_json(*objects: Mapping[str, object]) -> None:
+    """Print each object on a line, with JSON's own escapes for what cannot be printed.
 
     On a stream whose encoding is not Unicode, that is everything beyond ASCII.
     """
     utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
-    if not line.isprintable():  # such characters occur only in strings
-        line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
-    _write_escaped(sys.stdout, line)
+    for fields in objects:
+        line = json.dumps(fields, ensure_ascii=not utf, allow_nan=False)
+        if not line.isprintable():  # such characters occur only in strings
+            line = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+        _write_escaped(sys.stdout, line)
 
 
-def write_either(fields: Mapping[str, object], text: str, *, json: bool) -> None:
-    """Print a JSON object if `json` is set, else a line for people."""
+def write_either(fields: Mapping[str, object], *texts: str, json: bool) -> None:
+    """Print a JSON object if `json` is set, else lines for people."""
     if json:
         write_json(fields)
     else:
-        write_line(text)
+        write_line(*texts)
 
 
 def write_columns(rows: Sequence[Sequence[str]]) -> None:
@@ -87,9 +89,10 @@ def write_columns(rows: Sequence[Sequence[str]]) -> None:
         write_line("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
-def write_error(text: str) -> None:
-    """Print one line for people on stderr, as `write_line` does."""
-    _write_escaped(sys.stderr, visible(text))
+def write_error(*texts: str) -> None:
+    """Print lines for people on stderr, as `write_line` does."""
+    for text in texts:
+        _write_escaped(sys.stderr, visible(text))
 
 
 def confirm(what: str, *notices: str) -> bool:
@@ -99,8 +102,7 @@ def confirm(what: str, *notices: str) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this would {what}: confirm with --yes, or preview with --dry-run")
-    for notice in (*notices, "Type `yes` to continue:"):
-        write_error(notice)
+    write_error(*notices, "Type `yes` to continue:")
     return sys.stdin.readline().strip().lower() == "yes"
 
 
@@ -144,6 +146,17 @@ def _write_escaped(stream: TextIO, line: str) -> None:
     if _DRAWN.encode(encoding, "ignore").decode(encoding) != _DRAWN:
         line = line.translate(_DRAWN_PLAIN)
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def write_new(target: Path, text: str, *, parents: bool = False) -> None:
+    """Write a file that does not exist yet, with `parents` also its folder. Raises UsageError."""
+    try:
+        if parents:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 def require_absent(target: Path) -> None:

@@ -14,7 +14,7 @@ from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.config.source import load_settings, load_tasks
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, WorkerSpec
 from midwatch_monitor.errors import ConfigError, FilePosition, UsageError
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.tui.keys import check_console
 
@@ -34,23 +34,12 @@ def check(
     found = [(file, _find_problems(file)) for file in files]
     for file, problems in found:
         warnings = [] if problems else _find_warnings(file)
+        fields = {"problems": [*map(_problem_fields, problems)], "warnings": warnings}
         if json:
-            write_json(
-                {
-                    "type": "config",
-                    "file": str(file),
-                    "ok": not problems,
-                    "problems": [_problem_fields(problem) for problem in problems],
-                    "warnings": warnings,
-                }
-            )
-        elif not problems:
-            write_line(f"{file}: ok")
-            for warning in warnings:
-                write_error(f"warning: {warning}")
-        else:
-            for problem in problems:
-                write_error(problem.line)
+            write_json({"type": "config", "file": str(file), "ok": not problems, **fields})
+            continue
+        write_line(*[f"{file}: ok"] * (not problems))
+        write_error(*(f"warning: {each}" for each in warnings), *(each.line for each in problems))
     return 2 if any(problems for _, problems in found) else 0
 
 
@@ -58,11 +47,8 @@ def check(
 def show(*, config: ConfigOption = None, json: JsonOption = False) -> None:
     """Print the configuration in force, as YAML."""
     settings = settings_in_force(config).model_dump(mode="json")
-    if json:
-        write_json(settings)
-    else:
-        for line in yaml.safe_dump(settings, sort_keys=False, allow_unicode=True).splitlines():
-            write_line(line)
+    text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+    write_either(settings, *text.splitlines(), json=json)
 
 
 def _find_problems(file: Path) -> list[ConfigError]:

@@ -38,18 +38,16 @@ def upgrade(
 
     with closing(_open_store(journal_place(journal), Access.WRITE)) as store:
         done = bring_up(store, dry_run=dry_run)
-    if json:
-        fields = {"journal": store.name, "before": done.before, "after": done.after}
-        write_json({"type": "upgrade", **fields, "oldest": done.oldest, "dry_run": dry_run})
-        return 0
-    if done.before == done.after:
-        write_line(f"{store.name} is up to date: its tables are at {done.after}")
-        return 0
+    fields = {"journal": store.name, "before": done.before, "after": done.after}
+    fields |= {"oldest": done.oldest, "dry_run": dry_run}
     verb = "would be" if dry_run else "were"
-    write_line(
+    text = (
         f"{store.name}: the tables {verb} upgraded from {done.before or 'nothing'} to "
         f"{done.after}, for Midwatch at {done.oldest} or newer"
     )
+    if done.before == done.after:
+        text = f"{store.name} is up to date: its tables are at {done.after}"
+    write_either({"type": "upgrade", **fields}, text, json=json)
     return 0
 
 
@@ -138,9 +136,8 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
 
     age = None if health.latest is None else (datetime.now(UTC) - health.latest).total_seconds()
     if json:
-        for problem in health.problems:
-            write_json({"type": "problem", "problem": problem})
         write_json(
+            *({"type": "problem", "problem": problem} for problem in health.problems),
             {
                 "type": "check",
                 "journal": name,
@@ -152,20 +149,17 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
                 "age_seconds": age,
                 "newer": health.newer,
                 "problems": len(health.problems),
-            }
+            },
         )
         return
     write_line(name)
     if health.revision:
         write_line(f"tables at {health.revision}, for Midwatch at {health.oldest} or newer")
-    for table, rows in health.counts.items():
-        if rows:
-            write_line(f"{table} {rows}")
+    write_line(*(f"{table} {rows}" for table, rows in health.counts.items() if rows))
     if age is not None:
         write_line(f"the newest entry is {health.last}, {age:.0f} s old")
     if health.newer:
         write_line(f"entries of kinds that only a newer Midwatch knows: {health.newer}")
-    for problem in health.problems:
-        write_line(f"problem: {problem}")
+    write_line(*(f"problem: {each}" for each in health.problems))
     if not health.problems:
         write_line("no problems")

@@ -54,11 +54,12 @@ async def doctor(
     for (group, *_), findings in zip(checks, found, strict=True):
         groups.setdefault(group, []).extend(findings)
     every = [each for group in groups.values() for each in group]
-    for each in every if json else ():
-        fields = {"name": each.name, "state": each.state, "detail": each.detail}
-        write_json({"type": "check", **fields, "fix": each.fix or None})
-    for line in () if json else _result_lines(groups):
-        write_line(line)
+    if json:
+        write_json(
+            *({"type": "check", **each._asdict(), "fix": each.fix or None} for each in every)
+        )
+    else:
+        write_line(*_result_lines(groups))
     return 1 if any(each.state is State.FAILED for each in every) else 0
 
 

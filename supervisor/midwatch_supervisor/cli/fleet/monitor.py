@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_supervisor.cli.journals import JournalOption, journal_of_work, journal_place
-from midwatch_supervisor.cli.output import write_either, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_json
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
@@ -95,22 +95,13 @@ async def _run_monitor(
 
 def _print_start(who: "Identity", journal: str, broker: str, unable: str, *, json: bool) -> None:
     """Print what is watched."""
-    if json:
-        write_json(
-            {
-                "type": "monitor",
-                "at": _current_moment(),
-                "name": who.name,
-                "state": "up",
-                "journal": journal,
-                "broker": broker,
-                "hands_out": not unable,
-            }
-        )
-    else:
-        write_line(f"Monitor {who.name} watches {journal}, {broker or 'without a broker'}")
-        if unable:
-            write_line(f"It dispatches no tasks: {unable}")
+    fields = {"type": "monitor", "at": _current_moment(), "name": who.name, "state": "up"}
+    write_either(
+        {**fields, "journal": journal, "broker": broker, "hands_out": not unable},
+        f"Monitor {who.name} watches {journal}, {broker or 'without a broker'}",
+        *[f"It dispatches no tasks: {unable}"] * bool(unable),
+        json=json,
+    )
     sys.stdout.flush()
 
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_supervisor.cli.journals import JournalOption, journal_of_work, journal_place
-from midwatch_supervisor.cli.output import write_json, write_line
+from midwatch_supervisor.cli.output import write_either
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 
 if TYPE_CHECKING:
@@ -151,24 +151,14 @@ def _print_start(
     from midwatch_supervisor.cli.run.start_warnings import sandbox_words
     from midwatch_supervisor.present.json_lines import moment
 
-    if json:
-        write_json(
-            {
-                "type": "node",
-                "at": moment(now()),
-                "name": name,
-                "state": "up",
-                "fleet": fleet.name,
-                "slots": fleet.slots,
-                "labels": list(fleet.labels),
-                "journal": journal,
-                "home": str(home),
-                "sandbox": sandbox_kind.value,
-            }
-        )
-    else:
-        labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
-        write_line(f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}")
-        sandbox = f"sandbox for commands: {sandbox_words(sandbox_kind, None)}"
-        write_line(f"Journal {journal}, works in {home}, {sandbox}")
+    fields = {"type": "node", "at": moment(now()), "name": name, "state": "up"}
+    fields |= {"fleet": fleet.name, "slots": fleet.slots, "labels": fleet.labels}
+    labels = f", labels {', '.join(fleet.labels)}" if fleet.labels else ""
+    sandbox = f"sandbox for commands: {sandbox_words(sandbox_kind, None)}"
+    write_either(
+        {**fields, "journal": journal, "home": str(home), "sandbox": sandbox_kind},
+        f"Node {name} of fleet {fleet.name}: {slots_words(fleet.slots)}{labels}",
+        f"Journal {journal}, works in {home}, {sandbox}",
+        json=json,
+    )
     sys.stdout.flush()

@@ -33,8 +33,7 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
         if monitor.lives(now):
             write_either(_monitor_fields(monitor), _monitor_text(monitor), json=json)
     if not json:
-        for line in missing_lines(found, monitors, now):
-            write_line(line)
+        write_line(*missing_lines(found, monitors, now))
 
 
 def _in_hand(

@@ -323,8 +323,7 @@ async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str
             write_line("The sessions are no longer watched")
 
     async def following() -> None:
-        for line in about:
-            write_line(line)
+        write_line(*about)
         sys.stdout.flush()
         async with bus.subscribe() as hints:
             while True:

@@ -128,8 +128,7 @@ def _print_table(
     read = {each.path for each in sessions}.union(unread)
     skipped = max(0, sum(map(_count_files, paths)) - len(read))
     width = shutil.get_terminal_size().columns
-    for text in session_table(sessions, skipped=skipped, width=width):
-        write_line(text)
+    write_line(*session_table(sessions, skipped=skipped, width=width))
 
 
 def _find_alerts(run: Iterator[ReplayLine]) -> Iterator[AlertLine | TraceLine]:

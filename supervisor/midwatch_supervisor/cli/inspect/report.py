@@ -140,17 +140,12 @@ def _print_report(
 ) -> None:
     """Print the report as JSON objects, as a page or as text."""
     if options.json:
-        for line in lines:
-            write_json(line)
+        write_json(*lines)
         return
     if options.html:
         _write_page(page(title, head, sections), options.output, force=options.force)
         return
-    write_line(head)
-    if sections:
-        write_line("")
-    for line in text_lines(sections):
-        write_line(line)
+    write_line(head, *[""] * bool(sections), *text_lines(sections))
 
 
 def _write_page(text: str, output: str, *, force: bool) -> None:
@@ -181,8 +176,7 @@ async def calibration(
     async with await journal_to_read(journal) as opened:
         records = track_records(await Calibrator(opened).samples())
         if json:
-            for record in records:
-                write_json(_line(record, useful))
+            write_json(*(_line(record, useful) for record in records))
         elif records:
             _print_records(records, useful)
         else:
@@ -225,8 +219,7 @@ def _separation_fields(found: Separation | None, useful: float) -> dict[str, obj
 def _print_records(records: Sequence[TrackRecord], useful: float) -> None:
     heads = (*_HEADINGS, *(f"{reported} %" for reported in REPORTED))
     rows = table(heads, map(_row, records), words=tuple(range(len(heads))))
-    for line in table_lines(rows):
-        write_line(line)
+    write_line(*table_lines(rows))
     for record in records:
         if record.calibration is None:
             few = f"{record.attempts} of {MIN_ATTEMPTS}"
@@ -234,8 +227,7 @@ def _print_records(records: Sequence[TrackRecord], useful: float) -> None:
         if record.separation is not None and record.separation.worthless(useful):
             write_line(f"{record.model}: {_worthless_text(record.separation)}")
     if any(record.calibration for record in records):
-        for line in _EXPLAINED:
-            write_line(line)
+        write_line(*_EXPLAINED)
 
 
 def _worthless_text(found: Separation) -> str:
@@ -276,8 +268,7 @@ async def metrics(
     async with await journal_to_read(journal) as opened:
         figures = JournalMetrics(opened, clock=now)
         if place is None:
-            for line in (await figures.text()).splitlines():
-                write_line(line)
+            write_line(*(await figures.text()).splitlines())
         else:
             served = _serve_metrics(figures, *place)
             await run_until_stopped(served, lambda: write_line("The metrics are no longer served"))

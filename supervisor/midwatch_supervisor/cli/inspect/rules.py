@@ -62,8 +62,8 @@ def list_rules(*, config: ConfigOption = None, json: JsonOption = False) -> None
             write_json({**fields, "evidence": evidence, "sees": sees, "thresholds": thresholds})
         else:
             told = ", ".join(f"{key} {_value_text(value)}" for key, value in thresholds.items())
-            write_line(f"{name} ({evidence}): {(told or 'on') if settings.enabled else 'off'}")
-            write_line(f"    {sees}")
+            stands = (told or "on") if settings.enabled else "off"
+            write_line(f"{name} ({evidence}): {stands}", f"    {sees}")
 
 
 def _find_timelines(paths: Sequence[Path]) -> Iterator[Path]:
@@ -97,8 +97,7 @@ def _print_error(file: Path, error: ConfigError, *, json: bool) -> None:
         told = {"problem": str(error), "problems": list(error.lines)}
         write_json({"type": "timeline", "file": str(file), "ok": False, **told})
     else:
-        for line in error.lines:
-            write_error(line)
+        write_error(*error.lines)
 
 
 def _list_text(told: Sequence[str]) -> str:

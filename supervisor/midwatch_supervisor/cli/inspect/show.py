@@ -105,8 +105,8 @@ async def show(
             if found.attempt is None or found.attempt.id == number:
                 at = workspace_in(found.task, attempt)
                 texts[number].work = await _workspace_state(at, moved=bool(attempt.moves))
-    for text in _task_lines(state, nodes, texts, calibrations, opened.masker, only=found.attempt):
-        write_line(text)
+    only = found.attempt
+    write_line(*_task_lines(state, nodes, texts, calibrations, opened.masker, only=only))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

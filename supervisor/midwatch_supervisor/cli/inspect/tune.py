@@ -35,7 +35,13 @@ from midwatch_monitor.replay.tune.study import (
 )
 from midwatch_monitor.traces import AUTO
 from midwatch_supervisor.cli.inspect.replay import FormatOption, check_format
-from midwatch_supervisor.cli.output import require_absent, write_error, write_json, write_line
+from midwatch_supervisor.cli.output import (
+    require_absent,
+    write_error,
+    write_json,
+    write_line,
+    write_new,
+)
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.report.section import interval_fields, rounded, table, table_lines
 
@@ -93,20 +99,17 @@ def tune(
     _print_warnings(found, result)
     text = proposal_text(result)
     if output is not None:
-        _write_new(output, text)
+        write_new(output, text)
     _print_study(result, text, json=json)
 
 
 def _print_study(result: ThresholdStudy, text: str, *, json: bool) -> None:
     if json:
-        for fields in json_lines(result, text):
-            write_json(fields)
+        write_json(*json_lines(result, text))
         return
-    for line in text_lines(result):
-        write_line(line)
+    write_line(*text_lines(result))
     if is_proposed(result):
-        for line in ("", *text[text.index("rules:") :].splitlines()):
-            write_line(line)
+        write_line("", *text[text.index("rules:") :].splitlines())
 
 
 def _check_aim(max_false_alarms: float, folds: int, seed: int) -> Aim:
@@ -137,14 +140,6 @@ def _print_warnings(found: Recordings, result: ThresholdStudy) -> None:
     for source in result.untried:
         few = f"fewer than {MIN_TARGETS} runs {result.target} outside {source or NO_SOURCE}"
         write_error(f"{few}: no thresholds are chosen without it")
-
-
-def _write_new(output: Path, text: str) -> None:
-    try:
-        with output.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
 
 
 MAX_ROWS = 12

@@ -87,8 +87,7 @@ async def diff(
     if (source := await chosen.lost_source()) and files:
         write_error(_lost_text(source, chosen.name))
     if json:
-        for each in files:
-            write_json({"type": "file", "task": chosen.name, **asdict(each)})
+        write_json(*({"type": "file", "task": chosen.name, **asdict(each)} for each in files))
     elif files:
         _write_diff(changed, files, masked=opened.masker.text)
     else:
@@ -214,8 +213,7 @@ async def _write_files(
             await result.mark_taken()
     if (source := await result.lost_source()) and files:
         write_error(_lost_text(source, result.name))
-    for text in change_lines(files, notes):
-        write_line(text)
+    write_line(*change_lines(files, notes))
     done = "would write" if dry_run else "wrote"
     changed = changes_text(files) if files else "nothing"
     write_line(f"{done} {count_noun(written, 'file')} into {into}; {result.name} changed {changed}")
@@ -243,8 +241,7 @@ async def _carry_out(plan: Merge, *, dry_run: bool) -> None:
             await record_merge(plan)
         return
     notes = await notes_at(plan.home, plan.tip, [each.name for each in plan.files])
-    for text in change_lines(plan.files, notes):
-        write_line(text)
+    write_line(*change_lines(plan.files, notes))
     if plan.left_out:
         write_line(
             f"left out: {brief(', '.join(plan.left_out))} (build artifacts, or ignored by git here)"

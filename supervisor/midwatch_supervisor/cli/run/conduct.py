@@ -93,10 +93,8 @@ async def print_end(tasks: Sequence[TaskState], code: int, *, of: str = "") -> N
 
     results = await asyncio.gather(*(result(at, task) for at, task in enumerate(tasks)))
     width = shutil.get_terminal_size().columns
-    for text in run_end(results, width=width, of=of):
-        write_line(text)
     meaning = EXIT_CODES.get(code, "ended").replace("midwatch resume", command(f"resume{of}"))
-    write_line(f"exit code {code}: {meaning}")
+    write_line(*run_end(results, width=width, of=of), f"exit code {code}: {meaning}")
 
 
 async def _task_result(task: TaskState, *, count: bool) -> TaskResult:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from midwatch_agents.model_choice import ModelChoice, choose_model
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli.output import require_absent, write_line
+from midwatch_supervisor.cli.output import require_absent, write_line, write_new
 from midwatch_supervisor.cli.run.goal import ProjectCheck, find_check
 
 _STARTERS = ("midwatch.yaml", "tasks.yaml")
@@ -44,7 +44,7 @@ def init(
     check, model = find_check(folder), _find_model()
     for target in targets:
         if not dry_run:
-            _write_new(target, _task_file_text(target.name, check, model))
+            write_new(target, _task_file_text(target.name, check, model), parents=True)
         write_line(f"{'would write' if dry_run else 'wrote'} {target}")
     if check is None:
         write_line("no test command was found: name the checks of your tasks in tasks.yaml")
@@ -69,12 +69,3 @@ def _task_file_text(name: str, check: ProjectCheck | None, model: ModelChoice | 
         task = _TESTS.format(found_in=check.found_in, command=command)
         text = text.replace(_TASKS, _TASKS + task)
     return text if model is None else text.replace(_MODEL, f"worker: {json.dumps(model.name)}\n")
-
-
-def _write_new(target: Path, text: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
