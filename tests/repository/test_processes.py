@@ -18,7 +18,7 @@ ALLOWED = {
     "agents/midwatch_agents/acp/fake_agent.py": "the commands of its script",
     "agents/midwatch_agents/orphan_parent.py": "a worker's command, where there is no sandbox",
     "agents/midwatch_agents/sandbox.py": "bubblewrap, tried",
-    "supervisor/midwatch_supervisor/cli/admin/agent_checks.py": "an agent, for its version",
+    "supervisor/midwatch_supervisor/cli/admin/checks.py": "an agent, for its version",
     "supervisor/midwatch_supervisor/cli/inspect/webserver.py": "a console for each browser",
     "supervisor/midwatch_supervisor/tui/bell.py": "the desktop's notifier",
     "tools/midwatch_tools/git.py": "git",

@@ -11,8 +11,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.config.tasks import TaskFile, WorkerKind
 from midwatch_monitor.errors import ConfigError, MidwatchError
-from midwatch_supervisor.cli.admin import agent_checks, machine_checks
-from midwatch_supervisor.cli.admin.machine_checks import CheckResult, State
+from midwatch_supervisor.cli.admin import checks
+from midwatch_supervisor.cli.admin.checks import CheckResult, State
 from midwatch_supervisor.cli.journals import JournalOption
 from midwatch_supervisor.cli.output import write_json, write_line
 from midwatch_supervisor.cli.run.options import on_terminal
@@ -65,28 +65,26 @@ async def doctor(
 
 def _list_checks(settings: Settings, tasks: TaskFile | None, journal: str | None) -> list[_Check]:
     """Return the checks, in the order of the report."""
-    specs = agent_checks.models_in(tasks)
+    specs = checks.models_in(tasks)
     kinds = [tasks.worker_of(each)[1].kind for each in tasks.tasks] if tasks else []
     coder = "coder" if tasks is None or WorkerKind.CODER in kinds else ""
-    sandbox = machine_checks.sandbox(settings.run.sandbox, attended=on_terminal())
-    model = agent_checks.models(specs) if tasks else agent_checks.goal_model()
+    sandbox = checks.sandbox(settings.run.sandbox, attended=on_terminal())
+    thread = asyncio.to_thread
+    model = thread(checks.models, specs) if tasks else thread(checks.goal_model)
     workers = tasks.workers.items() if tasks else ()
     others = [(name, spec) for name, spec in workers if speaks_acp(spec)]
     return [
-        ("Extras", "extras", State.MISSING, machine_checks.extras(coder)),
-        ("Machine", "git", State.FAILED, machine_checks.git()),
+        ("Extras", "extras", State.MISSING, thread(checks.extras, coder)),
+        ("Machine", "git", State.FAILED, checks.git()),
         ("Machine", "sandbox", State.FAILED, sandbox),
-        ("Machine", "journal", State.FAILED, machine_checks.journal(journal)),
-        ("Machine", "broker", State.MISSING, machine_checks.broker(settings.fleet.broker)),
-        ("Machine", "notify", State.FAILED, machine_checks.notify(settings.notify)),
-        ("Machine", "telemetry", State.FAILED, machine_checks.telemetry(settings.telemetry)),
-        ("Models", "keys", State.MISSING, agent_checks.keys(specs)),
+        ("Machine", "journal", State.FAILED, thread(checks.journal, journal)),
+        ("Machine", "broker", State.MISSING, checks.broker(settings.fleet.broker)),
+        ("Machine", "notify", State.FAILED, thread(checks.notify, settings.notify)),
+        ("Machine", "telemetry", State.FAILED, thread(checks.telemetry, settings.telemetry)),
+        ("Models", "keys", State.MISSING, thread(checks.keys, specs)),
         ("Models", "models" if tasks else "for a goal", State.FAILED, model),
-        *(("Agents", f"worker {a}", State.FAILED, agent_checks.worker(a, b)) for a, b in others),
-        *(
-            ("Agents", name, State.MISSING, agent_checks.agent(name, settings.run))
-            for name in PRESETS
-        ),
+        *(("Agents", f"worker {a}", State.FAILED, thread(checks.worker, a, b)) for a, b in others),
+        *(("Agents", name, State.MISSING, checks.agent(name, settings.run)) for name in PRESETS),
     ]
 
 

@@ -19,7 +19,7 @@ from midwatch_stage.command import MIDWATCH, midwatch
 from midwatch_stage.foreign import FILES, asked
 from midwatch_stage.sessions import DIALECTS, write
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.admin.machine_checks import EXTRAS, State, extra_finding, git_finding
+from midwatch_supervisor.cli.admin.checks import EXTRAS, State, extra_finding, git_finding
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
