@@ -231,6 +231,7 @@ class Transcript:
         for attempt in attempts:
             self.run.tasks[attempt.task].meet(attempt)
         self._interventions = Interventions()
+        """Of all tasks: a restart is issued on one attempt and judged on the next."""
         self._delivered: dict[int | None, Intervention] = {}
         """The newest delivered intervention of each attempt."""
         self._outages: dict[str, tuple[str, datetime]] = {}
@@ -248,19 +249,18 @@ class Transcript:
             fields = _learning_fields(entry, given)
         if fields is None:
             return None
-        head: JsonLine = {
-            "type": fields["type"],
-            "at": moment(entry.at),
-            "task": self._task_of(entry).name,
-            "attempt": entry.attempt,
-            "number": self._attempt_number(entry) or None,
-        }
-        return head | fields
+        task, attempt = self.run.tasks[entry.task].task.name, self._attempt_of(entry)
+        number = (attempt.attempt.number or None) if attempt else None
+        head = {"type": fields["type"], "at": moment(entry.at), "task": task}
+        return head | {"attempt": entry.attempt, "number": number} | fields
 
     def _entry_fields(self, entry: Entry) -> JsonLine | None:
         match entry.record:
             case TaskTransition() as state:
-                return self._task_line(self._task_of(entry), state)
+                title = self.run.tasks[entry.task].task.title
+                done = _pick_fields(state, "passed total")
+                fields = {"status": state.lifecycle, "title": title, "reason": state.reason}
+                return {"type": "task", **fields, "acceptance": done}
             case AttemptTransition() as state:
                 return self._attempt_line(entry, state)
             case Change(outage=Outage() as outage):
@@ -278,25 +278,8 @@ class Transcript:
             case _:
                 return self._intervention_line(entry)
 
-    def _task_of(self, entry: Entry) -> Task:
-        return self.run.tasks[entry.task].task
-
     def _attempt_of(self, entry: Entry) -> AttemptState | None:
         return self.run.tasks[entry.task].attempts.get(entry.attempt or 0)
-
-    def _attempt_number(self, entry: Entry) -> int:
-        """Return the number of its attempt; 0 if it has none, or an unknown one."""
-        attempt = self._attempt_of(entry)
-        return attempt.attempt.number if attempt else 0
-
-    def _task_line(self, task: Task, state: TaskTransition) -> JsonLine:
-        return {
-            "type": "task",
-            "status": state.lifecycle,
-            "title": task.title,
-            "reason": state.reason,
-            "acceptance": _pick_fields(state, "passed total"),
-        }
 
     def _attempt_line(self, entry: Entry, state: AttemptTransition) -> JsonLine:
         attempt = self._attempt_of(entry)
@@ -334,8 +317,8 @@ class Transcript:
 
     def name(self, entry: Entry) -> str:
         """Return the task of an entry, or its attempt: `totals`, `totals#2`."""
-        number, task = self._attempt_number(entry), self._task_of(entry).name
-        return f"{task}#{number}" if number else task
+        task, attempt = self.run.tasks[entry.task].task.name, self._attempt_of(entry)
+        return f"{task}#{attempt.attempt.number}" if attempt and attempt.attempt.number else task
 
     def worker(self, entry: Entry) -> str:
         """Return who works on it: `coder with gpt-5`; empty for an unknown attempt."""

@@ -8,11 +8,10 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -20,10 +19,9 @@ from midwatch_agents.hooks.adapters import ADAPTERS, HookAdapter
 from midwatch_agents.hooks.settings_file import hooks_switch, install_hooks, uninstall_hooks
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.journals import DryRunOption
-from midwatch_supervisor.cli.output import confirm, write_diff, write_error, write_line
+from midwatch_supervisor.cli.output import confirm, new_file, write_diff, write_error, write_line
 
 app = App(name="hook")
-Text = TypeVar("Text", str, str | None)
 
 AgentsArgument = Annotated[
     str, Parameter(name="AGENT", help=f"One or more of {', '.join(ADAPTERS)}.")
@@ -89,15 +87,15 @@ def uninstall(
     *agents: AgentsArgument, yes: YesOption = False, dry_run: DryRunOption = False
 ) -> int:
     """Remove from agents' settings what `install` added."""
-    return _change_each(agents, lambda adapter: _uninstall_hooks(adapter, yes=yes, dry_run=dry_run))
 
+    def remove(adapter: HookAdapter) -> int:
+        file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
+        if after == before:
+            write_line(f"{file} does not call Midwatch")
+            return 0
+        return _change_file(file, before, after, yes=yes, dry_run=dry_run)
 
-def _uninstall_hooks(adapter: HookAdapter, *, yes: bool, dry_run: bool) -> int:
-    file, before, after = _plan_change(adapter, lambda text: uninstall_hooks(text, adapter))
-    if after == before:
-        write_line(f"{file} does not call Midwatch")
-        return 0
-    return _change_file(file, before, after, yes=yes, dry_run=dry_run)
+    return _change_each(agents, remove)
 
 
 def _agent_command(name: str) -> Callable[..., None]:
@@ -130,8 +128,8 @@ def _find_adapters(names: Sequence[str]) -> list[HookAdapter]:
 
 
 def _plan_change(
-    adapter: HookAdapter, change: Callable[[str | None], Text]
-) -> tuple[Path, str | None, Text]:
+    adapter: HookAdapter, change: Callable[[str | None], str | None]
+) -> tuple[Path, str | None, str | None]:
     """Return an agent's settings file, with links resolved, its text now and its new text."""
     file = adapter.settings_file(os.environ, Path.home()).resolve()
     before = _read_file(file)
@@ -176,26 +174,19 @@ def _change_file(
         if after is None:
             file.unlink()
         else:
-            _replace_file(file, after)
+            _replace_file(file, after.encode())
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
     write_line(f"{'removed' if after is None else 'wrote'} {file}")
     return 0
 
 
-def _replace_file(file: Path, text: str) -> None:
-    """Replace a file whole or not at all, keeping its permissions. Raises OSError."""
+def _replace_file(file: Path, text: bytes) -> None:
+    """Replace a file whole or not at all, keeping its permissions. Raises OSError, UsageError."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    written = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(text.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
-        if file.exists():
-            written.chmod(file.stat().st_mode & 0o777)
-        written.replace(file)
-    except OSError:
-        written.unlink(missing_ok=True)
-        raise
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+    with new_file(file) as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+        os.fchmod(stream.fileno(), mode)

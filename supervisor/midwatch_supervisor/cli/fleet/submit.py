@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -15,7 +15,7 @@ from midwatch_supervisor.cli.journals import (
     journal_of_work,
     journal_place,
 )
-from midwatch_supervisor.cli.output import write_error, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import count_noun, list_names
 
@@ -103,16 +103,16 @@ async def _submit_tasks(
 def _say_run(
     run: "Run", tasks: int, journal: str, warnings: Sequence[str], *, already: bool, json: bool
 ) -> None:
-    if json:
-        told = {"run": run.id, "tasks": tasks, "already": already, "warnings": warnings}
-        write_json({"type": "run", **told})
-        return
+    told = {"run": run.id, "tasks": tasks, "already": already, "warnings": warnings}
     there = f" already exists, since {run.started_at:%Y-%m-%d %H:%M} UTC" * already
-    write_line(f"Run {run.id}{there}: {count_noun(tasks, 'task')}, journal {journal}")
     watch, status = command(f"watch --run {run.id}"), command("status")
-    write_line(f"`{watch}` shows it, `{status}` sums it up")
-    for warning in warnings:
-        write_line(f"warning: {warning}")
+    write_either(
+        {"type": "run", **told},
+        f"Run {run.id}{there}: {count_noun(tasks, 'task')}, journal {journal}",
+        f"`{watch}` shows it, `{status}` sums it up",
+        *(f"warning: {each}" for each in warnings),
+        json=json,
+    )
 
 
 async def _hand_out(
@@ -149,23 +149,14 @@ def _missing_on_nodes(each: "Assignment", nodes: "Sequence[NodeStatus] | None") 
     ] * each.local
 
 
-class _Known(NamedTuple):
-    """What the journal says before anything is submitted."""
-
-    nodes: "list[NodeStatus] | None"
-    """The nodes of the fleet; `None` if they cannot be read now."""
-    there: "Run | None" = None
-    """The run of these tasks, if they were submitted under the same key before."""
-    journal: str = ""
-
-
 async def _read_known(
     wanted: "Sequence[Assignment]", location: str, *, fleet: str, key: str | None
-) -> _Known:
-    """Return what the journal says before these tasks are submitted.
+) -> "tuple[list[NodeStatus] | None, Run | None, str]":
+    """Return the fleet's nodes, the run of these tasks, and the journal's name, before submitting.
 
-    Raises UsageError if the key belongs to other tasks, and JournalError if the journal could never
-    be read: the address, password or Midwatch version is wrong.
+    The nodes are `None` if they cannot be read now; the run is one that was submitted under the
+    same key before. Raises UsageError if the key belongs to other tasks, and JournalError if the
+    journal could never be read: the address, password or Midwatch version is wrong.
     """
     from midwatch_monitor.errors import (
         JournalAccessError,
@@ -180,16 +171,16 @@ async def _read_known(
 
     try:
         async with await Journal.open_to_read(location, patience_seconds=0) as journal:
-            there = key and await submitted(journal, wanted, fleet=fleet, key=key)
-            return _Known(await Nodes(journal, fleet=fleet).all(), there or None, journal.name)
+            there = await submitted(journal, wanted, fleet=fleet, key=key) if key else None
+            return await Nodes(journal, fleet=fleet).all(), there, journal.name
     except JournalEmptyError:
-        return _Known([])  # `submit` creates the journal, so no node uses it yet
+        return [], None, ""  # `submit` creates the journal, so no node uses it yet
     except (JournalAccessError, JournalCorruptError, JournalTooNewError):
         raise
     except JournalError as error:
         unknown = "whether a run with this key exists, and " if key else ""
         write_error(f"cannot tell {unknown}which nodes are up: {error}")
-        return _Known(None)
+        return None, None, ""
 
 
 async def _say_all(
@@ -200,53 +191,36 @@ async def _say_all(
     if there is not None:
         _say_run(there, len(wanted), journal, [], already=True, json=json)
         return
-    known: dict[str, _Start] = {}
+    known: dict[str, tuple[str, str]] = {}
     for each in wanted:
         if each.source not in known:
             known[each.source] = await _task_start(each)
-        _print_plan(each, known[each.source], "; ".join(_missing_on_nodes(each, nodes)), json=json)
+        warning = "; ".join(_missing_on_nodes(each, nodes))
+        _print_plan(each, *known[each.source], warning, json=json)
 
 
-class _Start(NamedTuple):
-    """The commit that work on a repository starts from, as far as known."""
-
-    commit: str
-    """Empty if the workspace is not a repository."""
-    problem: str = ""
-    """Why the commit is not known."""
-
-
-async def _task_start(each: "Assignment") -> _Start:
+async def _task_start(each: "Assignment") -> tuple[str, str]:
+    """Return the commit that work starts from, empty outside git, and why it is not known."""
     from midwatch_monitor.errors import WorkspaceError
     from midwatch_supervisor.workspaces.workspace import head_of
 
     try:
-        return _Start(await head_of(each.source, url=bool(each.origin), seconds=_ASKED_SECONDS))
+        return await head_of(each.source, url=bool(each.origin), seconds=_ASKED_SECONDS), ""
     except WorkspaceError as error:
-        return _Start("", str(error))
+        return "", str(error)
 
 
-def _print_plan(each: "Assignment", start: _Start, warning: str, *, json: bool) -> None:
+def _print_plan(each: "Assignment", commit: str, problem: str, warning: str, *, json: bool) -> None:
     task = each.task
-    if json:
-        write_json(
-            {
-                "type": "plan",
-                "task": task.id,
-                "worker": each.worker,
-                "workspace": each.source,
-                "commit": start.commit,
-                "problem": start.problem,
-                "labels": list(task.labels),
-                "warning": warning,
-            }
-        )
-    else:
-        labels = f", for nodes with {', '.join(task.labels)}" if task.labels else ""
-        place = each.source or "an empty folder"
-        at = f" at {start.commit[:12]}" if start.commit else ""
-        write_line(f"would submit {task.id}: worker {each.worker}, workspace {place}{at}{labels}")
-        if start.problem:
-            write_line(f"  its commit is unknown: {start.problem}")
-        if warning:
-            write_line(f"  warning: {warning}")
+    fields = {"type": "plan", "task": task.id, "worker": each.worker, "workspace": each.source}
+    fields |= {"commit": commit, "problem": problem, "labels": task.labels, "warning": warning}
+    labels = f", for nodes with {', '.join(task.labels)}" if task.labels else ""
+    at = f" at {commit[:12]}" if commit else ""
+    place = f"{each.source or 'an empty folder'}{at}{labels}"
+    write_either(
+        fields,
+        f"would submit {task.id}: worker {each.worker}, workspace {place}",
+        *[f"  its commit is unknown: {problem}"] * bool(problem),
+        *[f"  warning: {warning}"] * bool(warning),
+        json=json,
+    )
