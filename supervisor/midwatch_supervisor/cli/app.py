@@ -13,15 +13,7 @@ from inspect import iscoroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    Group,
-    Parameter,
-    Token,
-    UnusedCliTokensError,
-    convert,
-)
+from cyclopts import App, CycloptsError, Group, Parameter, Token, UnusedCliTokensError, convert
 
 from midwatch_monitor.command_hint import naming_journal
 from midwatch_monitor.errors import (

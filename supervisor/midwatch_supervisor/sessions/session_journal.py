@@ -14,15 +14,7 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
-from midwatch_monitor.records import (
-    Action,
-    Attempt,
-    Change,
-    Fault,
-    Lifecycle,
-    Run,
-    SupervisedBy,
-)
+from midwatch_monitor.records import Action, Attempt, Change, Fault, Lifecycle, Run, SupervisedBy
 from midwatch_monitor.records.work import EMBEDDED, SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import Heading

@@ -6,15 +6,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned import chores, lessons
-from midwatch_monitor.records import (
-    Chore,
-    Ending,
-    Feedback,
-    Lesson,
-    Origin,
-    Study,
-    StudyState,
-)
+from midwatch_monitor.records import Chore, Ending, Feedback, Lesson, Origin, Study, StudyState
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.operator.actions import OperatorActions
 

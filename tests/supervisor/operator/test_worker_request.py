@@ -2,14 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.records import (
-    BudgetRequest,
-    Grant,
-    PlanCheck,
-    Record,
-    Ruling,
-    Spending,
-)
+from midwatch_monitor.records import BudgetRequest, Grant, PlanCheck, Record, Ruling, Spending
 from midwatch_monitor.state.intervention import WorkerRequest, worker_request
 from midwatch_supervisor.present.intervention_text import request_name, request_text
 

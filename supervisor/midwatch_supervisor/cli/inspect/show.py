@@ -56,11 +56,7 @@ from midwatch_supervisor.present.lookup import (
     task_state,
 )
 from midwatch_supervisor.present.numbers import budget_text
-from midwatch_supervisor.present.record_text import (
-    CONFIDENCE_SILENT,
-    line,
-    plan_lines,
-)
+from midwatch_supervisor.present.record_text import CONFIDENCE_SILENT, line, plan_lines
 from midwatch_supervisor.present.text_line import because, status_text
 from midwatch_supervisor.present.waiting import answer_commands, nodes_of
 from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, workspace_in

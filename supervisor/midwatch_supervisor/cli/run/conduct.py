@@ -30,12 +30,7 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
 from midwatch_supervisor.cli.journals import journal_of_work, journal_place
-from midwatch_supervisor.cli.output import (
-    outlasting_reader,
-    write_error,
-    write_json,
-    write_line,
-)
+from midwatch_supervisor.cli.output import outlasting_reader, write_error, write_json, write_line
 from midwatch_supervisor.cli.run.options import Output
 from midwatch_supervisor.cli.run.start_warnings import (
     sandbox_words,
@@ -48,12 +43,7 @@ from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript, begin_line
-from midwatch_supervisor.present.lookup import (
-    meet_new,
-    run_option,
-    set_waits,
-    task_states,
-)
+from midwatch_supervisor.present.lookup import meet_new, run_option, set_waits, task_states
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.run.context import RunResources

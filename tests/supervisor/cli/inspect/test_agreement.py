@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    AlertState,
-    Attempt,
-    Ending,
-    Resolution,
-    TaskTransition,
-)
+from midwatch_monitor.records import AlertState, Attempt, Ending, Resolution, TaskTransition
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.command import ask, objects, read
 from midwatch_stage.factories import alert, ended, transition

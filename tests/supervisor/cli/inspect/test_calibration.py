@@ -7,10 +7,7 @@ from datetime import datetime
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Change,
-    Ending,
-)
+from midwatch_monitor.records import Change, Ending
 from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
 from midwatch_stage.factories import AT, ended, reflecting
 
