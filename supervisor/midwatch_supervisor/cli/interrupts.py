@@ -167,6 +167,21 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], leave: Callable[[],
             raise
 
 
+async def run_until_first(*work: Coroutine[Any, Any, object]) -> None:
+    """Run all of this until the first has ended; cancel the rest, and raise the error of the first."""
+    import asyncio
+
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
 def _still_runs(thread: threading.Thread) -> bool:
     if not thread.daemon:
         thread.join(_STOPPING)

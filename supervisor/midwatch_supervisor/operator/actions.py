@@ -102,19 +102,14 @@ def _refused_version(mark: LearningMark, known: KnownGuidelines) -> str:
 
 def marked_state(mark: LearningMark, known: Known, rating: int = 0) -> str:
     """Return what a mark makes of the entry, in words that can follow `it is`."""
-    match mark:
-        case LearningMark.RATE:
-            return f"rated {rating} of 5"
-        case LearningMark.RETIRE:
-            return "retired: it is no longer given to attempts"
-        case LearningMark.RESTORE:
-            return "back"
-        case LearningMark.APPROVE:
-            return "in force" if isinstance(known, KnownGuidelines) else "approved"
-        case LearningMark.REJECT:
-            return "rejected"
-        case LearningMark.ROLL_BACK:
-            return "rolled back"
+    return {
+        LearningMark.RATE: f"rated {rating} of 5",
+        LearningMark.RETIRE: "retired: it is no longer given to attempts",
+        LearningMark.RESTORE: "back",
+        LearningMark.APPROVE: "in force" if isinstance(known, KnownGuidelines) else "approved",
+        LearningMark.REJECT: "rejected",
+        LearningMark.ROLL_BACK: "rolled back",
+    }[mark]
 
 
 LESSON_ACTS = {
@@ -203,11 +198,8 @@ class OperatorActions:
         if action is Action.RESUME and not message.strip():
             message = GO_ON
         _refuse_grant(terms.grant)
-        order = replace(
-            self._operator_intervention(action, message, petition),
-            terms=terms,
-            answers=tuple(about),
-        )
+        order = self._operator_intervention(action, message, petition)
+        order = replace(order, terms=terms, answers=tuple(about))
         return await self._store_answers(attempt, order)
 
     async def begin_again(
@@ -245,25 +237,18 @@ class OperatorActions:
         match asked:
             case InterventionState(intervention=held) if agreed:
                 _refuse_grant(held.terms.grant)
-                await self._store_answers(
-                    attempt, self._operator_delivery(id, DeliveryState.APPROVED, step)
-                )
+                approval = self._operator_delivery(id, DeliveryState.APPROVED, step)
+                await self._store_answers(attempt, approval)
                 return id
             case InterventionState(intervention=held):
-                records: list[Record] = [
-                    self._operator_delivery(id, DeliveryState.REJECTED, step, comment)
-                ]
-                if held.petition:  # tell the worker that its request is refused
-                    records.append(self._refuse_request(held.petition, comment))
-                await self._store_answers(attempt, *records)
+                refusal = self._operator_delivery(id, DeliveryState.REJECTED, step, comment)
+                told = [self._refuse_request(held.petition, comment)] if held.petition else []
+                await self._store_answers(attempt, refusal, *told)
                 return None
-            case request:
-                answer = (
-                    self._grant_request(id, request)
-                    if agreed
-                    else self._refuse_request(id, comment)
-                )
-                return await self._store_answers(attempt, answer)
+            case request if agreed:
+                return await self._store_answers(attempt, self._grant_request(id, request))
+            case _:
+                return await self._store_answers(attempt, self._refuse_request(id, comment))
 
     async def modify(
         self, attempt: Attempt, intervention: int, held: Intervention, message: str, *, step: int
@@ -336,22 +321,20 @@ class OperatorActions:
         id, author = known.id, self.author
         match known:
             case KnownLesson():
+                act, kind = LESSON_ACTS[mark], Lesson
                 record = LessonMark(
-                    lesson=id, act=LESSON_ACTS[mark], rating=rating, author=author, comment=comment
+                    lesson=id, act=act, rating=rating, author=author, comment=comment
                 )
-                marked = await self._find_marked(id, Lesson)
             case KnownFact():
-                record = FactMark(fact=id, act=FACT_ACTS[mark], author=author, reason=comment)
-                marked = await self._find_marked(id, Fact)
+                act, kind = FACT_ACTS[mark], Fact
+                record = FactMark(fact=id, act=act, author=author, reason=comment)
             case KnownGuidelines():
+                act, kind = GUIDELINES_ACTS[mark], Guidelines
+                by = Actor.OPERATOR
                 record = GuidelinesMark(
-                    guidelines=id,
-                    act=GUIDELINES_ACTS[mark],
-                    by=Actor.OPERATOR,
-                    author=author,
-                    comment=comment,
+                    guidelines=id, act=act, by=by, author=author, comment=comment
                 )
-                marked = await self._find_marked(id, Guidelines)
+        marked = await self._find_marked(id, kind)
         return await self._commit(record, task=marked.task, attempt=marked.attempt)
 
     async def _find_marked(self, id: int, kind: type[Record]) -> Entry:
@@ -379,11 +362,7 @@ class OperatorActions:
         self, action: Action, message: str, petition: int | None = None
     ) -> Intervention:
         return Intervention(
-            action=action,
-            by=Actor.OPERATOR,
-            author=self.author,
-            message=message,
-            petition=petition,
+            action=action, by=Actor.OPERATOR, author=self.author, message=message, petition=petition
         )
 
     def _grant_request(self, id: int, request: WorkerRequest) -> Intervention:
@@ -393,10 +372,8 @@ class OperatorActions:
                 return replace(self._operator_intervention(Action.REPLAN, _APPROVED, id), plan=plan)
             case BudgetRequest(wanted=wanted):
                 _refuse_grant(wanted)
-                terms = Terms(grant=wanted)
-                return replace(
-                    self._operator_intervention(Action.GRANT_BUDGET, GRANTED, id), terms=terms
-                )
+                granted = self._operator_intervention(Action.GRANT_BUDGET, GRANTED, id)
+                return replace(granted, terms=Terms(grant=wanted))
             case PermissionRequest():
                 return self._operator_intervention(Action.RESUME, _APPROVED, id)
 

@@ -60,7 +60,7 @@ def moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _pick_fields(record: object, names: str) -> JsonLine:
+def pick_fields(record: object, names: str) -> JsonLine:
     """Return fields with the same names as in the record."""
     return {name: getattr(record, name) for name in names.split()}
 
@@ -80,16 +80,16 @@ def _finite_number(value: float) -> int | float | None:
 def _step_fields(step: Step, plan_steps: int) -> JsonLine:
     if step.checkpoint is not None:
         names = "progress_percent confidence decision blockers files_done notes"
-        told = _pick_fields(step.checkpoint, f"{names} estimated_steps_left plan_step")
+        told = pick_fields(step.checkpoint, f"{names} estimated_steps_left plan_step")
         if plan_steps:  # once nothing is open any more, the record is one past the end
             told["plan_step"] = min(step.checkpoint.plan_step, plan_steps)
         return {"type": "checkpoint", "step": step.number, **told}
     return {
         "type": "step",
         "step": step.number,
-        **_pick_fields(step, "kind tool"),
+        **pick_fields(step, "kind tool"),
         "args": cut(step.args, MAX_TEXT),
-        **_pick_fields(step, "ok exit_code"),
+        **pick_fields(step, "ok exit_code"),
         "output": cut(step.output, MAX_TEXT),
         "text": cut(step.text, MAX_TEXT),
         "edits": tuple(edit.path for edit in step.edits),
@@ -101,7 +101,7 @@ def _outage_fields(outage: Outage, state: str) -> JsonLine:
     return {
         "type": "provider",
         "state": state,
-        **_pick_fields(outage, "url reason"),
+        **pick_fields(outage, "url reason"),
         "since": moment(outage.since),
         "next_try": None if outage.next_try is None else moment(outage.next_try),
     }
@@ -112,15 +112,15 @@ def _alert_fields(alert: Alert) -> JsonLine:
         "type": "alert",
         "rule": alert.key.rule,
         "subject": alert.key.subject,
-        **_pick_fields(alert, "state severity step"),
+        **pick_fields(alert, "state severity step"),
         "value": _finite_number(alert.value),
-        **_pick_fields(alert, "summary evidence resolution"),
+        **pick_fields(alert, "summary evidence resolution"),
     }
 
 
 def _escalation_fields(asked: Escalation) -> JsonLine:
     fields = {"rules": _rules_of(asked.alerts), "reason": asked.reason}
-    return {"type": "escalation", **_pick_fields(asked, "id state"), **fields}
+    return {"type": "escalation", **pick_fields(asked, "id state"), **fields}
 
 
 def _decision_fields(made: Decision) -> JsonLine:
@@ -128,7 +128,7 @@ def _decision_fields(made: Decision) -> JsonLine:
     terms = terms_text(made.terms)
     return {
         "type": "decision",
-        **_pick_fields(made, names),
+        **pick_fields(made, names),
         "terms": terms,
         "refused": made.refused,
     }
@@ -140,7 +140,7 @@ def _intervention_fields(about: InterventionState) -> JsonLine:
     return {
         "type": "intervention",
         "id": about.id,
-        **_pick_fields(issued, "action by author message"),
+        **pick_fields(issued, "action by author message"),
         "state": about.status,
         "outcome": about.outcome,
         "reason": about.reason,
@@ -169,7 +169,7 @@ def _learning_fields(entry: Entry, given: GivenLearning) -> JsonLine | None:
     kind, names = _LEARNING.get(type(record), ("", ""))
     if not kind or (isinstance(record, Study) and record.state is StudyState.DONE):
         return None  # what came of a chore has its own line
-    return {"type": kind, "id": entry.id, **_pick_fields(record, names)}
+    return {"type": kind, "id": entry.id, **pick_fields(record, names)}
 
 
 def _recall_fields(id: int, recall: Recall, given: GivenLearning) -> JsonLine:
@@ -211,7 +211,7 @@ def _task_sum(task: TaskState) -> JsonLine:
         "alerts": task.alerts,
         "interventions": len(task.delivered),
         "recovered": task.recovered,
-        "acceptance": _pick_fields(task, "passed total"),
+        "acceptance": pick_fields(task, "passed total"),
     }
 
 
@@ -258,7 +258,7 @@ class Transcript:
         match entry.record:
             case TaskTransition() as state:
                 title = self.run.tasks[entry.task].task.title
-                done = _pick_fields(state, "passed total")
+                done = pick_fields(state, "passed total")
                 fields = {"status": state.lifecycle, "title": title, "reason": state.reason}
                 return {"type": "task", **fields, "acceptance": done}
             case AttemptTransition() as state:
@@ -274,7 +274,7 @@ class Transcript:
             case Decision() as made:
                 return _decision_fields(made)
             case Fault() as fault:
-                return {"type": "fault", **_pick_fields(fault, "part error")}
+                return {"type": "fault", **pick_fields(fault, "part error")}
             case _:
                 return self._intervention_line(entry)
 
@@ -289,7 +289,7 @@ class Transcript:
             "status": state.lifecycle,
             "worker": attempt.attempt.worker if attempt else "",
             "model": attempt.model if attempt else "",
-            **_pick_fields(state, "reason ending"),
+            **pick_fields(state, "reason ending"),
         }
 
     def _outage_line(self, outage: Outage, at: datetime) -> JsonLine | None:

@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     KnownGuidelines,
     KnownLesson,
 )
-from midwatch_supervisor.present.json_lines import moment
+from midwatch_supervisor.present.json_lines import moment, pick_fields
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
 from midwatch_supervisor.present.lookup import LessonHistory, NamedAttempt, Use
 from midwatch_supervisor.present.numbers import count_noun
@@ -61,13 +61,7 @@ def verdict_line(verdict: Feedback) -> str:
 
 def verdict_fields(verdict: Feedback) -> KnownFields:
     """Return a verdict as JSON fields."""
-    return {
-        "accepted": verdict.accepted,
-        "origin": verdict.origin.value,
-        "sign": verdict.sign.value,
-        "author": verdict.author,
-        "comment": verdict.comment,
-    }
+    return pick_fields(verdict, "accepted origin sign author comment")
 
 
 # -- lessons -------------------------------------------------------------------------------
@@ -127,13 +121,9 @@ def lesson_fields(known: KnownLesson) -> KnownFields:
     return {
         "type": "lesson",
         "id": known.id,
-        "text": lesson.text,
-        "failure_class": lesson.failure_class,
-        "tags": lesson.tags,
+        **pick_fields(lesson, "text failure_class tags"),
         "source_attempt": known.attempt,
-        "used": known.used,
-        "helped": known.helped,
-        "hurt": known.hurt,
+        **pick_fields(known, "used helped hurt"),
         "rating": known.rating or None,
         "obsolete": known.obsolete,
         "waits": lesson.waits if known.waiting else None,
@@ -141,14 +131,7 @@ def lesson_fields(known: KnownLesson) -> KnownFields:
         "last_used": moment(known.last_used) if known.last_used else None,
         "project": known.project,
         "task": known.task or None,
-        "kind": lesson.kind,
-        "files": lesson.files,
-        "insights": lesson.insights,
-        "sources": lesson.sources,
-        "steps": lesson.steps,
-        "born": lesson.born.value,
-        "verdict": lesson.verdict,
-        "origin": lesson.origin.value,
+        **pick_fields(lesson, "kind files insights sources steps born verdict origin"),
         "model": lesson.model or None,
         "author": lesson.author or None,
     }
@@ -173,10 +156,9 @@ def lesson_history_fields(known: KnownLesson, history: LessonHistory) -> KnownFi
         "marks": tuple(
             {
                 "at": moment(at),
-                "act": mark.act.value,
+                "act": mark.act,
                 "rating": mark.rating or None,
-                "author": mark.author,
-                "comment": mark.comment,
+                **pick_fields(mark, "author comment"),
             }
             for at, mark in history.marks
         ),
@@ -242,19 +224,14 @@ def fact_fields(known: KnownFact) -> KnownFields:
     return {
         "type": "fact",
         "id": known.id,
-        "text": fact.text,
-        "certainty": fact.certainty.value,
-        "state": known.state.value,
-        "files": fact.files,
-        "tags": fact.tags,
+        **pick_fields(fact, "text certainty"),
+        "state": known.state,
+        **pick_fields(fact, "files tags"),
         "value": _structured_value(fact.value),
-        "live": known.live,
-        "instead": known.instead,
-        "ended": known.ended.value if known.ended else None,
+        **pick_fields(known, "live instead ended"),
         "sources": tuple(dict.fromkeys((known.attempt, *known.sources))),
         "source_attempt": known.attempt,
-        "reason": known.reason,
-        "project": known.project,
+        **pick_fields(known, "reason project"),
     }
 
 
@@ -323,11 +300,8 @@ def version_fields(known: KnownGuidelines, *, text: bool = False) -> KnownFields
         "version": version.version,
         "state": known.state.value,
         "words": len(version.text.split()),
-        "sources": version.sources,
-        "base": version.base,
-        "model": version.model,
+        **pick_fields(version, "sources base model"),
         "decided_at": moment(known.decided_at) if known.decided_at else None,
-        "author": known.author,
-        "comment": known.comment,
+        **pick_fields(known, "author comment"),
     }
     return {**fields, "text": version.text} if text else fields

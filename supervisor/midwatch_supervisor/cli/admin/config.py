@@ -148,9 +148,5 @@ def _mapping_at(document: Document, key: str) -> dict[str, object]:
 
 
 def _problem_fields(problem: ConfigError) -> dict[str, object]:
-    return {
-        "line": problem.place.line,
-        "key": problem.key,
-        "problem": problem.problem,
-        "nearest": problem.nearest or None,
-    }
+    fields = {"line": problem.place.line, "key": problem.key, "problem": problem.problem}
+    return {**fields, "nearest": problem.nearest or None}

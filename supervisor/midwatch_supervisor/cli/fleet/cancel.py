@@ -30,6 +30,7 @@ from midwatch_supervisor.operator.tasks import (
     reached_after,
     wholes,
 )
+from midwatch_supervisor.present.json_lines import pick_fields
 from midwatch_supervisor.present.lookup import chosen_runs, find, run_option, task_state
 
 
@@ -72,9 +73,8 @@ async def cancel(
                     text = _withdrawal_text(of, each, dry_run=dry_run)
                     stopping = each.course is WithdrawalResult.STOPPING and not of.of_session
                     if stopping and await is_interrupted(opened, of.id):
-                        text += (
-                            f"; {reached_after(of, embedded=False)}"  # embedded ones are canceled
-                        )
+                        # Embedded ones are canceled.
+                        text += f"; {reached_after(of, embedded=False)}"
                     write_either(fields, text, json=json)
         if not dry_run:
             await _take_back(journal_place(journal), done)
@@ -144,16 +144,13 @@ async def _take_back(location: str, done: Sequence[tuple[Run, Withdrawal]]) -> N
 
 
 def _withdrawal_fields(run: Run, done: Withdrawal, *, dry_run: bool) -> dict[str, object]:
+    attempt = done.attempt.id if done.attempt else None
     return {
         "type": "cancel",
         "run": run.id,
         "task": done.task.name,
-        "attempt": done.attempt.attempt.id if done.attempt else None,
-        "course": done.course.value,
-        "lifecycle": done.lifecycle.value,
-        "stands": done.stands.value,
-        "intervention": done.intervention,
-        "already": done.already,
+        "attempt": attempt,
+        **pick_fields(done, "course lifecycle stands intervention already"),
         "dry_run": dry_run,
     }
 
@@ -170,9 +167,9 @@ def _withdrawal_text(run: Run, done: Withdrawal, *, dry_run: bool) -> str:
             if done.already:
                 return f"{of} is already being stopped ({done.intervention})"
             sent = "stop would be sent" if dry_run else f"stop sent ({done.intervention})"
-            then = (
-                "the agent is told at its next step" if run.of_session else f"{name} ends with it"
-            )
+            then = f"{name} ends with it"
+            if run.of_session:
+                then = "the agent is told at its next step"
             return f"{of}: {sent}; {then}"
         case WithdrawalResult.SPLIT:
             return f"{name} was split: it ends with its parts"

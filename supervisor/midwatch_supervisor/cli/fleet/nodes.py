@@ -10,7 +10,7 @@ from midwatch_supervisor.cli.journals import JournalOption, journal_to_read
 from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.fleet.monitors.leases import EXPORTER, LEARNER, NOTIFIER
-from midwatch_supervisor.present.json_lines import moment
+from midwatch_supervisor.present.json_lines import moment, pick_fields
 from midwatch_supervisor.present.waiting import missing_lines, round_time
 
 
@@ -59,15 +59,9 @@ def _node_fields(
 ) -> dict[str, object]:
     return {
         "type": "node",
-        "name": status.name,
-        "boot": status.boot,
-        "fleet": status.fleet,
-        "state": status.state.value,
+        **pick_fields(status, "name boot fleet state"),
         "doubted": status.doubted_at is not None,
-        "slots": status.slots,
-        "busy": status.busy,
-        "labels": list(status.labels),
-        "version": status.version,
+        **pick_fields(status, "slots busy labels version"),
         "started_at": moment(status.started_at),
         "beat_at": moment(status.beat_at),
         "silent_seconds": max(0.0, round((now - status.beat_at).total_seconds(), 1)),
@@ -110,13 +104,8 @@ def _left_behind(attempts: Iterable[HeldAttempt]) -> str:
 
 
 def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:
-    return {
-        "type": "monitor",
-        "name": monitor.name,
-        "until": moment(monitor.until),
-        "posts": list(monitor.posts),
-        "attempts": list(monitor.attempts),
-    }
+    fields = {"type": "monitor", "name": monitor.name, "until": moment(monitor.until)}
+    return fields | pick_fields(monitor, "posts attempts")
 
 
 def _monitor_text(monitor: MonitorStatus) -> str:

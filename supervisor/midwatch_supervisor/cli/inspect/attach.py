@@ -1,17 +1,16 @@
 """`midwatch attach`: watch agents that a person starts, through their session files and hooks."""
 
-import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from errno import EACCES
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from midwatch_supervisor.notify.notifier import Sender
     from midwatch_supervisor.sessions.session_journal import SessionJournal
     from midwatch_supervisor.sessions.session_watch import SessionSources, SessionWatch
+    from midwatch_supervisor.sessions.span_watch import SpanWatch
 
 OTLP = "otlp"
 _LOOK_SECONDS = 0.5
@@ -133,6 +133,7 @@ async def _follow_sessions(
 ) -> int:
     from midwatch_monitor.journal.core.clock import journal_clock, now
     from midwatch_supervisor.cli.inspect.watch import show_journal
+    from midwatch_supervisor.cli.interrupts import run_until_first
     from midwatch_supervisor.cli.operate.tell import bus_of
     from midwatch_supervisor.cli.run.conduct import Reporter
     from midwatch_supervisor.notify.notifier import senders_of
@@ -155,8 +156,7 @@ async def _follow_sessions(
                 await monitor.once()
             await reporter.catch_up()
             return _say_none_found(watch, sources)
-        works = [_start_task(stack, watch.run()), _start_task(stack, monitor.run())]
-        at = "" if spans is None else await _take_spans(stack, desk, spans, works)
+        at, spanned = ("", []) if spans is None else await _take_spans(stack, desk, spans)
         about = _about_lines(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
@@ -166,10 +166,9 @@ async def _follow_sessions(
             )
         else:
             showing = _print_news(reporter, bus, about if shown is Output.PROGRESS else ())
-        works.append(_start_task(stack, showing))
-        done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()  # a watch ends only with an error, and sees nothing afterwards
+        # A watch ends only with an error, and sees nothing afterwards.
+        works = (each.run() for each in (watch, monitor, *spanned))
+        await run_until_first(*works, showing)
     return 0
 
 
@@ -211,9 +210,9 @@ async def _start_watch(
 
 
 async def _take_spans(
-    stack: AsyncExitStack, desk: "SessionJournal", port: int, works: "list[asyncio.Task[None]]"
-) -> str:
-    """Follow sessions through spans, add that work to `works`, and return the receiving address.
+    stack: AsyncExitStack, desk: "SessionJournal", port: int
+) -> "tuple[str, list[SpanWatch]]":
+    """Receive spans until the stack ends; return the address, and the watch that is to be run.
 
     Raises UsageError if it cannot listen there, and MissingExtraError.
     """
@@ -228,8 +227,7 @@ async def _take_spans(
     stack.callback(watch.close)
     route = web.post("/v1/traces", watch.answer)
     taken = await stack.enter_async_context(serve("127.0.0.1", port, route))
-    works.append(_start_task(stack, watch.run()))
-    return f"http://127.0.0.1:{taken}"
+    return f"http://127.0.0.1:{taken}", [watch]
 
 
 def _build_monitor(
@@ -249,18 +247,6 @@ def _build_monitor(
         tell=lambda told: None,
         senders=senders,
     )
-
-
-def _start_task(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Run the work until the stack ends."""
-    task = asyncio.create_task(work)
-    stack.push_async_callback(_end_task, task)
-    return task
-
-
-async def _end_task(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 def _about_lines(sources: "SessionSources", spans: str, journal: str) -> list[str]:

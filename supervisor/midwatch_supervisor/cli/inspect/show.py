@@ -100,20 +100,14 @@ async def show(
         for number, attempt in state.attempts.items():
             if found.attempt is None or found.attempt.id == number:
                 at = workspace_in(found.task, attempt)
-                texts[number].work = await _workspace_state(at, moved=bool(attempt.moves))
+                text = texts[number]
+                text.place, text.fate = await _workspace_state(at, moved=bool(attempt.moves))
     only = found.attempt
     write_line(*_task_lines(state, nodes, texts, calibrations, opened.masker, only=only))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """Where an attempt's work is, as far as this machine knows."""
-
-    place: str = ""
-    fate: str = ""
-
-
-async def _workspace_state(at: TaskWorkspace, *, moved: bool) -> _Work:
+async def _workspace_state(at: TaskWorkspace, *, moved: bool) -> tuple[str, str]:
+    """Return where an attempt's work is and what became of it, as far as this machine knows."""
     merge = await at.find_merge() if at.made_by_run else None
     removed = await at.removed()
     # On another machine only the first node's workspace is known: each node has its own home.
@@ -122,7 +116,7 @@ async def _workspace_state(at: TaskWorkspace, *, moved: bool) -> _Work:
     if removed or not at.attempt.workspace:
         place = ""
     merged = [f"merged into {merge.into}"] if merge else []
-    return _Work(place=place, fate="; ".join([*merged, *["its workspace was removed"] * removed]))
+    return place, "; ".join([*merged, *["its workspace was removed"] * removed])
 
 
 async def _fleet_nodes(journal: Journal, state: TaskState) -> dict[str, NodeStatus]:
@@ -166,7 +160,8 @@ class ShownRecord:
 class _AttemptTexts:
     """Lines about one attempt that its state does not hold."""
 
-    work: _Work = field(default_factory=_Work)
+    place: str = ""
+    fate: str = ""
     steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_RECENT))
     given: list[str] = field(default_factory=list[str])
     learned: list[str] = field(default_factory=list[str])
@@ -238,7 +233,7 @@ def _task_lines(
             calibration = calibrations.get(attempt.attempt.model)
             shown = texts.get(id, _AttemptTexts())
             health = health_of(attempt, nodes)
-            yield from _attempt_lines(task, attempt, calibration, health, shown.work)
+            yield from _attempt_lines(task, attempt, calibration, health, shown)
             yield from _section_lines("lessons and facts it was given", shown.given)
             yield from _section_lines("verdicts and lessons", shown.learned)
             yield from _section_lines("last steps", shown.steps)
@@ -249,7 +244,7 @@ def _attempt_lines(
     state: AttemptState,
     calibration: Calibration | None,
     health: Health,
-    work: _Work,
+    texts: _AttemptTexts,
 ) -> Iterator[str]:
     attempt = state.attempt
     by = f"{attempt.worker} with {state.model}" if state.model else attempt.worker
@@ -260,11 +255,11 @@ def _attempt_lines(
     yield f"attempt {attempt.id}, {task.name}#{attempt.number}: {_with_reason(status, reason)}"
     yield f"  health {health}, last step {state.last_step}"
     yield from _report_lines(state, calibration)
-    where = f", {work.place}" if work.place else ""
+    where = f", {texts.place}" if texts.place else ""
     nodes = ", then ".join((attempt.node, *state.moves))
     yield f"  {by}{before} on {nodes}{where}"
-    if work.fate:
-        yield f"  {work.fate}"
+    if texts.fate:
+        yield f"  {texts.fate}"
     details = state.details
     for saved in filter(None, (details.saved, details.unsaved)):
         yield f"  {record_line(saved)}"

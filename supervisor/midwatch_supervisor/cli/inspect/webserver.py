@@ -18,6 +18,7 @@ from textual_serve.server import Server, to_int
 
 from midwatch_monitor.errors import UsageError
 from midwatch_supervisor.cli.inspect.web import Page
+from midwatch_supervisor.cli.interrupts import run_until_first
 
 _BROWSER = web.RequestKey("browser", str)
 _ATTEMPT = r"/attempt/{attempt:\d{1,18}}"
@@ -205,19 +206,11 @@ class WebServer(Server):
         self, request: web.Request, websocket: web.WebSocketResponse, console: "BrowserConsole"
     ) -> None:
         """Wait until the browser or the console is gone, even if something else hangs."""
-        work = [
-            asyncio.create_task(self._process_messages(websocket, console)),
-            asyncio.create_task(
-                _wait_gone(request, websocket, self._limits.heartbeat_seconds / 10)
-            ),
-            asyncio.create_task(console.wait_ended()),
-        ]
-        try:
-            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
+        await run_until_first(
+            self._process_messages(websocket, console),
+            _wait_gone(request, websocket, self._limits.heartbeat_seconds / 10),
+            console.wait_ended(),
+        )
 
     async def _end_all(self, app: web.Application) -> None:
         del app
