@@ -49,6 +49,11 @@ class BudgetBurnDetector(GradedDetector):
         summary = f"{used:.0f} % of the {ahead.resource} are used{said}"
         return self.find(round(used), summary, (seen.act.number,))
 
+    @property
+    def awake(self) -> bool:
+        """Steps of work neither raise nor end its finding."""
+        return False
+
     def _apply_change(self, change: Change) -> None:
         if change.budget is not None:
             self._budget = change.budget

@@ -309,8 +309,8 @@ class GradedDetector(Detector):
         self._lowest = settings.lowest
 
     @property
-    def stands(self) -> bool:
-        """Whether there is a finding that has not been cleared."""
+    def awake(self) -> bool:
+        """While a finding stands, any step may end it."""
         return self._standing is not None
 
     @property

@@ -185,11 +185,6 @@ class RevertChurnDetector(GradedDetector):
         answers = [answer for path in back for answer in self._went_back(path, seen.act.number)]
         return answers or self._clear_if_past(seen.act.number)
 
-    @property
-    def awake(self) -> bool:
-        """A standing finding expires after a while."""
-        return self.stands
-
     def _went_back(self, path: str, number: int) -> Sequence[RuleAnswer]:
         steps = (*self._recent_returns(path, number), number)
         remember(self._returns, path, steps, MAX_FILES)

@@ -53,11 +53,6 @@ class RedundantStepsDetector(GradedDetector):
         counts = f"{len(steps)} of the last {self._window}"
         return self.find(value, f"repeated steps, nothing new learned ({counts})", steps)
 
-    @property
-    def awake(self) -> bool:
-        """While a finding stands, any step may end it."""
-        return self.stands
-
     def _clear_memories(self) -> None:
         self._full.clear()
         self._half.clear()
@@ -106,7 +101,7 @@ class RepeatedCallDetector(GradedDetector):
         """While a finding stands, any other call ends it. After a restart, counting begins with the
         next call.
         """
-        return self.stands or not self._count
+        return super().awake or not self._count
 
     def restart(self) -> None:
         super().restart()
@@ -166,11 +161,6 @@ class CycleDetector(GradedDetector):
     def _forgives_gap(self, missed: int) -> bool:
         """Whether a gap is forgiven: one step, if a full round has passed since the last gap."""
         return missed == 1 and 0 < self._period <= self._since_miss
-
-    @property
-    def awake(self) -> bool:
-        """While a finding stands, steps that do not fit the cycle end it."""
-        return self.stands
 
     def _reset_counts(self) -> None:
         self._period = self._run = self._since_miss = 0

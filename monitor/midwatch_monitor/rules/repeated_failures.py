@@ -67,11 +67,6 @@ class ErrorStreakDetector(GradedDetector):
             return ()
         return self.find(count, f"{count} of the last {self._window} steps failed", recent.steps)
 
-    @property
-    def awake(self) -> bool:
-        """While a finding stands, any step may end it."""
-        return self.stands
-
     def restart(self) -> None:
         super().restart()
         self._recent.clear()
@@ -194,7 +189,7 @@ class SameFailureDetector(GradedDetector):
         """Whether a failure changes nothing: a new one of another command does not end the old."""
         other = action != self._action
         leaves = self.rests(value, about="" if other else None)
-        if not leaves or not self.stands:
+        if not leaves or self.subject is None:
             self._action, self._answer = action, 0
         return leaves
 
@@ -273,11 +268,6 @@ class BlockedEnvironmentDetector(GradedDetector):
             return ()
         summary = f"{blocked}: blocked {len(steps)} steps"
         return self.find(len(steps), summary, steps, subject=blocked)
-
-    @property
-    def awake(self) -> bool:
-        """A standing finding expires if the obstacle is not met again."""
-        return self.stands
 
     def _recent_steps(self, blocked: str, number: int) -> tuple[int, ...]:
         """Return the steps that it blocked, if the last of them is recent."""

@@ -12,7 +12,6 @@ from midwatch_monitor.config.rules import (
     MissedCheckpoint,
     Monologue,
     MultipleBlockers,
-    RuleSettings,
     StalledProgress,
     UnsupportedClaim,
 )
@@ -46,20 +45,21 @@ from midwatch_monitor.rules.speech import (
     to_oneself,
 )
 
-S = TypeVar("S", bound=RuleSettings)
+S = TypeVar(
+    "S", ExplicitEscalation, LowConfidence, DecliningConfidence, MultipleBlockers, StalledProgress
+)
 
 
 class CheckpointDetector(Detector, Generic[S]):
-    """Judges one number of the last checkpoint, or of several."""
+    """Judges one number of the last checkpoint, or of a window of them."""
 
-    __slots__ = ("_kept", "_settings", "_severity", "_window")
+    __slots__ = ("_kept", "_settings", "_window")
     evidence = EvidenceKind.REPORT
     hears = Facet.CHECKPOINT
 
-    def __init__(self, settings: S, severity: Severity, *, window: int = 1) -> None:
+    def __init__(self, settings: S) -> None:
         self._settings = settings
-        self._severity = severity
-        self._window = window
+        self._window: int = getattr(settings, "window", 1)
         self._kept: tuple[tuple[int, int], ...] = ()
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
@@ -75,20 +75,22 @@ class CheckpointDetector(Detector, Generic[S]):
         ]
         if len(self._kept) < self._window:
             return ()
-        shown = self._evaluate([value for _, value in self._kept])
+        steps, values = zip(*self._kept, strict=True)
+        shown = self._evaluate(values[0], values[-1])
         if shown is None:
             return _clear_answer(self.rule)
-        value, summary = shown
-        steps = tuple(number for number, _ in self._kept)
-        return (_make_finding(self.rule, self._severity, value, summary, steps),)
+        return (_make_finding(self.rule, self._settings.severity, *shown, steps),)
 
     @abstractmethod
     def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         """Return the number to judge."""
 
     @abstractmethod
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        """Return the value and summary of the finding in these numbers; `None` if there is none."""
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
+        """Return value and summary of a finding, given the first and the last number of the window.
+
+        `None` if there is none.
+        """
 
     def restart(self) -> None:
         self._kept = ()
@@ -113,14 +115,11 @@ class ExplicitEscalationDetector(CheckpointDetector[ExplicitEscalation]):
     __slots__ = ()
     rule = "explicit_escalation"
 
-    def __init__(self, settings: ExplicitEscalation) -> None:
-        super().__init__(settings, settings.severity)
-
     def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return checkpoint.decision is CheckpointDecision.ESCALATE
 
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        return (1.0, "the worker asks for help") if values[-1] else None
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
+        return (1.0, "the worker asks for help") if last else None
 
 
 class ConfidenceDetector(CheckpointDetector[S]):
@@ -129,8 +128,8 @@ class ConfidenceDetector(CheckpointDetector[S]):
     __slots__ = ("_counts",)
     hears = Facet.CHECKPOINT | Facet.CHANGE
 
-    def __init__(self, settings: S, severity: Severity, *, window: int = 1) -> None:
-        super().__init__(settings, severity, window=window)
+    def __init__(self, settings: S) -> None:
+        super().__init__(settings)
         self._counts = True
 
     def observe(self, event: Event, seen: Seen) -> Sequence[RuleAnswer]:
@@ -159,14 +158,9 @@ class LowConfidenceDetector(ConfidenceDetector[LowConfidence]):
     __slots__ = ()
     rule = "low_confidence"
 
-    def __init__(self, settings: LowConfidence) -> None:
-        super().__init__(settings, settings.severity)
-
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        stated, below = values[-1], self._settings.below
-        if stated >= below:
-            return None
-        return stated, f"stated confidence is {stated} %, below {below} %"
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
+        below = self._settings.below
+        return None if last >= below else (last, f"stated confidence is {last} %, below {below} %")
 
 
 class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
@@ -175,17 +169,13 @@ class MultipleBlockersDetector(CheckpointDetector[MultipleBlockers]):
     __slots__ = ()
     rule = "multiple_blockers"
 
-    def __init__(self, settings: MultipleBlockers) -> None:
-        super().__init__(settings, settings.severity)
-
     def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return len(checkpoint.blockers)
 
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        count = values[-1]
-        if count < self._settings.count:
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
+        if last < self._settings.count:
             return None
-        return count, f"{count} blocker{'s' if count > 1 else ''} in one checkpoint"
+        return last, f"{last} blocker{'s' if last > 1 else ''} in one checkpoint"
 
 
 class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
@@ -199,14 +189,11 @@ class DecliningConfidenceDetector(ConfidenceDetector[DecliningConfidence]):
     rule = "declining_confidence"
     windowed = True
 
-    def __init__(self, settings: DecliningConfidence) -> None:
-        super().__init__(settings, settings.severity, window=settings.window)
-
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        first, last = values[0], values[-1]
-        if first - last < self._settings.drop or last > values[-2]:
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
+        if first - last < self._settings.drop or last > self._kept[-2][1]:
             return None
-        summary = f"stated confidence fell from {first} % to {last} % in {len(values)} checkpoints"
+        window = self._settings.window
+        summary = f"stated confidence fell from {first} % to {last} % in {window} checkpoints"
         return first - last, summary
 
 
@@ -217,18 +204,14 @@ class StalledProgressDetector(CheckpointDetector[StalledProgress]):
     rule = "stalled_progress"
     windowed = True
 
-    def __init__(self, settings: StalledProgress) -> None:
-        super().__init__(settings, settings.severity, window=settings.window)
-
     def _number_to_judge(self, checkpoint: Checkpoint) -> int:
         return checkpoint.progress_percent
 
-    def _evaluate(self, values: Sequence[int]) -> tuple[float, str] | None:
-        first, last = values[0], values[-1]
+    def _evaluate(self, first: int, last: int) -> tuple[float, str] | None:
         if last >= 100 or last - first >= self._settings.min_gain:
             return None
         moved = f"went from {first} % to {last} % in" if first != last else f"stuck at {last} % for"
-        return last - first, f"progress {moved} {len(values)} checkpoints"
+        return last - first, f"progress {moved} {self._settings.window} checkpoints"
 
 
 _TALK = 13
