@@ -8,6 +8,9 @@ from itertools import pairwise
 
 from midwatch_monitor.shell.target import EVERYTHING, WriteTarget, into
 
+Writer = Callable[[Sequence[str]], Iterator[WriteTarget]]
+"""Returns the files that a program with these arguments writes."""
+
 
 def positional(arguments: Sequence[str], valued: str = "", named: str = "") -> list[str]:
     """Return the arguments that are not options.
@@ -43,72 +46,43 @@ def option_value(arguments: Sequence[str], *options: str) -> str:
     return ""
 
 
-def _sed(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    in_place = script = False
-    left: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--":
-            left.extend(rest)
-        elif argument.startswith("--"):
-            in_place |= argument.startswith("--in-place")
-            if argument.startswith(("--expression", "--file")):
-                script = True
-                _ = "=" in argument or next(rest, None)
-        elif argument.startswith("-") and len(argument) > 1:
-            here, ends = _sed_letters(argument[1:])
-            in_place |= here
-            script |= ends in {"e", "f"}
-            _ = not ends or next(rest, None)
-        else:
-            left.append(argument)
-    if in_place:
-        if left and not left[0]:
-            del left[0]  # the empty suffix of BSD's -i
-        yield from _edit_targets(left if script else left[1:])
+_SED_LETTERS = re.compile(r"-[^iefl]*(?:(?P<place>i).*|(?P<valued>[efl])(?P<value>.*))?", re.DOTALL)
+_PERL_LETTERS = re.compile(
+    r"-(?:0[0-7]*|[^0ieEMmIFCDVx])*"
+    r"(?:(?P<place>i).*|(?P<valued>[eE])(?P<value>.*)|[MmIFCDVx].*)?",
+    re.DOTALL,
+)
+"""A cluster of options: `-i`, after which a suffix may follow, or one that takes a value."""
 
 
-def _sed_letters(letters: str) -> tuple[bool, str]:
-    """Return whether a cluster of sed options has `-i`, and the letter that takes an argument."""
-    for at, letter in enumerate(letters):
-        if letter == "i":
-            return True, ""
-        if letter in "efl":
-            return False, letter if at == len(letters) - 1 else letter.upper()
-    return False, ""
+def _edited_in_place(letters: re.Pattern[str], *, options_anywhere: bool = False) -> Writer:
+    """Return what sed or perl edits, by the letters of its options."""
 
+    def read(arguments: Sequence[str]) -> Iterator[WriteTarget]:
+        in_place = script = False
+        left: list[str] = []
+        rest = iter(arguments)
+        for argument in rest:
+            if argument == "--":
+                left.extend(rest)
+            elif argument.startswith("--"):
+                in_place |= argument.startswith("--in-place")
+                if argument.startswith(("--expression", "--file")):
+                    script = True
+                    _ = "=" in argument or next(rest, None)
+            elif len(argument) > 1 and (found := letters.fullmatch(argument)):
+                in_place |= found["place"] is not None
+                script |= found["valued"] not in (None, "l")
+                _ = not found["valued"] or found["value"] or next(rest, None)
+            else:
+                left.append(argument)
+                left.extend(() if options_anywhere else rest)
+        if in_place and (script or options_anywhere):
+            if left and not left[0]:
+                del left[0]  # the empty suffix of BSD's -i
+            yield from _edit_targets(left if script else left[1:])
 
-def _perl(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    in_place = script = False
-    left: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--" or not argument.startswith("-"):
-            left.extend([argument, *rest] if argument != "--" else rest)
-        else:
-            here, code, wants = _perl_letters(argument[1:])
-            in_place |= here
-            script |= code
-            _ = not wants or next(rest, None)
-    if in_place and script:
-        yield from _edit_targets(left)
-
-
-def _perl_letters(letters: str) -> tuple[bool, bool, bool]:
-    """Return whether a cluster of perl options has `-i`, has `-e`, and takes the next argument."""
-    at = 0
-    while at < len(letters):
-        if letters[at] == "0":
-            at = len(letters) - len(letters[at:].lstrip("01234567"))
-        elif letters[at] == "i":
-            return True, False, False
-        elif letters[at] in "eE":
-            return False, True, at == len(letters) - 1
-        elif letters[at] in "MmIFCDVx":
-            return False, False, False
-        else:
-            at += 1
-    return False, False, False
+    return read
 
 
 def _awk(arguments: Sequence[str]) -> Iterator[WriteTarget]:
@@ -116,11 +90,6 @@ def _awk(arguments: Sequence[str]) -> Iterator[WriteTarget]:
         left = positional(arguments, "ivFfE", "include assign field-separator file")
         program = option_value(arguments, "-f", "--file")
         yield from _edit_targets(left if program else left[1:])
-
-
-def _rm(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    for path in positional(arguments):
-        yield WriteTarget(path=path, deleted=True)
 
 
 def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -137,14 +106,6 @@ def pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield source, into(source, place)
 
 
-def _install(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    yield from _edit_targets([place for _, place in pairs(arguments)])
-
-
-def _last_file(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    yield from _edit_targets(positional(arguments, "cpS", "prompt")[-1:])
-
-
 def _vim(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     """Yield the files only if vim is told to write; otherwise they are opened for reading."""
     orders = [a[1:] for a in arguments if a.startswith("+")]
@@ -155,35 +116,36 @@ def _vim(arguments: Sequence[str]) -> Iterator[WriteTarget]:
         )
 
 
-def _dd(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    yield from _edit_targets(a.removeprefix("of=") for a in arguments if a.startswith("of="))
-
-
-def _truncate(arguments: Sequence[str]) -> Iterator[WriteTarget]:
-    yield from _edit_targets(positional(arguments, "sr", "size reference"))
-
-
 def _edit_targets(paths: Iterable[str]) -> Iterator[WriteTarget]:
-    for path in paths:
-        yield WriteTarget(path=path)
+    return (WriteTarget(path=path) for path in paths)
 
 
-WRITERS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
+def _last_file(arguments: Sequence[str]) -> Iterator[WriteTarget]:
+    return _edit_targets(positional(arguments, "cpS", "prompt")[-1:])
+
+
+def _deleted(paths: Iterable[str]) -> Iterator[WriteTarget]:
+    return (WriteTarget(path=path, deleted=True) for path in paths)
+
+
+_sed = _edited_in_place(_SED_LETTERS, options_anywhere=True)
+_perl = _edited_in_place(_PERL_LETTERS)
+WRITERS: Mapping[str, Writer] = {
     "sed": _sed,
     "gsed": _sed,
     "perl": _perl,
     "awk": _awk,
     "gawk": _awk,
-    "rm": _rm,
-    "unlink": _rm,
-    "install": _install,
+    "rm": lambda arguments: _deleted(positional(arguments)),
+    "unlink": lambda arguments: _deleted(positional(arguments)),
+    "install": lambda arguments: _edit_targets(place for _, place in pairs(arguments)),
     "ed": _last_file,
     "ex": _last_file,
     "vim": _vim,
     "vi": _vim,
     "nvim": _vim,
-    "dd": _dd,
-    "truncate": _truncate,
+    "dd": lambda arguments: _edit_targets(a[3:] for a in arguments if a.startswith("of=")),
+    "truncate": lambda arguments: _edit_targets(positional(arguments, "sr", "size reference")),
 }
 """For each program, a function that returns what it writes, regardless of its input."""
 
@@ -244,8 +206,7 @@ def _reset(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 def _git_rm(arguments: Sequence[str]) -> Iterator[WriteTarget]:
     if "--cached" not in arguments:
-        for path in positional(arguments):
-            yield WriteTarget(path=path, deleted=True)
+        yield from _deleted(positional(arguments))
 
 
 def _git_mv(arguments: Sequence[str]) -> Iterator[WriteTarget]:
@@ -256,11 +217,10 @@ def _git_mv(arguments: Sequence[str]) -> Iterator[WriteTarget]:
 
 
 def _restore_targets(paths: Sequence[str]) -> Iterator[WriteTarget]:
-    for path in paths:
-        yield WriteTarget(path=path, restored=True)
+    return (WriteTarget(path=path, restored=True) for path in paths)
 
 
-_GIT_COMMANDS: Mapping[str, Callable[[Sequence[str]], Iterator[WriteTarget]]] = {
+_GIT_COMMANDS: Mapping[str, Writer] = {
     "checkout": _checkout,
     "restore": _restore,
     "stash": _stash,

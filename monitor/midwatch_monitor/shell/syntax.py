@@ -26,10 +26,21 @@ _TOKEN = re.compile(
 """A token and the text before it. A word with a substitution or an unclosed quote is `odd`: its end
 is found only by reading its parts.
 """
-_PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
-_IN_DOUBLE = re.compile(r'[^"\\$`]+')
-_NAME = re.compile(r"[A-Za-z_]\w*|\d|[@*#?!$-]")
-_BRACED = re.compile(r"\{([A-Za-z_]\w*|\d+)\}")
+_SUBSTITUTION = r"""
+    |\$(?:\{(?P<braced>[A-Za-z_]\w*|\d+)\}|(?P<name>[A-Za-z_]\w*|\d|[@*#?!$-]))
+    |(?P<unknown>\$\(|\$\{[^}]*+\}?|`(?:[^`\\]|\\.?)*+`?)
+    |(?P<dollar>\$)"""
+_PIECE = re.compile(
+    r"""(?P<bare>[^ \t\r\n;&|()<>\\'"$`]++)
+    |\\(?P<escaped>.?)|'(?P<quoted>[^']*+)'?|\$'(?P<ansi>(?:[^'\\]|\\.?)*+)'?|\$?(?P<double>")"""
+    + _SUBSTITUTION,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_DOUBLE = re.compile(
+    r"""(?P<quoted>[^"\\$`]++)|\\(?P<escaped>.?)|(?P<double>")""" + _SUBSTITUTION,
+    re.VERBOSE | re.DOTALL,
+)
+_ANSI_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "e": "\x1b", "0": ""}
 _NESTED = re.compile(
     r"\\.|['\"`()]|<<-?[ \t]*(?P<quote>['\"]?)(?P<mark>\w{1,64})(?P=quote)", re.DOTALL
@@ -80,7 +91,7 @@ class Token(NamedTuple):
     @property
     def parts(self) -> tuple[WordPart, ...]:
         """The pieces of a word."""
-        return _Word(self.raw, 0).parts
+        return _read_word(self.raw, 0)[0]
 
     @property
     def text(self) -> str:
@@ -114,7 +125,7 @@ def tokens(text: str) -> list[Token]:
         kind, at = _KINDS.get(group, TokenKind.WORD), found.end()
         start = found.start(group)
         if group == "odd":
-            at = _Word(text, start).end
+            at = _read_word(text, start)[1]
         token = Token(kind, text[start:at])
         read.append(token)
         if kind is TokenKind.REDIRECT:
@@ -167,133 +178,44 @@ def without_documents(text: str) -> str:
     return "".join((*kept, text[at:])) if kept else text
 
 
-class _Word:
-    """Reads the parts of the word that begins at a position, and finds its end."""
+def _read_word(text: str, at: int) -> tuple[tuple[WordPart, ...], int]:
+    """Return the parts of the word that begins at a position, and where it ends."""
+    parts: list[WordPart] = []
+    if text.startswith(("<(", ">("), at):
+        at = find_closing(text, at + 2)
+        parts.append(WordPart(kind=PartKind.QUOTED, text=UNKNOWN))
+    double = False
+    while found := (_IN_DOUBLE if double else _PIECE).match(text, at):
+        at, group = found.end(), found.lastgroup or ""
+        piece: str = found[group]
+        if group == "double":
+            double = not double
+        elif (group, piece) == ("unknown", "$("):
+            at = find_closing(text, at)
+        if (group, piece) != ("escaped", "\n"):
+            parts.append(_word_part(group, piece, double=double))
+    return tuple(parts), at
 
-    def __init__(self, text: str, at: int) -> None:
-        self._text = text
-        self._at = at
-        self._parts: list[WordPart] = []
-        if text.startswith(("<(", ">("), at):
-            self._at = find_closing(text, at + 2)
-            self._add_part(PartKind.QUOTED, UNKNOWN)
-        while self._at < len(text) and self._read_piece():
+
+def _word_part(group: str, piece: str, *, double: bool) -> WordPart:
+    """Return a piece of a word, by the group that matched it."""
+    match group:
+        case "bare":
+            return WordPart(kind=PartKind.BARE, text=piece)
+        case "name" | "braced":
+            kind = PartKind.QUOTED_VARIABLE if double else PartKind.VARIABLE
+            return WordPart(kind=kind, text=piece)
+        case "escaped" if double and piece not in {"$", "`", '"', "\\"}:
+            piece = "\\" + piece
+        case "ansi":
+            piece = _ANSI_ESCAPE.sub(lambda found: _ANSI.get(found[1], found[0]), piece)
+        case "double":
+            piece = ""
+        case "unknown":
+            piece = UNKNOWN
+        case _:
             pass
-
-    @property
-    def parts(self) -> tuple[WordPart, ...]:
-        return tuple(self._parts)
-
-    @property
-    def end(self) -> int:
-        return self._at
-
-    def _read_piece(self) -> bool:
-        """Read one more part; return whether there is one."""
-        if found := self._match_here(_PLAIN):
-            self._add_part(PartKind.BARE, found)
-            return True
-        match self._text[self._at]:
-            case "\\":
-                self._read_escaped()
-            case "'":
-                self._read_single_quotes()
-            case '"':
-                self._read_double_quotes()
-            case "$":
-                self._read_dollar()
-            case "`":
-                self._read_backtick()
-            case _:
-                return False
-        return True
-
-    def _match_here(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        if not found:
-            return ""
-        self._at = found.end()
-        return found.group()
-
-    def _add_part(self, kind: PartKind, text: str) -> None:
-        self._parts.append(WordPart(kind=kind, text=text))
-
-    def _read_escaped(self) -> None:
-        after = self._text[self._at + 1 : self._at + 2]
-        self._at += 2
-        if after != "\n":
-            self._add_part(PartKind.QUOTED, after)
-
-    def _read_single_quotes(self) -> None:
-        end = self._text.find("'", self._at + 1)
-        end = len(self._text) if end < 0 else end
-        self._add_part(PartKind.QUOTED, self._text[self._at + 1 : end])
-        self._at = end + 1
-
-    def _read_double_quotes(self) -> None:
-        self._at += 1
-        self._add_part(PartKind.QUOTED, "")
-        while self._at < len(self._text):
-            if found := self._match_here(_IN_DOUBLE):
-                self._add_part(PartKind.QUOTED, found)
-            elif self._text[self._at] == '"':
-                self._at += 1
-                return
-            elif self._text[self._at] == "\\":
-                self._escaped_in_double()
-            elif self._text[self._at] == "$":
-                self._read_dollar(quoted=True)
-            else:
-                self._read_backtick()
-
-    def _escaped_in_double(self) -> None:
-        after = self._text[self._at + 1 : self._at + 2]
-        self._at += 2
-        if after != "\n":
-            self._add_part(
-                PartKind.QUOTED, after if after in {"$", "`", '"', "\\"} else "\\" + after
-            )
-
-    def _read_dollar(self, *, quoted: bool = False) -> None:
-        self._at += 1
-        after = self._text[self._at : self._at + 1]
-        variable = PartKind.QUOTED_VARIABLE if quoted else PartKind.VARIABLE
-        if after == "(":
-            self._at = find_closing(self._text, self._at + 1)
-            self._add_part(PartKind.QUOTED, UNKNOWN)
-        elif found := _BRACED.match(self._text, self._at):
-            self._at = found.end()
-            self._add_part(variable, found.group(1))
-        elif after == "{":
-            self._at = self._text.find("}", self._at) + 1 or len(self._text)
-            self._add_part(PartKind.QUOTED, UNKNOWN)
-        elif name := self._match_here(_NAME):
-            self._add_part(variable, name)
-        elif after == "'" and not quoted:
-            self._read_ansi_quotes()
-        elif after != '"' or quoted:
-            self._add_part(PartKind.QUOTED, "$")
-
-    def _read_ansi_quotes(self) -> None:
-        self._at += 1
-        read: list[str] = []
-        while self._at < len(self._text) and self._text[self._at] != "'":
-            if self._text[self._at] == "\\":
-                self._at += 1
-                after = self._text[self._at : self._at + 1]
-                read.append(_ANSI.get(after, "\\" + after))
-            else:
-                read.append(self._text[self._at])
-            self._at += 1
-        self._at += 1
-        self._add_part(PartKind.QUOTED, "".join(read))
-
-    def _read_backtick(self) -> None:
-        self._at += 1
-        while self._at < len(self._text) and self._text[self._at] != "`":
-            self._at += 2 if self._text[self._at] == "\\" else 1
-        self._at += 1
-        self._add_part(PartKind.QUOTED, UNKNOWN)
+    return WordPart(kind=PartKind.QUOTED, text=piece)
 
 
 def find_closing(text: str, at: int) -> int:
