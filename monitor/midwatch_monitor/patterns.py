@@ -63,7 +63,7 @@ def _character_count(data: bytes) -> int:
 class PatternSet:
     """Patterns that are searched for together, in one pass."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
+    def __init__(self, *patterns: str) -> None:
         self._set = _re2.Set.SearchSet(_options())
         for pattern in patterns:
             self._set.Add(pattern)

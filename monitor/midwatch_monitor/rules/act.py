@@ -108,7 +108,7 @@ _MEASURES = (
     r"|\w*latency|explain analyze)\b"
 )
 """Commands that measure durations: in their output, a different duration is news."""
-_COMMAND = PatternSet((_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES))
+_COMMAND = PatternSet(_TESTS, _RUN, _SWAPS, _RETURNS, _INSTALLS, _MEASURES)
 _TEST_TOOL = re.compile(r"(?i)(?:^|[_.])(?:test|tests|pytest|check|checks)(?:_|$)")
 _SHORT = 500
 """Longest command that is cached, in characters: short ones recur in every attempt."""

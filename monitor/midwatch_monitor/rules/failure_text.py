@@ -88,7 +88,7 @@ _BLOCKED = {
     "environment": r"JAVA_HOME (?:is )?not (?:set|defined)"
     r"|(?i:environment variable \S+ (?:is )?not set)",
 }
-_SURROUNDINGS = PatternSet(tuple(_BLOCKED.values()))
+_SURROUNDINGS = PatternSet(*_BLOCKED.values())
 _KINDS = tuple(_BLOCKED)
 _PROGRAM = re.compile(_BLOCKED["missing program"])
 
@@ -96,62 +96,52 @@ _PROGRAM = re.compile(_BLOCKED["missing program"])
 _ANSWER = 300
 """Longest output that is a reply rather than a requested text, in characters."""
 _SAYS_ERROR = PatternSet(
-    (
-        r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
-        r"(?i)^[\W_]*(?:\w+ )?failed(?: to|:? [a-z])|^\W*[1-9]\d* problems?:",
-        r"\w+(?:Error|Exception): ",
-        r"(?i)\"(?:success|ok)\"\s*:\s*false|\"(?:status|state|result|outcome)\"\s*:"
-        r"\s*\"(?:error|failed|failure|rejected|denied|declined|refused|invalid)\"",
-        r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
-        r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
-        r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
-        # A part of the infrastructure, and what happened to it.
-        r"(?i)\b(?:gateway|connection|session|handshake|lock|pool|upstream|service|server)\b[^.\n]{0,30}"
-        r"\b(?:time-?out|timed out|refused|reset|closed|exhausted|unavailable|failed|expired"
-        r"|not found|overflow|busy)\b",
-        r"(?i)\b(?:deadlock|permission denied|access denied|is locked|null pointer|unexpected end"
-        r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
-        r"|please (?:enter|provide|choose|select) a valid|try again)\b",
-        r"(?i)^[\W_]*(?:\w+ )?(?:conflict|bounced|rejected|declined|not applied)\b",
-        r"#(?:CIRC|REF|VALUE|NAME|NUM|DIV/0)[!?]",
-    )
+    r"(?i)^[^\w{\"]*(?:\w+ )?(?:error|failure|exception|invalid|timeout|timed out)\b",
+    r"(?i)^[\W_]*(?:\w+ )?failed(?: to|:? [a-z])|^\W*[1-9]\d* problems?:",
+    r"\w+(?:Error|Exception): ",
+    r"(?i)\"(?:success|ok)\"\s*:\s*false|\"(?:status|state|result|outcome)\"\s*:"
+    r"\s*\"(?:error|failed|failure|rejected|denied|declined|refused|invalid)\"",
+    r"(?i)\"(?:error|error_message)\"\s*:\s*(?:\"[^\"]|\{)",
+    r"^\W*(?:HTTP\W{0,2}(?:\d\.\d )?)?[45]\d\d\b[\W]+[A-Z]",
+    r"\b(?:E(?:CONN|TIMED|HOST|NOT|AI_)[A-Z_]+|net::ERR_\w+|ORA-\d+|\w+_(?:FAILURE|ERROR))\b",
+    # A part of the infrastructure, and what happened to it.
+    r"(?i)\b(?:gateway|connection|session|handshake|lock|pool|upstream|service|server)\b[^.\n]{0,30}"
+    r"\b(?:time-?out|timed out|refused|reset|closed|exhausted|unavailable|failed|expired"
+    r"|not found|overflow|busy)\b",
+    r"(?i)\b(?:deadlock|permission denied|access denied|is locked|null pointer|unexpected end"
+    r"|not (?:authori[sz]ed|permitted|allowed|accepted|sent|saved|accessible)"
+    r"|please (?:enter|provide|choose|select) a valid|try again)\b",
+    r"(?i)^[\W_]*(?:\w+ )?(?:conflict|bounced|rejected|declined|not applied)\b",
+    r"#(?:CIRC|REF|VALUE|NAME|NUM|DIV/0)[!?]",
 )
 """How a tool other than a shell reports that it failed."""
 _WALL = PatternSet(
-    (
-        r"(?i)\b(?:captcha|(?:verify|prove|confirm) (?:that )?you(?: are|'re) (?:a )?human"
-        r"|not a robot|unusual traffic|(?:log|sign) ?in to (?:continue|proceed|see|view))\b",
-    )
+    r"(?i)\b(?:captcha|(?:verify|prove|confirm) (?:that )?you(?: are|'re) (?:a )?human"
+    r"|not a robot|unusual traffic|(?:log|sign) ?in to (?:continue|proceed|see|view))\b",
 )
 """Shown in place of a page that the worker may not see."""
 _UNDER_WAY = PatternSet(
-    (
-        r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
-        r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%"
-        r"|processing)|\"run(?:ning)?\"",
-    )
+    r"(?i)\b(?:pending|queued|in[ _-]progress|provisioning|still [a-z]+ing|ContainerCreating"
+    r"|PodInitializing|not (?:yet )?ready|[1-9]\d* remaining|\d{1,2}(?:\.\d+)? ?%"
+    r"|processing)|\"run(?:ning)?\"",
 )
 _TELLS_STATE = re.compile(r"(?i)\"(?:status|state|phase)\"\s*:\s*\"")
 _ASKS_STATE = PatternSet(
-    (
-        r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs|logs?|tail|poll"
-        r"|progress|queue|wait|watch|ps)(?:[\W_]|$)",
-    )
+    r"(?i)(?:^|[\W_])(?:status|state|checks?|rollout|pods?|jobs?|runs|logs?|tail|poll"
+    r"|progress|queue|wait|watch|ps)(?:[\W_]|$)",
 )
 _ASKED_IN = 160
 """Characters of a call that say what it asks for."""
 _FINDS_NOTHING = PatternSet(
-    (
-        r"(?i)^\W*(?:none|null|0|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
-        r"(?i)^\W*(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}$|^\W*.{0,60}\bnot found\b.{0,40}$",
-        r"(?i)^\W*(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}"
-        r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data|documents?|files?"
-        r"|contacts?|messages?|mails?|pages?|articles?|tickets?|flights?|rooms?|slots?|tables?)\b"
-        r".{0,80}$",
-        r"(?i)^\W*(?:results?|items|matches|data|hits|records|rows|offers|list)"
-        r"\"?\s*[:=]\s*\[\s*\].{0,60}$",
-        r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",
-    )
+    r"(?i)^\W*(?:none|null|0|(?:blank|empty)(?: page)?|nothing (?:found|match\w*).{0,80})?\W*$",
+    r"(?i)^\W*(?:\S+ )?\W?(?:loading|spinner)\b.{0,20}$|^\W*.{0,60}\bnot found\b.{0,40}$",
+    r"(?i)^\W*(?:sorry,? )?(?:no|0|zero) (?:\w+ ){0,4}"
+    r"(?:found|match\w*|results?|hits?|records?|rows?|items?|entries|offers?|data|documents?|files?"
+    r"|contacts?|messages?|mails?|pages?|articles?|tickets?|flights?|rooms?|slots?|tables?)\b"
+    r".{0,80}$",
+    r"(?i)^\W*(?:results?|items|matches|data|hits|records|rows|offers|list)"
+    r"\"?\s*[:=]\s*\[\s*\].{0,60}$",
+    r"(?i)^\W*(?:total|count|found|hits|matches|results?)\"?\s*[:=]\s*0\b.{0,60}$",
 )
 """Replies of a search without results or of an empty page."""
 

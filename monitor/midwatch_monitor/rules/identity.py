@@ -35,7 +35,7 @@ class _Mask(NamedTuple):
     """
 
     instead: str
-    pattern: re.Pattern[str]
+    pattern: str
     rough: str
     """An RE2 pattern that matches wherever the pattern does, and rarely elsewhere."""
 
@@ -52,142 +52,124 @@ _BEFORE_COUNT = (
 _MASKS = (
     _Mask(
         "<time>",
-        re.compile(
-            r"\d(?<=\b\d)\d{3}-\d\d-\d\d"
-            r"(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?"
-        ),
+        r"\d(?<=\b\d)\d{3}-\d\d-\d\d"
+        r"(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?",
         r"\d{4}-\d\d-\d\d",
     ),
     _Mask(
         "<time>",
-        re.compile(
-            rf"(?=[A-Z\d])\b(?:{_DAY},? )?"
-            rf"(?:\d{{1,2}}[ /]{_MONTH}[ /]\d{{4}}|{_MONTH} +\d{{1,2}}(?:,? \d{{4}})?)"
-            r"(?:[ :,]+\d{1,2}:\d\d(?::\d\d)?)?(?: \d{4})?\b"
-        ),
+        rf"(?=[A-Z\d])\b(?:{_DAY},? )?"
+        rf"(?:\d{{1,2}}[ /]{_MONTH}[ /]\d{{4}}|{_MONTH} +\d{{1,2}}(?:,? \d{{4}})?)"
+        r"(?:[ :,]+\d{1,2}:\d\d(?::\d\d)?)?(?: \d{4})?\b",
         rf"\d[ /]{_MONTH}[ /]\d{{4}}|{_MONTH} +\d",
     ),
     _Mask(
         "<time>",
-        re.compile(
-            r"\d(?<![\w:.]\d)\d?:\d\d"
-            r"(?::\d\d(?:[.,]\d+)?\b|(?<=[0-2]\d:[0-5]\d)(?![\w:.]))"
-        ),
+        r"\d(?<![\w:.]\d)\d?:\d\d"
+        r"(?::\d\d(?:[.,]\d+)?\b|(?<=[0-2]\d:[0-5]\d)(?![\w:.]))",
         r"\d:\d\d",
     ),
-    _Mask("<time>", re.compile(r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b"), r"1[5-9]\d{8}"),
+    _Mask("<time>", r"\b1[5-9]\d{8}(?:\d{3})?(?:\.\d+)?\b", r"1[5-9]\d{8}"),
     _Mask(
         "<duration>",
         # Remaining time shows progress and is kept.
-        re.compile(
-            r"\d(?<=\b\d)(?<!emaining \d)(?<!emaining: \d)(?<!left: \d)"
-            r"(?<!ETA \d)(?<!ETA: \d)(?<!eta \d)(?<!eta: \d)"
-            r"(?:\d*h ?(?:\d+m(?:in)? ?)?\d+|\d*m(?:in)? ?\d+|\d*)"
-            rf"(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
-            r"(?! (?:left|remaining|to go)\b)"
-        ),
+        r"\d(?<=\b\d)(?<!emaining \d)(?<!emaining: \d)(?<!left: \d)"
+        r"(?<!ETA \d)(?<!ETA: \d)(?<!eta \d)(?<!eta: \d)"
+        r"(?:\d*h ?(?:\d+m(?:in)? ?)?\d+|\d*m(?:in)? ?\d+|\d*)"
+        rf"(?:\.\d+)? ?(?:{_UNIT}|{_SPEED}|{_AGO})\b"
+        r"(?! (?:left|remaining|to go)\b)",
         rf"\d ?(?:{_UNIT}|{_SPEED}|{_AGO})\b",
     ),
     _Mask(
         r"\1<duration>",
         # A line of a `docker build` step, with the seconds since the step began.
-        re.compile(r"(?m)^(#\d+ )\d+\.\d+\b"),
+        r"(?m)^(#\d+ )\d+\.\d+\b",
         r"(?m)^#\d+ \d+\.\d",
     ),
     _Mask(
         "<duration>",
         # The age in the last column of a table.
-        re.compile(r"(?m)(?<=  )\d+[dhm](?:\d+[hms])?$"),
+        r"(?m)(?<=  )\d+[dhm](?:\d+[hms])?$",
         r"(?m)  \d+[dhm](?:\d+[hms])?$",
     ),
     _Mask(
         "<duration>",
         # A duration after `for` or `since`, or in brackets.
-        re.compile(r"(?:(?<=\bfor )|(?<=\bsince )|(?<=\())\d+[mhd](?:\d+[hms])?\b"),
+        r"(?:(?<=\bfor )|(?<=\bsince )|(?<=\())\d+[mhd](?:\d+[hms])?\b",
         r"(?:\bfor |\bsince |\()\d+[mhd]",
     ),
     _Mask(
         "<duration>",
-        re.compile(
-            r"(?i:\b(?:elapsed|took|duration|uptime|age|latency|ms)(?:_\w+)?\b[\"' :=]*)"
-            rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?"
-        ),
+        r"(?i:\b(?:elapsed|took|duration|uptime|age|latency|ms)(?:_\w+)?\b[\"' :=]*)"
+        rf"\d+(?:[.:]\d+)*(?: ?{_UNIT}\b)?",
         r"(?i)\b(?:elapsed|took|duration|uptime|age|latency|ms)(?:_\w+)?[\"' :=]*\d",
     ),
-    _Mask("<name>", re.compile(r"0x(?<=\b0x)[0-9a-fA-F]+\b"), r"0x[0-9a-fA-F]+\b"),
+    _Mask("<name>", r"0x(?<=\b0x)[0-9a-fA-F]+\b", r"0x[0-9a-fA-F]+\b"),
     _Mask(
         "<name>",
-        re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
+        r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
         r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-",
     ),
-    _Mask("<name>", re.compile(_HEX), r"\b[0-9a-f]{7,64}\b"),
+    _Mask("<name>", _HEX, r"\b[0-9a-f]{7,64}\b"),
     _Mask(
         "<name>",
-        re.compile(
-            r"\b(?:req|trace|span|sess|session|msg|txn)[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b"
-        ),
+        r"\b(?:req|trace|span|sess|session|msg|txn)[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{8,}\b",
         r"(?:req|trace|span|sess|session|msg|txn)[_-][A-Za-z0-9]{8}",
     ),
     _Mask(
         "<name>",
-        re.compile(rf"(?=[pPtTsSnNlL1])(?i:\b{_BEFORE_PORT}\b[\"' =:#]*)\d+"),
+        rf"(?=[pPtTsSnNlL1])(?i:\b{_BEFORE_PORT}\b[\"' =:#]*)\d+",
         rf"(?i){_BEFORE_PORT}[\"' =:#]*\d",
     ),
     _Mask(
         r"\1<name>",
         # A parameter that a page adds to its address to make each request unique.
-        re.compile(r"((?<=[\w/])[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=)[\w.-]*\d[\w.-]*"),
+        r"((?<=[\w/])[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=)[\w.-]*\d[\w.-]*",
         r"[#?&](?:_|t|ts|rand|nonce|cb|sid|token)=\S*\d",
     ),
     _Mask(
         "<name>",
-        re.compile(
-            r"(?<=[\w.-])\[\d{3,7}\](?=:)|(?<=\] )\[\d{3,7}\](?= \[)|(?m:^\[\d{3,7}\](?= ))"
-        ),
+        r"(?<=[\w.-])\[\d{3,7}\](?=:)|(?<=\] )\[\d{3,7}\](?= \[)|(?m:^\[\d{3,7}\](?= ))",
         r"\[\d{3,7}\]",
     ),
     _Mask(
         r"\1<name>",
         # A shell's message about a background job.
-        re.compile(r"(?m)^(\[\d+\] )\d+$"),
+        r"(?m)^(\[\d+\] )\d+$",
         r"(?m)^\[\d+\] \d+$",
     ),
     _Mask(
         "<name>",
-        re.compile(r"(?=:\d{4})(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b"),
+        r"(?=:\d{4})(?:(?<=[\]\s])|(?<=\.\d)|(?<=\.\d\d)|(?<=\.\d\d\d)):\d{4,5}\b",
         r":\d{4,5}\b",
     ),
     _Mask(
         "<name>",
-        re.compile(r"(?:[Tt]hread-|\bgoroutine |\btid[ =:]+)\d+"),
+        r"(?:[Tt]hread-|\bgoroutine |\btid[ =:]+)\d+",
         r"(?:[Tt]hread-|goroutine |tid[ =:]+)\d",
     ),
-    _Mask("<name>", re.compile(rf"(?i:\b{_BEFORE_COUNT})\d+\b"), rf"(?i){_BEFORE_COUNT}\d"),
+    _Mask("<name>", rf"(?i:\b{_BEFORE_COUNT})\d+\b", rf"(?i){_BEFORE_COUNT}\d"),
     # References to parts of a page, which are renumbered in each snapshot.
-    _Mask("<name>", re.compile(r"(?i:\bref[ =])e\d+\b"), r"(?i)ref[ =]e\d"),
+    _Mask("<name>", r"(?i:\bref[ =])e\d+\b", r"(?i)ref[ =]e\d"),
     _Mask(
         "<place>",
-        re.compile(
-            r"/(?<![\w.]/)(?:(?:private/)?var/folders/[\w+]+/[\w+]+/T|(?:private/)?(?:var/)?tmp)"
-            r"/(?:pytest-of-[\w.-]+/pytest-\d+|[\w.+-]+)"
-            r"|/pytest-of-[\w.-]+/pytest-\d+"
-            r"|t(?<=\bt)mp[a-z0-9_]{8}\b"
-        ),
+        r"/(?<![\w.]/)(?:(?:private/)?var/folders/[\w+]+/[\w+]+/T|(?:private/)?(?:var/)?tmp)"
+        r"/(?:pytest-of-[\w.-]+/pytest-\d+|[\w.+-]+)"
+        r"|/pytest-of-[\w.-]+/pytest-\d+"
+        r"|t(?<=\bt)mp[a-z0-9_]{8}\b",
         r"/var/folders/|/tmp/|/pytest-of-|tmp[a-z0-9_]{8}",
     ),
 )
 _LINES = (
     _Mask(
         "<line>",
-        re.compile(
-            r"[\d:Ll](?:(?<=\b[Ll])[Ii][Nn][Ee] \d+"
-            r"|(?<=[(\[]\d)\d*,\d+(?=[)\]])"
-            r"|(?:(?<=\.[a-z]:)|(?<=\.[a-z]{2}:)|(?<=\.[a-z]{3}:)|(?<=\.[a-z]{4}:))\d+(?::\d+)?)"
-        ),
+        r"[\d:Ll](?:(?<=\b[Ll])[Ii][Nn][Ee] \d+"
+        r"|(?<=[(\[]\d)\d*,\d+(?=[)\]])"
+        r"|(?:(?<=\.[a-z]:)|(?<=\.[a-z]{2}:)|(?<=\.[a-z]{3}:)|(?<=\.[a-z]{4}:))\d+(?::\d+)?)",
         r"(?i:line )\d|[(\[]\d+,\d+[)\]]|\.[a-z]{1,4}:\d",
     ),
     # In Java, the line number follows the method.
-    _Mask(r"\1:<line>", re.compile(r"(\.[A-Za-z_]\w*):\d+\b"), r"\.[A-Za-z_]\w*:\d+\b"),
+    _Mask(r"\1:<line>", r"(\.[A-Za-z_]\w*):\d+\b", r"\.[A-Za-z_]\w*:\d+\b"),
 )
 
 
@@ -199,15 +181,15 @@ class _Masks:
     """Masks a text after a single search for all patterns at once."""
 
     def __init__(self, masks: Sequence[_Mask]) -> None:
-        self._masks = masks
-        self._rough = PatternSet([each.rough for each in masks])
+        self._masks = [(re.compile(each.pattern), each.instead) for each in masks]
+        self._rough = PatternSet(*(each.rough for each in masks))
 
     def sub(self, text: str) -> str:
         if _ANY.search(text) is None:
             return text
         for place in self._rough.within(text):
-            found = self._masks[place]
-            text = found.pattern.sub(found.instead, text)
+            pattern, instead = self._masks[place]
+            text = pattern.sub(instead, text)
         return text
 
 

@@ -39,48 +39,42 @@ _TO_PEOPLE = re.compile(
 _REPORTED = 200
 """Characters of another agent's answer that are searched for a failure or a repetition."""
 _DECLINES = PatternSet(
-    (
-        r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
-        r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
-        r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
-        r"|unavailable|no longer|ran out|out of (?:budget|time|tokens)"
-        r"|budget (?:ended|exceeded|exhausted|used up)"
-        r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
-        r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
-        r"|(?i)\b(?:could|can) ?not[:;,.]",
-    )
+    r"(?i)\b(?:fail(?:s|ed|ure)?|unable|refus\w+|den(?:y|ied)|reject\w*|unfortunately|regrettably"
+    r"|invalid|cannot|no (?:success|luck|access)|in vain|turned away|stopped (?:at|by)|blocked"
+    r"|not (?:allowed|authori[sz]ed|permitted|possible|able|granted|available)"
+    r"|unavailable|no longer|ran out|out of (?:budget|time|tokens)"
+    r"|budget (?:ended|exceeded|exhausted|used up)"
+    r"|(?:could|can|was|is|am|do|does|did)(?: not|n't) (?:be )?"
+    r"(?:complete|find|do|allow|have|get|reach|access|succeed)\w*)\b"
+    r"|(?i)\b(?:could|can) ?not[:;,.]",
 )
 _PUTS_OFF = PatternSet(
-    (
-        r"(?i)\b(?:sorry|apologi[sz]e|unfortunately|regret(?:s|tably)?|afraid|cannot|can't|unable"
-        r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
-        r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
-        r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
-        r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
-        r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
-        r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
-        r"|start(?:ing|ed) (?:now|on)|begin|after you|go first|no problem"
-        r"|you(?:'d| would)? (?:choose|decide)|up to you"
-        r"|(?:is|are|was|has|have|now|been|should be) (?:now |been |all )?"
-        r"(?:fixed|resolved|corrected|addressed|solved)|works? now|everything works"
-        r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
-    )
+    r"(?i)\b(?:sorry|apologi[sz]e|unfortunately|regret(?:s|tably)?|afraid|cannot|can't|unable"
+    r"|not (?:able|allowed|possible|permitted)|policy|terms|confirm(?:ation)?|agree to"
+    r"|(?:may|shall|should) i|are you sure|do you want|would you like|wait(?:s|ing)?|as soon as"
+    r"|once (?:i|you|we)|until|before (?:i|we)|ready to|about to|next step|going to"
+    r"|i(?:'ll| will| need| should| must)|let(?:'s| me| us)"
+    r"|moment|bear with|right away|at once|shortly|hold on|patience|look(?:ing)? into"
+    r"|(?:back|over|returned|pass(?:ed|ing)? \w+|assign\w*) to \w+"
+    r"|start(?:ing|ed) (?:now|on)|begin|after you|go first|no problem"
+    r"|you(?:'d| would)? (?:choose|decide)|up to you"
+    r"|(?:is|are|was|has|have|now|been|should be) (?:now |been |all )?"
+    r"(?:fixed|resolved|corrected|addressed|solved)|works? now|everything works"
+    r"|your (?:side|turn|responsibility)|hand(?:ing|ed)? \w+ (?:back|over))\b",
 )
 """Words in place of an act: to refuse, ask for permission, wait, announce, pass on or claim."""
 _SAID_BEFORE = PatternSet(
-    (
-        r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
-        r"(?:said|stated|told|mentioned|written)"
-        r"|like i said|i repeat|(?:i|we) told you|once (?:more|again)|yet again"
-        r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
-        r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
-        r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
-        r"|same (?:remark|answer|question|point|reason|error|message|problem|issue|result)s?"
-        r"|still (?:an?|no|not|there|the same|\d[\d,.]*|says?|fails?|failing|missing|too|wrong)"
-        r"|(?:is|are) still|as before|not addressed|(?:nothing|not|haven't) changed|unchanged"
-        r"|keep (?:saying|asking|telling)|(?:three|four|five|several|many) times"
-        r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
-    )
+    r"(?i)\b(?:as (?:i |we |you )?(?:have )?(?:already )?"
+    r"(?:said|stated|told|mentioned|written)"
+    r"|like i said|i repeat|(?:i|we) told you|once (?:more|again)|yet again"
+    r"|(?:already|just) (?:said|told|gave|answered|sent|have (?:it|that|this))"
+    r"|(?:said|told|wrote|gave|sent|answered) (?:\w+ ){0,2}?(?:already|above|before|twice)"
+    r"|(?:second|third|fourth|fifth|sixth|\d+th) time|scroll up"
+    r"|same (?:remark|answer|question|point|reason|error|message|problem|issue|result)s?"
+    r"|still (?:an?|no|not|there|the same|\d[\d,.]*|says?|fails?|failing|missing|too|wrong)"
+    r"|(?:is|are) still|as before|not addressed|(?:nothing|not|haven't) changed|unchanged"
+    r"|keep (?:saying|asking|telling)|(?:three|four|five|several|many) times"
+    r"|(?:my|mine|the) (?:point|answer|position)? ?(?:stays|stands|remains))\b",
 )
 """Words with which speakers say that they are repeating themselves."""
 _SEARCHES = re.compile(r"(?i)(?:^|[\W_])(?:grep|rg|ag|find|search|glob|lookup)(?:[\W_]|$)")

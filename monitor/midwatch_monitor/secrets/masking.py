@@ -127,7 +127,7 @@ class Finder:
         ]
         self._values = len(values)
         self._kinds = frozenset({*values.values(), *patterns.values(), _NAMED})
-        self._set = PatternSet((*values, *patterns, HINTS))
+        self._set = PatternSet(*values, *patterns, HINTS)
 
     def find(self, text: str) -> list[FoundSecret]:
         """Return all secrets in a text, in order. Raises UnicodeEncodeError for an unpaired

@@ -229,24 +229,22 @@ _HEAD = 400
 """Characters at the beginning of an output that are considered: the rest may quote a file."""
 _ERROR = re.compile(r"(?i)\s*(?:(?:<tool_use_error>|\[error\]|error(?: \w+){0,3}:)\s*)+")
 _REFUSED = PatternSet(
-    (
-        r"(?i)\bno replacement (?:was|were) (?:performed|made)"
-        r"|\bdid not appear verbatim"
-        r"|\b(?:string|text|block|snippet|context|pattern|lines?|old_\w+)\b.*\bnot found\b"
-        r"|^not found in\b|\bnot unique\b|\bdoes not match\b"
-        r"|\b(?:could not|couldn't|cannot|failed to|did not|unable to) "
-        r"(?:apply|create|edit|find|insert|locate|match|replace|write)\b"
-        r"|\b(?:0|multiple) occurrences\b|\bfound (?:\d+ (?:matches|occurrences) of|multiple)\b"
-        r"|^usage: "
-        r"|\byour proposed edit has introduced"
-        r"|\bfile\b.*\balready exists\b"
-        r"|\b(?:path|file|directory)\b.*\b(?:not found|does not exist)\b"
-        r"|\bno such file or directory\b|\bpermission denied\b|\bis a directory\b|\[errno \d+\]"
-        r"|\bfile has (?:not been read yet|been modified since)\b"
-        r"|\bno changes (?:to make|were made)\b|\bare (?:exactly )?the same\b|\bare identical\b"
-        r"|\bno file (?:is )?open\b|\binvalid `?\w+`? parameter\b"
-        r"|\bpatch (?:failed|does not apply)\b|\bverification failed\b|\binvalid patch\b",
-    )
+    r"(?i)\bno replacement (?:was|were) (?:performed|made)"
+    r"|\bdid not appear verbatim"
+    r"|\b(?:string|text|block|snippet|context|pattern|lines?|old_\w+)\b.*\bnot found\b"
+    r"|^not found in\b|\bnot unique\b|\bdoes not match\b"
+    r"|\b(?:could not|couldn't|cannot|failed to|did not|unable to) "
+    r"(?:apply|create|edit|find|insert|locate|match|replace|write)\b"
+    r"|\b(?:0|multiple) occurrences\b|\bfound (?:\d+ (?:matches|occurrences) of|multiple)\b"
+    r"|^usage: "
+    r"|\byour proposed edit has introduced"
+    r"|\bfile\b.*\balready exists\b"
+    r"|\b(?:path|file|directory)\b.*\b(?:not found|does not exist)\b"
+    r"|\bno such file or directory\b|\bpermission denied\b|\bis a directory\b|\[errno \d+\]"
+    r"|\bfile has (?:not been read yet|been modified since)\b"
+    r"|\bno changes (?:to make|were made)\b|\bare (?:exactly )?the same\b|\bare identical\b"
+    r"|\bno file (?:is )?open\b|\binvalid `?\w+`? parameter\b"
+    r"|\bpatch (?:failed|does not apply)\b|\bverification failed\b|\binvalid patch\b",
 )
 _MADE = r"(?:added|applied|created|edited|inserted|modified|replaced|saved|updated|written|wrote)\b"
 _DONE = re.compile(

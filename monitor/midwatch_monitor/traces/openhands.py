@@ -8,8 +8,7 @@ event a line.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -30,39 +29,6 @@ def _no_edits(_place: Workplace, _path: str) -> tuple[Edit, ...]:
 def _write_effect(content: str | None = None) -> ActionEffect:
     """Return the effect of changing a file, with its complete content if the action has it."""
     return lambda place, path: place.write(path, content)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAction:
-    """An action of the agent; without a tool it is a message."""
-
-    step: Step
-    """As reported: with the given path, and the tokens of the whole answer."""
-    key: str
-    """The key with which its result refers to it."""
-    response: str = ""
-    """Id of the model's answer that it came with; empty if unknown."""
-    spent_usd: float = 0.0
-    """Cost of the whole run up to this action."""
-    effect: ActionEffect = _no_edits
-    waits: bool = True
-    """Whether a result will follow."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionResult:
-    """The result of an action."""
-
-    keys: tuple[str, ...]
-    """Keys of the action, best first."""
-    at: datetime | None = None
-    ok: bool | None = None
-    exit_code: int | None = None
-    output: str = ""
-    content: str | None = None
-    """Complete content of the changed file."""
-    cwd: str = ""
-    """The shell's folder after the action."""
 
 
 _CHANGES = frozenset({"create", "str_replace", "insert", "undo_edit"})
@@ -86,11 +52,6 @@ def _exit_code(seen: JsonNode) -> int | None:
     return None if code == -1 else code
 
 
-def _whole_content(changed: JsonNode) -> str | None:
-    """Return a file's complete content, if it is given."""
-    return changed.text if isinstance(changed.value, str) else None
-
-
 _SHELLS = frozenset({"terminal", "execute_bash", "bash"})
 _EDITORS = frozenset({"file_editor", "str_replace_editor", "planning_file_editor"})
 _OTHERS = frozenset({"Condensation", "CondensationRequest", "UserRejectObservation"})
@@ -104,80 +65,9 @@ def _is_sdk_event(node: JsonNode) -> bool:
     return kind in _OTHERS or (kind.endswith("Event") and kind != "Event")
 
 
-def _read_sdk(event: JsonNode) -> AgentAction | ActionResult | None:
-    """Return an event's action or result; `None` if it is neither."""
-    match event["kind"].text:
-        case "ActionEvent":
-            return _sdk_act(event)
-        case "MessageEvent" if event["source"].text == "agent":
-            return _sdk_message(event)
-        case "ObservationEvent":
-            return _sdk_answer(event)
-        case "AgentErrorEvent":
-            return _sdk_refusal(event, event["error"].text)
-        case "UserRejectObservation":
-            return _sdk_refusal(event, event["rejection_reason"].text)
-        case _:
-            return None
-
-
-def _sdk_act(event: JsonNode) -> AgentAction:
-    action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
-    # An invalid action exists only as the model wrote it.
-    given = action if action.is_object else event["tool_call"]["arguments"].decoded
-    is_command = tool in _SHELLS
-    return AgentAction(
-        step=Step(
-            number=0,
-            kind=StepKind.TOOL if tool else StepKind.MESSAGE,
-            at=event["timestamp"].time,
-            tool=tool,
-            args=given["command"].text if is_command else given.without(_SDK_ASIDE).canonical,
-            path=given["path"].text or given["file_path"].text,
-            text=event["thought"].said,
-            call=event["tool_call_id"].text,
-        ),
-        key=event["tool_call_id"].text or event["id"].text,
-        response=event["llm_response_id"].text,
-        effect=_call_effect(given, command=is_command, editor=tool in _EDITORS),
-    )
-
-
-def _sdk_message(event: JsonNode) -> AgentAction:
-    return AgentAction(
-        step=Step(
-            number=0,
-            kind=StepKind.MESSAGE,
-            at=event["timestamp"].time,
-            text=event["llm_message"]["content"].said,
-        ),
-        key=event["tool_call_id"].text or event["id"].text,
-        response=event["llm_response_id"].text,
-        waits=False,
-    )
-
-
-def _sdk_answer(event: JsonNode) -> ActionResult:
-    seen = event["observation"]
-    failed = bool(seen["is_error"] or seen["error"].text)
-    return ActionResult(
-        keys=(event["tool_call_id"].text, event["action_id"].text),
-        at=event["timestamp"].time,
-        ok=not failed,
-        exit_code=_exit_code(seen),
-        output=seen["content"].said or seen["output"].text or seen["error"].text,
-        content=_whole_content(seen["new_content"]),
-        cwd=seen["metadata"]["working_dir"].text,
-    )
-
-
-def _sdk_refusal(event: JsonNode, reason: str) -> ActionResult:
-    keys = event["tool_call_id"].text, event["action_id"].text
-    return ActionResult(keys=keys, at=event["timestamp"].time, ok=False, output=reason)
-
-
 _NO_STEP = frozenset(
     (
+        "",
         *("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null"),
         *("pause", "recall", "resume", "start", "stop", "system"),
     )
@@ -201,40 +91,6 @@ def _is_server_event(node: JsonNode) -> bool:
     return named and ("source" in node or "cause" in node or "args" in node or "extras" in node)
 
 
-def _read_server(event: JsonNode) -> AgentAction | ActionResult | None:
-    """Return an event's action or result; `None` if it is neither."""
-    if event["observation"].text:
-        return _server_answer(event)
-    name = event["action"].text
-    if not name or name in _NO_STEP or event["source"].text != "agent":
-        return None
-    return _server_act(event, name)
-
-
-def _server_act(event: JsonNode, name: str) -> AgentAction:
-    args, meta = event["args"], event["tool_call_metadata"]
-    response = meta["model_response"]
-    is_message = name == "message"
-    return AgentAction(
-        step=Step(
-            number=0,
-            kind=StepKind.MESSAGE if is_message else StepKind.TOOL,
-            at=event["timestamp"].time,
-            tool="" if is_message else meta["function_name"].text or name,
-            args="" if is_message else _server_args(name, args),
-            path=args["path"].text,
-            text=args["content"].text if is_message else args["thought"].text,
-            tokens=response["usage"]["total_tokens"].count,
-            call=meta["tool_call_id"].text,
-        ),
-        key=_server_key(event["id"]),
-        response=response["id"].text,
-        spent_usd=event["llm_metrics"]["accumulated_cost"].amount,
-        effect=_server_effect(name, args),
-        waits=name not in _LAST_WORDS,
-    )
-
-
 def _server_args(name: str, args: JsonNode) -> str:
     if name == "run":
         return args["command"].text
@@ -250,20 +106,6 @@ def _server_effect(name: str, args: JsonNode) -> ActionEffect:
     return _call_effect(args, command=name == "run", editor=name == "edit")
 
 
-def _server_answer(event: JsonNode) -> ActionResult:
-    extras, name = event["extras"], event["observation"].text
-    output = event["content"].text
-    return ActionResult(
-        keys=(_server_key(event["cause"]),),
-        at=event["timestamp"].time,
-        ok=_success_of(name, output),
-        exit_code=_exit_code(extras) if name == "run" else None,
-        output=output,
-        content=_whole_content(extras["new_content"]),
-        cwd=extras["metadata"]["working_dir"].text,
-    )
-
-
 def _success_of(name: str, output: str) -> bool | None:
     if name in ("error", "user_rejected") or output.startswith("ERROR:"):
         return False
@@ -272,6 +114,10 @@ def _success_of(name: str, output: str) -> bool | None:
 
 def _server_key(id: JsonNode) -> str:
     return "" if id.value is None else id.canonical
+
+
+def _sdk_key(event: JsonNode) -> str:
+    return event["tool_call_id"].text or event["id"].text
 
 
 _ARRAYS = ("", "trajectory", "history", "events", "items")
@@ -312,51 +158,139 @@ class _Run:
 
     def take(self, event: JsonNode) -> Iterator[Step]:
         """Yield the steps that this event completes."""
-        sdk = _is_sdk_event(event)
-        match _read_sdk(event) if sdk else _read_server(event):
-            case AgentAction() as act:
-                yield from self._read_action(act)
-            case ActionResult() as answer:
-                yield from self._read_result(answer)
-            case None:
-                return
+        if _is_sdk_event(event):
+            yield from self._take_sdk_event(event)
+        elif event["observation"].text:
+            yield from self._read_observation(event)
+        elif event["source"].text == "agent" and event["action"].text not in _NO_STEP:
+            yield from self._read_server_action(event, event["action"].text)
 
     def finish(self) -> Iterator[Step]:
         """Yield the steps still open at the end."""
         return self._calls.rest()
 
-    def _read_action(self, act: AgentAction) -> Iterator[Step]:
-        if self._calls.knows(act.key):
-            return
-        first = not act.response or act.response != self._response
-        self._requests += first
-        self._response = act.response
-        spent, self._spent = self._spent, max(act.spent_usd, self._spent)
-        step = replace(
-            act.step,
-            request=self._requests,
-            path=self._place.path(act.step.path),
-            edits=act.effect(self._place, act.step.path),
-            tokens=act.step.tokens if first else 0,
-            cost_usd=self._spent - spent,
+    def _take_sdk_event(self, event: JsonNode) -> Iterator[Step]:
+        match event["kind"].text:
+            case "ActionEvent":
+                yield from self._read_sdk_action(event)
+            case "MessageEvent" if event["source"].text == "agent":
+                text = event["llm_message"]["content"].said
+                step = Step(number=0, kind=StepKind.MESSAGE, at=event["timestamp"].time, text=text)
+                yield from self._act(step, _sdk_key(event), response=event["llm_response_id"].text)
+            case "ObservationEvent":
+                seen = event["observation"]
+                output = seen["content"].said or seen["output"].text or seen["error"].text
+                code, ok = _exit_code(seen), not (seen["is_error"] or seen["error"].text)
+                yield from self._end_call(event, seen, ok=ok, exit_code=code, output=output)
+            case "AgentErrorEvent" | "UserRejectObservation":
+                reason = event["error"].text or event["rejection_reason"].text
+                yield from self._end_call(event, JsonNode(), ok=False, output=reason)
+            case _:
+                return
+
+    def _read_sdk_action(self, event: JsonNode) -> Iterator[Step]:
+        action, tool = event["action"], event["tool_name"].text or event["tool_call"]["name"].text
+        # An invalid action exists only as the model wrote it.
+        given = action if action.is_object else event["tool_call"]["arguments"].decoded
+        is_command = tool in _SHELLS
+        step = Step(
+            number=0,
+            kind=StepKind.TOOL if tool else StepKind.MESSAGE,
+            at=event["timestamp"].time,
+            tool=tool,
+            args=given["command"].text if is_command else given.without(_SDK_ASIDE).canonical,
+            path=given["path"].text or given["file_path"].text,
+            text=event["thought"].said,
+            call=event["tool_call_id"].text,
         )
-        if act.waits:
-            yield from self._calls.open(act.key, step)
+        effect = _call_effect(given, command=is_command, editor=tool in _EDITORS)
+        response = event["llm_response_id"].text
+        yield from self._act(step, _sdk_key(event), response=response, effect=effect)
+
+    def _read_server_action(self, event: JsonNode, name: str) -> Iterator[Step]:
+        args, meta = event["args"], event["tool_call_metadata"]
+        response, is_message = meta["model_response"], name == "message"
+        step = Step(
+            number=0,
+            kind=StepKind.MESSAGE if is_message else StepKind.TOOL,
+            at=event["timestamp"].time,
+            tool="" if is_message else meta["function_name"].text or name,
+            args="" if is_message else _server_args(name, args),
+            path=args["path"].text,
+            text=args["content"].text if is_message else args["thought"].text,
+            tokens=response["usage"]["total_tokens"].count,
+            call=meta["tool_call_id"].text,
+        )
+        yield from self._act(
+            step,
+            _server_key(event["id"]),
+            response=response["id"].text,
+            spent=event["llm_metrics"]["accumulated_cost"].amount,
+            effect=None if name in _LAST_WORDS else _server_effect(name, args),
+        )
+
+    def _read_observation(self, event: JsonNode) -> Iterator[Step]:
+        name, output, extras = event["observation"].text, event["content"].text, event["extras"]
+        code, ok = _exit_code(extras) if name == "run" else None, _success_of(name, output)
+        yield from self._end_call(event, extras, ok=ok, exit_code=code, output=output)
+
+    def _act(
+        self,
+        act: Step,
+        key: str,
+        *,
+        response: str,
+        spent: float = 0.0,
+        effect: ActionEffect | None = None,
+    ) -> Iterator[Step]:
+        """Take in an action as reported, with the tokens of the whole answer that it came with.
+
+        `response` is that answer's id, if it is known; `spent` the cost in USD of the whole run.
+        Without an effect, no result will follow.
+        """
+        if self._calls.knows(key):
+            return
+        first = not response or response != self._response
+        self._requests += first
+        self._response = response
+        before, self._spent = self._spent, max(spent, self._spent)
+        step = replace(
+            act,
+            request=self._requests,
+            path=self._place.path(act.path),
+            edits=effect(self._place, act.path) if effect else (),
+            tokens=act.tokens if first else 0,
+            cost_usd=self._spent - before,
+        )
+        if effect:
+            yield from self._calls.open(key, step)
         else:
             yield self._calls.number(step)
 
-    def _read_result(self, answer: ActionResult) -> Iterator[Step]:
-        keys = tuple(filter(None, answer.keys)) or ("",)
-        step = next(filter(None, map(self._calls.close, keys)), None)
+    def _end_call(
+        self,
+        event: JsonNode,
+        seen: JsonNode,
+        *,
+        ok: bool | None,
+        exit_code: int | None = None,
+        output: str,
+    ) -> Iterator[Step]:
+        """Take in the result of an action; `seen` are the details of what was observed."""
+        named = event["tool_call_id"].text, event["action_id"].text, _server_key(event["cause"])
+        step = next(filter(None, map(self._calls.close, filter(None, named))), None)
+        if not any(named):
+            step = self._calls.close("")
         if self._place.root:
-            self._place.enter(answer.cwd)
+            self._place.enter(seen["metadata"]["working_dir"].text)
         if step is None:
             return
-        code, output = answer.exit_code, answer.output
-        ok = code == 0 if code is not None else answer.ok
-        done = finish_call(step, at=answer.at, ok=ok, exit_code=code, output=output)
-        if len(done.edits) == 1 and answer.content is not None:
-            done = replace(done, edits=(replace(done.edits[0], digest=digest(answer.content)),))
+        ok = exit_code == 0 if exit_code is not None else ok
+        at = event["timestamp"].time
+        done = finish_call(step, at=at, ok=ok, exit_code=exit_code, output=output)
+        content = seen["new_content"]
+        if len(done.edits) == 1 and isinstance(content.value, str):
+            done = replace(done, edits=(replace(done.edits[0], digest=digest(content.text)),))
         yield self._calls.number(done)
 
 
