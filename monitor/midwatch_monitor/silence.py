@@ -1,13 +1,153 @@
-"""Alerts of one attempt that only the passing of time shows; the same live and replayed."""
+"""What only the passing of time shows: nothing is heard from an attempt, or nothing moves."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from midwatch_monitor.alerts import Holding, Moment, advance, resolve
-from midwatch_monitor.config.rules import Rules, RuleSettings
-from midwatch_monitor.records import Alert, AlertKey, AlertState, Event
+from midwatch_monitor.config.rules import Rules, RuleSettings, Silence
+from midwatch_monitor.config.section import Length
+from midwatch_monitor.records import (
+    Activity,
+    Alert,
+    AlertKey,
+    AlertState,
+    Change,
+    Event,
+    Finding,
+    Lifecycle,
+    Severity,
+    Step,
+    StepKind,
+)
 from midwatch_monitor.rules.detector import Clear, Moved, RuleAnswer
-from midwatch_monitor.rules.silence import SILENT, SilenceDetector
+
+SILENT = AlertKey(rule="silence")
+UNMOVED = AlertKey(rule="silence", subject="no movement")
+
+_WORDS = {
+    Activity.MODEL: "waiting for the model",
+    Activity.COMMAND: "a command is running",
+    Activity.RATE_LIMITED: "rate-limited by the provider",
+    Activity.IDLE: "nothing is known to be running",
+}
+
+
+class SilenceDetector:
+    """Measures how long nothing was heard, with limits by activity, and how long nothing moved.
+
+    It is given the time, since no event reports silence. A parked attempt is never silent, and
+    events without a time are not judged.
+    """
+
+    __slots__ = ("_activity", "_heard_at", "_moved_at", "_settings", "_step", "_waits")
+
+    def __init__(self, settings: Silence) -> None:
+        self._settings = settings
+        self._activity: Activity | None = None
+        self._waits = False
+        self._heard_at: datetime | None = None
+        self._moved_at: datetime | None = None
+        self._step = 0
+
+    def observe(self, event: Event, moved: Moved) -> None:
+        """Take in a sign of life, and note whether something moved."""
+        anew = self._waits or self._moved_at is None
+        limited = self._activity is Activity.RATE_LIMITED
+        if isinstance(event, Step):
+            self._step = event.number
+            # If no source reports activity, a turn without a call means waiting for a person.
+            if self._activity is None:
+                self._waits = event.kind is StepKind.MESSAGE
+        else:
+            self._apply_change(event.lifecycle, event.activity)
+            anew = anew or begins(event)
+        if event.at is None:
+            return
+        # Another pause by the provider is not a sign of work.
+        if not (limited and isinstance(event, Change) and event.activity is Activity.RATE_LIMITED):
+            self._heard_at = event.at
+        if moved.kinds or anew:
+            self._moved_at = event.at
+
+    def _apply_change(self, lifecycle: Lifecycle | None, activity: Activity | None) -> None:
+        if activity is not None:
+            self._activity = activity
+            self._waits = activity is Activity.WAITING
+        if lifecycle is not None:
+            self._waits = lifecycle is Lifecycle.INPUT_REQUIRED
+
+    @property
+    def due(self) -> datetime | None:
+        """When the next threshold is reached if nothing is heard until then."""
+        if self._waits:
+            return None
+        ends = [end for key in (SILENT, UNMOVED) if (end := self.since(key))]
+        return min(ends, default=None)
+
+    def since(self, key: AlertKey) -> datetime | None:
+        """Return when a subject starts to hold if nothing changes; `None` for never."""
+        began, limit = self._began(key), self._limit(key)
+        if not began or not limit.seconds:
+            return None
+        try:
+            return began + timedelta(seconds=limit.seconds)
+        except OverflowError:  # a journal may hold any time
+            return None
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """The last sign of life."""
+        return self._heard_at
+
+    def look(self, now: datetime) -> Sequence[RuleAnswer]:
+        """Return the answers about both subjects now."""
+        return self._check(SILENT, now), self._check(UNMOVED, now)
+
+    def _check(self, key: AlertKey, now: datetime) -> RuleAnswer:
+        began, limit = self._began(key), self._limit(key).seconds
+        seconds = (now - began).total_seconds() if began else 0.0
+        if self._waits or not limit or seconds < limit:
+            return Clear(key=key)
+        if key == SILENT:
+            doing = _WORDS.get(self._activity or Activity.IDLE, "")
+            severity, summary = self._settings.severity, f"heard for {_minutes(seconds)}; {doing}"
+        else:
+            severity = Severity.NOTICE
+            summary = f"moved for {_minutes(seconds)} although it is working"
+        return Finding(
+            key=key,
+            severity=severity,
+            value=round(seconds),
+            summary=f"nothing {summary}",
+            evidence=(self._step,) if self._step else (),
+        )
+
+    def _began(self, key: AlertKey) -> datetime | None:
+        return self._heard_at if key == SILENT else self._moved_at
+
+    def _limit(self, key: AlertKey) -> Length:
+        settings = self._settings
+        if not settings.enabled:
+            return Length()
+        if key == UNMOVED:
+            return settings.unmoved
+        limits = {
+            Activity.MODEL: settings.model,
+            Activity.RATE_LIMITED: settings.rate_limited,
+            Activity.IDLE: settings.idle,
+        }
+        # A command, or a source that does not say.
+        return limits.get(self._activity or Activity.COMMAND, settings.command)
+
+
+def begins(event: Event) -> bool:
+    """Whether an attempt starts or resumes here, with nobody working on it before."""
+    return isinstance(event, Change) and event.lifecycle is Lifecycle.WORKING
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+
 
 Alerts = Mapping[AlertKey, Alert]
 
@@ -22,18 +162,16 @@ class SilenceAlerts:
     def __init__(self, rules: Rules, *, began: datetime | None = None) -> None:
         self._settings = rules.silence
         self._began = began
-        self._silence = SilenceDetector(rules.silence) if rules.silence.enabled else None
+        self._silence = SilenceDetector(rules.silence)
 
     def observe(self, event: Event, moved: Moved) -> None:
         """Take in an event."""
-        if self._silence is not None:
-            self._silence.observe(event, moved)
+        self._silence.observe(event, moved)
 
     @property
     def due_at(self) -> datetime | None:
         """When the next alert changes if nothing is heard until then; `None` for never."""
-        due = None if self._silence is None else self._silence.due
-        awaited = None if self._silence is None else self._grace_until(self._silence)
+        due, awaited = self._silence.due, self._grace_until()
         return due if due is None or awaited is None else max(due, awaited)
 
     def due(self, now: datetime) -> bool:
@@ -43,19 +181,15 @@ class SilenceAlerts:
 
     def look(self, now: Moment, alerts: Alerts) -> tuple[Alert, ...]:
         """Return the alerts that have begun, risen or ended by now, given those of the attempt."""
-        if self._silence is None or now.at is None or self._is_early(self._silence, now.at):
+        if now.at is None or ((awaited := self._grace_until()) and now.at < awaited):
             return ()
         answers = self._silence.look(now.at)
         since = {each.key: _silence_start(each.key, self._silence, alerts, now) for each in answers}
         return tuple(follow(answers, since, self._settings, alerts, now))
 
-    def _is_early(self, silence: SilenceDetector, now: datetime) -> bool:
-        awaited = self._grace_until(silence)
-        return awaited is not None and now < awaited
-
-    def _grace_until(self, silence: SilenceDetector) -> datetime | None:
+    def _grace_until(self) -> datetime | None:
         """Return when an attempt not heard from since `began` may be judged; `None` if at once."""
-        began, heard, due = self._began, silence.heard_at, silence.since(SILENT)
+        began, heard, due = self._began, self._silence.heard_at, self._silence.since(SILENT)
         if began is None or heard is None or due is None or heard >= began:
             return None
         return began + (due - heard)

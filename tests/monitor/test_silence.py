@@ -11,8 +11,7 @@ from midwatch_monitor.records import (
     Resolution,
 )
 from midwatch_monitor.rules.detector import UNMOVED
-from midwatch_monitor.rules.silence import SILENT
-from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.silence import SILENT, SilenceAlerts
 from midwatch_stage.factories import alert, step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,7 +20,7 @@ from midwatch_monitor.metrics.lessons import (
     efforts,
     savings,
 )
-from midwatch_monitor.metrics.plans_and_spending import ModelUse, SpendingFigures
+from midwatch_monitor.metrics.runs import ModelUse, SpendingFigures
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     AttemptTransition,

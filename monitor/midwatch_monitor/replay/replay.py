@@ -16,8 +16,7 @@ from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Alert, AlertKey, Change, Event, Fault, Severity, Step
 from midwatch_monitor.rules import Moved
 from midwatch_monitor.rules.overrides import for_worker
-from midwatch_monitor.rules.silence import begins
-from midwatch_monitor.silence import SilenceAlerts
+from midwatch_monitor.silence import SilenceAlerts, begins
 from midwatch_monitor.traces import AUTO, Damage, find_traces, open_trace
 
 

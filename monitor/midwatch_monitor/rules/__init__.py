@@ -7,7 +7,6 @@ from typing import Any
 from midwatch_monitor.rules import (
     budget_use,
     edits,
-    fruitless,
     loops,
     repeated_failures,
     reports,
@@ -24,7 +23,7 @@ _ALL: tuple[type[Detector], ...] = (
     edits.RepeatedEditsDetector,
     reports.MissedCheckpointDetector,
     loops.RedundantStepsDetector,
-    fruitless.FruitlessStepsDetector,
+    loops.FruitlessStepsDetector,
     loops.RepeatedCallDetector,
     loops.CycleDetector,
     repeated_failures.ErrorStreakDetector,

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from midwatch_monitor.records import Event
-from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.foreign import JsonNode, Tools, finish_call
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
-from midwatch_monitor.traces.tool_calls import Tools, finish_call
 
 _TOOLS = Tools(
     shell="Bash",

@@ -17,10 +17,9 @@ from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell import command_line
 from midwatch_monitor.shell.target import patch_blocks
 from midwatch_monitor.shell.tools import SHELL_TOOLS
-from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.foreign import JsonNode, ModelAnswer, finish_call
 from midwatch_monitor.traces.json_stream import first_lines
 from midwatch_monitor.traces.session_reader import SessionReader, typed_text
-from midwatch_monitor.traces.tool_calls import ModelAnswer, finish_call
 
 _KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg"})
 _SHELLS = SHELL_TOOLS - {"exec"}  # Codex's `exec` runs JavaScript

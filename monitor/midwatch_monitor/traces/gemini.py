@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from midwatch_monitor.records import Event, Step
-from midwatch_monitor.traces.foreign import JsonNode, TraceItem
+from midwatch_monitor.traces.foreign import JsonNode, ModelAnswer, Tools, TraceItem, finish_call
 from midwatch_monitor.traces.json_stream import (
     Damage,
     first_keys,
@@ -31,7 +31,6 @@ from midwatch_monitor.traces.session_reader import (
     read_session,
     typed_text,
 )
-from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools, finish_call
 
 _TOOLS = Tools(
     shell="run_shell_command",

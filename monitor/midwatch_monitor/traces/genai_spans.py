@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from midwatch_monitor.errors import TraceError
 from midwatch_monitor.records import Event, Step, StepKind
-from midwatch_monitor.traces.foreign import JsonNode
+from midwatch_monitor.traces.foreign import JsonNode, ModelAnswer, Tools, finish_call
 from midwatch_monitor.traces.session_reader import SessionReader
-from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools, finish_call
 
 if TYPE_CHECKING:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.claimed_edits import digest
-from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace
+from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace, finish_call
 from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
-from midwatch_monitor.traces.tool_calls import finish_call
 
 ActionEffect = Callable[[Workplace, str], tuple[Edit, ...]]
 """Returns what an action changes if it succeeds."""

@@ -14,9 +14,15 @@ from types import MappingProxyType
 from typing import Protocol
 
 from midwatch_monitor.records import Change, Event, Lifecycle, Step, StepKind
-from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace
+from midwatch_monitor.traces.foreign import (
+    CallNumbers,
+    JsonNode,
+    ModelAnswer,
+    Tools,
+    TraceItem,
+    Workplace,
+)
 from midwatch_monitor.traces.json_stream import MAX_LINE, Damage, item_of, items, lines
-from midwatch_monitor.traces.tool_calls import ModelAnswer, Tools
 
 
 @dataclass(slots=True, kw_only=True)

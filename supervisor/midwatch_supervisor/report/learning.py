@@ -12,7 +12,7 @@ from midwatch_monitor.metrics.lessons import (
     LessonFigures,
     SavingFigures,
 )
-from midwatch_monitor.metrics.plans_and_spending import SpendingFigures
+from midwatch_monitor.metrics.runs import SpendingFigures
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import KnownLesson
 from midwatch_supervisor.present.learning_text import ORIGINS

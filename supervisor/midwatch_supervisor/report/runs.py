@@ -10,16 +10,16 @@ from midwatch_monitor.metrics.alarms import (
     DisturbanceFigures,
     Outcomes,
     RecoveryFigures,
+    RetryFigures,
 )
-from midwatch_monitor.metrics.plans_and_spending import (
+from midwatch_monitor.metrics.runs import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
     Source,
     SpendingFigures,
+    TaskFigures,
 )
-from midwatch_monitor.metrics.retries import RetryFigures
-from midwatch_monitor.metrics.runs import TaskFigures
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus

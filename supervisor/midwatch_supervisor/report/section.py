@@ -7,7 +7,7 @@ from enum import Enum
 from textwrap import wrap
 from typing import Any
 
-from midwatch_monitor.metrics.plans_and_spending import SpendingFigures
+from midwatch_monitor.metrics.runs import SpendingFigures
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.state.usage import Usage
 from midwatch_supervisor.present.numbers import hits, number, percent, rate

@@ -25,7 +25,7 @@ from midwatch_monitor.records import (
     EscalationState,
     Hint,
 )
-from midwatch_monitor.rules.silence import SILENT
+from midwatch_monitor.silence import SILENT
 from midwatch_stage.factories import WHOSE, escalation, reflecting, step
 
 UNSURE = reflecting(0, 10, 10)

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     Resolution,
     Step,
 )
-from midwatch_monitor.rules.silence import SILENT
+from midwatch_monitor.silence import SILENT
 from midwatch_stage.factories import ended, escalation, step
 
 Claim = Callable[..., Awaitable[Recorder]]

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.metrics.alarms import AlarmCounts, DetectionFigures
-from midwatch_monitor.metrics.retries import RetryComparison, RetryFigures
+from midwatch_monitor.metrics.alarms import (
+    AlarmCounts,
+    DetectionFigures,
+    RetryComparison,
+    RetryFigures,
+)
 from midwatch_monitor.metrics.runs import RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.records import (

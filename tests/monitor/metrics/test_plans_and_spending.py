@@ -1,16 +1,17 @@
 """Figures of the work itself: tasks, plans, stated confidence, spending."""
 
-from midwatch_monitor.metrics.plans_and_spending import (
+from midwatch_monitor.metrics.runs import (
     Bin,
     ConfidenceFigures,
     PlanFigures,
     PlanSum,
     Reservation,
+    RunMetrics,
     Source,
     SpendingFigures,
+    TaskFigures,
     Usage,
 )
-from midwatch_monitor.metrics.runs import RunMetrics, TaskFigures
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.records import (
     Action,

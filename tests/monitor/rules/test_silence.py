@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.detector import UNMOVED as NOTHING
 from midwatch_monitor.rules.detector import Moved, RuleAnswer
-from midwatch_monitor.rules.silence import SILENT, UNMOVED, SilenceDetector
+from midwatch_monitor.silence import SILENT, UNMOVED, SilenceDetector
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MOVED = Moved(frozenset({Movement.NEW_CONTENT}))

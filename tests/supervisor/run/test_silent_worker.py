@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Action, Alert, AlertState, Ending, Intervention, Resolution
-from midwatch_monitor.rules.silence import SILENT
+from midwatch_monitor.silence import SILENT
 from midwatch_stage.acting import agent_file
 from midwatch_stage.harness import RunHarness
 
