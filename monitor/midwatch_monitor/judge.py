@@ -39,11 +39,11 @@ MAX_PIVOTS = 2
 class Windows:
     """Follows plan step, plan revision and pivots to decide when an event restarts the windows."""
 
-    __slots__ = ("_pivots", "_plan_step", "_revision")
+    __slots__ = ("_pivots", "_place")
 
     def __init__(self) -> None:
-        self._plan_step: int | None = None
-        self._revision = 0
+        self._place: tuple[int | None, int] = (None, 0)
+        """Plan step, if any is known, and revision of the plan."""
         self._pivots = 0
 
     def restart(self, event: Event) -> bool:
@@ -51,68 +51,51 @@ class Windows:
 
         The checkpoint of a pivot that ends the old window belongs to no window.
         """
+        before, (plan_step, revision) = self._place, self._place
         if isinstance(event, Change):
-            moved_on = self._plan_changed(event)
+            plan_step = plan_step if event.plan_step is None else event.plan_step
+            self._place = plan_step, revision if event.revision is None else event.revision
+            moved_on = self._place != before
         elif event.checkpoint is None:
             return False
         else:
-            before, self._plan_step = self._plan_step, event.checkpoint.plan_step
-            moved_on = before is not None and before != event.checkpoint.plan_step
+            self._place = event.checkpoint.plan_step, revision
+            moved_on = plan_step is not None and self._place != before
             if not moved_on and event.checkpoint.decision is CheckpointDecision.PIVOT:
                 self._pivots += 1
                 return self._pivots <= MAX_PIVOTS
         self._pivots = 0 if moved_on else self._pivots
         return moved_on
 
-    def _plan_changed(self, change: Change) -> bool:
-        before = (self._plan_step, self._revision)
-        self._plan_step = self._plan_step if change.plan_step is None else change.plan_step
-        self._revision = self._revision if change.revision is None else change.revision
-        return (self._plan_step, self._revision) != before
 
-
-class DetectorIndex(dict[int, tuple[int, ...]]):
-    """Maps facets to the positions of detectors that hear one of them; shared between attempts."""
-
-    def __init__(self, hears: Sequence[int]) -> None:
-        super().__init__()
-        self._hears = hears
-
-    def __missing__(self, facets: int) -> tuple[int, ...]:
-        found = tuple(place for place, each in enumerate(self._hears) if each & facets)
-        self[facets] = found
-        return found
-
-
-@lru_cache(maxsize=64)
-def _detector_index(hears: tuple[int, ...]) -> DetectorIndex:
-    return DetectorIndex(hears)
+@lru_cache(maxsize=4096)
+def _hearing(hears: tuple[int, ...], facets: int) -> tuple[int, ...]:
+    """Return the positions of the detectors that hear one of these facets, for all attempts."""
+    return tuple(place for place, each in enumerate(hears) if each & facets)
 
 
 class AttemptDetectors:
     """The detectors of one attempt. Each event goes to those that hear it or are awake."""
 
-    __slots__ = ("_awake", "_detectors", "_roster", "broken")
+    __slots__ = ("_awake", "_detectors", "_hears", "broken")
 
     def __init__(self, rules: Rules) -> None:
         self._awake: Sequence[Detector] = ()
         self.broken: tuple[Fault, ...] = ()
         """Rules that broke since this was last emptied."""
-        self._add_detector(
-            tuple(
-                _detector(name, settings)
-                for name, settings in rule_settings(rules).items()
-                if settings.enabled and name in DETECTORS
-            )
+        self._use(
+            _detector(name, settings)
+            for name, settings in rule_settings(rules).items()
+            if settings.enabled and name in DETECTORS
         )
 
-    def _add_detector(self, detectors: tuple[Detector, ...]) -> None:
-        self._detectors = detectors
-        self._roster = _detector_index(tuple(each.hears for each in detectors))
+    def _use(self, detectors: Iterable[Detector]) -> None:
+        self._detectors = tuple(detectors)
+        self._hears = tuple(each.hears for each in self._detectors)
 
     def detectors_for(self, facets: int) -> Sequence[Detector]:
         """Return the detectors that hear an event with these facets (`Facet`), or are awake."""
-        places, awake = self._roster[facets], self._awake
+        places, awake = _hearing(self._hears, facets), self._awake
         if not places:
             return awake
         detectors = self._detectors
@@ -146,7 +129,7 @@ class AttemptDetectors:
         return [each.rule for each in windowed]
 
     def _drop_detector(self, detector: Detector, error: Exception) -> None:
-        self._add_detector(tuple(each for each in self._detectors if each is not detector))
+        self._use(each for each in self._detectors if each is not detector)
         fault = Fault(part=detector.rule, error=f"{type(error).__name__}: {error}")
         self.broken = (*self.broken, fault)
 

@@ -88,9 +88,7 @@ class ConflictDetector:
             file.origins[attempt] = edit.before
             yield from self._findings(edit.path, file)
         elif _undoes(edit, file.origins[attempt]):
-            before = file.stages
-            del file.changed[attempt], file.origins[attempt]
-            yield from self._clears(edit.path, file, before)
+            yield from self._leave(attempt, edit.path, meant=False)
         else:
             file.changed[attempt] = step
 
@@ -99,7 +97,7 @@ class ConflictDetector:
         meant = {normpath(each) for each in files if each and not _PATTERN & set(each)}
         known = self._files.items()
         left = [path for path, file in known if attempt in file.meant and path not in meant]
-        told = [each for path in left for each in self._given_up(attempt, path)]
+        told = [each for path in left for each in self._leave(attempt, path, changed=False)]
         return [
             *told,
             *(each for path in sorted(meant) for each in self._take_intention(attempt, path)),
@@ -112,40 +110,38 @@ class ConflictDetector:
         if not known:
             yield from self._findings(path, file)
 
-    def _given_up(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
-        file = self._files[path]
-        before = file.stages
-        file.meant.discard(attempt)
-        yield from self._clears(path, file, before)
-
     def end(self, attempt: int) -> Sequence[AttemptAnswer]:
         """Note that an attempt ended; those now alone with a file are no longer in conflict."""
         files = tuple(self._files)
-        told = [each for path in files for each in self._drop_attempt(attempt, path)]
+        told = [each for path in files for each in self._leave(attempt, path)]
         self._names.pop(attempt, None)
         return [(who, answer) for who, answer in told if who != attempt]
 
-    def _drop_attempt(self, attempt: int, path: str) -> Iterator[AttemptAnswer]:
+    def _leave(
+        self, attempt: int, path: str, *, changed: bool = True, meant: bool = True
+    ) -> Iterator[AttemptAnswer]:
+        """Forget that an attempt changed a file or means to.
+
+        Yields clears for attempts whose conflict is over or has become a lesser one.
+        """
         file = self._files[path]
         before = file.stages
-        file.changed.pop(attempt, None)
-        file.origins.pop(attempt, None)
-        file.meant.discard(attempt)
-        yield from self._clears(path, file, before)
-
-    def _file_state(self, path: str) -> _File:
-        file = self._files.get(path) or _File()
-        remember(self._files, path, file, _FILES)
-        return file
-
-    def _clears(self, path: str, file: _File, before: _Stages) -> Iterator[AttemptAnswer]:
-        """Return clears for attempts whose conflict is over or has become a lesser one."""
+        if changed:
+            file.changed.pop(attempt, None)
+            file.origins.pop(attempt, None)
+        if meant:
+            file.meant.discard(attempt)
         after = file.stages
         if not after:
             del self._files[path]
         for each in sorted(before):
             if after.get(each, _Stage.NONE) < before[each]:
                 yield each, Clear(key=_alert_key(path))
+
+    def _file_state(self, path: str) -> _File:
+        file = self._files.get(path) or _File()
+        remember(self._files, path, file, _FILES)
+        return file
 
     def _findings(self, path: str, file: _File) -> Iterator[AttemptAnswer]:
         stages = file.stages
