@@ -12,7 +12,7 @@ from midwatch_monitor.config.section import Length
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Checkpoint, Event, Severity, Step, StepKind
-from midwatch_monitor.replay.tune.comparison import Comparison, compare
+from midwatch_monitor.replay.tune.choose import Comparison, compare
 from midwatch_monitor.replay.tune.labels import Label, label_of, read_labels
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,

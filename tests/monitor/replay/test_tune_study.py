@@ -22,8 +22,7 @@ from midwatch_monitor.config.rules import (
 from midwatch_monitor.config.section import Length
 from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.records import Severity
-from midwatch_monitor.replay.tune.choose import Choice, RuleVerdict, choose
-from midwatch_monitor.replay.tune.comparison import Comparison, Difference
+from midwatch_monitor.replay.tune.choose import Choice, Comparison, Difference, RuleVerdict, choose
 from midwatch_monitor.replay.tune.labels import Label
 from midwatch_monitor.replay.tune.proposal import (
     changes,

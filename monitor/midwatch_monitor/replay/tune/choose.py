@@ -1,16 +1,23 @@
-"""Chooses each rule's threshold by what it costs and finds over some runs. Pure."""
+"""Chooses thresholds by what they cost and find, and tells a gain from noise. Pure."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from random import Random
 
+from midwatch_monitor.metrics.statistics import Interval, Share
 from midwatch_monitor.replay.tune.runs import (
     MIN_ALARMED,
+    RESAMPLES,
     AlarmMeter,
     Alarms,
+    AlarmTarget,
+    RecordedRun,
     alarms_at,
     earlier,
     levels,
+    middle,
 )
 
 RULE_PART = 0.5
@@ -51,10 +58,19 @@ def choose(
     alarms: Alarms = [run.measured.agreed for run in meter.runs]
     for choice in alone.values():
         if choice.verdict is RuleVerdict.TOO_FEW:
-            alarms = earlier(alarms, alarms_at(meter.runs, choice.rule, choice.level))
-    others = {rule: each for rule, each in alone.items() if each.verdict is not RuleVerdict.TOO_FEW}
-    placed = _Greedy(meter, others, alarms, allowed * meter.resolved)
-    return tuple({**alone, **placed.choices(present)}[rule] for rule in present)
+            alarms = _alarms_with(meter, alarms, choice.rule, choice.level)
+    decided = dict(alone)
+    left = {rule: each for rule, each in alone.items() if each.verdict is not RuleVerdict.TOO_FEW}
+    while best := _best_candidate(meter, left, alarms, allowed * meter.resolved):
+        alarms = _alarms_with(meter, alarms, best, left.pop(best).level)
+    for rule, choice in left.items():
+        union = _alarms_with(meter, alarms, rule, now := present[rule])
+        if now is not None and meter.false_alarms(union) == meter.false_alarms(alarms):
+            alarms = union
+            decided[rule] = Choice(rule=rule, level=now, verdict=RuleVerdict.NO_COST)
+        elif choice.verdict is RuleVerdict.CHOSEN:
+            decided[rule] = Choice(rule=rule, level=None, verdict=RuleVerdict.TOO_DEAR)
+    return tuple(decided[rule] for rule in present)
 
 
 def _choose_alone(meter: AlarmMeter, rule: str, now: int | None, allowed: float) -> Choice:
@@ -86,57 +102,117 @@ def _count_alarmed(meter: AlarmMeter, rule: str, now: int | None) -> int:
     return meter.by_length.count_alarmed(alarms_at(meter.runs, rule, level))
 
 
-class _Greedy:
-    """Accepts candidates while they add something and the false alarms stay within a limit."""
+def _alarms_with(meter: AlarmMeter, alarms: Alarms, rule: str, level: int | None) -> Alarms:
+    return earlier(alarms, alarms_at(meter.runs, rule, level))
 
-    def __init__(
-        self,
-        meter: AlarmMeter,
-        candidates: Mapping[str, Choice],
-        alarms: Alarms,
-        limit: float,
-    ) -> None:
-        self._meter = meter
-        self._left = dict(candidates)
-        self._alarms = alarms
-        self._limit = limit
-        self._taken: dict[str, Choice] = {}
 
-    def choices(self, present: Mapping[str, int | None]) -> dict[str, Choice]:
-        """Return the decision about each rule."""
-        while (best := self._best_candidate()) is not None:
-            choice = self._left.pop(best)
-            self._alarms = self._alarms_with(best, choice.level)
-            self._taken[best] = choice
-        return self._taken | {
-            rule: self._remaining_choice(choice, present[rule])
-            for rule, choice in self._left.items()
-        }
+def _best_candidate(
+    meter: AlarmMeter, left: Mapping[str, Choice], alarms: Alarms, limit: float
+) -> str | None:
+    """Return the candidate that adds most, and of several the cheapest; `None` if none adds any.
 
-    def _alarms_with(self, rule: str, level: int | None) -> Alarms:
-        return earlier(self._alarms, alarms_at(self._meter.runs, rule, level))
-
-    def _best_candidate(self) -> str | None:
-        """Return the candidate that adds most; among equals, the cheapest."""
-        ranks: list[tuple[int, int, str]] = []
-        now = self._meter.count_found(self._alarms)
-        for rule, choice in self._left.items():
-            if choice.verdict is not RuleVerdict.CHOSEN:
-                continue
-            union = self._alarms_with(rule, choice.level)
-            cost = self._meter.false_alarms(union)
-            gain = self._meter.count_found(union) - now
-            if gain > 0 and cost <= self._limit:
+    No more than `limit` resolved runs may be alarmed.
+    """
+    ranks: list[tuple[int, int, str]] = []
+    for rule, choice in left.items():
+        if choice.verdict is RuleVerdict.CHOSEN:
+            union = _alarms_with(meter, alarms, rule, choice.level)
+            gain = meter.count_found(union) - meter.count_found(alarms)
+            if gain > 0 and (cost := meter.false_alarms(union)) <= limit:
                 ranks.append((-gain, cost, rule))
-        return min(ranks)[2] if ranks else None
+    return min(ranks)[2] if ranks else None
 
-    def _remaining_choice(self, choice: Choice, now: int | None) -> Choice:
-        """Return the choice for a remaining rule: unchanged if that adds no false alarm."""
-        union = self._alarms_with(choice.rule, now)
-        before = self._meter.false_alarms(self._alarms)
-        if now is not None and self._meter.false_alarms(union) == before:
-            self._alarms = union
-            return Choice(rule=choice.rule, level=now, verdict=RuleVerdict.NO_COST)
-        if choice.verdict is not RuleVerdict.CHOSEN:
-            return choice
-        return Choice(rule=choice.rule, level=None, verdict=RuleVerdict.TOO_DEAR)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The change of a share over the same runs."""
+
+    before: Share
+    after: Share
+    tasks: int
+    """Number of tasks in which it changes."""
+    interval: Interval | None
+    """Interval of the rate after minus the rate before; `None` with fewer than two tasks."""
+
+    @property
+    def rises(self) -> bool:
+        """Whether it rises by more than noise."""
+        return self.interval is not None and self.interval.low > 0
+
+    @property
+    def falls(self) -> bool:
+        """Whether it falls by more than noise."""
+        return self.interval is not None and self.interval.high < 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The changes in one source, or in all of them together."""
+
+    source: str | None
+    """`None` for all together."""
+    resolved: Difference
+    """Share of resolved runs alarmed."""
+    found: Difference
+    """Share of target runs found."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether more alarms are false or less is found, beyond noise."""
+        return self.resolved.rises or self.found.falls
+
+    @property
+    def better(self) -> bool:
+        """Whether more is found or fewer alarms are false, beyond noise, and nothing is worse."""
+        gains = ((self.found, self.found.rises), (self.resolved, self.resolved.falls))
+        sure = any(gained and change.tasks >= MIN_ALARMED for change, gained in gains)
+        return sure and not self.worse
+
+
+def compare(
+    runs: Sequence[RecordedRun],
+    target: AlarmTarget,
+    alarms: tuple[Alarms, Alarms],
+    *,
+    seed: int,
+    source: str | None = None,
+) -> Comparison:
+    """Compare the first alarms before and after, over the runs of one source or of all."""
+    resolved: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    found: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    for run, before, after in zip(runs, *alarms, strict=True):
+        if source is not None and run.label.source != source:
+            continue
+        if run.label.resolved:
+            resolved[run.label.task].append((before is not None, after is not None))
+        if run.reaches(target):
+            pair = run.in_time(before, target), run.in_time(after, target)
+            found[run.label.task].append(pair)
+    first, second = (_difference(list(each.values()), seed) for each in (resolved, found))
+    return Comparison(source=source, resolved=first, found=second)
+
+
+def _difference(tasks: Sequence[Sequence[tuple[bool, bool]]], seed: int) -> Difference:
+    """Return the difference of a share, from each run's state before and after."""
+    sums = [(sum(a - b for b, a in task), len(task)) for task in tasks]
+    before, after = (sum(pair[at] for task in tasks for pair in task) for at in (0, 1))
+    size = sum(of for _, of in sums)
+    return Difference(
+        before=Share(hits=before, of=size),
+        after=Share(hits=after, of=size),
+        tasks=sum(any(b != a for b, a in task) for task in tasks),
+        interval=_interval(sums, Random(seed)),
+    )
+
+
+def _interval(sums: Sequence[tuple[int, int]], random: Random) -> Interval | None:
+    """Return the interval of the rate's change from resampled tasks."""
+    if len(sums) < 2:
+        return None
+    if not any(change for change, _ in sums):
+        return Interval(low=0.0, high=0.0)
+    rates: list[float] = []
+    for _ in range(RESAMPLES):
+        changes, sizes = zip(*random.choices(sums, k=len(sums)), strict=True)
+        rates.append(sum(changes) / sum(sizes))
+    return middle(rates)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from midwatch_monitor.metrics.statistics import Interval, Share
-from midwatch_monitor.replay.tune.choose import Choice
-from midwatch_monitor.replay.tune.comparison import Comparison, Difference
+from midwatch_monitor.replay.tune.choose import Choice, Comparison, Difference
 from midwatch_monitor.replay.tune.runs import AlarmFigures, AlarmTarget
 from midwatch_monitor.replay.tune.study import HeldOutCheck, ThresholdRow, ThresholdStudy
 from midwatch_monitor.replay.tune.threshold import changed_keys, tunable_rules

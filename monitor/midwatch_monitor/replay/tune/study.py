@@ -13,8 +13,7 @@ from random import Random
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Event
-from midwatch_monitor.replay.tune.choose import Choice, choose
-from midwatch_monitor.replay.tune.comparison import Comparison, compare
+from midwatch_monitor.replay.tune.choose import Choice, Comparison, choose, compare
 from midwatch_monitor.replay.tune.labels import Label, Recordings
 from midwatch_monitor.replay.tune.runs import (
     AlarmFigures,

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.replay.tune.comparison import Comparison
+from midwatch_monitor.replay.tune.choose import Comparison
 from midwatch_monitor.replay.tune.labels import SPENT, Recordings, read_labels, recordings
 from midwatch_monitor.replay.tune.proposal import (
     NO_SOURCE,
