@@ -92,12 +92,6 @@ def test_progress_may_lag_behind_by_the_slack(percent: int, expected: Severity |
     assert severity(detector.observe(report(percent), SEEN)) is expected
 
 
-def test_a_report_that_catches_up_clears() -> None:
-    detector = burn(spent(80))
-    assert severity(detector.observe(report(20), SEEN)) is Severity.NOTICE
-    assert detector.observe(report(80), SEEN) == (Clear(key=BURN),)
-
-
 def test_a_larger_limit_clears() -> None:
     detector = burn(spent(80))
     assert detector.observe(spent(80, 200), SEEN) == (Clear(key=BURN),)

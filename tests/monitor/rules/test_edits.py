@@ -8,7 +8,6 @@ import pytest
 from midwatch_monitor.config.rules import RepeatedEdits, RevertChurn
 from midwatch_monitor.records import (
     AlertKey,
-    Checkpoint,
     Edit,
     Finding,
     Movement,
@@ -87,11 +86,6 @@ def write(
     digest: str = "", *, path: str = "a.py", by: Writer = Writer.WORKER, deleted: bool = False
 ) -> Edit:
     return Edit(path=path, digest=digest, writer=by, deleted=deleted)
-
-
-def test_the_fifth_edit_alarms_and_the_fourth_does_not() -> None:
-    run = Run(SEED)
-    assert [run.count(write(f"d{n}")) for n in range(5)] == [None, None, None, None, 5]
 
 
 def severities(answers: Sequence[RuleAnswer]) -> list[Severity]:
@@ -183,19 +177,6 @@ def test_a_finding_names_the_file_and_its_steps() -> None:
             evidence=(1, 2),
         )
     ]
-
-
-def test_a_growing_list_of_files_done_is_no_edit() -> None:
-    run = Run(EACH)
-    for number in range(10):
-        done = Checkpoint(progress_percent=10, confidence=50, files_done=("a.py",) * number)
-        step = Step(number=number + 1, kind=StepKind.CHECKPOINT, checkpoint=done)
-        assert not run.detector.observe(step, Seen(Act(step.number, work=False)))
-
-
-def test_writing_the_same_content_is_no_edit() -> None:
-    run = Run(EACH)
-    assert [run.count(write(each)) for each in ("1", "1", "2", "2")] == [1, None, 2, None]
 
 
 def test_without_a_digest_every_edit_counts_one() -> None:
@@ -348,12 +329,6 @@ def test_a_finding_names_the_file_and_the_steps_that_went_back() -> None:
 @pytest.mark.parametrize("digests", ["123456789", "111111111", "121"])
 def test_going_on_staying_and_going_back_once_are_no_churn(digests: str) -> None:
     assert set(ChurnRun().write(digests)) == {None}
-
-
-def test_a_file_put_back_by_a_command_went_back() -> None:
-    run = ChurnRun()
-    values = [run.value(*run.feed(reverted=("a.py",))) for _ in range(3)]
-    assert values == [None, None, 3]
 
 
 def test_a_command_whose_edit_is_seen_too_counts_once() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from midwatch_monitor.config.rules import (
     DecliningConfidence,
-    ExplicitEscalation,
     LowConfidence,
     MissedCheckpoint,
     MultipleBlockers,
@@ -19,7 +18,6 @@ from midwatch_monitor.records import (
     CheckpointDecision,
     Event,
     Finding,
-    Lifecycle,
     Severity,
     Step,
     StepKind,
@@ -28,7 +26,6 @@ from midwatch_monitor.rules.act import Act
 from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
 from midwatch_monitor.rules.reports import (
     DecliningConfidenceDetector,
-    ExplicitEscalationDetector,
     LowConfidenceDetector,
     MissedCheckpointDetector,
     MultipleBlockersDetector,
@@ -58,15 +55,6 @@ def last_value(detector: Detector, checkpoints: Iterable[Checkpoint]) -> float |
     """The value of the last finding, `None` where the last checkpoint gave none."""
     answers = feed(detector, checkpoints)[-1]
     return answers[0].value if answers and isinstance(answers[0], Finding) else None
-
-
-@pytest.mark.parametrize(("confidence", "value"), [(0, 0), (29, 29), (30, None), (100, None)])
-def test_confidence_alarms_under_the_threshold_and_not_at_it(
-    confidence: int, value: float | None
-) -> None:
-    assert (
-        last_value(LowConfidenceDetector(LowConfidence(below=30)), confident(confidence)) == value
-    )
 
 
 def test_a_finding_says_what_where_and_how_much() -> None:
@@ -108,13 +96,6 @@ def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
         (),
         (Clear(key=AlertKey(rule="declining_confidence")),),
     ]
-
-
-@pytest.mark.parametrize(("count", "value"), [(0, None), (2, None), (3, 3), (7, 7)])
-def test_three_blockers_alarm_and_two_do_not(count: int, value: float | None) -> None:
-    blockers = tuple(f"blocker {n}" for n in range(count))
-    checkpoint = Checkpoint(progress_percent=50, confidence=50, blockers=blockers)
-    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [checkpoint]) == value
 
 
 def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
@@ -169,21 +150,6 @@ def test_a_restart_empties_the_window() -> None:
     detector.restart()
     assert last_value(detector, progressing(60, 60)) is None
     assert last_value(detector, progressing(60)) == 0
-
-
-@pytest.mark.parametrize(
-    ("decision", "value"),
-    [
-        (CheckpointDecision.ESCALATE, 1),
-        (CheckpointDecision.CONTINUE, None),
-        (CheckpointDecision.PIVOT, None),
-    ],
-)
-def test_only_a_call_for_help_is_an_escalation(
-    decision: CheckpointDecision, value: float | None
-) -> None:
-    checkpoint = Checkpoint(progress_percent=50, confidence=50, decision=decision)
-    assert last_value(ExplicitEscalationDetector(ExplicitEscalation()), [checkpoint]) == value
 
 
 @pytest.mark.parametrize("event", [Change(plan_step=2), Step(number=1, kind=StepKind.MESSAGE)])
@@ -306,25 +272,11 @@ def test_the_rest_of_the_request_that_reflected_is_not_counted() -> None:
     assert missed(run.work(5, request=4)) == (Severity.WARNING, 3)
 
 
-def test_the_interval_in_force_is_the_one_that_counts() -> None:
-    run = Run(OFFERED, Change(reflect_every=6))
-    assert missed(run.work(17)) is None
-    assert missed(run.work(1)) == (Severity.WARNING, 3)
-
-
 def test_without_reminders_nothing_is_missed() -> None:
     run = Run(OFFERED)
     run.work(9)
     assert run.feed(Change(reflect_every=0)) == (Clear(key=KEY),)
     assert missed(run.work(50)) is None
-
-
-def test_a_parked_worker_is_not_flagged() -> None:
-    run = Run(OFFERED, Change(lifecycle=Lifecycle.INPUT_REQUIRED))
-    assert run.work(50) == ()
-    run.feed(Change(lifecycle=Lifecycle.WORKING))
-    assert missed(run.work(8)) is None
-    assert missed(run.work(1)) == (Severity.WARNING, 3)
 
 
 def test_a_tool_that_is_taken_away_cannot_be_missed() -> None:
