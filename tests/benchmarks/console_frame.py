@@ -376,7 +376,7 @@ def weight(agents: int) -> float:
     tracemalloc.start()
     fleet = Fleet(FleetBoard(), agents)
     order = Order()
-    order.move(fleet.board.take_moved()[0])
+    order.update(fleet.board.all_rows())
     folding(fleet)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

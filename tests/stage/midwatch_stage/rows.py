@@ -29,6 +29,8 @@ class Fleet:
         """Begin with a task and an attempt for each letter of `names`, then with the `queued`."""
         self.board = FleetBoard()
         self.order = Order()
+        self.shown: dict[str, Any] = {}
+        """What a person wants to be shown: see `Order.update`."""
         self._entries = 0
         for name in names:
             self.add(name)
@@ -66,8 +68,7 @@ class Fleet:
     @property
     def lines(self) -> list[str]:
         """What is shown now: headings, and the names of rows."""
-        changed, gone = self.board.take_moved()
-        self.order.move(changed, gone=gone)
+        self.order.update(self.board.all_rows(), **self.shown)
         return [
             " ".join((line.title, *(text for _, text in line.details)))
             if isinstance(line, GroupHeading)

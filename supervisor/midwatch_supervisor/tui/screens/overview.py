@@ -101,8 +101,9 @@ def rate(totals: Totals) -> str:
     return f"{share:.0%}: {recovered} of {judged} recovered ({rest})"
 
 
-def fleet_lines(totals: Totals) -> list[tuple[str, str, str]]:
-    needs, tasks = totals.needs, totals.tasks
+def fleet_lines(board: FleetBoard) -> list[tuple[str, str, str]]:
+    needs, totals = board.needs, board.totals
+    tasks = totals.tasks
     canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]
     return [
         ("working", str(needs[Need.WORKING]), "good"),
@@ -126,7 +127,7 @@ def overview_text(
     about: Sequence[str] = (),
 ) -> Text:
     """Return the whole overview for a width; `about` is the constant part."""
-    totals, counts = board.totals, fleet_lines(board.totals)
+    totals, counts = board.totals, fleet_lines(board)
     text = Text(no_wrap=True, overflow="ellipsis")
     if board.progress:
         text.append(f"{board.progress} So far:\n\n", colours.warn)

@@ -1,5 +1,6 @@
 """The lines at the top: the fleet's counts and costs; an attempt's state, health and wait."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -52,10 +53,10 @@ NEEDED = "!"
 
 def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette) -> Text:
     """Return a board's counts, most important first; `waiting` things need a person."""
-    totals, needs = board.totals, board.totals.needs
+    totals, needs = board.totals, board.needs
     parts: list[Cell] = [
         ("Midwatch", colours.strong),
-        (_runs_text(board, now), colours.dim),
+        (_runs_text(board, needs, now), colours.dim),
         (_waiting_text(waiting), colours.warn if waiting else colours.dim),
         *_health_cells(Health.STUCK, needs[Need.STUCK], colours),
         *_health_cells(Health.SUSPECT, needs[Need.SUSPECT], colours),
@@ -98,14 +99,14 @@ def _failed_parts(count: int, colours: Palette) -> list[Cell]:
     return [(f"{sign} {count} failed", colours.bad)] if count else []
 
 
-def _runs_text(board: FleetBoard, now: datetime) -> str:
+def _runs_text(board: FleetBoard, needs: Counter[Need], now: datetime) -> str:
     """Return which run it is, and its duration."""
     if not board.runs:
         return ""
     since = min(run.started_at for run in board.runs.values())
     ids = list(board.runs)
     which = f"run {ids[0]}" if len(ids) == 1 else f"{len(ids)} runs"
-    working = any(count for need, count in board.totals.needs.items() if need is not Need.OVER)
+    working = any(count for need, count in needs.items() if need is not Need.OVER)
     until = now if working else board.ended_at or board.last_at or now
     return f"{which}, {span((until - since).total_seconds())}"
 

@@ -1,4 +1,3 @@
-from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -68,18 +67,16 @@ def test_what_nobody_checked_is_not_counted_as_completed() -> None:
     assert (fleet.board.totals.completed, len(fleet.board.totals.ended)) == (1, 1)
     said = str(title_text(fleet.board, 0, AT, palette({})))
     assert "✓ 1/3  ○ 1 ended  " in said
-    counts = {word: count for word, count, _ in fleet_lines(fleet.board.totals)}
+    counts = {word: count for word, count, _ in fleet_lines(fleet.board)}
     assert (counts["completed"], counts["ended"]) == ("1", "1")
 
 
-def test_what_each_needs_is_counted_as_it_changes() -> None:
+def test_what_each_needs_is_counted() -> None:
     fleet = Fleet("abc", queued="d")
     for name, record in (("a", WORKING), ("b", WORKING), ("c", WORKING), ("b", STUCK), ("a", DONE)):
         fleet.say(name, record)
-    needs = fleet.board.totals.needs
-    assert +needs == Counter(row.need for row in fleet.board.all_rows())
-    fleet.say("c", Change(lifecycle=Lifecycle.INPUT_REQUIRED))
-    assert (needs[Need.ANSWER], needs[Need.WORKING]) == (1, 0)
+    each = (Need.OVER, Need.STUCK, Need.WORKING, Need.QUEUED)
+    assert fleet.board.needs == dict.fromkeys(each, 1)
 
 
 def test_a_provider_that_is_away_makes_a_row_suspect_at_once() -> None:
@@ -157,14 +154,14 @@ def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
 
 def test_a_filter_hears_of_what_changes() -> None:
     fleet = Fleet("abc")
-    fleet.order.filter("CODER cycle")
+    fleet.shown["wanted"] = "CODER cycle"
     assert fleet.lines == []
     fleet.say("b", WORKING)
     fleet.say("b", STUCK)
     assert fleet.lines == [*"b"]
     fleet.say("b", FINE)
     assert fleet.lines == []
-    fleet.order.filter("")
+    fleet.shown["wanted"] = ""
     assert fleet.lines == [*"bac"]
 
 

@@ -79,13 +79,6 @@ def test_the_newest_start_of_a_node_counts() -> None:
     assert node_list.losses == ()
 
 
-def test_beats_alone_change_nothing_that_lines_show() -> None:
-    node_list = NodeList()
-    assert node_list.take([NORTH])
-    assert not node_list.take([replace(NORTH, beat_at=AT + timedelta(seconds=1), busy=2)])
-    assert node_list.take([LOST])
-
-
 def test_a_node_that_left_yesterday_is_forgotten() -> None:
     node_list = NodeList()
     node_list.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
@@ -119,7 +112,7 @@ def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_b
     told.tell(STUCK)
     assert queue.rows == []
     told.board.meet_nodes([NORTH])
-    queue.observe([], of_nodes=True)
+    queue.observe()
     assert queue.rows == [told.row]
 
 

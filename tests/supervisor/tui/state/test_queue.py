@@ -152,7 +152,7 @@ def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None
 
     def write(id: int, of: int, record: Record) -> None:
         board.fold(entry(id, record, attempt=of))
-        queue.observe([entry(id, record, attempt=of)])
+        queue.observe()
 
     for id, (of, record) in enumerate(
         [(1, WORKING), (1, BUDGET), (2, WORKING), (2, stuck())], start=1

@@ -24,9 +24,6 @@ from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
     SORTS,
-    Grouping,
-    Order,
-    Sort,
     folds_done,
     may_resort,
 )
@@ -137,6 +134,7 @@ def test_what_stands_in_no_group_does_not_fold() -> None:
     assert fleet.lines[0] == "ask"
     assert fleet.order.fold(fleet.order.lines[0]) is None
     fleet.order.arrange(grouping=by["task"])
+    assert fleet.lines[0] == "ask"
     assert fleet.order.fold(fleet.order.lines[0]) is None
 
 
@@ -171,7 +169,7 @@ def many_done() -> Fleet:
     fleet.add("well", WORKING)
     for n in range(12):
         fleet.add(f"old{n:02}", FAILED if n == 5 else DONE_NOW)
-    fleet.order.fit(10)
+    fleet.shown["room"] = 10
     return fleet
 
 
@@ -182,7 +180,7 @@ def test_by_need_what_is_over_is_one_line_at_the_end_until_it_is_unfolded() -> N
     assert fleet.lines[1:4] == ["▾ done (12) 1 failed 11 done", "old05", "old00"]
     fleet.order.fold(fleet.order.lines[2])
     assert len(fleet.lines) == 2
-    fleet.order.fit(100)
+    fleet.shown["room"] = 100
     assert len(fleet.lines) == 2
 
 
@@ -196,12 +194,12 @@ def test_a_person_can_fold_away_what_is_over_however_little_it_is() -> None:
 def test_a_filter_shows_what_is_folded_away_too() -> None:
     fleet = many_done()
     assert len(fleet.lines) == 2
-    fleet.order.filter("failed")
+    fleet.shown["wanted"] = "failed"
     assert fleet.lines == ["old05"]
     fleet.order.arrange(grouping=by["worker"])
     fleet.order.fold(fleet.order.lines[0])
     assert fleet.lines == ["▾ coder (1) 1 failed", "old05"]
-    fleet.order.filter("")
+    fleet.shown["wanted"] = ""
     assert fleet.lines[0] == "▾ coder (13) 1 working 1 failed 11 done"
 
 
@@ -210,10 +208,10 @@ def test_a_row_that_somebody_reads_is_not_folded_away_by_itself() -> None:
     assert fleet.lines[0] == "well"
     well = fleet.order.rows[0]
     fleet.add("more", WORKING)
-    fleet.order.hold(well)
+    fleet.shown["held"] = well
     fleet.say("well", DONE_NOW)
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done", "well"]
-    fleet.order.hold(None)
+    fleet.shown["held"] = None
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done"]
 
 
@@ -281,22 +279,3 @@ def test_lines_keep_their_order_for_seconds_and_while_somebody_goes_through_them
         return AT - timedelta(seconds=seconds)
 
     assert may_resort(AT, sorted_at=ago(since_sorted), moved_at=ago(since_moved)) is may
-
-
-@pytest.mark.parametrize("grouping", GROUPINGS, ids=lambda each: each.name)
-@pytest.mark.parametrize("sort", SORTS, ids=lambda each: each.name)
-def test_changed_one_by_one_or_anew_the_lines_are_the_same(grouping: Grouping, sort: Sort) -> None:
-    fleet = Fleet()
-    fleet.order.arrange(grouping=grouping, sort=sort)
-    for n in range(40):
-        fleet.add(f"t{n:02}", node=f"n{n % 3}", worker=f"w{n % 2}")
-        fleet.say(f"t{n:02}", WORKING, at=AT)
-    for tick in range(60):
-        # All at one time: by age, lines move only when they are sorted again.
-        fleet.say(f"t{tick * 7 % 40:02}", (STUCK, ASKS, DONE_NOW, FAILED)[tick % 4], at=AT)
-        shown = fleet.lines
-        anew = Order()
-        anew.arrange(grouping=fleet.order.grouping, sort=fleet.order.sort)
-        anew.move(fleet.board.all_rows())
-        assert [*anew.lines] == [*fleet.order.lines]
-        assert shown
