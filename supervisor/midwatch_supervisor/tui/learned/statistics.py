@@ -1,12 +1,10 @@
 """Statistics of learning: verdicts by origin, lessons, failure classes, facts, failures."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, tzinfo
 from time import monotonic
 
 from rich.text import Text
-from textual import work
 
 from midwatch_monitor.metrics.learning import LearningFigures
 from midwatch_monitor.metrics.lessons import AcceptanceFigures, LessonFigures
@@ -137,7 +135,6 @@ class StatisticsPart(ScrollingText):
         self._now = now
         self._summed = -1
         self._summed_at = 0.0
-        self._summing = False
 
     def on_mount(self) -> None:
         on_theme_change(self, self.recolour)
@@ -145,16 +142,10 @@ class StatisticsPart(ScrollingText):
     def refresh_board(self) -> None:
         """Compute the statistics again, if anything has changed. Called only while shown."""
         early = self._summed >= 0 and monotonic() - self._summed_at < _PAUSE
-        if self._summing or early or self._summed == self._counts.grown:
-            return
-        self._summing, self._summed = True, self._counts.grown
-        self._sum_figures()
-
-    @work(group="figures")
-    async def _sum_figures(self) -> None:
-        self._figures = await asyncio.to_thread(self._counts.figures)
-        self._summing, self._summed_at = False, monotonic()
-        self.recolour()
+        if not early and self._summed != self._counts.grown:
+            self._summed, self._summed_at = self._counts.grown, monotonic()
+            self._figures = self._counts.figures()
+            self.recolour()
 
     def recolour(self) -> None:
         if self._figures is not None:

@@ -9,16 +9,12 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.metrics.learning import KINDS, LearningFigures, LearningTally
 from midwatch_monitor.records import (
     Entry,
-    Fact,
     Fault,
     Feedback,
-    Guidelines,
     GuidelinesState,
     KnownFact,
     KnownGuidelines,
     KnownLesson,
-    Lesson,
-    Record,
     Study,
     StudyState,
     Task,
@@ -114,16 +110,10 @@ class JudgedAttempt:
 
 
 class LearningCounts:
-    """The data of the statistics. Takes all entries of what is watched, in order.
-
-    Summing up ten thousand attempts takes a fifth of a second: `figures` may be called in another
-    thread, but not in two at once.
-    """
+    """The data of the statistics. Takes all entries of what is watched, in order."""
 
     def __init__(self) -> None:
         self._learning = LearningTally()
-        self._waiting: deque[Entry | Task] = deque()
-        """Records not yet in the figures; a deque, because two threads may use its ends."""
         self.history: deque[JudgedAttempt] = deque(maxlen=HISTORY)
         """Oldest first."""
         self.failed: Counter[str] = Counter()
@@ -134,13 +124,14 @@ class LearningCounts:
         """Number of entries taken: while it is unchanged, so are the figures."""
 
     def meet(self, task: Task) -> None:
-        self._waiting.append(task)
+        self._learning.meet(task)
 
     def fold(self, entry: Entry, name: str) -> None:
         match entry.record:
             case Feedback() as verdict:
-                told = replace(verdict, diff="")
+                told = replace(verdict, diff="")  # diffs are long, and not counted
                 self.history.append(JudgedAttempt(at=entry.at, name=name, verdict=told))
+                entry = replace(entry, record=told)
             case Study(state=StudyState.FAILED) as study:
                 self._count_failure(study.chore.value, study.reason)
             case Fault() as fault if fault.part.startswith(LEARNING):
@@ -149,7 +140,7 @@ class LearningCounts:
                 pass
         if isinstance(entry.record, KINDS):
             self.grown += 1
-            self._waiting.append(replace(entry, record=_without_texts(entry.record)))
+            self._learning.observe(entry)
 
     def _count_failure(self, part: str, why: str) -> None:
         self.failed[part or LEARNING] += 1
@@ -157,25 +148,4 @@ class LearningCounts:
         self.grown += 1
 
     def figures(self) -> LearningFigures:
-        while self._waiting:
-            news = self._waiting.popleft()
-            if isinstance(news, Task):
-                self._learning.meet(news)
-            else:
-                self._learning.observe(news)
         return self._learning.figures()
-
-
-def _without_texts(record: Record) -> Record:
-    """Return a record without texts that are not counted, which would fill the memory."""
-    match record:
-        case Lesson():
-            return replace(record, text="", insights=())
-        case Feedback():
-            return replace(record, comment="", diff="")
-        case Fact():
-            return replace(record, text="", value="")
-        case Guidelines():
-            return replace(record, text="")
-        case _:
-            return record

@@ -1,6 +1,5 @@
 """What a person may do about what was learned, what is asked, and what is shown of it."""
 
-import tracemalloc
 from dataclasses import replace
 from datetime import UTC
 
@@ -18,7 +17,6 @@ from midwatch_monitor.records import (
     GuidelinesState,
     KnownFact,
     KnownGuidelines,
-    Lesson,
     Study,
     StudyState,
 )
@@ -26,7 +24,6 @@ from midwatch_stage.factories import (
     AT,
     after,
     ended,
-    entries,
     entry,
     known_fact,
     known_lesson,
@@ -184,31 +181,12 @@ def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
     assert shares == {"explicit": 0.0, "automatic": 1.0}
 
 
-def test_the_figures_do_not_hang_on_the_texts_that_are_let_go() -> None:
-    records = (
-        Lesson(text="Too early.", failure_class="loop", insights=("Wait.",)),
-        Feedback(accepted=False, comment="the wrong file", diff="-a"),
-        Fact(text="Cold.", value='{"port": 1}'),
-        Guidelines(version=1, text="# How"),
-    )
+def test_a_verdict_is_kept_and_counted_without_its_diff() -> None:
+    verdict = Feedback(accepted=False, comment="the wrong file", diff="-a")
     tally = LearningCounts()
-    for each in entries(*records):
-        tally.fold(each, "fix#1")
-    assert tally.figures() == LearningTally(entries(*records)).figures()
-    assert [each.verdict for each in tally.history] == [replace(records[1], diff="")]
-
-
-def test_what_waits_for_its_count_keeps_no_long_text() -> None:
-    """The statistics may not be looked at for days."""
-    tally, text = LearningCounts(), "x" * 10_000
-    tracemalloc.start()
-    for id in range(1, HISTORY + 1):
-        for record in (Lesson(text=f"{id}{text}"), Feedback(accepted=True, diff=f"{id}{text}")):
-            tally.fold(entry(id, record), "fix#1")
-        tally.fold(entry(id, Fact(text=f"{id}{text}")), "fix#1")
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < HISTORY * len(text)
+    tally.fold(entry(1, verdict), "fix#1")
+    assert tally.figures() == LearningTally([entry(1, verdict)]).figures()
+    assert [each.verdict for each in tally.history] == [replace(verdict, diff="")]
 
 
 def test_r20_old_verdicts_leave_the_history_and_still_count() -> None:
