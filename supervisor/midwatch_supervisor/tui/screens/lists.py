@@ -1,10 +1,9 @@
 """Tables: the attention queue, the stream of checkpoints, and the nodes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
 
 from midwatch_monitor.records import CheckpointDecision, NodeState, NodeStatus
 from midwatch_supervisor.present.numbers import plan_text
@@ -12,12 +11,12 @@ from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_
 from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.screens.preview import LOW
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
-from midwatch_supervisor.tui.state.board import STREAM, FleetBoard, Report
+from midwatch_supervisor.tui.state.board import FleetBoard, Report
 from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
-from midwatch_supervisor.tui.widgets.table import Column, Table, clock, matches, span
+from midwatch_supervisor.tui.widgets.table import Column, Table, clock, span
 
 LATE = 30.0
 """Seconds without a heartbeat that are highlighted: a node sends one every second."""
@@ -101,17 +100,10 @@ class AttentionPane(Table[QueueItem], RowChooser):
 
 
 def report_text(report: Report) -> str:
-    """Return the text that a filter searches."""
+    """Return the text that a filter searches, in lower case."""
     said = report.checkpoint
     words = (report.row.name, report.row.state.attempt.worker, said.decision)
-    return " ".join((*words, *said.blockers, said.notes))
-
-
-def since(reports: Sequence[Report], last: Report | None) -> list[Report]:
-    """Return the reports after `last`, oldest first; all if it is no longer there."""
-    new = list(takewhile(lambda report: report is not last, reversed(reports)))
-    new.reverse()
-    return new
+    return " ".join((*words, *said.blockers, said.notes)).lower()
 
 
 class CheckpointsPane(Table[Report], RowChooser):
@@ -134,12 +126,10 @@ class CheckpointsPane(Table[Report], RowChooser):
             name="checkpoints",
             hint="task, worker, decision, blocker or note",
             nothing="No checkpoints yet.",
+            text=report_text,
             follow=True,
         )
         self._board = board
-        self._last: Report | None = None
-        self._filtered_by = ""
-        self._reports: list[Report] = []
 
     @property
     def chosen(self) -> Row | None:
@@ -159,32 +149,11 @@ class CheckpointsPane(Table[Report], RowChooser):
         return was_open
 
     def refresh_board(self) -> None:
-        """Add new reports; only a changed filter searches all again."""
-        wanted, reports = self.wanted, self._reports
-        picked = self.current if self.list.picked else None
-        place = self.list.cursor
-        if wanted != self._filtered_by:
-            self._last, self._filtered_by = None, wanted
-            reports.clear()
-        new = since(self._board.reports, self._last)
-        if new:
-            self._last = new[-1]
-        reports += [each for each in new if matches(report_text(each), wanted)] if wanted else new
-        gone = max(0, len(reports) - STREAM)
-        del reports[:gone]
-        total = len(self._board.reports)
-        self.show(reports, cursor=_picked_index(reports, picked, place - gone), total=total)
+        self.take(tuple(self._board.reports))
 
-
-def _picked_index(reports: Sequence[Report], picked: Report | None, at: int) -> int:
-    """Return the index of the picked line, looking at `at` first; else of the newest."""
-    if picked is not None:
-        if 0 <= at < len(reports) and reports[at] is picked:
-            return at
-        for place, each in enumerate(reports):
-            if each is picked:
-                return place
-    return len(reports) - 1
+    def _follows_end(self, *, changed: bool) -> bool:
+        del changed
+        return not self.list.picked
 
 
 def _run_cell(report: Report, colours: Palette) -> Cell:

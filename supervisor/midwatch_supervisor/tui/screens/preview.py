@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
@@ -390,9 +389,7 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         self._keys = keys
         self._row: Row | None = None
         self._lines: list[PreviewLine] = []
-        self._strips: dict[int, Strip] = {}
-        """The drawn lines that were visible."""
-        self._under: Style | None = None
+        self._under = Style.null()
 
     def on_mount(self) -> None:
         on_theme_change(self, self.refresh_board)
@@ -415,15 +412,9 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         size = Size(self.size.width, max(len(lines), self.size.height))
         if self.virtual_size != size:
             self.virtual_size = size
-        changed = [
-            n for n, (one, other) in enumerate(zip_longest(lines, self._lines)) if one != other
-        ]
-        if not changed:
-            return
-        self._lines = lines
-        for number in changed:
-            self._strips.pop(number, None)
-        self.refresh_lines(changed[0], changed[-1] - changed[0] + 1)
+        if lines != self._lines:
+            self._lines = lines
+            self.refresh()
 
     def _preview_lines(self, row: Row, width: int) -> list[PreviewLine]:
         return Preview(
@@ -441,18 +432,12 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         return "\n".join("".join(text for text, _ in line) for line in self._lines)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the visible lines; each is drawn once, until its text or background changes."""
-        under = self.rich_style
-        if under != self._under:
-            self._under, self._strips = under, {}
+        """Return the visible lines; what they share is computed once."""
+        self._under = self.rich_style
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        index, width = y + round(self.scroll_offset.y), self.size.width
-        under = self._under or self.rich_style
-        if index >= len(self._lines):
-            return Strip.blank(width, under)
-        if index not in self._strips:
-            segments = [Segment(text, under + style) for text, style in self._lines[index]]
-            self._strips[index] = Strip(segments).adjust_cell_length(width, under)
-        return self._strips[index]
+        index = y + round(self.scroll_offset.y)
+        cells = self._lines[index] if index < len(self._lines) else ()
+        segments = [Segment(text, self._under + style) for text, style in cells]
+        return Strip(segments).adjust_cell_length(self.size.width, self._under)

@@ -67,7 +67,7 @@ class LineList(ScrollView, can_focus=True):
     ) -> None:
         """Draw with `painter`, and a sign before `marked` lines.
 
-        With `follow`, the cursor stays at the end once it is there.
+        With `follow`, going to the end means following it, not picking its line.
         """
         super().__init__(id=id)
         self._painter = painter
@@ -89,14 +89,11 @@ class LineList(ScrollView, can_focus=True):
         A visible cursor stays visible; if the operator has scrolled away from it, the lines stay
         where they are.
         """
-        at_end = self._follow and self.at_end
         seen = self._is_visible_line(self.cursor)
         self.count = count
         size = Size(self.size.width, count)
         if self.virtual_size != size:
             self.virtual_size = size
-        if cursor is None and at_end:
-            cursor = count - 1
         self._place_cursor(self.cursor if cursor is None else cursor, reveal=seen)
         self.refresh()
 
@@ -207,7 +204,6 @@ class LineList(ScrollView, can_focus=True):
 
     def action_last(self) -> None:
         self.action_move(self.count)
-        # Going to the end of a followed list means following it.
         self.picked = self.picked and not self._follow
 
     def action_open(self) -> None:

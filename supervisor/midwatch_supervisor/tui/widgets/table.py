@@ -117,11 +117,6 @@ def clock(at: datetime, zone: tzinfo | None) -> str:
     return f"{at.astimezone(zone):%H:%M:%S}"
 
 
-def matches(text: str, wanted: str) -> bool:
-    """Whether a text contains every word of a filter, in any case and order."""
-    return holds(text.lower(), wanted.lower().split())
-
-
 def holds(text: str, words: Sequence[str]) -> bool:
     """Whether a text contains every word; all in lower case."""
     return all(word in text for word in words)
@@ -316,9 +311,14 @@ class Table(Vertical, Generic[T]):
         if self._searches and words:
             text = self._text
             self._matches = [n for n, each in enumerate(found) if holds(text(each), words)]
-        follows = self._follows and not changed and self.list.at_end
-        cursor = None if follows or before is None else self._place_of(before, found)
+        cursor = None if before is None else self._place_of(before, found)
+        if self._follows_end(changed=changed):
+            cursor = len(found) - 1
         self.show(found, cursor=cursor, total=len(items))
+
+    def _follows_end(self, *, changed: bool) -> bool:
+        """Whether the cursor stays at the end, even if the filter has `changed`."""
+        return self._follows and self.list.at_end and not changed
 
     def _place_of(self, item: T, shown: Sequence[T]) -> int | None:
         """Return an item's index; if it is hidden, that of the next line; `None` if it is gone."""

@@ -39,7 +39,7 @@ from midwatch_supervisor.tui.state.attention import (
     waiting_attempt,
 )
 from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.widgets.table import matches
+from midwatch_supervisor.tui.widgets.table import holds
 
 WORKING = transition()
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -126,7 +126,7 @@ def test_a_line_says_what_is_wanted_and_since_when(
 
 
 def test_a_filter_looks_at_the_task_the_need_the_text_and_the_rules() -> None:
-    assert matches(item(WORKING, stuck()).text, "fix stuck seen cycle")
+    assert holds(item(WORKING, stuck()).text, ("fix", "stuck", "seen", "cycle"))
 
 
 def test_nobody_is_called_for_what_others_may_answer() -> None:
