@@ -162,8 +162,16 @@ async def base_commit(worktree: Worktree) -> str:
     Raises WorkspaceError, also if the worktree is no longer the one that was made.
     """
     worktree.require_branch()
-    known = await git(worktree, "reflog", "show", "--format=%H %gs", "HEAD")
-    return begin_commit(known.splitlines()) or "HEAD"
+    return await start_commit(worktree) or "HEAD"
+
+
+async def start_commit(worktree: Worktree) -> str:
+    """Return the commit that a worktree's attempt began with; empty if unknown."""
+    try:
+        known = await git(worktree, "reflog", "show", "--format=%H %gs", "HEAD")
+    except WorkspaceError:
+        return ""  # the worker is on a branch without a commit
+    return begin_commit(known.splitlines())
 
 
 async def changed_names(worktree: Worktree) -> tuple[str, ...]:

@@ -175,8 +175,6 @@ class Placement:
             await self.snapshots.save(attempt, workspace, step=0, incarnation=None)
         except (MidwatchError, OSError):
             log.exception("the combined work in %s was not saved", workspace.folder)
-        finally:
-            self.snapshots.let_go(attempt, workspace)
 
 
 async def workspace_of(assignment: Assignment | None, folder: Path) -> Workspace:

@@ -90,7 +90,9 @@ class TakenSnapshot:
 
     commit: str
     fault: str = ""
-    """Why some file is not in it; empty if all are."""
+    """Why all or some of the work cannot move to another node; empty if it can."""
+    whole: bool = True
+    """Whether the work can move, perhaps without some files."""
 
 
 async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapshot:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -31,11 +31,12 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.assignment import branch_of, place_of
 from midwatch_supervisor.present.numbers import list_names
-from midwatch_supervisor.workspaces.changes import base_commit
+from midwatch_supervisor.workspaces.changes import start_commit
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import (
     SnapshotFiles,
     SnapshotMark,
+    TakenSnapshot,
     check_out,
     fetch_branch,
     fetch_snapshot,
@@ -58,7 +59,7 @@ from midwatch_supervisor.workspaces.workspace import (
     prepare,
     reopen_workspace,
 )
-from midwatch_tools.git import Worktree, git
+from midwatch_tools.git import git
 from midwatch_tools.tree import digest_of
 
 log = logging.getLogger(__name__)
@@ -105,22 +106,10 @@ _MB = 1_000_000
 _IN_USE = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveResult:
-    """The result of a save."""
-
-    commit: str
-    fault: str = ""
-    """Why all or some of the work cannot move to another node; empty if it can."""
-    whole: bool = True
-    """Whether the work can move, perhaps without some files."""
-
-
-async def _start_commit(worktree: Worktree, base: str) -> str:
-    try:
-        return (await base_commit(worktree)).removeprefix("HEAD") or base
-    except WorkspaceError:
-        return base  # the worker has switched to another branch
+async def _snapshot_mark(attempt: Attempt, workspace: Workspace) -> SnapshotMark:
+    begun = await start_commit(workspace.worktree) if workspace.worktree else ""
+    of = f"{place_of(workspace.folder)} of {attempt.started_at.isoformat()}"
+    return SnapshotMark(of=of, begun=begun or workspace.base)
 
 
 class SnapshotStore:
@@ -142,8 +131,6 @@ class SnapshotStore:
         self._home = home
         self._node = node
         self._clock = clock
-        self._marks: dict[Path, SnapshotMark] = {}
-        self._newest: dict[int, Snapshot | None] = {}
         self._used: dict[str, datetime] = {}
 
     def folder(self, made_at: str | Path) -> Path:
@@ -164,7 +151,7 @@ class SnapshotStore:
 
     async def save(
         self, attempt: Attempt, workspace: Workspace, *, step: int, incarnation: int | None
-    ) -> SaveResult:
+    ) -> TakenSnapshot:
         """Save the workspace's files as they are after `step`; nothing new is not an error.
 
         Raises StaleIncarnationError if another process has taken over the attempt, and
@@ -172,11 +159,11 @@ class SnapshotStore:
         """
         self._note_use(workspace.folder)
         files = await files_of(workspace, self._private_repository(workspace.folder))
-        mark = await self._snapshot_mark(attempt, workspace)
+        mark = await _snapshot_mark(attempt, workspace)
         taken = await take_snapshot(files, mark)
-        last = await self._last_snapshot(attempt)
+        last = next(reversed(await self._bundles.snapshots(attempt.id)), None)
         if last and taken.commit == last.commit:
-            return SaveResult(commit=taken.commit, fault=taken.fault)
+            return taken
         await hold_snapshot(files, place_of(workspace.folder), taken.commit)
         snapshot = Snapshot(commit=taken.commit, base=workspace.base, messages=0, step=step)
         if self.settings.push and workspace.branch:
@@ -187,21 +174,10 @@ class SnapshotStore:
             snapshot, body = await self._pack_bundle(workspace, files, snapshot)
         draft = Draft(record=snapshot, at=self._clock(), task=attempt.task, attempt=attempt.id)
         await self._bundles.put(draft, body, incarnation=incarnation)
-        self._newest[attempt.id] = snapshot
         if not snapshot.kept:
             large = f"the work is larger than {self.settings.max_bundle_mb:g} MB, so it cannot move"
-            return SaveResult(commit=taken.commit, fault=large, whole=False)
-        return SaveResult(commit=taken.commit, fault=taken.fault)
-
-    def let_go(self, attempt: Attempt, workspace: Workspace) -> None:
-        """Forget what is cached about an attempt that has ended or was left."""
-        self._marks.pop(workspace.folder, None)
-        self._newest.pop(attempt.id, None)
-
-    @property
-    def minded(self) -> int:
-        """Number of attempts about which something is cached."""
-        return max(len(self._marks), len(self._newest))
+            return replace(taken, fault=large, whole=False)
+        return taken
 
     def _note_use(self, folder: Path) -> None:
         self._used[place_of(folder)] = self._clock()
@@ -211,24 +187,6 @@ class SnapshotStore:
         recent = self._clock() - _IN_USE
         self._used = {each: at for each, at in self._used.items() if at > recent}
         return place in self._used
-
-    async def _snapshot_mark(self, attempt: Attempt, workspace: Workspace) -> SnapshotMark:
-        mark = self._marks.get(workspace.folder)
-        if mark is None:
-            begun = (
-                await _start_commit(workspace.worktree, workspace.base)
-                if workspace.worktree
-                else ""
-            )
-            of = f"{place_of(workspace.folder)} of {attempt.started_at.isoformat()}"
-            mark = self._marks[workspace.folder] = SnapshotMark(of=of, begun=begun)
-        return mark
-
-    async def _last_snapshot(self, attempt: Attempt) -> Snapshot | None:
-        if attempt.id not in self._newest:
-            known = await self._bundles.snapshots(attempt.id)
-            self._newest[attempt.id] = known[-1] if known else None
-        return self._newest[attempt.id]
 
     async def _require_hold(self, attempt: Attempt, incarnation: int | None) -> None:
         """Raise StaleIncarnationError if another process has taken over the attempt."""
@@ -274,8 +232,6 @@ class SnapshotStore:
         snapshot = await newest_snapshot(self._bundles, attempt)
         if snapshot is None:
             return None
-        self._marks.pop(folder, None)
-        self._newest.pop(attempt.id, None)
         if not versioned or origin.folder is None:
             return await self._without_git(folder, attempt, snapshot)
         return await self._make_worktree(folder, attempt, snapshot, origin.folder, origin.base)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from midwatch_monitor.cancellation import finish_before_cancel
+from midwatch_monitor.cancellation import finish_before_cancel, retrieve_exception
 from midwatch_monitor.errors import MidwatchError, WorkspaceError
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, Record, Result
@@ -58,8 +58,6 @@ class SnapshotWriter:
     async def _save_before(self, records: Sequence[Record], results: Sequence[Result]) -> None:
         if any(map(_ends_work, records)) or (results and self._save_is_due):
             await self.save()
-        if any(map(_ends_attempt, records)):
-            self._let_go()
 
     @property
     def _save_is_due(self) -> bool:
@@ -84,12 +82,6 @@ class SnapshotWriter:
             await finish_before_cancel(self.save())
         except MidwatchError as error:
             log.warning("the work in %s was not saved: %s", self._workspace.folder, error)
-        finally:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        if self._snapshot_store is not None and self._recorder is not None:
-            self._snapshot_store.let_go(self._recorder.attempt, self._workspace)
 
     async def save(self) -> None:
         """Save now. Raises StaleIncarnationError and JournalError as the recorder does."""
@@ -99,14 +91,9 @@ class SnapshotWriter:
     def _start_save(self) -> "asyncio.Future[None]":
         saving = asyncio.ensure_future(self._save_locked())
         self._under_way.add(saving)
-        saving.add_done_callback(self._check_ended)
+        saving.add_done_callback(self._under_way.discard)
+        saving.add_done_callback(retrieve_exception)
         return saving
-
-    def _check_ended(self, saving: "asyncio.Future[None]") -> None:
-        """Retrieve a save's error, so that asyncio does not log it when nobody awaits the save."""
-        self._under_way.discard(saving)
-        if not saving.cancelled():
-            saving.exception()
 
     async def _save_locked(self) -> None:
         async with self._lock:
@@ -132,7 +119,3 @@ def _ends_work(record: Record) -> bool:
     if not isinstance(record, AttemptTransition):
         return False
     return record.lifecycle.over or record.lifecycle is Lifecycle.INPUT_REQUIRED
-
-
-def _ends_attempt(record: Record) -> bool:
-    return isinstance(record, AttemptTransition) and record.lifecycle.over

@@ -18,7 +18,8 @@ from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, fetch
-from midwatch_supervisor.workspaces.snapshot_store import SaveResult, SnapshotStore
+from midwatch_supervisor.workspaces.snapshot import TakenSnapshot
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, commit_work, git, prepare
 
 
@@ -56,7 +57,7 @@ class Node:
 
     async def save(
         self, attempt: Attempt, workspace: Workspace, incarnation: int, step: int = 3
-    ) -> SaveResult:
+    ) -> TakenSnapshot:
         return await self.snapshot_store.save(
             attempt, workspace, step=step, incarnation=incarnation
         )

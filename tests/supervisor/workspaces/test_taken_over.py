@@ -1,7 +1,6 @@
 """What a worker is told whose attempt went on elsewhere, and what a node keeps in mind of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -16,12 +15,9 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
     Change,
     Edit,
-    Ending,
     Intervention,
-    Lifecycle,
     Result,
     Step,
     StepKind,
@@ -152,29 +148,8 @@ async def test_nothing_is_told_where_the_attempt_was_before(
     assert await told(journal) == []
 
 
-async def _end(recorder: Recorder, snapshot_writer: SnapshotWriter) -> None:
-    state = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await recorder.record(state)
-
-
-async def _leave(recorder: Recorder, snapshot_writer: SnapshotWriter) -> None:
-    await snapshot_writer.leave()
-
-
-@pytest.mark.parametrize("leave", [_end, _leave], ids=["ended", "left"])
-async def test_nothing_is_kept_in_mind_of_an_attempt_that_has_ended_or_is_left(
-    nodes: tuple[Node, Node],
-    begun: Begun,
-    leave: Callable[[Recorder, SnapshotWriter], Awaitable[None]],
-) -> None:
-    recorder, _, snapshot_writer = begun
-    assert nodes[0].snapshot_store.minded == 1
-    await leave(recorder, snapshot_writer)
-    assert nodes[0].snapshot_store.minded == 0
-
-
 async def test_who_is_told_twice_to_leave_saves_first(
-    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+    journal: Journal, attempt: Attempt, begun: Begun
 ) -> None:
     _, workspace, snapshot_writer = begun
     (workspace.folder / "last.txt").write_text("last")
@@ -184,7 +159,6 @@ async def test_who_is_told_twice_to_leave_saves_first(
     with pytest.raises(asyncio.CancelledError):
         await leaving
     assert len(await Bundles(journal).snapshots(attempt.id)) == 2
-    assert nodes[0].snapshot_store.minded == 0
 
 
 async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
