@@ -1,4 +1,7 @@
-"""Lists the files and changes of a workspace, and applies changes to the next attempt's."""
+"""Lists the files and changes of a workspace, with notes on links and very large files.
+
+Applies changes to the next attempt's workspace, too.
+"""
 
 import asyncio
 import posixpath
@@ -14,15 +17,17 @@ from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Record, Step, Writer
 from midwatch_supervisor.present.file_changes import FileChange
+from midwatch_supervisor.present.numbers import megabytes
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.folder_diff import changed_in, names_below
-from midwatch_supervisor.workspaces.new_files import readable_sizes, tracking
-from midwatch_supervisor.workspaces.rubbish import (
+from midwatch_supervisor.workspaces.staging import (
     committed_rubbish,
+    new_names,
     pathspecs_without,
+    readable_sizes,
     rubbish_in,
+    tracking,
 )
-from midwatch_supervisor.workspaces.staging import new_names
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
 from midwatch_supervisor.workspaces.workspace_files import copy_file
 from midwatch_tools.git import Worktree, git
@@ -318,3 +323,49 @@ async def _apply_patch(old: Worktree, new: Worktree, name: str, base: str, patch
             )
         return False
     return True
+
+
+_LARGE = 10_000_000
+"""Size in bytes above which a file is called large."""
+_LINK = "120000"
+"""Git's mode of a link."""
+_LONGEST = 4_096
+"""Longest target of a link, in bytes, that the kernel allows."""
+_TARGETS = 200
+"""Number of links in a commit whose targets are read."""
+
+
+async def notes_at(home: Path, commit: str, names: Iterable[str]) -> dict[str, str]:
+    """Return what to know about files of a commit, by name."""
+    # All files, because git would not find a name that is not UTF-8.
+    said = await git(home, "ls-tree", "-r", "-l", "-z", "--full-tree", commit)
+    wanted, notes, read = set(names), dict[str, str](), 0
+    for row in filter(None, said.split("\0")):
+        about, _, name = row.partition("\t")
+        mode, _, blob, size = about.split()
+        if name not in wanted or not size.isdigit():
+            continue
+        if mode == _LINK:
+            short = read < _TARGETS and int(size) <= _LONGEST
+            read += short
+            notes[name] = _link_note(await git(home, "cat-file", "blob", blob) if short else "")
+        elif int(size) > _LARGE:
+            notes[name] = megabytes(int(size))
+    return notes
+
+
+def notes_below(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return what to know about files below a folder, by name."""
+    notes: dict[str, str] = {}
+    for name in names:
+        path = folder / name
+        with suppress(OSError):  # it may be gone
+            if path.is_symlink():
+                notes[name] = _link_note(str(path.readlink()))
+            elif (size := path.lstat().st_size) > _LARGE:
+                notes[name] = megabytes(size)
+    return notes
+
+
+def _link_note(target: str) -> str:
+    return f"a link to {target}" if target else "a link"

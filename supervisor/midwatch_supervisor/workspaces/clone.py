@@ -15,12 +15,8 @@ import tenacity
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_monitor.file_lock import lock_file
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.workspaces.workspace import (
-    CLONES,
-    NETWORK_SECONDS,
-    fetch_into,
-)
-from midwatch_tools.git import ask_git, git, is_repository
+from midwatch_supervisor.workspaces.workspace import CLONES, ask_network, fetch_into
+from midwatch_tools.git import git, is_repository
 
 _LOOK_SECONDS = 0.05
 """Seconds between two tries for the lock of a clone."""
@@ -54,7 +50,8 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Workt
     and UnreachableError if this machine or the network is the reason.
     """
     folder = assignment.workspace
-    cloned = assignment.origin or (fleet and (assignment.base or _is_versioned(folder)))
+    versioned = folder is not None and is_repository(folder)
+    cloned = assignment.origin or (fleet and (assignment.base or versioned))
     if not cloned:
         return WorktreeOrigin(folder=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
@@ -63,10 +60,6 @@ async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> Workt
         base = assignment.base or await _origin_head(clone)
         await fetch(clone, base)
     return WorktreeOrigin(folder=clone, base=base)
-
-
-def _is_versioned(folder: Path | None) -> bool:
-    return folder is not None and is_repository(folder)
 
 
 def clone_of(source: str, home: Path) -> Path:
@@ -86,12 +79,10 @@ async def _clone_once(clone: Path, source: str) -> None:
         await asyncio.to_thread(shutil.rmtree, part, ignore_errors=True)
         # Outside any repository, whose configuration could redirect the URL.
         command = ("clone", "--quiet", "--no-checkout", source, str(part))
-        return await ask_git(Path("/"), *command, seconds=NETWORK_SECONDS, network=True)
+        return await ask_network(Path("/"), *command)
 
     try:
         await _retry_git(ask)
-    except TimeoutError as error:
-        raise UnreachableError(f"{source} could not be cloned: {error}") from error
     except WorkspaceError as error:  # its text names the source, without a password
         raise UnreachableError(str(error)) from error
     part.rename(clone)
@@ -140,8 +131,8 @@ async def has_commit(repository: Path, commit: str) -> bool:
 async def _fetch_with_retries(repository: Path, *wanted: str) -> None:
     """Fetch from the origin; temporary errors are retried."""
     try:
-        await _retry_git(lambda: fetch_into(repository, *wanted, seconds=NETWORK_SECONDS))
-    except (TimeoutError, WorkspaceError) as error:
+        await _retry_git(lambda: fetch_into(repository, *wanted))
+    except WorkspaceError as error:
         raise UnreachableError(str(error)) from error
 
 

@@ -9,7 +9,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from midwatch_supervisor.present.file_changes import FileChange
-from midwatch_supervisor.workspaces.rubbish import is_rubbish
+from midwatch_supervisor.workspaces.staging import is_rubbish
 from midwatch_supervisor.workspaces.workspace_files import entries_below, open_file
 from midwatch_tools.tree import IGNORED
 

@@ -16,7 +16,6 @@ from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.workspaces.changes import NUMSTAT, base_commit, numstat
-from midwatch_supervisor.workspaces.rubbish import committed_rubbish, pathspecs_without
 from midwatch_supervisor.workspaces.snapshot import (
     SAVED,
     commit_at,
@@ -25,6 +24,7 @@ from midwatch_supervisor.workspaces.snapshot import (
     mark_of,
     tip_of,
 )
+from midwatch_supervisor.workspaces.staging import committed_rubbish, pathspecs_without
 from midwatch_supervisor.workspaces.workspace import TRACES, Workspace, lock_worktrees
 from midwatch_tools.git import AT_CHECKOUT, IN_ANY_WAY, Worktree, chunk, filtered_files, git
 

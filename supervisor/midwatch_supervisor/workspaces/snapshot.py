@@ -7,7 +7,6 @@ repository inside the folder, or a merge in progress.
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,14 +18,14 @@ from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of, place_of, whole_of
 from midwatch_supervisor.workspaces.clone import fetch, has_commit
-from midwatch_supervisor.workspaces.staging import add_all
+from midwatch_supervisor.workspaces.staging import add_all, copied_index
 from midwatch_supervisor.workspaces.workspace import (
-    NETWORK_SECONDS,
     Workspace,
+    ask_network,
     fetch_into,
     machine_at_fault,
 )
-from midwatch_tools.git import Worktree, ask_git, git
+from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import IGNORED
 
 SAVED = "refs/midwatch/saved/"
@@ -37,31 +36,19 @@ _NO_TIME = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
 """Fixed times, so that the same files always make the same snapshot."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFiles:
-    """The files of one workspace, and the repository that saves them."""
+async def files_of(workspace: Workspace, private: Path) -> Worktree:
+    """Return the files of a workspace; without git, make `private` their repository if needed.
 
-    worktree: Worktree
-    private: bool = False
-    """Whether the repository is our own, for a folder without git."""
-
-    async def git(self, *command: str, index: Path | None = None, undated: bool = False) -> str:
-        """Run git on these files. Raise WorkspaceError with what it said."""
-        environ = {"GIT_INDEX_FILE": str(index)} if index else {}
-        environ |= _NO_TIME if undated else {}
-        return await git(replace(self.worktree, environ=environ), *command)
-
-
-async def files_of(workspace: Workspace, private: Path) -> SnapshotFiles:
-    """Return the files of a workspace; without git, make `private` their repository if needed."""
+    That repository is our own, so the files then belong to no branch.
+    """
     if workspace.worktree is not None:
-        return SnapshotFiles(worktree=workspace.worktree)
+        return workspace.worktree
     exclude = private / "info" / "exclude"
     if not await asyncio.to_thread(exclude.exists):
         await asyncio.to_thread(private.mkdir, parents=True, exist_ok=True)
         await git(private, "init", "--quiet", "--bare", "--template=")
         await asyncio.to_thread(_leave_out, exclude)
-    return SnapshotFiles(worktree=Worktree(folder=workspace.folder, git_dir=private), private=True)
+    return Worktree(folder=workspace.folder, git_dir=private)
 
 
 def _leave_out(exclude: Path) -> None:
@@ -95,14 +82,14 @@ class TakenSnapshot:
     """Whether the work can move, perhaps without some files."""
 
 
-async def take_snapshot(files: SnapshotFiles, mark: SnapshotMark) -> TakenSnapshot:
+async def take_snapshot(files: Worktree, mark: SnapshotMark) -> TakenSnapshot:
     """Commit the files as they are now; no ref leads to the commit yet."""
     # A worker may be on a branch that has no commit yet.
-    head = "" if files.private else await commit_at(files.worktree, "HEAD")
-    async with _own_index(files) as index:
-        staged = await _commit_staged(files, index, head)
-        fault = await _add_files(files, index)
-        tree = (await files.git("write-tree", index=index)).strip()
+    head = await commit_at(files, "HEAD") if files.branch else ""
+    async with _without_touching_index(files) as apart:
+        staged = await _commit_staged(apart, head)
+        fault = await _add_files(apart)
+        tree = (await git(apart, "write-tree")).strip()
     parents = [*([head] if head else []), *([staged] if staged else [])]
     return TakenSnapshot(commit=await _commit_tree(files, tree, parents, str(mark)), fault=fault)
 
@@ -118,70 +105,61 @@ async def commit_at(repository: Path | Worktree, name: str) -> str:
 
 
 @asynccontextmanager
-async def _own_index(files: SnapshotFiles) -> AsyncGenerator[Path]:
-    """Yield an index to work with: a copy of the worker's, so that unchanged files are known."""
-    own = files.worktree.git_dir / "index"
-    if files.private:
-        yield own
+async def _without_touching_index(files: Worktree) -> AsyncGenerator[Worktree]:
+    """Yield the files with a copy of the worker's index; with the index itself if it is ours."""
+    if not files.branch:
+        yield files
         return
-    with TemporaryDirectory(prefix="midwatch-") as scratch:
-        index = Path(scratch) / "index"
-        await asyncio.to_thread(_copy_index, own, index)
-        yield index
+    async with copied_index(files) as apart:
+        yield apart
 
 
-def _copy_index(own: Path, index: Path) -> None:
-    if own.exists():
-        shutil.copy2(own, index)  # with its time: git uses it to see which entries are up to date
-
-
-async def _commit_staged(files: SnapshotFiles, index: Path, head: str) -> str:
+async def _commit_staged(apart: Worktree, head: str) -> str:
     """Commit what the worker has staged; return an empty string if that is nothing."""
     if not head:
         return ""
     try:
-        tree = (await files.git("write-tree", index=index)).strip()
+        tree = (await git(apart, "write-tree")).strip()
     except WorkspaceError:
         return ""  # a conflict has no tree
-    if tree == (await files.git("rev-parse", f"{head}^{{tree}}")).strip():
+    if tree == (await git(apart, "rev-parse", f"{head}^{{tree}}")).strip():
         return ""
-    return await _commit_tree(files, tree, [head], "Staged.")
+    return await _commit_tree(apart, tree, [head], "Staged.")
 
 
-async def _add_files(files: SnapshotFiles, index: Path) -> str:
+async def _add_files(apart: Worktree) -> str:
     """Add every file to the index; return what git said about those that failed."""
     try:
-        worktree = replace(files.worktree, environ={"GIT_INDEX_FILE": str(index)})
-        await add_all(worktree, "--ignore-errors")
+        await add_all(apart, "--ignore-errors")
     except WorkspaceError as error:
         return str(error)
     return ""
 
 
-async def _commit_tree(files: SnapshotFiles, tree: str, parents: list[str], message: str) -> str:
+async def _commit_tree(files: Worktree, tree: str, parents: list[str], message: str) -> str:
     above = [word for parent in parents for word in ("-p", parent)]
-    made = await files.git("commit-tree", tree, *above, "-m", message, undated=True)
-    return made.strip()
+    undated = replace(files, environ=_NO_TIME)
+    return (await git(undated, "commit-tree", tree, *above, "-m", message)).strip()
 
 
-async def hold_snapshot(files: SnapshotFiles, place: str, commit: str) -> None:
+async def hold_snapshot(files: Worktree, place: str, commit: str) -> None:
     """Set the snapshot ref of a workspace, so that git keeps the commit."""
-    await files.git("update-ref", SAVED + place, commit)
+    await git(files, "update-ref", SAVED + place, commit)
 
 
-async def held_snapshot(files: SnapshotFiles, place: str) -> str:
+async def held_snapshot(files: Worktree, place: str) -> str:
     """Return the last snapshot that these files were saved as or made from; empty if none."""
-    return await commit_at(files.worktree, SAVED + place)
+    return await commit_at(files, SAVED + place)
 
 
 async def pack_snapshot(
-    files: SnapshotFiles, place: str, *, base: str, max_bytes: float
+    files: Worktree, place: str, *, base: str, max_bytes: float
 ) -> bytes | None:
     """Return a snapshot as a bundle without what `base` leads to; `None` if it is too large."""
     with TemporaryDirectory(prefix="midwatch-") as scratch:
         file = Path(scratch) / "bundle"
         without = [f"^{base}"] if base else []
-        await files.git("bundle", "create", "--quiet", str(file), SAVED + place, *without)
+        await git(files, "bundle", "create", "--quiet", str(file), SAVED + place, *without)
         if file.stat().st_size > max_bytes:
             return None
         return await asyncio.to_thread(file.read_bytes)
@@ -200,10 +178,7 @@ async def fetch_saved(repository: Path, source: str, ref: str, place: str) -> No
     """Fetch a snapshot into a repository from another one, or from a bundle."""
     quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
     refs = f"+{ref}:{SAVED}{place}"
-    try:
-        await fetch_into(repository, *quiet, source, refs, seconds=NETWORK_SECONDS)
-    except TimeoutError as error:
-        raise WorkspaceError(str(error)) from error
+    await fetch_into(repository, *quiet, source, refs)
 
 
 async def tip_of(repository: Path, commit: str) -> str:
@@ -223,13 +198,12 @@ async def mark_of(repository: Path | Worktree, commit: str) -> SnapshotMark:
     return SnapshotMark(of=found.get(_OF, ""), begun=found.get(_BEGUN, ""))
 
 
-async def check_out(files: SnapshotFiles, commit: str) -> None:
+async def check_out(files: Worktree, commit: str) -> None:
     """Make the folder hold a snapshot's files, and nothing else that git would see."""
-    await files.git("read-tree", "--reset", "-u", commit)
-    if files.private:
-        return
-    staged = await commit_at(files.worktree, f"{commit}^2")
-    await files.git("read-tree", "--reset", staged or "HEAD")
+    await git(files, "read-tree", "--reset", "-u", commit)
+    if files.branch:
+        staged = await commit_at(files, f"{commit}^2")
+        await git(files, "read-tree", "--reset", staged or "HEAD")
 
 
 log = logging.getLogger(__name__)
@@ -310,7 +284,9 @@ async def _fetch_unless_replaced(
     if snapshot.base:
         await fetch(repository, snapshot.base)
     if snapshot.branch:
-        await _fetch_snapshot(repository, snapshot, place)
+        with suppress(WorkspaceError):
+            await fetch_saved(repository, "origin", f"refs/heads/{snapshot.branch}", place)
+        await fetch(repository, snapshot.commit)  # in case the branch is gone or has moved
         return True
     bundle = await bundles.get(attempt.id)
     if bundle is None or bundle.commit != snapshot.commit:
@@ -348,12 +324,6 @@ async def fetch_branch(
     return snapshot
 
 
-async def _fetch_snapshot(repository: Path, snapshot: Snapshot, place: str) -> None:
-    with suppress(WorkspaceError):
-        await fetch_saved(repository, "origin", f"refs/heads/{snapshot.branch}", place)
-    await fetch(repository, snapshot.commit)  # in case the branch is gone or has moved
-
-
 async def push_snapshot(
     workspace: Workspace,
     commit: str,
@@ -389,7 +359,8 @@ async def _push_as(
         await _push_commit(worktree, commit, ref, instead_of=before)
     except WorkspaceError as error:
         try:
-            await _ask_origin(worktree, "fetch", "--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
+            wanted = ("--quiet", "--no-tags", "origin", f"+{ref}:{seen}")
+            await ask_network(worktree, "fetch", *wanted, seconds=_PUSH_SECONDS)
         except WorkspaceError:
             raise error from None  # no such branch: the push failed for another reason
         # The origin may have a snapshot of this attempt that never got into the journal.
@@ -403,11 +374,5 @@ async def _push_as(
 async def _push_commit(worktree: Worktree, commit: str, ref: str, *, instead_of: str) -> None:
     """Set a branch of the origin to a commit, if it is where it is expected."""
     lease = f"--force-with-lease={ref}:{instead_of}"
-    await _ask_origin(worktree, *_PUSH, lease, "origin", f"{commit}:{ref}")
-
-
-async def _ask_origin(worktree: Worktree, *command: str) -> None:
-    try:
-        await ask_git(worktree, *command, seconds=_PUSH_SECONDS, network=True)
-    except TimeoutError as error:
-        raise WorkspaceError(str(error)) from error
+    command = (*_PUSH, lease, "origin", f"{commit}:{ref}")
+    await ask_network(worktree, *command, seconds=_PUSH_SECONDS)

@@ -34,7 +34,6 @@ from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import start_commit
 from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import (
-    SnapshotFiles,
     SnapshotMark,
     TakenSnapshot,
     check_out,
@@ -59,7 +58,7 @@ from midwatch_supervisor.workspaces.workspace import (
     prepare,
     reopen_workspace,
 )
-from midwatch_tools.git import git
+from midwatch_tools.git import Worktree, git
 from midwatch_tools.tree import digest_of
 
 log = logging.getLogger(__name__)
@@ -195,7 +194,7 @@ class SnapshotStore:
             raise StaleIncarnationError(f"attempt {attempt.id} was taken over by another node")
 
     async def _pack_bundle(
-        self, workspace: Workspace, files: SnapshotFiles, snapshot: Snapshot
+        self, workspace: Workspace, files: Worktree, snapshot: Snapshot
     ) -> tuple[Snapshot, bytes]:
         """Return the snapshot with its bundle, which is empty if it would be too large."""
         body = await pack_snapshot(
@@ -250,7 +249,7 @@ class SnapshotStore:
             workspace = await prepare(folder, clone, branch=branch, merges=(), base=begun)
             if tip not in {"", begun}:
                 await git(workspace.at, *forward)
-            await check_out(SnapshotFiles(worktree=workspace.at), commit)
+            await check_out(workspace.at, commit)
         return replace(workspace, base=base)
 
     async def _without_git(self, folder: Path, attempt: Attempt, snapshot: Snapshot) -> Workspace:

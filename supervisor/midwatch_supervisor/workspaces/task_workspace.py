@@ -36,9 +36,8 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.merge import PastMerge, is_merged, merged_before
 from midwatch_supervisor.workspaces.placement import workspace_of
-from midwatch_supervisor.workspaces.removal import unmerged_changes
+from midwatch_supervisor.workspaces.removal import mark_taken, unmerged_changes
 from midwatch_supervisor.workspaces.snapshot import commit_at, write_saved
-from midwatch_supervisor.workspaces.taken import mark_taken
 from midwatch_supervisor.workspaces.workspace import Workspace
 from midwatch_tools.git import git, is_repository
 

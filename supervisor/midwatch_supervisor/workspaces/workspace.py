@@ -13,8 +13,7 @@ from pathlib import Path
 from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import MachineError, UnreachableError, WorkspaceError
 from midwatch_supervisor.present.assignment import BRANCHES
-from midwatch_supervisor.workspaces.rubbish import NOT_ADDED
-from midwatch_supervisor.workspaces.staging import add_all
+from midwatch_supervisor.workspaces.staging import NOT_ADDED, add_all
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import Worktree, ask_git, git, is_repository, worktree_of
 from midwatch_tools.tree import IGNORED
@@ -224,13 +223,8 @@ async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SE
     Raises WorkspaceError if there is no commit.
     """
     if url:
-        try:
-            # Outside any repository, whose configuration could redirect the URL.
-            said = await ask_git(
-                *(Path("/"), "ls-remote", source, "HEAD"), seconds=seconds, network=True
-            )
-        except TimeoutError as error:
-            raise WorkspaceError(str(error)) from error
+        # Outside any repository, whose configuration could redirect the URL.
+        said = await ask_network(Path("/"), "ls-remote", source, "HEAD", seconds=seconds)
         if not said.strip():
             raise WorkspaceError(f"{source} has no commit yet")
         return said.split()[0]
@@ -239,15 +233,26 @@ async def head_of(source: str, *, url: bool = False, seconds: float = NETWORK_SE
     return (await git(Path(source), "rev-parse", "--verify", "HEAD^{commit}")).strip()
 
 
-async def fetch_into(repository: Path, *wanted: str, seconds: float) -> str:
-    """Run `git fetch` while others may add worktrees to the repository. Raises like `ask_git`."""
+async def ask_network(at: Path | Worktree, *command: str, seconds: float = NETWORK_SECONDS) -> str:
+    """Run a git command over the network, and return its output.
+
+    Raises WorkspaceError with git's message, and UnreachableError if there is no answer in time.
+    """
     try:
-        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
+        return await ask_git(at, *command, seconds=seconds, network=True)
+    except TimeoutError as error:
+        raise UnreachableError(str(error)) from error
+
+
+async def fetch_into(repository: Path, *wanted: str) -> str:
+    """Run `git fetch` while others may add worktrees to it. Raises like `ask_network`."""
+    try:
+        return await ask_network(repository, "fetch", *wanted)
     except WorkspaceError as error:
         if _HALF_WRITTEN not in str(error) or not is_repository(repository):
             raise
     async with lock_worktrees(repository):
-        return await ask_git(repository, "fetch", *wanted, seconds=seconds, network=True)
+        return await ask_network(repository, "fetch", *wanted)
 
 
 async def free_label(run: int, home: Path, sources: Sequence[Path | None]) -> str:

@@ -22,7 +22,7 @@ from midwatch_supervisor.workspaces.changes import (
     take_over_files,
 )
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, try_merge
-from midwatch_supervisor.workspaces.move_aside import move_aside
+from midwatch_supervisor.workspaces.placement import move_aside
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, check_out, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
 from midwatch_tools.git import git

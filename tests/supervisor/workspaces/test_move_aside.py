@@ -12,8 +12,12 @@ import pytest
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_stage.repository import commit_all, new_repository
-from midwatch_supervisor.workspaces.move_aside import MovedAside, move_aside
-from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
+from midwatch_supervisor.workspaces.placement import (
+    MovedAside,
+    WorkspacePlan,
+    make_workspace,
+    move_aside,
+)
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"

@@ -168,7 +168,7 @@ async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
     (old,) = await bundles.snapshots(attempt.id)
     await act(begun[0], begun[1], "two")
     files = await files_of(Workspace(folder=tmp_path), tmp_path / "elsewhere.git")
-    repository = files.worktree.git_dir
+    repository = files.git_dir
     brought = await fetch_snapshot(
         bundles, repository, attempt, old, place=place_of(begun[1].folder)
     )

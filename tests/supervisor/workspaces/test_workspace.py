@@ -175,7 +175,7 @@ async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
     (left / "HEAD").write_text("0" * 40 + "\n")  # as a killed `git worktree add` leaves it
     (repository / "new.txt").write_text("new\n")
     await commit_all(repository, "New")
-    await fetch_into(clone, "--quiet", "origin", seconds=30)
+    await fetch_into(clone, "--quiet", "origin")
     assert (await git(clone, "show", "origin/main:new.txt")).strip() == "new"
     assert not left.exists()
 

@@ -31,8 +31,13 @@ from midwatch_supervisor.present.lookup import (
 )
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.workspaces.changes import MAX_PATCH, Diff, file_changes
-from midwatch_supervisor.workspaces.file_notes import notes_at, notes_below
+from midwatch_supervisor.workspaces.changes import (
+    MAX_PATCH,
+    Diff,
+    file_changes,
+    notes_at,
+    notes_below,
+)
 from midwatch_supervisor.workspaces.folder_diff import names_below
 from midwatch_supervisor.workspaces.merge import (
     Merge,
