@@ -233,13 +233,14 @@ async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
 async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard) -> None:
     await yard.submit(settings='{"of": "a newer Midwatch"}')
     with pytest.raises(JournalTooNewError, match="cannot read the settings of run 1"):
-        await RunMonitor.open(
+        RunMonitor(
             yard.journal,
-            1,
+            await yard.journal.run(1),
             bus=LocalBus(),
             guards=Unguarded(),
             calibrator=Calibrator(yard.journal),
             clock=lambda: AT,
+            embedded=False,
         )
 
 

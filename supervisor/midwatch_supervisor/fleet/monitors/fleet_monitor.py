@@ -263,14 +263,17 @@ class FleetMonitor:
         if run in self._strange:
             return set()
         try:
-            watch = await RunMonitor.open(
+            tasks = await self._journal.tasks(run)
+            watch = RunMonitor(
                 self._journal,
-                run,
+                await self._journal.run(run),
                 bus=self._bus,
                 guards=self._leases,
                 calibrator=self._calibrator,
                 clock=self._clock,
+                embedded=all(task.embedded for task in tasks),
             )
+            await watch.begin()
         except (JournalTooNewError, JournalCorruptError) as error:  # other runs can still be read
             log.error("run %d cannot be monitored here: %s", run, error)
             self._strange.add(run)

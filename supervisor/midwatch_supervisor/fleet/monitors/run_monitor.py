@@ -64,7 +64,7 @@ class RunMonitor:
         clock: Callable[[], datetime],
         embedded: bool,
     ) -> None:
-        """Use `open` instead."""
+        """Call `begin` first. Raises JournalTooNewError if the run's settings cannot be read."""
         self._journal = journal
         self._run = run
         self._relay = RelayBus(bus)
@@ -99,34 +99,10 @@ class RunMonitor:
             calibrator=calibrator,
         )
 
-    @classmethod
-    async def open(
-        cls,
-        journal: Journal,
-        run: int,
-        *,
-        bus: Bus,
-        guards: Guards,
-        calibrator: Calibrator,
-        clock: Callable[[], datetime],
-    ) -> "RunMonitor":
-        """Return the monitor of a run, after it has read the journal's entries.
-
-        Raises JournalError, and JournalTooNewError if the run's settings cannot be read.
-        """
-        tasks = await journal.tasks(run)
-        watch = cls(
-            journal,
-            await journal.run(run),
-            bus=bus,
-            guards=guards,
-            calibrator=calibrator,
-            clock=clock,
-            embedded=all(task.embedded for task in tasks),
-        )
-        await watch.monitor.look()
-        watch.attempts |= watch.known
-        return watch
+    async def begin(self) -> None:
+        """Read the journal's entries. Raises JournalError."""
+        await self.monitor.look()
+        self.attempts |= self.known
 
     @property
     def known(self) -> set[int]:

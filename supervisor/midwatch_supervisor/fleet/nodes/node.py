@@ -22,7 +22,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.fleet.nodes.turn import NodeResources, take_turn
@@ -156,22 +155,16 @@ class Node:
         resting = asyncio.create_task(self._turn_pool.rest())
         hurried = asyncio.create_task(self._hurry.wait())
         closing = asyncio.create_task(
-            self._reception.close(seconds=self._patience_seconds if self._turn_pool.busy else 0)
+            self._reception.close(seconds=most + _LEAVE_SECONDS if self._turn_pool.busy else 0)
         )
         try:
             await asyncio.wait(
-                {resting, hurried},
-                timeout=self._settings.drain_seconds,
-                return_when=asyncio.FIRST_COMPLETED,
+                {resting, hurried}, timeout=most, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             hurried.cancel()
             await self._turn_pool.drop()
             await closing
-
-    @property
-    def _patience_seconds(self) -> float:
-        return self._settings.drain_seconds + _LEAVE_SECONDS
 
     async def _say_goodbye(self) -> None:
         """Report that this node is gone, and hand out what it gave back."""
@@ -267,17 +260,6 @@ ALIVE_BEATS = 3
 
 
 @asynccontextmanager
-async def _clean_store(
-    journal: Journal, home: Path, *, node: str, settings: FleetSettings, clock: Clock
-) -> AsyncGenerator[SnapshotStore]:
-    """Yield the store of a node's saved work, while a cleaner runs."""
-    store = SnapshotStore(journal=journal, home=home, node=node, settings=settings, clock=clock)
-    cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
-    async with meanwhile(cleaner.run()):
-        yield store
-
-
-@asynccontextmanager
 async def open_node(
     journal: Journal,
     location: str,
@@ -305,9 +287,11 @@ async def open_node(
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
         await end_leftovers_below(home / "work")  # left by a start of this node that was killed
         await stack.enter_async_context(bus)
-        store = await stack.enter_async_context(
-            _clean_store(journal, home, node=who.name, settings=fleet, clock=clock)
+        store = SnapshotStore(
+            journal=journal, home=home, node=who.name, settings=fleet, clock=clock
         )
+        cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
+        await stack.enter_async_context(meanwhile(cleaner.run()))
         machine = NodeResources(
             journal=journal,
             bus=bus,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from midwatch_monitor.errors import JournalError, MissingExtraError, UsageError
 from midwatch_monitor.journal.core.engine import explain_errors, url_name, url_of
@@ -22,8 +22,6 @@ from midwatch_monitor.records import Run
 if TYPE_CHECKING:
     from dbos import DBOSClient, WorkflowStatus
 
-P = ParamSpec("P")
-T = TypeVar("T")
 APPLICATION = "midwatch"
 VERSION = "midwatch-1"
 """Version of the turns' format; nodes with another one do not take them."""
@@ -168,21 +166,16 @@ class TurnQueue:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._client.destroy)
 
-    async def _call_dbos(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call DBOS in a thread. Raises JournalError."""
+    async def _list_turns(self, **wanted: Any) -> "list[WorkflowStatus]":
+        """Return the turns that DBOS knows. Raises JournalError."""
         with _explain_errors(self._name):
-            return await asyncio.to_thread(ask, *args, **kwargs)
-
-    def _list_turns(self, **wanted: Any) -> "list[WorkflowStatus]":
-        return self._client.list_workflows(
-            name=WORKFLOW, load_input=False, load_output=False, **wanted
-        )
+            return await self._client.list_workflows_async(
+                name=WORKFLOW, load_input=False, load_output=False, **wanted
+            )
 
     async def under_way(self) -> list[TurnUnderWay]:
         """Return the turns of this fleet that a node has or that wait for one."""
-        found = await self._call_dbos(
-            self._list_turns, status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:"
-        )
+        found = await self._list_turns(status=_UNDER_WAY, workflow_id_prefix=f"{self.fleet}:")
         return [
             TurnUnderWay(
                 ticket=ticket,
@@ -195,10 +188,8 @@ class TurnQueue:
 
     async def last_numbers(self, run: Run) -> dict[int, int]:
         """Return the number of each task's last turn in a run, by task id."""
-        prefix = f"{self.fleet}:{run_key(run)}:"
-        found = await self._call_dbos(self._list_turns, workflow_id_prefix=prefix)
         last: dict[int, int] = {}
-        for each in found:
+        for each in await self._list_turns(workflow_id_prefix=f"{self.fleet}:{run_key(run)}:"):
             ticket = QueuedTurn.read(each.workflow_id)
             if ticket is not None:
                 last[ticket.task] = max(ticket.number, last.get(ticket.task, 0))
@@ -208,20 +199,19 @@ class TurnQueue:
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), delay_seconds: float = 0.0
     ) -> None:
         """Put a turn into its queue; doing it again changes nothing."""
-        await self._call_dbos(self._enqueue_turn, ticket, sorted(set(labels)), delay_seconds)
-
-    def _enqueue_turn(self, ticket: QueuedTurn, labels: list[str], delay_seconds: float) -> None:
         from dbos import EnqueueOptions
 
+        wanted = sorted(set(labels))
         options = EnqueueOptions(
             workflow_name=WORKFLOW,
-            queue_name=queue_for(self.fleet, labels),
+            queue_name=queue_for(self.fleet, wanted),
             workflow_id=str(ticket),
             app_version=VERSION,
         )
         if delay_seconds > 0:
             options["delay_seconds"] = delay_seconds
-        self._client.enqueue(options, str(ticket), labels)
+        with _explain_errors(self._name):
+            await self._client.enqueue_async(options, str(ticket), wanted)
 
     async def rescue(
         self, ticket: QueuedTurn, *, labels: Iterable[str] = (), holder: str = ""
@@ -231,32 +221,29 @@ class TurnQueue:
         What the holder says about the turn from then on is refused. With `holder`, only if that
         process still has it. Returns whether it was taken.
         """
-        return await self._call_dbos(self._resume_turn, ticket, sorted(set(labels)), holder)
-
-    def _resume_turn(self, ticket: QueuedTurn, labels: list[str], holder: str) -> bool:
-        if holder and not self._list_turns(
-            workflow_ids=[str(ticket)], status=_PENDING, executor_id=holder
-        ):
+        held = {"workflow_ids": [str(ticket)], "status": _PENDING, "executor_id": holder}
+        if holder and not await self._list_turns(**held):
             return False
-        self._client.resume_workflow(str(ticket), queue_name=queue_for(self.fleet, labels))
+        queue = queue_for(self.fleet, labels)
+        with _explain_errors(self._name):
+            await self._client.resume_workflow_async(str(ticket), queue_name=queue)
         return True
 
     async def drop(self, ticket: QueuedTurn) -> None:
         """Cancel a turn that nobody has or needs."""
-        await self._call_dbos(self._client.cancel_workflow, str(ticket))
+        with _explain_errors(self._name):
+            await self._client.cancel_workflow_async(str(ticket))
 
     async def forget(self, before: datetime) -> None:
         """Delete turns that ended before that time, at most a few thousand at once."""
-        await self._call_dbos(self._delete_turns, before)
-
-    def _delete_turns(self, before: datetime) -> None:
-        ended = self._list_turns(
+        ended = await self._list_turns(
             workflow_id_prefix=f"{self.fleet}:",
             completed_before=before.isoformat(),
             limit=_MOST_FORGOTTEN,
         )
         if ended:
-            self._client.delete_workflows([each.workflow_id for each in ended])
+            with _explain_errors(self._name):
+                await self._client.delete_workflows_async([each.workflow_id for each in ended])
 
 
 @contextmanager
