@@ -72,25 +72,25 @@ class Calibrator:
 
     async def calibration(self, model: str) -> Calibration | None:
         """Return the calibration of a model; `None` after too few attempts, or if reading fails."""
-        try:
-            async with self._lock:
-                await self._catch_up()
-                if model not in self._fitted:
-                    samples = self._samples.get(model, {})
-                    self._fitted[model] = calibrate(tuple(samples.values()))
-                return self._fitted[model]
-        except Exception as error:  # callers can do without it
-            log.warning("the confidence of %s cannot be calibrated: %s", model, error)
+        if (samples := await self._samples_of(model)) is None:
             return None
+        if model not in self._fitted:
+            self._fitted[model] = calibrate(samples)
+        return self._fitted[model]
 
     async def separation(self, model: str) -> Separation | None:
         """Return how well a model's confidence separates success from failure; `None` as above."""
+        samples = await self._samples_of(model)
+        return None if samples is None else separation(samples)
+
+    async def _samples_of(self, model: str) -> tuple[Sample, ...] | None:
+        """Return the samples of a model; `None` if reading fails, which callers can do without."""
         try:
             async with self._lock:
                 await self._catch_up()
-                return separation(tuple(self._samples.get(model, {}).values()))
+                return tuple(self._samples.get(model, {}).values())
         except Exception as error:
-            log.warning("the stated confidence of %s cannot be evaluated: %s", model, error)
+            log.warning("the confidence of %s cannot be calibrated: %s", model, error)
             return None
 
     async def _catch_up(self) -> None:

@@ -32,7 +32,8 @@ from midwatch_supervisor.decide.diagnosis import find_refused, repeated_failure
 
 RESOURCES = ("requests", "tokens", "cost_usd", "minutes")
 """The four resources, as every budget type names them."""
-_COUNTED = frozenset({"requests", "tokens"})
+COUNTED = frozenset({"requests", "tokens"})
+"""Those of which there are whole numbers only."""
 _TIGHT = 0.75
 """Share used at which a resource counts as scarce; `budget_burn` gives notice there, too."""
 
@@ -79,7 +80,7 @@ def grant_room(given: BudgetSpec, granted: Grant, *, grants: int, policy: Policy
 
 def _share_of(rest: float, grants: int, resource: str) -> float:
     """Return one grant's share of the rest; a whole number for requests and tokens."""
-    if resource in _COUNTED:
+    if resource in COUNTED:
         return min(ceil(rest / grants), floor(rest))
     return rest / grants
 

@@ -22,7 +22,6 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Alert,
-    AlertKey,
     AttemptTransition,
     Commit,
     Decision,
@@ -39,6 +38,7 @@ from midwatch_monitor.records import (
     Spending,
     Task,
 )
+from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.intervention import Petition, worker_request
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS, Question, RunState
 from midwatch_supervisor.decide.agent import Supervisor
@@ -344,28 +344,24 @@ class Supervision:
 
         It includes alerts that have joined meanwhile. The reason is empty if it is not too late.
         """
-        asked, over = escalation, False
-        firing: set[AlertKey] = set()
-        for record in await self._read_records(
-            escalation.attempt, AttemptTransition, Escalation, Alert
-        ):
-            if isinstance(record, AttemptTransition):
-                over = record.lifecycle.over
-            elif isinstance(record, Alert):
-                (firing.add if record.firing else firing.discard)(record.key)
-            elif isinstance(record, Escalation) and record.id == escalation.id:
-                asked = record
-        if over:
+        now = await self._attempt_now(escalation.attempt)
+        asked = now.escalations.get(escalation.id, escalation)
+        if now.over:
             return asked, "the attempt is over"
         if asked.state is not EscalationState.OPEN:
             return asked, "the question is closed"
         # The model did not see alerts that joined meanwhile; they are asked about next.
+        firing = {alert.key for alert in now.firing}
         resolved = not asked.silent and not firing.intersection(escalation.alerts)
         return asked, "its alerts have resolved" if resolved else ""
 
-    async def _read_records(self, attempt: int, *kinds: type[Record]) -> list[Record]:
-        told = self._journal.all_entries(attempt=attempt, kinds=kinds)
-        return [entry.record async for entry in told]
+    async def _attempt_now(self, id: int) -> AttemptState:
+        """Return whether an attempt is over now, its alerts and its escalations; nothing else."""
+        state = AttemptState(attempt=await self._journal.attempt(id))
+        kinds = (AttemptTransition, Escalation, Alert)
+        async for entry in self._journal.all_entries(attempt=id, kinds=kinds):
+            state.fold(entry)
+        return state
 
     # -- worker requests -------------------------------------------------------------------
 
@@ -386,19 +382,13 @@ class Supervision:
             ruled = await supervisor.rule(asked, context, reading.evidence)
         extra = _cost_and_fault(ruled.spending, ruled.fault)
         # An operator may have answered, or the attempt ended, while the model ran.
-        if await self._needs_no_answer(entry):
+        later = await History.read(self._journal, entry.task)
+        if later.answered(entry.id) or (await self._attempt_now(entry.attempt)).over:
             await self._write_records(entry.task, entry.attempt, extra, guard)
             return
         act = ruled.intervention(asked, needs_approval=self._needs_approval(asked, ruled))
         if not await self._write_records(entry.task, entry.attempt, (act, *extra), guard):
             await self._write_records(entry.task, entry.attempt, extra, guard)
-
-    async def _needs_no_answer(self, entry: Entry) -> bool:
-        """Whether a request needs no answer any more."""
-        later = await History.read(self._journal, entry.task)
-        states = await self._read_records(entry.attempt or 0, AttemptTransition)
-        ended = any(isinstance(each, AttemptTransition) and each.lifecycle.over for each in states)
-        return ended or later.answered(entry.id)
 
     def _needs_approval(self, asked: OpenRequest, ruled: RequestRuling) -> bool:
         """Whether a person must approve an answer; not if it repeats their own rejection."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
@@ -22,7 +22,6 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import (
-    Acceptance,
     Activity,
     Attempt,
     AttemptTransition,
@@ -253,27 +252,19 @@ class AttemptRun:
             root=self.workspace.folder,
             settings=self.resources.settings,
             bus=self.resources.bus,
-            check=self._check_commands,
+            check=partial(check_in, self.resources, self.workspace),
             model_for=self.agents.model_named(self.attempt.worker),
             board=board,
-            facts=self._project_facts(),
+            facts=Facts(
+                journal=self.resources.journal,
+                task=self.task,
+                attempt=self.attempt,
+                reviewed=self.resources.learning.reviews_facts(self.assignment),
+            ),
             ignored_by_git=ignored_in(self.workspace.worktree),
             # A foreign agent reports a call only after it ran, so the gate cannot refuse it.
             reach=WatchScope(gated=not foreign, foreign=foreign),
         )
-
-    def _project_facts(self) -> Facts:
-        """Return access to the project's facts. New facts wait for a review or for a person."""
-        return Facts(
-            journal=self.resources.journal,
-            task=self.task,
-            attempt=self.attempt,
-            reviewed=self.resources.learning.reviews_facts(self.assignment),
-        )
-
-    async def _check_commands(self, commands: Sequence[str]) -> tuple[Acceptance, ...]:
-        """Run the acceptance commands of a plan step in the attempt's workspace."""
-        return await check_in(self.resources, self.workspace, commands)
 
     async def _work_and_check(self, watch: AttemptWatch, recorder: Recorder, board: Board) -> Ended:
         """Run the worker, then the acceptance checks and the review."""
@@ -315,10 +306,16 @@ class AttemptRun:
         progress. Raises ProviderRefusedError if the provider refuses the first request.
         """
         worker = self.agents.worker(self.attempt.worker, self.attempt.model)
+        station = WorkerPlace(
+            paths=self.resources.sandbox_paths(self.workspace),
+            sandbox_kind=self.resources.sandbox_kind,
+            network=self.resources.settings.run.network,
+            mark=self._process_mark,
+        )
         outages = deaths = 0
         while True:
             try:
-                await worker.run(prompt, station=self._worker_place(), watch=watch, history=history)
+                await worker.run(prompt, station=station, watch=watch, history=history)
                 return
             except WorkerError as error:
                 known, history = len(history), await self._saved_history()
@@ -337,14 +334,6 @@ class AttemptRun:
                     raise
                 seconds = self.resources.settings.provider.breaker_seconds
                 await parking.wait_for_provider(recorder, error, seconds)
-
-    def _worker_place(self) -> WorkerPlace:
-        return WorkerPlace(
-            paths=self.resources.sandbox_paths(self.workspace),
-            sandbox_kind=self.resources.sandbox_kind,
-            network=self.resources.settings.run.network,
-            mark=self._process_mark,
-        )
 
     async def _saved_history(self) -> list[ModelMessage]:
         return await saved_history(self.resources.journal, self.attempt.id)
@@ -417,7 +406,9 @@ class AttemptRun:
                 ended = ended or end_out_of_minutes(watch.budget(), due)
                 if ended is not None:
                     return ended
-                if self._is_hanging(recorder) and (questions := parking.silence_questions(due)):
+                # A busy worker that hangs cannot deliver a question.
+                hanging = self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
+                if hanging and (questions := parking.silence_questions(due)):
                     return questions
                 heard = asyncio.create_task(hints.wait(poll_seconds))
                 await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
@@ -439,10 +430,6 @@ class AttemptRun:
         work.cancel()
         _, pending = await asyncio.wait({work}, timeout=self.resources.settings.run.grace_seconds)
         return not pending
-
-    def _is_hanging(self, recorder: Recorder) -> bool:
-        """Whether the worker is busy, so it cannot deliver a question if it hangs."""
-        return self.busy is recorder and recorder.lifecycle is Lifecycle.WORKING
 
     async def _park_hung(self, halt: Halt, recorder: Recorder) -> Recorder:
         """Store that a hung attempt waits for a person; return the recorder to use from here on."""

@@ -18,6 +18,7 @@ from midwatch_monitor.records import (
     PlanStep,
     Record,
 )
+from midwatch_supervisor.decide.policy import RESOURCES
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.plan_change import share_requests
 
@@ -46,13 +47,7 @@ def budget_of(task: TaskSpec, last: Budget | None) -> Budget:
     """Return `last`, the budget so far, or the task's own limits for a first attempt."""
     if last is not None:
         return last
-    limits = task.budget
-    return Budget(
-        requests=Meter(limit=limits.requests),
-        tokens=Meter(limit=limits.tokens),
-        cost_usd=Meter(limit=limits.cost_usd),
-        minutes=Meter(limit=limits.minutes),
-    )
+    return Budget(**{name: Meter(limit=getattr(task.budget, name)) for name in RESOURCES})
 
 
 def circumstances(plan: Plan, budget: Budget, settings: Settings) -> tuple[Plan, Change]:

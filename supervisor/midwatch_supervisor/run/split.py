@@ -17,6 +17,7 @@ from midwatch_monitor.records import (
     PlanStepState,
     Terms,
 )
+from midwatch_supervisor.decide.policy import COUNTED, RESOURCES, meter
 from midwatch_supervisor.present.assignment import Assignment, whole_of
 from midwatch_supervisor.run.attempt_end import Ended
 from midwatch_supervisor.run.completion import FinishedWork, finish
@@ -97,38 +98,27 @@ def _part_name(parent: str, number: int, taken: Collection[str]) -> str:
 
 def even_share(budget: Budget, count: int) -> BudgetSpec | None:
     """Return an even share of what is left for `count` tasks; `None` if a limit is used up."""
-    requests = _even_part(budget.requests, count)
-    tokens = _even_part(budget.tokens, count)
-    cost_usd = _even_part(budget.cost_usd, count)
-    minutes = _even_part(budget.minutes, count)
-    if min(requests, tokens) < 1 or min(cost_usd, minutes) <= 0:
-        return None
-    return BudgetSpec(
-        requests=None if math.isinf(requests) else math.floor(requests),
-        tokens=None if math.isinf(tokens) else math.floor(tokens),
-        cost_usd=None if math.isinf(cost_usd) else cost_usd,
-        minutes=None if math.isinf(minutes) else minutes,
-    )
+    shares: dict[str, float | None] = dict.fromkeys(RESOURCES)
+    for name in RESOURCES:
+        whole = meter(budget, name)
+        if whole.limit is not None:
+            share = (whole.limit - whole.used) / count
+            shares[name] = share = math.floor(share) if name in COUNTED else share
+            if share <= 0:
+                return None
+    return BudgetSpec.model_validate(shares)
 
 
 def carry_budget(share: Budget, left: Budget) -> Budget:
     """Return a part's share plus the unused budget of the part before it. Pure."""
-    return Budget(
-        requests=_carry_over(share.requests, left.requests),
-        tokens=_carry_over(share.tokens, left.tokens),
-        cost_usd=_carry_over(share.cost_usd, left.cost_usd),
-        minutes=_carry_over(share.minutes, left.minutes),
-    )
+    each = {name: _carry_over(meter(share, name), meter(left, name)) for name in RESOURCES}
+    return Budget(**each)
 
 
 def _carry_over(share: Meter, left: Meter) -> Meter:
     if share.limit is None or left.limit is None:
         return share
     return replace(share, limit=share.limit + max(0.0, left.limit - left.used))
-
-
-def _even_part(meter: Meter, count: int) -> float:
-    return math.inf if meter.limit is None else (meter.limit - meter.used) / count
 
 
 async def assemble(

@@ -71,19 +71,16 @@ class Placement:
         may have it.
         """
         with self._disk_at_fault():
-            return await self._locate_source(assignment, plan)
-
-    async def _locate_source(self, assignment: Assignment, plan: WorkspacePlan) -> WorkspacePlan:
-        origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
-        plan = replace(plan, source=origin.folder, base=origin.base)
-        if self.snapshots is None:
+            origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
+            plan = replace(plan, source=origin.folder, base=origin.base)
+            if self.snapshots is None:
+                return plan
+            if plan.versioned and plan.source is not None:
+                await self.snapshots.bring_branches(plan.source, plan.merges, run=self.run)
+            elif plan.copied is not None:
+                copied = await self.snapshots.bring_folder(plan.copied, run=self.run)
+                plan = replace(plan, copied=copied)
             return plan
-        if plan.versioned and plan.source is not None:
-            await self.snapshots.bring_branches(plan.source, plan.merges, run=self.run)
-        elif plan.copied is not None:
-            copied = await self.snapshots.bring_folder(plan.copied, run=self.run)
-            plan = replace(plan, copied=copied)
-        return plan
 
     @contextmanager
     def _disk_at_fault(self) -> Generator[None]:
@@ -113,17 +110,12 @@ class Placement:
         work is gone, and in a fleet MachineError if another node may make it.
         """
         with self._disk_at_fault():
-            return await self._reopen_or_restore(plan, attempt)
-
-    async def _reopen_or_restore(
-        self, plan: WorkspacePlan, attempt: Attempt
-    ) -> tuple[Workspace, tuple[str, ...]]:
-        workspace = await self._restore_saved(plan, attempt)
-        if workspace is None and self.snapshots is not None:
-            workspace = await self.make(plan, self.local_folder(attempt.workspace))
-            return workspace, await self.inherit(plan, workspace)
-        names = (await self._inherited_files(plan))[1]
-        return workspace or await self._reopen_here(plan, attempt), names
+            workspace = await self._restore_saved(plan, attempt)
+            if workspace is None and self.snapshots is not None:
+                workspace = await make_workspace(plan, self.local_folder(attempt.workspace))
+                return workspace, await self.inherit(plan, workspace)
+            names = (await self._inherited_files(plan))[1]
+            return workspace or await self._reopen_here(plan, attempt), names
 
     async def _restore_saved(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace | None:
         """Return the workspace as this or another node saved it, or `None` if nothing was saved."""
