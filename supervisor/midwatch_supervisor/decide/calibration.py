@@ -15,7 +15,6 @@ from midwatch_monitor.metrics.calibration import (
     success,
 )
 from midwatch_monitor.records import (
-    Attempt,
     AttemptTransition,
     Ending,
     Entry,
@@ -53,11 +52,8 @@ class Calibrator:
         """Whether people accepted an attempt's result, by attempt id; the newest verdict."""
         self._changed: set[int] = set()
         """Ids of attempts whose samples must be updated."""
-        self._names: dict[int, str] = {}
-        """Task names, by task id."""
         self._samples: dict[str, dict[int, Sample]] = defaultdict(dict)
         """Samples by model and attempt id."""
-        self._fitted: dict[str, Calibration | None] = {}
 
     async def samples(self) -> tuple[Sample, ...]:
         """Return the newest finished attempts of each model, at most `RECENT`, ordered by id.
@@ -72,11 +68,8 @@ class Calibrator:
 
     async def calibration(self, model: str) -> Calibration | None:
         """Return the calibration of a model; `None` after too few attempts, or if reading fails."""
-        if (samples := await self._samples_of(model)) is None:
-            return None
-        if model not in self._fitted:
-            self._fitted[model] = calibrate(samples)
-        return self._fitted[model]
+        samples = await self._samples_of(model)
+        return None if samples is None else calibrate(samples)
 
     async def separation(self, model: str) -> Separation | None:
         """Return how well a model's confidence separates success from failure; `None` as above."""
@@ -136,14 +129,13 @@ class Calibrator:
         if said:
             samples[id] = Sample(
                 attempt=id,
-                task=await self._task_name(attempt),
+                task=(await self._journal.task(attempt.task)).name,
                 model=attempt.model,
                 confidences=said,
                 succeeded=succeeded,
             )
             if len(samples) > RECENT:
                 del samples[min(samples)]
-            self._fitted.pop(attempt.model, None)
 
     async def _stated_confidences(self, attempt: int) -> tuple[int, ...]:
         said: list[int] = []
@@ -151,8 +143,3 @@ class Calibrator:
             if isinstance(entry.record, Step) and entry.record.checkpoint is not None:
                 said.append(entry.record.checkpoint.confidence)
         return tuple(said)
-
-    async def _task_name(self, attempt: Attempt) -> str:
-        if attempt.task not in self._names:
-            self._names[attempt.task] = (await self._journal.task(attempt.task)).name
-        return self._names[attempt.task]

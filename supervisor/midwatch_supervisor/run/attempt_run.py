@@ -52,7 +52,13 @@ from midwatch_supervisor.run.attempt_end import (
     reject_impossible_splits,
     result,
 )
-from midwatch_supervisor.run.attempt_start import budget_of, circumstances, outline_plan, own_plan
+from midwatch_supervisor.run.attempt_start import (
+    budget_of,
+    circumstances,
+    outline_plan,
+    own_plan,
+    saved_history,
+)
 from midwatch_supervisor.run.completion import (
     FinishedWork,
     check_in,
@@ -61,7 +67,6 @@ from midwatch_supervisor.run.completion import (
     was_help_answered,
 )
 from midwatch_supervisor.run.context import RunResources
-from midwatch_supervisor.run.saved_history import saved_history
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter

@@ -1,13 +1,22 @@
-"""How an attempt begins: its plan, its budget and its initial state."""
+"""How an attempt begins: its plan, its budget, its initial state, and the messages so far."""
 
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+
 from midwatch_agents.prompt import PastAttempt, attempt_lines
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import FileCheck, TaskSpec
-from midwatch_monitor.errors import MidwatchError, ProviderRefusedError
+from midwatch_monitor.errors import (
+    JournalCorruptError,
+    MidwatchError,
+    ProviderRefusedError,
+    WorkerError,
+)
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Budget,
     Change,
@@ -20,6 +29,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.decide.policy import RESOURCES
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.plan_change import share_requests
 
 if TYPE_CHECKING:
@@ -114,3 +124,20 @@ def check_words(task: TaskSpec) -> tuple[str, ...]:
         f"the file {check.file} is there and not empty" if isinstance(check, FileCheck) else check
         for check in task.acceptance
     )
+
+
+async def saved_history(journal: Journal, attempt: int) -> list[ModelMessage]:
+    """Return the messages so far. Raise WorkerError if the attempt cannot resume from them."""
+    try:
+        saved = await journal.messages(attempt)
+        await journal.results(attempt)  # raises if corrupt; the watch reads them again
+        return [
+            message
+            for each in saved
+            for message in ModelMessagesTypeAdapter.validate_json(each.body)
+        ]
+    except JournalCorruptError as error:
+        raise WorkerError(f"the attempt cannot be resumed: {error}") from error
+    except ValidationError as error:  # not chained: it quotes the history
+        broken = f"its history is not valid ({count_noun(error.error_count(), 'error')})"
+        raise WorkerError(f"the attempt cannot be resumed: {broken}") from None

@@ -9,8 +9,7 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
 from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
-from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
-from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
+from midwatch_supervisor.fleet.nodes.turn import TurnEnded, TurnOutcome
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,8 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Run
 from midwatch_stage.turns import QueueInMemory
-from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
-from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool, delay
+from midwatch_supervisor.fleet.nodes.turn import Take, TurnEnded, TurnOutcome, TurnPool, delay
 from midwatch_supervisor.fleet.queue.queue import PUT_BACK, QueuedTurn
 
 RUN = Run(

@@ -13,8 +13,7 @@ from midwatch_monitor.journal.core.clock import now
 from midwatch_monitor.records import TaskTransition
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.output import write_either
-from midwatch_supervisor.fleet.nodes.turn import TurnOutcome
-from midwatch_supervisor.fleet.nodes.turn_pool import TurnEnded
+from midwatch_supervisor.fleet.nodes.turn import TurnEnded, TurnOutcome
 from midwatch_supervisor.present.json_lines import JsonLine, moment
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.numbers import count_noun

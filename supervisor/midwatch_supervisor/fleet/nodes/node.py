@@ -24,8 +24,7 @@ from midwatch_monitor.journal.core.tables import REVISION
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
-from midwatch_supervisor.fleet.nodes.turn import NodeResources, take_turn
-from midwatch_supervisor.fleet.nodes.turn_pool import Take, TurnEnded, TurnPool
+from midwatch_supervisor.fleet.nodes.turn import NodeResources, Take, TurnEnded, TurnPool, take_turn
 from midwatch_supervisor.fleet.process import Identity, JournalOutageLog
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher, UnfinishedRuns
 from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnReceiver
