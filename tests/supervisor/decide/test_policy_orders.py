@@ -1,11 +1,28 @@
-"""The policy by rule, severity and diagnosis: orders, means, caps, and when a person is called."""
+"""The policy by rule, severity and diagnosis: orders, means, caps, and the terms of each action."""
 
 from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor.budget import forecast, share_used
 from midwatch_monitor.config.policy import PolicyRow, PolicySettings
-from midwatch_monitor.records import Action, Actor, Alert, AlertKey, Diagnosis, Grant, Severity
+from midwatch_monitor.config.tasks import BudgetSpec
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Alert,
+    AlertKey,
+    Budget,
+    Diagnosis,
+    Grant,
+    Meter,
+    Part,
+    Plan,
+    PlanStep,
+    PlanStepState,
+    Severity,
+    Terms,
+)
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.deciding import failed
 from midwatch_stage.factories import alert, judged, plan
@@ -15,7 +32,137 @@ from midwatch_supervisor.decide.context import (
     DiagnosedCause,
     Means,
 )
-from midwatch_supervisor.decide.policy import allowed_actions, bound_decision, choose, order_for
+from midwatch_supervisor.decide.policy import (
+    allowed_actions,
+    bound_decision,
+    capped_grant,
+    choose,
+    grant_room,
+    order_for,
+    parts,
+    scarce_resources,
+    terms_for,
+)
+
+POLICY = PolicySettings()
+CONTEXT = DecisionContext(
+    means=Means(
+        attempts=1,
+        models=("big", "bigger"),
+        workers=("other",),
+        grant=Grant(requests=15, tokens=1000),
+    ),
+    budget=Budget(requests=Meter(used=54, limit=60), tokens=Meter(used=10, limit=4000)),
+    policy=POLICY,
+)
+
+
+def test_only_what_is_nearly_gone_is_granted() -> None:
+    terms = terms_for(Action.GRANT_BUDGET, CONTEXT, Diagnosis.BUDGET)
+    assert terms == Terms(grant=Grant(requests=15))
+
+
+def test_the_next_model_is_the_first_that_had_no_turn() -> None:
+    assert terms_for(Action.SWITCH_MODEL, CONTEXT, Diagnosis.UNKNOWN) == Terms(model="big")
+
+
+@pytest.mark.parametrize(
+    ("cause", "terms"),
+    [
+        (Diagnosis.WRONG_APPROACH, Terms()),
+        (Diagnosis.UNKNOWN, Terms()),
+        (Diagnosis.NEEDS_SPLIT, Terms()),
+        (Diagnosis.BUDGET, Terms(keep=("**",))),
+        (Diagnosis.PROVIDER, Terms(keep=("**",))),
+        (Diagnosis.ENVIRONMENT, Terms(keep=("**",))),
+        (Diagnosis.WRONG_WORKER, Terms(keep=("**",), worker="other")),
+    ],
+)
+def test_what_a_restart_keeps_depends_on_the_cause(cause: Diagnosis, terms: Terms) -> None:
+    assert terms_for(Action.RESTART, CONTEXT, cause) == terms
+
+
+def test_a_restart_for_the_sake_of_another_task_waits_for_it() -> None:
+    concurrent = (ConcurrentEdit(path="a.py", task="other", elder=True),)
+    alerts = (alert("workspace_conflict", subject="a.py"),)
+    now = replace(CONTEXT, alerts=alerts, concurrent=concurrent)
+    assert terms_for(Action.RESTART, now, Diagnosis.ENVIRONMENT) == Terms(after="other")
+
+
+def test_requirement_12_a_split_makes_a_task_of_each_open_plan_step_with_its_own_checks() -> None:
+    done = PlanStep(title="Look", state=PlanStepState.DONE)
+    read = PlanStep(title="Read it", files=("a.py",), acceptance=("pytest a",))
+    steps = (done, read, PlanStep(title="Write it"))
+    assert parts(Plan(steps=steps), most=6) == (
+        Part(title="Read it", goal="Read it. It leaves behind: a.py.", acceptance=("pytest a",)),
+        Part(title="Write it", goal="Write it."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "most", "sizes"), [(7, 3, (2, 3, 2)), (2, 6, (1, 1)), (0, 6, ())]
+)
+def test_more_plan_steps_than_parts_go_together(
+    steps: int, most: int, sizes: tuple[int, ...]
+) -> None:
+    whole = Plan(steps=tuple(PlanStep(title=f"step {n}") for n in range(steps)))
+    found = parts(whole, most=most)
+    assert tuple(len(part.title.split("; ")) for part in found) == sizes
+    assert "; ".join(part.title for part in found) == "; ".join(whole.open_titles)
+
+
+@pytest.mark.parametrize(
+    ("granted", "grants", "expected"),
+    [
+        (Grant(), 0, Grant(requests=15, minutes=2.5)),
+        (Grant(requests=15), 1, Grant(requests=15, minutes=5)),
+        (Grant(requests=30, minutes=5), 1, Grant()),
+        (Grant(), 2, Grant()),
+    ],
+)
+def test_all_grants_together_stay_within_a_share_of_the_limits(
+    granted: Grant, grants: int, expected: Grant
+) -> None:
+    given = BudgetSpec(requests=60, minutes=10)
+    assert grant_room(given, granted, grants=grants, policy=POLICY) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 60])
+def test_no_rounding_grants_more_than_the_share(limit: int) -> None:
+    first = grant_room(BudgetSpec(requests=limit), Grant(), grants=0, policy=POLICY)
+    second = grant_room(BudgetSpec(requests=limit), first, grants=1, policy=POLICY)
+    assert first.requests + second.requests <= limit / 2
+
+
+def test_what_is_wanted_is_cut_to_what_may_be_granted() -> None:
+    wanted = Grant(requests=100, tokens=5, cost_usd=1)
+    assert capped_grant(wanted, Grant(requests=15, tokens=1000)) == Grant(requests=15, tokens=5)
+
+
+def test_the_tightest_limit_says_how_much_is_used() -> None:
+    assert share_used(CONTEXT.budget) == 0.9
+    assert share_used(Budget(requests=Meter(used=10))) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(3000, ("requests", "tokens")), (2999, ("requests",))]
+)
+def test_from_three_quarters_on_a_resource_is_tight(tokens: int, expected: tuple[str, ...]) -> None:
+    now = replace(CONTEXT.budget, tokens=Meter(used=tokens, limit=4000))
+    assert scarce_resources(now) == expected
+
+
+def test_where_nothing_is_tight_what_goes_first_is() -> None:
+    calm = Budget(requests=Meter(used=1, limit=60), minutes=Meter(used=1, limit=10))
+    assert scarce_resources(calm) == ("minutes",)
+
+
+def test_a_forecast_goes_on_at_the_rate_since_the_attempt_began() -> None:
+    began = Budget(requests=Meter(used=10, limit=100))
+    now = Budget(requests=Meter(used=30, limit=100))
+    assert forecast(began, now, steps=10, ahead=8) == pytest.approx(0.46)
+    assert forecast(began, now, steps=0, ahead=8) == 0.3
+
 
 DEFAULTS = PolicySettings()
 EVERYTHING = Means(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from midwatch_monitor.config.policy import PolicySettings
+from midwatch_monitor.metrics.calibration import Calibration, Level
 from midwatch_monitor.records import (
     Action,
     Budget,
@@ -174,3 +175,30 @@ def test_what_was_tried_in_earlier_attempts_is_shown_apart() -> None:
     shown = render(replace(CASE, delivered=(), before=(TRIED,)), 5000, BLOCKS)
     assert "interventions so far: 0" in shown
     assert '<data-0badcafe name="interventions of earlier attempts">\nnudge by policy' in shown
+
+
+STATED = DecisionContext(
+    policy=PolicySettings(),
+    checkpoints=(reflecting(2, confidence=60), reflecting(4, confidence=80)),
+    calibration=Calibration(attempts=23, levels=(Level(low=0, high=100, rate=0.55, weight=23),)),
+)
+TOLD = (
+    "stated confidence 80 %; attempts of this model that said so succeeded about 55 % of the time "
+    "(23 finished attempts)\n"
+)
+
+
+def test_the_last_stated_confidence_is_told_with_its_worth_before_all_data() -> None:
+    text = render(STATED, 5000, BLOCKS)
+    assert text.index(TOLD) < text.index("<data")
+
+
+def test_a_model_without_a_calibration_changes_nothing() -> None:
+    known, unknown = (
+        render(each, 5000, BLOCKS) for each in (STATED, replace(STATED, calibration=None))
+    )
+    assert unknown == known.replace(TOLD, "")
+
+
+def test_a_worker_that_never_reported_stated_nothing() -> None:
+    assert "stated confidence" not in render(replace(STATED, checkpoints=()), 5000, BLOCKS)

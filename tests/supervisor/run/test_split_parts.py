@@ -1,4 +1,4 @@
-"""What a split makes of a task. Pure."""
+"""What a split makes of a task, who waits for whom, and which files are meant. Pure."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from midwatch_monitor.config.tasks import BudgetSpec, FileCheck, TaskSpec, Worke
 from midwatch_monitor.records import Budget, Meter, Part, Terms
 from midwatch_stage.factories import plan
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.run.next_attempt import circular
 from midwatch_supervisor.run.split import carry_budget, even_share, keeps_work, parts
+from midwatch_supervisor.workspaces.changes import match_names
 
 WHOLE = Assignment(
     task=TaskSpec(
@@ -105,3 +107,42 @@ def test_the_parts_go_on_with_work_that_is_kept_or_finished(
     keep: tuple[str, ...], done: int, kept: bool
 ) -> None:
     assert keeps_work(Terms(keep=keep), plan(done=done)) is kept
+
+
+WAITS = {"a": ("b",), "b": ("c",), "c": (), "d": ("d",)}
+
+
+@pytest.mark.parametrize(
+    ("who", "whom", "circle"),
+    [
+        ("c", "a", True),
+        ("b", "a", True),
+        ("a", "c", False),
+        ("a", "a", True),
+        ("a", "d", False),
+        ("a", "unknown", False),
+    ],
+)
+def test_a_wait_for_somebody_who_waits_for_oneself_is_a_circle(
+    who: str, whom: str, circle: bool
+) -> None:
+    assert circular(WAITS, who, whom) is circle
+
+
+NAMES = ("a.py", "src/a.py", "src/deep/b.py", "src.txt")
+
+
+@pytest.mark.parametrize(
+    ("globs", "kept"),
+    [
+        ((), ()),
+        (("**",), NAMES),
+        (("a.py",), ("a.py",)),
+        (("./src/",), ("src/a.py", "src/deep/b.py")),
+        (("src",), ("src/a.py", "src/deep/b.py")),
+        (("**/*.py",), ("a.py", "src/a.py", "src/deep/b.py")),
+        (("src/**", "*.txt"), ("src/a.py", "src/deep/b.py", "src.txt")),
+    ],
+)
+def test_paths_folders_and_globs_name_files(globs: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    assert match_names(NAMES, globs) == kept
