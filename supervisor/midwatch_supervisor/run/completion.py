@@ -168,7 +168,9 @@ async def finish(
 ) -> Ended:
     """Check finished work, have it reviewed if wanted, and return how the attempt ends."""
     if assignment.provisional:
-        checks = (_change_check(work),)
+        detail = "" if work.changed else "nothing was changed"
+        passed = bool(work.changed)
+        checks = (Acceptance(check="something was changed", passed=passed, detail=detail),)
     else:
         checks = await check_in(resources, workspace, assignment.task.acceptance)
     if failing := summary(checks):
@@ -224,12 +226,6 @@ def _end_completed(checks: tuple[Acceptance, ...], done: Completion, *more: Reco
     return Ended(ending=Ending.DONE, reason=reason, checks=checks, findings=(done, *more))
 
 
-def _change_check(work: FinishedWork) -> Acceptance:
-    """Return the check of a provisional part, which has none of its own."""
-    detail = "" if work.changed else "nothing was changed"
-    return Acceptance(check="something was changed", passed=bool(work.changed), detail=detail)
-
-
 def completion(
     assignment: Assignment,
     work: FinishedWork,
@@ -244,9 +240,15 @@ def completion(
     each open plan step is an unproven claim. The confidence is what the worker stated last, or else
     the share of the checks that passed, less ten points for each open plan step.
     """
-    opened = [_unproven_claim(title) for title in work.plan.open_titles]
     # A task without a plan is its own only plan step, which the checks prove.
-    unproven = opened if len(work.plan.steps) > 1 else []
+    unproven = [
+        Claim(
+            what=f"plan step: {title}",
+            state=ClaimState.UNPROVEN,
+            reason="it was never completed",
+        )
+        for title in (work.plan.open_titles if len(work.plan.steps) > 1 else ())
+    ]
     passed = round(100 * sum(check.passed for check in checks) / max(len(checks), 1))
     sure = passed if work.stated is None else work.stated
     flags = [PROVISIONAL] if assignment.provisional else []
@@ -270,11 +272,6 @@ def _proven_claim(check: Acceptance) -> Claim:
     state = ClaimState.PASSED if check.passed else ClaimState.FAILED
     reason = check.detail.splitlines()[0] if check.detail else "Midwatch ran it"
     return Claim(what=check.check, state=state, reason=reason)
-
-
-def _unproven_claim(title: str) -> Claim:
-    what = f"plan step: {title}"
-    return Claim(what=what, state=ClaimState.UNPROVEN, reason="it was never completed")
 
 
 def _file_claims(changed: Sequence[str]) -> tuple[Claim, ...]:

@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
     Ending,
     Lifecycle,
     Plan,
+    Record,
     SupervisedBy,
     TaskTransition,
 )
@@ -43,9 +44,8 @@ from midwatch_supervisor.run.next_attempt import (
     next_attempt,
     wanted_again,
 )
-from midwatch_supervisor.run.split import assemble, carry_budget, keeps_work, parts, whole_records
-from midwatch_supervisor.workspaces.placement import WorkspacePlan
-from midwatch_supervisor.workspaces.workspace import Workspace, reopen_workspace
+from midwatch_supervisor.run.split import assemble, carry_budget, keeps_work, parts
+from midwatch_supervisor.workspaces.workspace import Workspace, WorkspacePlan, reopen_workspace
 
 Hire = Callable[[Assignment], Awaitable[Job]]
 """Stores a new task of the run and returns its job."""
@@ -338,10 +338,7 @@ class Runner:
     async def _end_unplaced(self, attempt: Attempt, reason: str) -> Ended:
         """Store the end of an attempt that got no workspace and so never began."""
         state = AttemptTransition(lifecycle=Lifecycle.FAILED, reason=reason, ending=Ending.ERROR)
-        draft = Draft(
-            record=state, at=self._resources.clock(), task=attempt.task, attempt=attempt.id
-        )
-        await self._resources.journal.commit(Commit(drafts=(draft,)))
+        await self._write_records(attempt.task, state, attempt=attempt.id)
         return Ended(ending=Ending.ERROR, reason=reason)
 
     async def _make_workspace(
@@ -430,7 +427,7 @@ class Runner:
         if ended.ending is Ending.DONE:
             whole = await reopen_workspace(job.workspace, plan.source, branch=job.branch)
             await self._resources.placement.save_whole(last.attempt, replace(whole, base=plan.base))
-        await self._publish(whole_records(self._resources, job, ended))
+        await self._write_records(job.task.id, *ended.records)
         return ended
 
     # -- the journal -----------------------------------------------------------------------
@@ -439,11 +436,13 @@ class Runner:
         if job.state == state:
             return
         job.state = state
-        draft = Draft(record=state, at=self._resources.clock(), task=job.task.id)
-        await self._publish(Commit(drafts=(draft,)))
+        await self._write_records(job.task.id, state)
 
-    async def _publish(self, commit: Commit) -> None:
-        for entry in await self._resources.journal.commit(commit):
+    async def _write_records(self, task: int, *records: Record, attempt: int | None = None) -> None:
+        """Store these records together, and publish them."""
+        at = self._resources.clock()
+        drafts = (Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
+        for entry in await self._resources.journal.commit(Commit(drafts=tuple(drafts))):
             self._resources.bus.publish(hint_of(entry))
 
 

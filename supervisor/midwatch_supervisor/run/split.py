@@ -8,8 +8,6 @@ from midwatch_monitor.config.tasks import BudgetSpec, TaskSpec
 from midwatch_monitor.errors import MachineError, WorkspaceError
 from midwatch_monitor.records import (
     Budget,
-    Commit,
-    Draft,
     Ending,
     Meter,
     Part,
@@ -24,7 +22,7 @@ from midwatch_supervisor.run.completion import FinishedWork, finish
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.workspaces.changes import changed_names
-from midwatch_supervisor.workspaces.placement import WorkspacePlan
+from midwatch_supervisor.workspaces.workspace import WorkspacePlan
 
 _LONGEST = 70
 """Characters of the parent's name that its parts' names keep; a name may have 80."""
@@ -154,11 +152,3 @@ async def _changed_files(
     last = (await resources.journal.attempts(child.task.id))[-1]
     workspace = await resources.placement.find(plan, last)
     return () if workspace.worktree is None else await changed_names(workspace.worktree)
-
-
-def whole_records(resources: RunResources, job: Job, ended: Ended) -> Commit:
-    """Return the records about a whole as one commit, which belongs to no attempt."""
-    at = resources.clock()
-    return Commit(
-        drafts=tuple(Draft(record=each, at=at, task=job.task.id) for each in ended.records)
-    )

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import tenacity
@@ -15,7 +14,12 @@ import tenacity
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_monitor.file_lock import lock_file
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.workspaces.workspace import CLONES, ask_network, fetch_into
+from midwatch_supervisor.workspaces.workspace import (
+    CLONES,
+    WorkspacePlan,
+    ask_network,
+    fetch_into,
+)
 from midwatch_tools.git import git, is_repository
 
 _LOOK_SECONDS = 0.05
@@ -32,34 +36,24 @@ _PASSING = re.compile(
 """Errors of git, curl and ssh about networks and servers that are likely to be temporary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorktreeOrigin:
-    """Where an attempt's worktree comes from on this node."""
+async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> WorkspacePlan:
+    """Return a plan with the source of a task's workspaces on this node, and the start commit.
 
-    folder: Path | None
-    """A repository, a folder to copy, or `None`."""
-    base: str = ""
-    """Commit to start from; empty for the one that is checked out in `folder`."""
-
-
-async def origin_of(assignment: Assignment, home: Path, *, fleet: bool) -> WorktreeOrigin:
-    """Return the origin of a task's worktrees.
-
-    That is its workspace itself; for a git URL, and for every repository in a `fleet`, it is an
-    up-to-date clone below `home`. Raises WorkspaceError if the start commit cannot be obtained,
+    The source is its workspace itself; for a git URL, and for every repository in a `fleet`, it is
+    an up-to-date clone below `home`. Raises WorkspaceError if the start commit cannot be obtained,
     and UnreachableError if this machine or the network is the reason.
     """
     folder = assignment.workspace
     versioned = folder is not None and is_repository(folder)
     cloned = assignment.origin or (fleet and (assignment.base or versioned))
     if not cloned:
-        return WorktreeOrigin(folder=folder, base=assignment.base)
+        return WorkspacePlan(source=folder, base=assignment.base)
     clone = clone_of(assignment.source, home)
     async with _lock_clone(clone):
         await _clone_once(clone, assignment.source)
         base = assignment.base or await _origin_head(clone)
         await fetch(clone, base)
-    return WorktreeOrigin(folder=clone, base=base)
+    return WorkspacePlan(source=clone, base=base)
 
 
 def clone_of(source: str, home: Path) -> Path:

@@ -16,10 +16,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import Assignment, branch_of
 from midwatch_supervisor.workspaces.changes import changed_files, match_names, take_over_files
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, origin_of
+from midwatch_supervisor.workspaces.clone import clone_of, origin_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
+    WorkspacePlan,
     clear,
     lock_worktrees,
     machine_at_fault,
@@ -29,28 +30,6 @@ from midwatch_supervisor.workspaces.workspace import (
 from midwatch_tools.git import git, is_repository, named_repository, worktree_of
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspacePlan:
-    """The sources of a workspace."""
-
-    source: Path | None
-    """The task's workspace, or this node's clone of it."""
-    base: str = ""
-    """Commit to start from; empty for the one that is checked out in the source."""
-    merges: tuple[str, ...] = ()
-    """Branches that it builds on."""
-    copied: Path | None = None
-    """Without git, the folder that it is copied from instead of the source."""
-    inherits_from: Attempt | None = None
-    """Attempt from which some work is taken over."""
-    keep: tuple[str, ...] = ()
-
-    @property
-    def versioned(self) -> bool:
-        """Whether the source is a git repository."""
-        return self.source is not None and is_repository(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +51,7 @@ class Placement:
         """
         with self._disk_at_fault():
             origin = await origin_of(assignment, self.home, fleet=self.snapshots is not None)
-            plan = replace(plan, source=origin.folder, base=origin.base)
+            plan = replace(plan, source=origin.source, base=origin.base)
             if self.snapshots is None:
                 return plan
             if plan.versioned and plan.source is not None:
@@ -121,8 +100,7 @@ class Placement:
         """Return the workspace as this or another node saved it, or `None` if nothing was saved."""
         if self.snapshots is None:
             return None
-        origin = WorktreeOrigin(folder=plan.source, base=plan.base)
-        return await self.snapshots.workspace(attempt, origin, versioned=plan.versioned)
+        return await self.snapshots.workspace(attempt, plan)
 
     async def find(self, plan: WorkspacePlan, attempt: Attempt) -> Workspace:
         """Return the workspace of an attempt that has begun. Raise WorkspaceError if it is gone."""

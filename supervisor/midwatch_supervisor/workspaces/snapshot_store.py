@@ -32,7 +32,6 @@ from midwatch_monitor.records import (
 from midwatch_supervisor.present.assignment import branch_of, place_of
 from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import start_commit
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import (
     SnapshotMark,
     TakenSnapshot,
@@ -53,6 +52,7 @@ from midwatch_supervisor.workspaces.snapshot import (
 )
 from midwatch_supervisor.workspaces.workspace import (
     Workspace,
+    WorkspacePlan,
     clear,
     machine_at_fault,
     prepare,
@@ -214,9 +214,7 @@ class SnapshotStore:
             return False
         return await asyncio.to_thread(self.folder(attempt.workspace).is_dir)
 
-    async def workspace(
-        self, attempt: Attempt, origin: WorktreeOrigin, *, versioned: bool
-    ) -> Workspace | None:
+    async def workspace(self, attempt: Attempt, plan: WorkspacePlan) -> Workspace | None:
         """Return the workspace of an attempt that has begun, restored from its snapshot if needed.
 
         `None` if nothing was saved. Raises WorkspaceError if what was saved cannot be fetched.
@@ -224,16 +222,16 @@ class SnapshotStore:
         folder = self.folder(attempt.workspace)
         self._note_use(folder)
         if await self.is_here(attempt):
-            branch = branch_of(folder) if versioned else ""
-            workspace = await reopen_workspace(folder, origin.folder, branch=branch)
+            branch = branch_of(folder) if plan.versioned else ""
+            workspace = await reopen_workspace(folder, plan.source, branch=branch)
             await self._warn_of_newer(attempt, workspace)
-            return replace(workspace, base=origin.base)
+            return replace(workspace, base=plan.base)
         snapshot = await newest_snapshot(self._bundles, attempt)
         if snapshot is None:
             return None
-        if not versioned or origin.folder is None:
+        if not plan.versioned or plan.source is None:
             return await self._without_git(folder, attempt, snapshot)
-        return await self._make_worktree(folder, attempt, snapshot, origin.folder, origin.base)
+        return await self._make_worktree(folder, attempt, snapshot, plan.source, plan.base)
 
     async def _make_worktree(
         self, folder: Path, attempt: Attempt, snapshot: Snapshot, clone: Path, base: str

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from midwatch_monitor.cancellation import finish_before_cancel
 from midwatch_monitor.errors import MachineError, UnreachableError, WorkspaceError
+from midwatch_monitor.records import Attempt
 from midwatch_supervisor.present.assignment import BRANCHES
 from midwatch_supervisor.workspaces.staging import NOT_ADDED, add_all
 from midwatch_supervisor.workspaces.workspace_files import entries_below
@@ -46,6 +47,28 @@ class Workspace:
         if self.worktree is None:
             raise WorkspaceError(f"{self.folder} is not a git worktree")
         return self.worktree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspacePlan:
+    """The sources of a workspace."""
+
+    source: Path | None
+    """The task's workspace, or this node's clone of it."""
+    base: str = ""
+    """Commit to start from; empty for the one that is checked out in the source."""
+    merges: tuple[str, ...] = ()
+    """Branches that it builds on."""
+    copied: Path | None = None
+    """Without git, the folder that it is copied from instead of the source."""
+    inherits_from: Attempt | None = None
+    """Attempt from which some work is taken over."""
+    keep: tuple[str, ...] = ()
+
+    @property
+    def versioned(self) -> bool:
+        """Whether the source is a git repository."""
+        return self.source is not None and is_repository(self.source)
 
 
 @contextmanager

@@ -198,7 +198,7 @@ def test_the_labels_of_a_task_are_in_order_and_once() -> None:
     assert story.ready_tasks.labels(1) == ("big", "gpu")
 
 
-pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
+in_each_database = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 @pytest.fixture
@@ -220,6 +220,7 @@ async def become(journal: Journal, task: int, lifecycle: Lifecycle) -> None:
     await journal.commit(Commit(drafts=(draft,)))
 
 
+@in_each_database
 async def test_a_run_is_open_until_its_last_task_is_over(
     journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
@@ -233,6 +234,7 @@ async def test_a_run_is_open_until_its_last_task_is_over(
     assert await unfinished_runs.open() == await UnfinishedRuns(journal).open() == [second]
 
 
+@in_each_database
 async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
     journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:
@@ -242,6 +244,7 @@ async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
     assert await unfinished_runs.open() == []
 
 
+@in_each_database
 async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
     await stored(journal, "a", "b")
     first = await journal.read(moves, 0, 0)
@@ -253,6 +256,7 @@ async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
     assert (third.open, third.over, third.last) == ({}, frozenset(), second.last)
 
 
+@in_each_database
 async def test_what_was_erased_is_not_open_any_more(
     journal: Journal, unfinished_runs: UnfinishedRuns
 ) -> None:

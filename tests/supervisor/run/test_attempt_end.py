@@ -1,4 +1,4 @@
-"""How orders, errors and acceptance checks end an attempt, and how sure one is of a finished task."""
+"""How orders, errors and checks end an attempt, and how sure one is of a finished task."""
 
 import asyncio
 from dataclasses import replace

@@ -27,9 +27,8 @@ from midwatch_stage.matrix import DATABASES
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import git, prepare
+from midwatch_supervisor.workspaces.workspace import WorkspacePlan, git, prepare
 
 LABEL = "r1-1122120000"
 WEEK = timedelta(days=7)
@@ -153,7 +152,7 @@ async def test_a_result_that_was_cleaned_away_is_had_from_the_journal(build: Bui
     await home.clean(later=WEEK)
     base = (await git(home.clone, "rev-parse", "HEAD")).strip()
     workspace = await home.snapshot_store.workspace(
-        attempt, WorktreeOrigin(folder=home.clone, base=base), versioned=True
+        attempt, WorkspacePlan(source=home.clone, base=base)
     )
     assert workspace is not None
     assert (workspace.folder / "a.txt").read_text() == "1"

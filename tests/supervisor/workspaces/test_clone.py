@@ -14,8 +14,8 @@ from midwatch_monitor.errors import UnreachableError, WorkspaceError
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.present.assignment import Assignment, assignments
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, origin_of
-from midwatch_supervisor.workspaces.workspace import free_label, git
+from midwatch_supervisor.workspaces.clone import clone_of, origin_of
+from midwatch_supervisor.workspaces.workspace import WorkspacePlan, free_label, git
 from midwatch_tools.git import is_repository
 
 
@@ -81,8 +81,8 @@ async def test_a_clone_that_fails_for_a_passing_reason_is_tried_again(
     Shaky.refused = [503, 502]
     found = await origin_of(wanted, tmp_path / "home", fleet=True)
     assert Shaky.refused == []
-    assert found.folder is not None
-    assert is_repository(found.folder)
+    assert found.source is not None
+    assert is_repository(found.source)
 
 
 async def test_a_clone_that_is_refused_for_good_is_not(
@@ -108,7 +108,7 @@ async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet(
     repository: Path, tmp_path: Path
 ) -> None:
     found = await origin_of(task(tmp_path, "shop"), tmp_path / "home", fleet=False)
-    assert found == WorktreeOrigin(folder=repository)
+    assert found == WorkspacePlan(source=repository)
     assert not (tmp_path / "home").exists()
 
 
@@ -119,8 +119,8 @@ async def test_a_fleet_starts_from_the_commit_that_was_pinned(
     base = wanted.base
     later = await commit(repository, "two")
     clone = clone_of(str(repository), tmp_path / "home")
-    assert await origin_of(wanted, tmp_path / "home", fleet=True) == WorktreeOrigin(
-        folder=clone, base=base
+    assert await origin_of(wanted, tmp_path / "home", fleet=True) == WorkspacePlan(
+        source=clone, base=base
     )
     newer = wanted.model_copy(update={"base": later})
     await origin_of(newer, tmp_path / "home", fleet=True)
@@ -135,8 +135,8 @@ async def test_a_commit_that_no_branch_leads_to_is_fetched_by_its_name(
     await commit(repository, "nowhere")
     (wanted,) = await pin_commits([task(tmp_path, "shop")])
     found = await origin_of(wanted, tmp_path, fleet=True)
-    assert found.folder is not None
-    assert (await git(found.folder, "cat-file", "-t", wanted.base)).strip() == "commit"
+    assert found.source is not None
+    assert (await git(found.source, "cat-file", "-t", wanted.base)).strip() == "commit"
 
 
 async def test_a_commit_that_is_there_needs_no_origin(repository: Path, tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
     for text in ("two", "three"):
         newest = await commit(repository, text)
         found = await origin_of(wanted, tmp_path / "home", fleet=False)
-        assert found == WorktreeOrigin(
-            folder=clone_of(wanted.origin, tmp_path / "home"), base=newest
+        assert found == WorkspacePlan(
+            source=clone_of(wanted.origin, tmp_path / "home"), base=newest
         )
     (fixed,) = await pin_commits([wanted])
     assert fixed.base == newest
@@ -188,7 +188,7 @@ async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert [each.base for each in await pin_commits([task(tmp_path, "folder")])] == [""]
     found = await origin_of(task(tmp_path, "folder"), tmp_path, fleet=True)
-    assert found == WorktreeOrigin(folder=tmp_path / "folder")
+    assert found == WorkspacePlan(source=tmp_path / "folder")
 
 
 async def test_a_repository_that_does_not_answer_is_told_on_one_line_without_who_logs_in(
@@ -206,6 +206,6 @@ async def test_a_label_that_a_clone_has_a_branch_of_is_not_given_again(
 ) -> None:
     (wanted,) = await pin_commits([task(tmp_path, "shop")])
     found = await origin_of(wanted, tmp_path, fleet=True)
-    assert found.folder is not None
-    await git(found.folder, "branch", "midwatch/r1/fix-1", wanted.base)
+    assert found.source is not None
+    await git(found.source, "branch", "midwatch/r1/fix-1", wanted.base)
     assert await free_label(1, tmp_path, []) == "r1.2"

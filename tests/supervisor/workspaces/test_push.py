@@ -15,9 +15,8 @@ from midwatch_monitor.records import Attempt
 from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, git, prepare
+from midwatch_supervisor.workspaces.workspace import Workspace, WorkspacePlan, ask_git, git, prepare
 
 BRANCH = "midwatch/r1/fix-1"
 ANEW = f"{BRANCH}.begun-20261121T210000"
@@ -39,16 +38,16 @@ class Yard:
             journal=self.journal, home=self.home / node, node=node, settings=settings
         )
 
-    async def clone(self, node: str) -> WorktreeOrigin:
+    async def clone(self, node: str) -> WorkspacePlan:
         folder = self.home / node / "clone"
         if not folder.exists():
             await ask_git(Path("/"), "clone", "-q", str(self.origin), str(folder), seconds=60)
-        return WorktreeOrigin(folder=folder, base=self.base)
+        return WorkspacePlan(source=folder, base=self.base)
 
     async def save(self, snapshot_store: SnapshotStore, *texts: str) -> Workspace:
         """Begin on node a, and save after each text."""
         folder = snapshot_store.folder(self.attempt.workspace)
-        source = (await self.clone("a")).folder
+        source = (await self.clone("a")).source
         workspace = await prepare(
             folder, source, branch=branch_of(folder), merges=(), base=self.base
         )
@@ -102,16 +101,14 @@ async def test_a_node_that_has_begun_again_pushes_to_the_same_branch(anew: Yard)
 
 async def test_another_node_goes_on_with_what_was_pushed_under_another_name(anew: Yard) -> None:
     await anew.save(anew.snapshot_store("a"), "one")
-    workspace = await anew.snapshot_store("b").workspace(
-        anew.attempt, await anew.clone("b"), versioned=True
-    )
+    workspace = await anew.snapshot_store("b").workspace(anew.attempt, await anew.clone("b"))
     assert workspace is not None
     assert (workspace.branch, (workspace.folder / "work.txt").read_text()) == (BRANCH, "one")
 
 
 async def test_who_builds_on_it_finds_what_was_pushed_under_another_name(anew: Yard) -> None:
     await anew.save(anew.snapshot_store("a"), "one")
-    clone = (await anew.clone("b")).folder
+    clone = (await anew.clone("b")).source
     assert clone is not None
     await anew.snapshot_store("b").bring_branches(clone, [BRANCH], run=1)
     (snapshot,) = await Bundles(anew.journal).snapshots(anew.attempt.id)

@@ -17,10 +17,17 @@ from midwatch_monitor.records import Attempt, Snapshot
 from midwatch_stage.command import new_attempt, new_task
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin, clone_of, fetch
+from midwatch_supervisor.workspaces.clone import clone_of, fetch
 from midwatch_supervisor.workspaces.snapshot import TakenSnapshot
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import Workspace, ask_git, commit_work, git, prepare
+from midwatch_supervisor.workspaces.workspace import (
+    Workspace,
+    WorkspacePlan,
+    ask_git,
+    commit_work,
+    git,
+    prepare,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +41,22 @@ class Node:
     source: Path | None
     base: str
 
-    async def origin(self) -> WorktreeOrigin:
+    async def origin(self) -> WorkspacePlan:
         if self.source is None:
-            return WorktreeOrigin(folder=None)
+            return WorkspacePlan(source=None)
         clone = clone_of(str(self.source), self.home)
         if not clone.exists():
             clone.parent.mkdir(parents=True)
             await ask_git(Path("/"), "clone", "-qn", str(self.source), str(clone), seconds=60)
         await fetch(clone, self.base)
-        return WorktreeOrigin(folder=clone, base=self.base)
+        return WorkspacePlan(source=clone, base=self.base)
 
     async def begin(self, attempt: Attempt, *merges: str) -> Workspace:
         """Make the attempt's first workspace."""
         origin = await self.origin()
         folder = self.snapshot_store.folder(attempt.workspace)
         return await prepare(
-            folder, origin.folder, branch=branch_of(folder), merges=merges, base=origin.base
+            folder, origin.source, branch=branch_of(folder), merges=merges, base=origin.base
         )
 
     async def claim(self, attempt: Attempt, at: datetime) -> int:
@@ -65,9 +72,7 @@ class Node:
     async def resume(self, attempt: Attempt) -> Workspace:
         """Make the attempt's workspace again."""
         origin = await self.origin()
-        workspace = await self.snapshot_store.workspace(
-            attempt, origin, versioned=origin.folder is not None
-        )
+        workspace = await self.snapshot_store.workspace(attempt, origin)
         assert workspace is not None
         return workspace
 
@@ -166,7 +171,7 @@ async def test_a_node_that_cannot_make_the_moved_files_leaves_them_to_another(
     workspace = await a.begin(attempt)
     await work(workspace.folder)
     await a.save(attempt, workspace, await a.claim(attempt, at))
-    clone = (await b.origin()).folder
+    clone = (await b.origin()).source
     assert clone is not None
     lock = clone / ".git" / "refs" / blocked / "r1" / "fix-1.lock"
     lock.parent.mkdir(parents=True)
@@ -288,7 +293,7 @@ async def test_what_was_never_saved_is_not_found(
     a, b = nodes
     await a.begin(attempt)
     await a.claim(attempt, at)
-    assert await b.snapshot_store.workspace(attempt, await b.origin(), versioned=True) is None
+    assert await b.snapshot_store.workspace(attempt, await b.origin()) is None
 
 
 async def test_an_orphan_branch_of_the_worker_moves_too(
@@ -401,7 +406,7 @@ async def test_work_that_is_too_large_is_told_and_stays(
     assert (moved.folder / "small.txt").exists()
     with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it exists only on a"):
         await b.snapshot_store.bring_branches(
-            (await b.origin()).folder or b.home, ["midwatch/r1/fix-1"], run=1
+            (await b.origin()).source or b.home, ["midwatch/r1/fix-1"], run=1
         )
 
 
@@ -414,7 +419,7 @@ async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
     await commit_work(workspace, "Finished")
     await a.save(attempt, workspace, await a.claim(attempt, at))
     later = await attempt_at(journal, "use", tmp_path / "b" / "work" / "r1" / "use-1", at)
-    clone = (await b.origin()).folder
+    clone = (await b.origin()).source
     assert clone is not None
     await b.snapshot_store.bring_branches(clone, [workspace.branch], run=1)
     on_it = await b.begin(later, workspace.branch)

@@ -30,11 +30,10 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_supervisor.present.assignment import place_of
-from midwatch_supervisor.workspaces.clone import WorktreeOrigin
 from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
-from midwatch_supervisor.workspaces.workspace import Workspace
+from midwatch_supervisor.workspaces.workspace import Workspace, WorkspacePlan
 from midwatch_tools.tree import digest_of
 
 
@@ -61,9 +60,7 @@ class Node:
         )
 
     async def workspace(self, attempt: Attempt) -> Workspace:
-        workspace = await self.snapshot_store.workspace(
-            attempt, WorktreeOrigin(folder=None), versioned=False
-        )
+        workspace = await self.snapshot_store.workspace(attempt, WorkspacePlan(source=None))
         assert workspace is not None
         return workspace
 
