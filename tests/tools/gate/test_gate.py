@@ -179,11 +179,6 @@ def operator_spoke(action: Action = Action.NUDGE, by: Actor = Actor.OPERATOR) ->
     return intervention(action, by), delivery(4)
 
 
-def heard_late() -> tuple[Record, ...]:
-    # The delivery is the worker's own record; who spoke is read later from the journal.
-    return delivery(5), intervention(Action.RESUME, Actor.OPERATOR)
-
-
 @pytest.mark.parametrize(
     "since",
     [
@@ -191,9 +186,8 @@ def heard_late() -> tuple[Record, ...]:
         (edit(4, writer=Writer.PERSON),),
         (run(4, "pip install x", ok=True),),
         operator_spoke(),
-        heard_late(),
     ],
-    ids=["an edit", "a person's edit", "an install", "an operator's word", "and heard late"],
+    ids=["an edit", "a person's edit", "an install", "an operator's word"],
 )
 def test_a_permanent_failure_is_tried_again_once_something_changed(
     since: tuple[Record, ...],

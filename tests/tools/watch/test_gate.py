@@ -224,24 +224,8 @@ async def test_a_gate_that_cannot_follow_is_left_open(
     recorder = await claim(QUICK)
     gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
     entrance = AttemptGate(journal, recorder.attempt.id, gate)
-    recorder.listeners.append(entrance.hear)
-    await entrance.rebuild()
     work = step(0, "put", request=1)
     assert (await entrance.ask(work, ())).refusal
     await recorder.record(work)
     assert await entrance.ask(work, ()) == ALLOWED
     assert "it no longer refuses anything" in caplog.text
-
-
-async def test_what_is_heard_while_a_gate_is_rebuilt_is_taken_in_once(
-    journal: Journal, claim: Claim
-) -> None:
-    recorder = await claim(QUICK)
-    entrance = AttemptGate(journal, recorder.attempt.id, Gate(QUICK.errors, QUICK.plan, attempt=1))
-    recorder.listeners.append(entrance.hear)
-    fails = step(0, "put", request=1, ok=False, output="no")
-    for _ in range(2):
-        await recorder.record(fails)
-    await entrance.rebuild()
-    verdict = await entrance.ask(step(0, "put", request=2), ())
-    assert verdict.refusal.startswith("`put` failed (no), and nothing")

@@ -1,27 +1,22 @@
 """Calls of one turn, whichever of them ends first, and whatever is read or written meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
-    Actor,
     Attempt,
     AttemptTransition,
     Completion,
     Ending,
     Entry,
-    Intervention,
     Lifecycle,
     Record,
     Result,
@@ -30,20 +25,14 @@ from midwatch_monitor.records import (
     Writer,
 )
 from midwatch_stage.factories import (
-    analysis,
-    delivery,
     ended,
-    intervention,
-    message,
-    step,
     task_transition,
 )
 from midwatch_stage.reading import records_of
-from midwatch_stage.worker import Build, Claim, Write
+from midwatch_stage.worker import Build, Claim
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
-from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Gate
 from midwatch_tools.tools.board import Board
 
 
@@ -136,72 +125,3 @@ async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
     async with await Busy.open(location) as busy, asyncio.timeout(120):
         text = await Board(journal=busy, task=task, attempt=second).section(DataBlocks("0badcafe"))
     assert "- fix, attempt 1" in text
-
-
-# -- the gate --------------------------------------------------------------------------------
-
-
-class Held(Journal):
-    """A journal that answers who issued what was delivered only when a test lets it."""
-
-    asked: asyncio.Event
-    go: asyncio.Event
-    fails: bool = False
-
-    async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
-        found = await super().entries(after, **rest)
-        if rest.get("kinds") == (Intervention,):
-            self.asked.set()
-            await self.go.wait()
-            if self.fails:
-                raise JournalError("no answer")
-        return found
-
-
-@pytest.fixture
-async def held(location: str, journal: Journal) -> AsyncGenerator[Held]:
-    async with await Held.open(location) as opened:
-        opened.asked, opened.go = asyncio.Event(), asyncio.Event()
-        yield opened
-
-
-@pytest.fixture
-async def entrance(held: Held, claim: Claim, write: Write) -> AttemptGate:
-    """The gate of an attempt to whose failure, that nothing helped against, a person has spoken."""
-    settings, recorder = Settings(), await claim()
-    gate = Gate(settings.errors, settings.plan, attempt=1)
-    entrance = AttemptGate(held, recorder.attempt.id, gate)
-    recorder.listeners.append(entrance.hear)
-    await entrance.rebuild()
-    await recorder.record(_call(1))
-    await recorder.record(message(0, request=2))
-    await recorder.record(analysis(0))
-    assert (await entrance.ask(_call(3), ())).refusal
-    word = await write(intervention(by=Actor.OPERATOR, message="Mended."))
-    await recorder.record(delivery(word, step=2))
-    return entrance
-
-
-def _call(request: int) -> Step:
-    return step(0, "build", request=request, ok=False, output="no disk")
-
-
-async def test_no_call_of_a_turn_is_judged_before_it_is_known_who_spoke(
-    held: Held, entrance: AttemptGate
-) -> None:
-    calls = [asyncio.create_task(entrance.ask(_call(3), ())) for _ in range(2)]
-    async with asyncio.timeout(120):
-        await held.asked.wait()
-        held.go.set()
-        assert await asyncio.gather(*calls) == [ALLOWED, ALLOWED]
-
-
-async def test_who_spoke_is_read_again_where_that_could_not_be_read(
-    held: Held, entrance: AttemptGate
-) -> None:
-    held.go.set()
-    held.fails = True
-    with pytest.raises(JournalError):
-        await entrance.ask(_call(3), ())
-    held.fails = False
-    assert await entrance.ask(_call(3), ()) == ALLOWED

@@ -1,9 +1,10 @@
 """Decides whether a call may run: the worker must first say why something failed, and whether the
 plan holds.
 
-Pure: the gate is fed the records of its attempt in journal order, and answers from them.
+`Gate` is pure: it is fed the records of its attempt in journal order, and answers from them.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -144,7 +145,7 @@ class Gate:
         self._moved = 0
         self._analysed = analysed
         self._operators: set[int] = set()
-        self._delivered: dict[int, int] = {}
+        """Interventions of persons."""
         self._plan_step = 0
         self._plan_steps = 0
         self._revision = 0
@@ -169,17 +170,10 @@ class Gate:
                     self._unchecked = None
             case Intervention(by=Actor.OPERATOR):
                 self._operators.add(entry.id)
-                self._heard_of(entry.id)
-            case Delivery(state=DeliveryState.DELIVERED, intervention=id):
-                self._delivered[id] = self._tick
-                self._heard_of(id)
+            case Delivery(state=DeliveryState.DELIVERED, intervention=id) if id in self._operators:
+                self._moved = self._tick  # a person may have fixed something the worker cannot
             case _:
                 pass
-
-    def _heard_of(self, intervention: int) -> None:
-        """Note a person's delivered message: they may have fixed something the worker cannot."""
-        if intervention in self._operators:
-            self._moved = max(self._moved, self._delivered.get(intervention, 0))
 
     def _take_step(self, step: Step) -> None:
         self._request = max(self._request, step.request)
@@ -387,7 +381,8 @@ log = logging.getLogger(__name__)
 
 
 class AttemptGate:
-    """The gate of one attempt, fed from the journal, so that it is the same after a crash.
+    """The gate of one attempt. It is fed from the journal before each answer, so that it is the
+    same after a crash, and knows what other processes have written.
 
     A gate that fails stays open: it exists to help the work and must never stop it.
     """
@@ -395,68 +390,45 @@ class AttemptGate:
     def __init__(
         self, journal: Journal, attempt: int, gate: Gate, *, is_open: bool = False
     ) -> None:
-        self.gate = gate
+        self._gate = gate
         self._journal = journal
         self._attempt = attempt
         self.is_open = is_open
         """Whether every call may run."""
-        self._early: list[Entry] | None = []
         self._after = 0
-        self._foreign = 0
-        self._delivered = 0
-        """Number of deliveries so far."""
-        self._looked_up = 0
-        """Number of deliveries whose interventions have been read."""
+        self._reading = asyncio.Lock()
 
-    async def rebuild(self) -> None:
-        """Take in what the journal contains, then what was heard meanwhile."""
-        while page := await self._journal.entries(self._after, attempt=self._attempt, kinds=KINDS):
-            self._take_entries(page)
-            self._after = page[-1].id
-        self._foreign = self._after
-        early, self._early = self._early or [], None
-        self._take_entries([entry for entry in early if entry.id > self._after])
-
-    def hear(self, entries: Sequence[Entry]) -> None:
-        """Take in entries that were just recorded."""
-        if self._early is not None:
-            self._early += entries
-        else:
-            self._take_entries(entries)
-
-    def _take_entries(self, entries: Sequence[Entry]) -> None:
-        try:
-            for entry in entries:
-                self.gate.observe(entry)
-                self._delivered += isinstance(entry.record, Delivery)
-        except Exception:
-            log.exception(
-                "the gate of attempt %s failed; it no longer refuses anything", self._attempt
-            )
-            self.is_open = True
+    async def last_failure(self) -> LastFailure | None:
+        """Return the last act of the attempt that failed."""
+        await self._read()
+        return self._gate.last_failure
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         """Return whether a call may run, given as the step it would be, in the last turn."""
+        await self._read()
         if self.is_open:
             return ALLOWED
-        if self._looked_up < self._delivered:
-            await self._look_up()
         # Masked like recorded steps, with which it is compared.
         step = self._journal.masker.record(step)
         turn = last_response(messages)
-        return self.gate.may(step, statements_in(turn.tool_calls if turn else ()))
+        return self._gate.may(step, statements_in(turn.tool_calls if turn else ()))
 
-    async def _look_up(self) -> None:
-        """Read the delivered interventions: processes other than the recorder write them."""
-        delivered = self._delivered
-        entries = await self._journal.entries(
-            self._foreign, attempt=self._attempt, kinds=(Intervention,)
-        )
-        # Not set earlier: concurrent calls must not be judged without these entries.
-        self._looked_up = max(self._looked_up, delivered)
-        new = [entry for entry in entries if entry.id > self._foreign]
-        self._foreign = max((entry.id for entry in new), default=self._foreign)
-        self._take_entries(new)
+    async def _read(self) -> None:
+        """Take in what was recorded since the last time."""
+        async with self._reading:
+            while page := await self._journal.entries(
+                self._after, attempt=self._attempt, kinds=KINDS
+            ):
+                self._after = page[-1].id
+                try:
+                    for entry in page:
+                        self._gate.observe(entry)
+                except Exception:
+                    log.exception(
+                        "the gate of attempt %s failed; it no longer refuses anything",
+                        self._attempt,
+                    )
+                    self.is_open = True
 
 
 async def gate_of(
@@ -470,13 +442,9 @@ async def gate_of(
         sees_files=sees_files,
         analysed=await _follows_completion(recorder),
     )
-    entrance = AttemptGate(
+    return AttemptGate(
         recorder.journal, recorder.attempt.id, gate, is_open=not gated or settings.mode is Mode.OFF
     )
-    if gated:
-        recorder.listeners.append(entrance.hear)
-        await entrance.rebuild()
-    return entrance
 
 
 async def _follows_completion(recorder: Recorder) -> bool:

@@ -33,7 +33,7 @@ class ReportFailure(WorkerTool):
         )
         if lacks := report.lacks():
             raise ToolFailed(f"{lacks}.")
-        failure = acts.entrance.gate.last_failure
+        failure = await acts.entrance.last_failure()
         analysis = Analysis(
             what=what_happened,
             cause=category,
