@@ -13,7 +13,7 @@ from midwatch_agents.model_failures import model_fault
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import WorkerError
 from midwatch_monitor.records import Spending
-from midwatch_tools.session import cost
+from midwatch_tools.observation import cost
 
 CORRECTIONS = 2
 """How often an unusable answer is returned to the model with the reason."""

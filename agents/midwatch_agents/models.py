@@ -80,7 +80,7 @@ def has_price(spec: ModelSpec) -> bool:
     """
     from pydantic_ai.messages import ModelResponse
 
-    from midwatch_tools.session import known_cost
+    from midwatch_tools.observation import known_cost
 
     if spec.name == NONE or spec.name.startswith(SCRIPTED):
         return True

@@ -33,7 +33,7 @@ from midwatch_tools.plan_change import (
     with_current_done,
     with_remaining,
 )
-from midwatch_tools.tools.check_plan import answered, rule_on_check
+from midwatch_tools.tools.plan_tools import answered, rule_on_check
 
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
 SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)

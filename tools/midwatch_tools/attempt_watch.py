@@ -3,9 +3,9 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelRetry
@@ -30,36 +30,15 @@ from midwatch_tools.model_switch import ModelFor, Switch, model_before
 from midwatch_tools.observation import as_called
 from midwatch_tools.pauses import Pause, listen
 from midwatch_tools.plan_change import is_written
-from midwatch_tools.session import Hold, Session
+from midwatch_tools.session import Hold, Session, WatchScope
 from midwatch_tools.tool_calls import CallUnderWay, KeptResults, ToolCallWatch
 from midwatch_tools.tools.board import Board, ReadBoard
-from midwatch_tools.tools.check_plan import CheckPlan
-from midwatch_tools.tools.complete_step import CompleteStep
-from midwatch_tools.tools.facts import Facts, RecordFact, SearchFacts, look_up
-from midwatch_tools.tools.reflect import OwnTools
-from midwatch_tools.tools.report_error import ReportFailure
-from midwatch_tools.tools.request_budget import RequestBudget
+from midwatch_tools.tools.facts import Facts, FactTools, look_up
+from midwatch_tools.tools.plan_tools import PlanTools
+from midwatch_tools.tools.report_tools import ReportTools
 from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful_tools
 from midwatch_tools.tree import Ignored, Tree, ignored_below
 from midwatch_tools.workspace_checks import RunChecks, WorkspaceChecks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchScope:
-    """How much a watch does; by default everything, as for an attempt that a runner owns."""
-
-    tools: Literal["all", "reflect", "none"] = "all"
-    """The tools offered to the worker."""
-    gated: bool = True
-    """Whether calls may be refused until a failure is analysed or a plan step checked."""
-    steered: bool = True
-    """Whether messages are sent to the worker."""
-    resumable: bool = True
-    """Whether the history is kept, so that the attempt can be resumed."""
-    foreign: bool = False
-    """Whether the worker is an agent that runs its own tools; every change then is its work."""
-    rest_seconds: float = 0.0
-    """Seconds before the inbox is read again: requests may be milliseconds apart."""
 
 
 class AttemptWatch(AbstractCapability[Any]):
@@ -181,18 +160,20 @@ class AttemptWatch(AbstractCapability[Any]):
 
     def get_toolset(self) -> AgentToolset[Any]:
         """Return Midwatch's tools; a run is offered the ones that it can use."""
-        present, known = self._tool_call_watch, self._known_facts
+        present = self._tool_call_watch
+        reports, plans = ReportTools(present), PlanTools(present)
+        facts = FactTools(self._known_facts, present)
         return WorkerToolset(
             {
-                "reflect": lambda: OwnTools(present).reflect,
-                "set_plan": lambda: OwnTools(present).set_plan,
-                "report_error": lambda: ReportFailure(present).report_error,
-                "check_plan": lambda: CheckPlan(present).check_plan,
-                "complete_step": lambda: CompleteStep(present).complete_step,
-                "request_budget": lambda: RequestBudget(present).request_budget,
-                "read_board": lambda: ReadBoard(self._board_of_others()).read_board,
-                "record_fact": lambda: RecordFact(known, present).record_fact,
-                "search_facts": lambda: SearchFacts(known, present).search_facts,
+                "reflect": reports.reflect,
+                "set_plan": plans.set_plan,
+                "report_error": reports.report_error,
+                "check_plan": plans.check_plan,
+                "complete_step": plans.complete_step,
+                "request_budget": reports.request_budget,
+                "read_board": ReadBoard(self._board).read_board,
+                "record_fact": facts.record_fact,
+                "search_facts": facts.search_facts,
             },
             watched=lambda: self._acts is not None,
             offered=lambda: self.tools,
@@ -201,10 +182,6 @@ class AttemptWatch(AbstractCapability[Any]):
     def _tool_call_watch(self) -> ToolCallWatch:
         assert self._acts is not None  # else the toolset answers
         return self._acts
-
-    def _board_of_others(self) -> Board:
-        assert self._board is not None  # else its tool is not offered
-        return self._board
 
     def _known_facts(self) -> Facts:
         assert self._facts is not None  # set before the first act
@@ -242,12 +219,11 @@ class AttemptWatch(AbstractCapability[Any]):
             seconds=self._seconds,
             site=WorkspaceChecks(self._root, tree, self._check),
             switch=switch,
-            resumable=self._reach.resumable,
-            rest_seconds=self._reach.rest_seconds,
+            reach=self._reach,
+            prompt=self.prompt,
             hold=self.hold,
             call_person=self.call_person,
         )
-        session.prompt = self.prompt
         if ctx.messages and not saved:
             await session.bring_along(ctx.messages)
         self._tools = await self._useful_tools(recorder)

@@ -16,7 +16,7 @@ from pydantic_graph import End
 from midwatch_monitor.budget import share_used
 from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget
-from midwatch_tools.tools.reflect import NAMES
+from midwatch_tools.tools.toolset import NAMES
 
 NOTHING = "NOTHING TO FIX"
 """What a worker says if it is satisfied with its result."""

@@ -111,3 +111,31 @@ def last_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
     """Return the model's last turn; `None` before its first."""
     turns = (each for each in reversed(messages) if isinstance(each, ModelResponse))
     return next(turns, None)
+
+
+def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:
+    """Return the response that a call belongs to if it is the first call, with which the text of
+    the response is recorded.
+    """
+    response = last_response(messages)
+    first = next(iter(response.tool_calls), None) if response is not None else None
+    same = first is not None and first.tool_call_id == call.tool_call_id
+    return response if same else None
+
+
+def cost(response: ModelResponse) -> float:
+    """Return the cost of a response in US dollars; 0 if it is unknown."""
+    return known_cost(response) or 0.0
+
+
+def known_cost(response: ModelResponse) -> float | None:
+    """Return the cost of a response in US dollars: the one it states, or by published prices;
+    `None` for a model without a price.
+    """
+    said = (response.provider_details or {}).get("cost_usd")
+    if isinstance(said, int | float):
+        return float(said)
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, AssertionError, ValueError):
+        return None

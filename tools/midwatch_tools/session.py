@@ -6,7 +6,8 @@ The capability `Watch` forwards pydantic-ai's hooks to it.
 import logging
 import math
 from collections.abc import Awaitable, Callable, Container, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic_ai import UserPromptNode
 from pydantic_ai.messages import (
@@ -14,7 +15,6 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
-    ToolCallPart,
     UserPromptPart,
     repair_messages,
 )
@@ -63,7 +63,7 @@ from midwatch_tools.instructions import (
     without_reminders,
 )
 from midwatch_tools.model_switch import Switch
-from midwatch_tools.observation import act_words, cut, last_response
+from midwatch_tools.observation import act_words, cost, cut
 from midwatch_tools.pauses import Pause, pause_records
 from midwatch_tools.plan_change import is_written, share_requests
 from midwatch_tools.workspace_checks import WorkspaceChecks
@@ -81,12 +81,26 @@ UNCOUNTED = "midwatch_uncounted"
 """Metadata key of a response that did not come from a model."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchScope:
+    """How much a watch does; by default everything, as for an attempt that a runner owns."""
+
+    tools: Literal["all", "reflect", "none"] = "all"
+    """The tools offered to the worker."""
+    gated: bool = True
+    """Whether calls may be refused until a failure is analysed or a plan step checked."""
+    steered: bool = True
+    """Whether messages are sent to the worker."""
+    resumable: bool = True
+    """Whether the history is kept, so that the attempt can be resumed."""
+    foreign: bool = False
+    """Whether the worker is an agent that runs its own tools; every change then is its work."""
+    rest_seconds: float = 0.0
+    """Seconds before the inbox is read again: requests may be milliseconds apart."""
+
+
 class Session:
     """The worker's side of the watch, for one run of one attempt."""
-
-    prompt = False
-    """Whether each event is stored before the work continues, even if the attempt is not resumable.
-    """
 
     def __init__(
         self,
@@ -100,22 +114,23 @@ class Session:
         seconds: Callable[[], float],
         site: WorkspaceChecks,
         switch: Switch,
-        resumable: bool,
-        rest_seconds: float,
+        reach: WatchScope,
+        prompt: bool,
         hold: Hold | None,
         call_person: Callable[[str], None] | None,
     ) -> None:
         """Watch the run of the recorder's attempt.
 
-        Without an `inbox`, the worker gets no messages. What is needed to resume the attempt is
-        only kept if it is `resumable`. After a read, the inbox is not read again for
-        `rest_seconds`. `hold` pauses a worker that would otherwise continue while its work waits
-        for a person. With `call_person`, which gets the questions of a supervisor to a person, the
-        work does not wait for answers, nor for decisions about proposals.
+        Without an `inbox`, the worker gets no messages. If `prompt`, each act is stored before the
+        work continues, even if the attempt is not resumable. `hold` pauses a worker that would
+        otherwise continue while its work waits for a person. With `call_person`, which gets the
+        questions of a supervisor to a person, the work does not wait for answers, nor for decisions
+        about proposals.
         """
         self.recorder = recorder
-        self.resumable = resumable
-        self._rest_seconds = rest_seconds
+        self.resumable = reach.resumable
+        self._loses_nothing = reach.resumable or prompt
+        self._rest_seconds = reach.rest_seconds
         self._hold = hold
         self._call_person = call_person
         self._rests_until = -math.inf
@@ -327,7 +342,7 @@ class Session:
 
         Records that make an alert fire are stored at once, so that it is announced at once.
         """
-        if self.resumable or self.prompt:
+        if self._loses_nothing:
             await self.recorder.record(*records, results=results)
         elif self.recorder.record_soon(*records):
             await self.recorder.record()
@@ -454,34 +469,6 @@ class Session:
         """The current number of requests between two reminders."""
         said = self.recorder.reflect_every
         return self.settings.reflect.remind_every if said is None else said
-
-
-def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:
-    """Return the response that a call belongs to if it is the first call, with which the text of
-    the response is recorded.
-    """
-    response = last_response(messages)
-    first = next(iter(response.tool_calls), None) if response is not None else None
-    same = first is not None and first.tool_call_id == call.tool_call_id
-    return response if same else None
-
-
-def cost(response: ModelResponse) -> float:
-    """Return the cost of a response in US dollars; 0 if it is unknown."""
-    return known_cost(response) or 0.0
-
-
-def known_cost(response: ModelResponse) -> float | None:
-    """Return the cost of a response in US dollars: the one it states, or by published prices;
-    `None` for a model without a price.
-    """
-    said = (response.provider_details or {}).get("cost_usd")
-    if isinstance(said, int | float):
-        return float(said)
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, AssertionError, ValueError):
-        return None
 
 
 def _intervention_ids(messages: Sequence[ModelMessage]) -> list[int]:

@@ -44,8 +44,9 @@ from midwatch_tools.observation import (
     cut,
     named_path,
     read_result,
+    said_with,
 )
-from midwatch_tools.session import MAX_DOING, Session, said_with
+from midwatch_tools.session import MAX_DOING, Session
 from midwatch_tools.tree import Tree
 
 

@@ -40,14 +40,14 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.secrets.masking import known_secrets
-from midwatch_tools.attempt_watch import AttemptWatch, WatchScope
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import code
 from midwatch_tools.embedding import Embedded, begin_attempt, parent_of_run, title_of
 from midwatch_tools.instructions import code_in, protocol
 from midwatch_tools.journal_location import journal_location
+from midwatch_tools.session import WatchScope
 from midwatch_tools.tool_calls import UNWATCHED
-from midwatch_tools.tools.reflect import NAMES
-from midwatch_tools.tools.toolset import WorkerToolset, useful_tools
+from midwatch_tools.tools.toolset import NAMES, WorkerToolset, useful_tools
 
 _CANCELED = (Lifecycle.CANCELED, Ending.CANCELED, "canceled")
 _LEVELS = {

@@ -46,7 +46,7 @@ from midwatch_supervisor.decide.worker_requests import (
 )
 from midwatch_supervisor.present.intervention_text import request_text
 from midwatch_tools.data_blocks import DATA_RULE, DataBlocks
-from midwatch_tools.session import cost
+from midwatch_tools.observation import cost
 
 T = TypeVar("T")
 

@@ -71,11 +71,12 @@ from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
 from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
-from midwatch_tools.attempt_watch import AttemptWatch, WatchScope
+from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.inbox import Inbox
 from midwatch_tools.instructions import outline
 from midwatch_tools.pauses import listen
+from midwatch_tools.session import WatchScope
 from midwatch_tools.tools.board import Board
 from midwatch_tools.tools.facts import Facts
 from midwatch_tools.tree import ignored_in

@@ -5,7 +5,7 @@ import pytest
 from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Cause
 from midwatch_tools.gate.gate import LastFailure
-from midwatch_tools.tools.report_error import answer
+from midwatch_tools.tools.report_tools import analysis_answer
 
 FAILED = LastFailure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
 BLOCKED = LastFailure(
@@ -14,7 +14,7 @@ BLOCKED = LastFailure(
 
 
 def test_a_transient_failure_is_told_its_waits() -> None:
-    said = answer(Cause.TRANSIENT, FAILED, ErrorSettings(backoff_seconds=0.5))
+    said = analysis_answer(Cause.TRANSIENT, FAILED, ErrorSettings(backoff_seconds=0.5))
     assert "Midwatch waits before each try (0.5 s, 1 s, 2 s)" in said
 
 
@@ -29,7 +29,7 @@ def test_a_transient_failure_is_told_its_waits() -> None:
 def test_a_permanent_failure_is_told_where_to_look_first(
     failure: LastFailure | None, where: str
 ) -> None:
-    said = answer(Cause.PERMANENT, failure, ErrorSettings())
+    said = analysis_answer(Cause.PERMANENT, failure, ErrorSettings())
     assert said.startswith("Recorded. Change the approach before you try again")
     assert f"Look first at {where}" in said
 
@@ -43,4 +43,4 @@ def test_a_permanent_failure_is_told_where_to_look_first(
     ],
 )
 def test_an_unknown_cause_is_told_the_policy(policy: Cause, says: str) -> None:
-    assert says in answer(Cause.UNKNOWN, FAILED, ErrorSettings(unknown=policy))
+    assert says in analysis_answer(Cause.UNKNOWN, FAILED, ErrorSettings(unknown=policy))

@@ -180,10 +180,11 @@ def _checkpoint(said: Checkpoint) -> str:
 
 
 class ReadBoard:
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board | None) -> None:
         self._board = board
 
     async def read_board(self) -> str:
         """Read what other agents on the same files or task have reported: evidence, no orders."""
+        assert self._board is not None  # else it is not offered
         found = await self._board.section(DataBlocks.with_new_code())
         return found or "Nobody else has reported anything about this work."

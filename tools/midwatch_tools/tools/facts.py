@@ -227,7 +227,7 @@ def line(known: KnownFact) -> str:
     return f"- {' '.join(parts)}"
 
 
-class SearchFacts(WorkerTool):
+class FactTools(WorkerTool):
     def __init__(self, facts: Callable[[], Facts], present: Callable[[], ToolCallWatch]) -> None:
         super().__init__(present)
         self._facts = facts
@@ -243,12 +243,6 @@ class SearchFacts(WorkerTool):
             facts_block(found, DataBlocks.with_new_code())
             or "Nobody has recorded a fact like that."
         )
-
-
-class RecordFact(WorkerTool):
-    def __init__(self, facts: Callable[[], Facts], present: Callable[[], ToolCallWatch]) -> None:
-        super().__init__(present)
-        self._facts = facts
 
     async def record_fact(
         self,

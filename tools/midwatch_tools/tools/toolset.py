@@ -23,17 +23,17 @@ class WorkerToolset(FunctionToolset[Any]):
 
     def __init__(
         self,
-        tools: Mapping[str, Callable[[], Callable[..., Awaitable[str]]]],
+        tools: Mapping[str, Callable[..., Awaitable[str]]],
         *,
         watched: Callable[[], bool],
         offered: Callable[[], Collection[str]],
     ) -> None:
-        """Hold the `offered` ones of some tools; each is made when it is first offered.
+        """Hold the `offered` ones of some tools.
 
         They are called in order, so later calls in a turn know what earlier ones did.
         """
         super().__init__(id="midwatch", max_retries=_PATIENCE, schema_generator=FlatSchema)
-        self._made = tools
+        self._known = tools
         self._watched = watched
         self._offered = offered
 
@@ -46,7 +46,7 @@ class WorkerToolset(FunctionToolset[Any]):
         """Return the tools that this run can use."""
         for name in self._offered():
             if name not in self.tools:  # building a schema takes a millisecond or two
-                self.add_function(self._made[name](), sequential=name not in _PARALLEL)
+                self.add_function(self._known[name], sequential=name not in _PARALLEL)
         return await super().get_tools(ctx)
 
     async def call_tool(
@@ -61,6 +61,12 @@ class WorkerToolset(FunctionToolset[Any]):
             return UNWATCHED
         return await super().call_tool(name, tool_args, ctx, tool)
 
+
+NAMES = (
+    *("reflect", "report_error", "check_plan", "complete_step", "set_plan"),
+    *("request_budget", "read_board", "record_fact", "search_facts"),
+)
+"""All tools that `Watch` may give to a worker."""
 
 PLAN_TOOLS = frozenset({"set_plan", "check_plan", "complete_step"})
 """Offered if there is a written plan."""
@@ -101,7 +107,7 @@ def has_unanswered(entries: Iterable[Entry], asks: Callable[[Record], bool]) -> 
 
 
 class WorkerTool:
-    """A tool that is bound to one run, so that two workers never mix."""
+    """Tools that are bound to one run, so that two workers never mix."""
 
     def __init__(self, present: Callable[[], ToolCallWatch]) -> None:
         """Bind it to the run whose calls `present` returns once the run has begun."""

@@ -43,7 +43,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_tools.data_blocks import code
 from midwatch_tools.session import UNCOUNTED
 from midwatch_tools.tool_calls import UNWATCHED
-from midwatch_tools.tools.reflect import NAMES
+from midwatch_tools.tools.toolset import NAMES
 from midwatch_tools.watch import Watch
 
 Context = ServerRequestContext[dict[str, Any]]
