@@ -76,7 +76,7 @@ def test_the_example_of_an_own_agent_is_the_promised_line() -> None:
 
 
 def test_the_tokens_are_those_of_the_page_about_them() -> None:
-    """Whose bytes are measured by tests/tools/watch/test_tokens.py."""
+    """Whose bytes are measured by tests/tools/watch/test_embedded.py."""
     page = (ROOT / "docs" / "tokens.md").read_text("utf-8")
     rows = re.findall(
         r"(?m)^\| (`(?:Watch|midwatch run).*?) \| ([\d,]+) \|$", section("Cost in tokens")

@@ -1,8 +1,11 @@
-"""What a tool returned is read for how the act went."""
+"""How a tool call and its result are read, kept and given again."""
 
 import json
+from collections.abc import Callable
 
 import pytest
+from pydantic import JsonValue
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import ToolCallPart
 
 from midwatch_tools.observation import (
@@ -15,6 +18,7 @@ from midwatch_tools.observation import (
     read_result,
     to_json,
 )
+from midwatch_tools.tool_calls import KeptResults, kept_result
 
 
 def reading(result: object, *, tool: str = "run_command", failed: bool = False) -> Reading:
@@ -110,3 +114,39 @@ def test_a_call_of_an_agent_is_named_by_its_file_or_command(
 )
 def test_the_path_is_what_an_argument_of_that_name_says(args: dict[str, object], path: str) -> None:
     assert named_path(args) == path
+
+
+@pytest.mark.parametrize("value", ["text", 3, 2.5, None, True, ["a", {"b": [1]}], {"é": ""}])
+def test_a_plain_value_comes_back_as_it_was(value: JsonValue) -> None:
+    remembered = KeptResults(kept_result("1:a", returned=value))
+    assert "1:a" in remembered
+    assert remembered.give("1:a") == value
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(ModelRetry("again"), ModelRetry), (ToolFailed("no such file"), ToolFailed)]
+)
+def test_a_refusal_is_raised_again(error: Exception, kind: type[Exception]) -> None:
+    remembered = KeptResults(kept_result("1:a", error=error))
+    with pytest.raises(kind, match=r"again|no such file"):
+        remembered.give("1:a")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda: kept_result("1:a", returned=object()),
+        lambda: kept_result("1:a", returned=(1, 2)),
+        lambda: kept_result("1:a", returned="half a pair: \udc80"),
+        lambda: kept_result("1:a", error=OSError("the disk")),
+        lambda: kept_result("", returned="a call without an id"),
+    ],
+)
+def test_what_cannot_be_given_again_exactly_is_not_kept(
+    kept: Callable[[], tuple[object, ...]],
+) -> None:
+    assert kept() == ()
+
+
+def test_an_unknown_call_is_not_remembered() -> None:
+    assert "2:a" not in KeptResults(kept_result("1:a", returned="x"))

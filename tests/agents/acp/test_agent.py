@@ -1,6 +1,11 @@
-"""The process of an agent by ACP, and all that it starts."""
+"""An ACP agent's process, the tools that it is given, and the one that follows a script."""
 
 import asyncio
+import json
+import subprocess
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -8,10 +13,12 @@ import pytest
 from anyio import wait_readable
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 
 from midwatch_agents.acp.agent import agent_model
 from midwatch_agents.acp.agent_model import AgentModel
 from midwatch_agents.acp.presets import Preset
+from midwatch_agents.acp.tool_server import Answered, ToolServer, serve
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_stage.processes import let_go, reading_pipe, written_unheard
@@ -76,3 +83,119 @@ async def test_a_child_that_left_its_group_can_no_longer_write_to_its_pipes(
         async with agent(tmp_path, f'setsid sh -c "{writing}" & exec sleep 600'):
             await wait_readable(pulse)
         await let_go(pulse)
+
+
+REFLECT = ToolDefinition(name="reflect", description="Report.", parameters_json_schema={"a": 1})
+
+
+async def answered(tool: str, args: Mapping[str, object]) -> Answered:
+    return Answered(text=f"{tool}: {json.dumps(args)}", failed="wrong" in args)
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ToolServer]:
+    async with serve(answered) as found:
+        found.tools = [REFLECT]
+        yield found
+
+
+@pytest.fixture
+async def client(server: ToolServer) -> AsyncGenerator[Process]:
+    """The program that an agent starts."""
+    process = await asyncio.create_subprocess_exec(*server.command, stdin=PIPE, stdout=PIPE)
+    yield process
+    assert process.stdin is not None
+    process.stdin.close()
+    assert await process.wait() == 0
+
+
+async def ask(client: Process, *lines: str) -> dict[str, object]:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    client.stdin.write("".join(f"{line}\n" for line in lines).encode())
+    async with asyncio.timeout(120):
+        return json.loads(await client.stdout.readline())
+
+
+def asking(method: str, **params: object) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+
+
+async def test_it_greets_in_the_version_that_it_is_asked_in(client: Process) -> None:
+    answer = await ask(client, asking("initialize", protocolVersion="2024-11-05"))
+    assert answer["id"] == 7
+    assert "2024-11-05" in json.dumps(answer["result"])
+
+
+async def test_a_tool_is_offered_so_that_no_agent_hides_it_behind_a_search(client: Process) -> None:
+    answer = await ask(client, asking("tools/list"))
+    assert answer["result"] == {
+        "tools": [
+            {
+                "name": "reflect",
+                "description": "Report.",
+                "inputSchema": {"a": 1},
+                "_meta": {"anthropic/alwaysLoad": True},
+            }
+        ]
+    }
+
+
+async def test_a_call_is_answered_with_what_it_came_to(client: Process) -> None:
+    answer = await ask(client, asking("tools/call", name="reflect", arguments={"a": 1}))
+    text = {"type": "text", "text": 'reflect: {"a": 1}'}
+    assert answer["result"] == {"content": [text], "isError": False}
+    answer = await ask(client, asking("tools/call", name="reflect", arguments={"wrong": 1}))
+    assert '"isError": true' in json.dumps(answer)
+
+
+async def test_what_is_damaged_or_unknown_breaks_nothing(client: Process) -> None:
+    noise = (
+        "no json",
+        "[1]",
+        '{"method": "notifications/initialized"}',
+        "\udcff".encode(errors="replace").decode(),
+    )
+    answer = await ask(client, *noise, asking("tools/call", name="rm", arguments=[1]))
+    assert "There is no tool 'rm'." in json.dumps(answer)
+    answer = await ask(client, asking("resources/list"))
+    assert '"code": -32601' in json.dumps(answer)
+
+
+FAKE = [sys.executable, "-m", "midwatch_agents.acp.fake_agent"]
+
+
+def started(*words: str) -> tuple[int, str, str]:
+    done = subprocess.run([*FAKE, *words], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_it_says_how_it_is_called() -> None:
+    code, out, err = started("--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("usage: python -m midwatch_agents.acp.fake_agent [-h] SCRIPT.json\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (None, "cannot be read as JSON: [Errno 2] No such file or directory"),
+        ("{", "cannot be read as JSON: Expecting property name"),
+        ("[]", "must be an object with a list of `acts`"),
+        ('{"acts": {}}', "must be an object with a list of `acts`"),
+    ],
+)
+def test_a_script_that_is_none_is_told_in_a_sentence(
+    tmp_path: Path, script: str | None, problem: str
+) -> None:
+    file = tmp_path / "script.json"
+    if script is not None:
+        file.write_text(script)
+    code, out, err = started(str(file))
+    assert (code, out, len(err.splitlines())) == (2, "", 2)
+    assert f"{file} {problem}" in err
+
+
+def test_it_wants_a_script() -> None:
+    code, _, err = started()
+    assert (code, len(err.splitlines())) == (2, 2)

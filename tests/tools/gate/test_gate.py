@@ -45,7 +45,7 @@ def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
 
 
 def report(
-    request: int, cause: Cause, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
+    request: int, cause: Cause = Cause.PERMANENT, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
 ) -> tuple[Record, ...]:
     return step(request, "report_error", request=request), analysis(cause=cause, by=by)
 
@@ -55,8 +55,10 @@ def gate(
     attempt: int = 1,
     errors: ErrorSettings | None = None,
     plan: PlanSettings | None = None,
+    sees_files: bool = True,
 ) -> Gate:
-    made = Gate(errors or ErrorSettings(), plan or PlanSettings(), attempt=attempt)
+    settings = (errors or ErrorSettings(), plan or PlanSettings())
+    made = Gate(*settings, attempt=attempt, sees_files=sees_files)
     flat = [each for one in records for each in (one if isinstance(one, tuple) else (one,))]
     for each in entries(*flat):
         made.observe(each)
@@ -397,3 +399,96 @@ def test_every_transition_has_its_own_check() -> None:
 def test_without_the_protocol_of_plans_no_check_is_asked_for() -> None:
     plan = PlanSettings(require_check=False)
     assert gate(BEGUN, finished(1), plan=plan).may(LOOKED, NOTHING) == ALLOWED
+
+
+# -- by whatever command --------------------------------------------------------------------
+
+
+def fail(request: int, command: str, output: str = "AssertionError: 1 != 2") -> Step:
+    args, code = f'{{"command": "{command}"}}', int(bool(output))
+    made = step(request, "run_command", request=request, args=args, output=output)
+    return replace(made, ok=not output, exit_code=code)
+
+
+def work(request: int, tool: str) -> Step:
+    args = f'{{"path": "a.py", "content": "{request}"}}'
+    edits = (Edit(path="a.py", digest=f"{request}"),) if tool == "write_file" else ()
+    return step(request, tool, request=request, args=args, path="a.py", edits=edits)
+
+
+def varied(times: int) -> list[Record]:
+    """So many runs in other words each time, an edit after each."""
+    steps: list[Record] = []
+    for n in range(times):
+        steps += [fail(2 * n + 1, f"python3 fail.py arg{n}"), work(2 * n + 2, "write_file")]
+    return steps
+
+
+@pytest.mark.parametrize("command", ["python3 fail.py arg9", "python3 fail.py arg0", "pytest -q"])
+def test_the_third_equal_failure_by_other_commands_waits_for_an_analysis(command: str) -> None:
+    refusal = gate(*varied(3)).may(fail(9, command), NOTHING).refusal
+    assert refusal.startswith("the same failure came 3 times, by whatever command: AssertionError")
+    assert gate(*varied(2)).may(fail(9, command), NOTHING) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        work(9, "read_file"),
+        work(9, "write_file"),
+        fail(9, "cat fail.py"),
+        fail(9, "pip install x"),
+        fail(9, "sed -i s/1/2/ fail.py"),
+    ],
+    ids=["reading", "editing", "reading by command", "installing", "editing by command"],
+)
+def test_reading_editing_and_installing_wait_for_nothing(step: Step) -> None:
+    assert gate(*varied(4)).may(step, NOTHING) == ALLOWED
+
+
+def test_the_analysis_may_stand_in_the_turn_of_the_next_try() -> None:
+    assert gate(*varied(3)).may(fail(9, "pytest -q"), Statements(cause=Cause.PERMANENT)) == ALLOWED
+
+
+def test_after_the_analysis_the_fourth_needs_another() -> None:
+    records = [*varied(3), *report(7)]
+    assert gate(*records).may(fail(8, "pytest -q"), NOTHING) == ALLOWED
+    again = gate(*records, fail(8, "pytest -q"), work(9, "write_file"))
+    assert "came 4 times" in again.may(fail(10, "pytest -x"), NOTHING).refusal
+
+
+def test_another_failure_since_leaves_new_commands_free_but_not_those_that_failed_so() -> None:
+    state = gate(*varied(3), fail(8, "make test", "TypeError: b"), work(9, "write_file"))
+    assert state.may(fail(10, "pytest -q"), NOTHING) == ALLOWED
+    assert "came 3 times" in state.may(fail(10, "python3 fail.py arg1"), NOTHING).refusal
+
+
+def test_tries_that_a_transient_cause_allows_are_not_counted_against_it() -> None:
+    tries = [fail(n, "pytest -q") for n in (8, 9)]
+    state = gate(*varied(2), fail(6, "pytest -q"), *report(7, Cause.TRANSIENT), *tries)
+    assert state.may(fail(10, "pytest -q"), NOTHING).wait == 4.0
+
+
+def test_failures_that_say_nothing_are_not_equal() -> None:
+    silent = [fail(n, f"python3 quiet.py {n}", "[exit code: 1]") for n in range(1, 5)]
+    assert gate(*silent).may(fail(9, "python3 quiet.py 9"), NOTHING) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "since",
+    [fail(2, "sed -i s/a/b/ x.py", ""), work(2, "update_document")],
+    ids=["a command", "the agent's own tool"],
+)
+def test_where_nobody_sees_the_files_what_succeeded_since_may_have_been_an_edit(
+    since: Step,
+) -> None:
+    state = gate(fail(1, "pytest -q"), since, sees_files=False)
+    assert state.may(fail(3, "pytest -q"), NOTHING) == ALLOWED
+    seen = gate(fail(1, "pytest -q"), since)
+    assert "nothing was edited since" in seen.may(fail(3, "pytest -q"), NOTHING).refusal
+
+
+def test_where_nobody_sees_the_files_a_look_is_no_edit() -> None:
+    state = gate(fail(1, "pytest -q"), fail(2, "cat x.py", ""), sees_files=False)
+    refusal = state.may(fail(3, "pytest -q"), NOTHING).refusal
+    assert "nothing was changed, as far as is known, since" in refusal
