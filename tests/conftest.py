@@ -372,11 +372,21 @@ def perform(
     bus: "LocalBus",
     workspace: Path,
     attempt: "Attempt",
+    write: "Callable[..., Awaitable[int]]",
+    until: "Callable[[Record], Awaitable[Entry]]",
 ) -> "Performer":
     """Works through turns as a runner would have it: `await perform(*turns, settings=…)`."""
     from midwatch_stage.worker import Performer
 
-    return Performer(claim=claim, journal=journal, bus=bus, workspace=workspace, attempt=attempt)
+    return Performer(
+        claim=claim,
+        journal=journal,
+        bus=bus,
+        workspace=workspace,
+        attempt=attempt,
+        write=write,
+        until=until,
+    )
 
 
 @pytest.fixture

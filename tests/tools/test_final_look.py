@@ -1,7 +1,6 @@
 """A worker that says it is done is asked to look at its own result again."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from pydantic_ai.messages import (
 from midwatch_monitor.config.settings import CompletionSettings, MonitorSettings, Settings
 from midwatch_monitor.records import Budget, Meter
 from midwatch_stage.reading import prompts
-from midwatch_stage.worker import Perform
+from midwatch_stage.worker import Performer
 from midwatch_tools.final_look import NOTHING, refine_question
 
 TWICE = CompletionSettings(refine=2)
@@ -94,11 +93,11 @@ def looks(messages: Sequence[ModelMessage]) -> int:
     return sum("Before this counts as done" in each for each in prompts(messages))
 
 
-async def test_r54_the_last_result_is_the_mended_one(perform: Perform, workspace: Path) -> None:
+async def test_r54_the_last_result_is_the_mended_one(perform: Performer) -> None:
     turns = (put("1"), "Done.", put("2"), "Mended.", put("3"), "Mended again.")
     result = await perform(*turns, settings=times(2))
     assert (result.output, looks(result.all_messages())) == ("Mended again.", 2)
-    assert (workspace / "a.py").read_text() == "3"
+    assert (perform.workspace / "a.py").read_text() == "3"
 
 
 @pytest.mark.parametrize(
@@ -111,19 +110,19 @@ async def test_r54_the_last_result_is_the_mended_one(perform: Perform, workspace
     ],
 )
 async def test_r54_it_ends_when_nothing_is_to_be_mended(
-    perform: Perform, refine: int, said: str, count: int
+    perform: Performer, refine: int, said: str, count: int
 ) -> None:
     result = await perform(put("1"), "Done.", said, settings=times(refine))
     assert looks(result.all_messages()) == count
 
 
-async def test_r54_nothing_of_it_where_the_budget_is_nearly_gone(perform: Perform) -> None:
+async def test_r54_nothing_of_it_where_the_budget_is_nearly_gone(perform: Performer) -> None:
     budget = Budget(requests=Meter(limit=4))
     result = await perform(put("1"), "Done.", settings=times(3), budget=budget)
     assert (result.output, looks(result.all_messages())) == ("Done.", 0)
 
 
-async def test_r54_the_looks_before_a_crash_count(perform: Perform) -> None:
+async def test_r54_the_looks_before_a_crash_count(perform: Performer) -> None:
     def killed() -> str:
         raise RuntimeError("killed")
 

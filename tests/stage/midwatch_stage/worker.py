@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
@@ -24,12 +24,16 @@ from midwatch_monitor.records import (
     Attempt,
     Budget,
     Change,
+    Entry,
     Lifecycle,
     Plan,
     PlanStep,
     Record,
 )
+from midwatch_stage.reading import records_of
 from midwatch_tools.attempt_watch import AttemptWatch
+
+R = TypeVar("R", bound=Record)
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Build = Callable[..., Agent[None, str]]
@@ -91,6 +95,12 @@ class Performer:
     bus: LocalBus
     workspace: Path
     attempt: Attempt
+    write: Write
+    until: Callable[[Record], Awaitable[Entry]]
+
+    async def records(self, kind: type[R]) -> list[R]:
+        """The records of a kind, in the order of the journal."""
+        return await records_of(self.journal, kind)
 
     async def __call__(
         self,

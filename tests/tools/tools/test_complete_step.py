@@ -1,13 +1,11 @@
 """A plan step is done only when files, edits and commands say so."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from midwatch_monitor.config.settings import CompletionSettings, Settings
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Acceptance,
     Activity,
@@ -22,8 +20,8 @@ from midwatch_monitor.records import (
     PlanStepState,
     Step,
 )
-from midwatch_stage.reading import answers, records_of
-from midwatch_stage.worker import Perform
+from midwatch_stage.reading import answers
+from midwatch_stage.worker import Performer
 
 PUT = ("put", {"path": "a.py", "text": "x = 1"})
 TESTED = ("run_command", {"command": "pytest.log ok"})
@@ -52,7 +50,7 @@ def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[Accepta
 
 
 async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     budget = Budget(requests=Meter(limit=20))
     result = await perform([PUT, completing("a.py")], budget=budget)
@@ -64,7 +62,7 @@ async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
         "Budget: 1 of 20 requests (19 left). "
         "At this rate enough: 5 % of the requests for 50 % of the work."
     )
-    (completion,) = await records_of(journal, Completion)
+    (completion,) = await perform.records(Completion)
     assert completion == Completion(
         plan_step=1,
         goal="g",
@@ -81,28 +79,28 @@ async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
         flag=UNSHOWN,
         doubts=("the goal: nothing was run that shows it",),
     )
-    assert (await records_of(journal, Plan))[-1].steps[0].state is PlanStepState.DONE
-    assert [each.plan_step for each in await records_of(journal, Change) if each.plan_step] == [
+    assert (await perform.records(Plan))[-1].steps[0].state is PlanStepState.DONE
+    assert [each.plan_step for each in await perform.records(Change) if each.plan_step] == [
         1,
         2,
     ]
 
 
 async def test_requirement_16_a_claim_out_of_nothing_is_refused_and_the_plan_step_stays_open(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     result = await perform([completing(functional=[PASSED])])
     (answer,) = answers(result.all_messages(), "complete_step")
     assert answer.startswith("[midwatch] refused: the plan step stays open, because\n- nothing was")
-    assert [each.accepted for each in await records_of(journal, Completion)] == [False]
-    assert len(await records_of(journal, Plan)) == 1
-    assert (await records_of(journal, Step))[0].ok is False
+    assert [each.accepted for each in await perform.records(Completion)] == [False]
+    assert len(await perform.records(Plan)) == 1
+    assert (await perform.records(Step))[0].ok is False
 
 
 async def test_requirement_16_a_file_that_is_merely_there_is_no_evidence(
-    workspace: Path, perform: Perform
+    perform: Performer,
 ) -> None:
-    (workspace / "README.md").write_text("Old.")
+    (perform.workspace / "README.md").write_text("Old.")
     result = await perform([completing("README.md")])
     assert (
         "nothing was observed that proves it" in answers(result.all_messages(), "complete_step")[0]
@@ -110,22 +108,22 @@ async def test_requirement_16_a_file_that_is_merely_there_is_no_evidence(
 
 
 async def test_a_worker_that_only_asks_its_own_tools_ends_a_plan_step_with_a_flag(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     said = [{"what": "lookup answers", "state": "passed"}]
     result = await perform([("lookup", {})], [completing(functional=said)], tools=(lookup,))
     assert answers(result.all_messages(), "complete_step")[0].startswith("Done with a flag")
-    assert (await records_of(journal, Completion))[0].accepted
+    assert (await perform.records(Completion))[0].accepted
 
 
 async def test_requirement_16_a_claim_with_half_of_its_evidence_is_done_with_a_flag(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     result = await perform([PUT, completing("a.py", functional=[PASSED])])
     assert "Done with a flag" in answers(result.all_messages(), "complete_step")[0]
-    (completion,) = await records_of(journal, Completion)
+    (completion,) = await perform.records(Completion)
     assert (completion.accepted, completion.confidence) == (True, 60)
-    assert (await records_of(journal, Plan))[-1].flags == (f"find it: {completion.flag}",)
+    assert (await perform.records(Plan))[-1].flags == (f"find it: {completion.flag}",)
 
 
 @pytest.mark.parametrize(
@@ -133,31 +131,29 @@ async def test_requirement_16_a_claim_with_half_of_its_evidence_is_done_with_a_f
     [([PUT, TESTED], ClaimState.PASSED), ([TESTED, PUT], ClaimState.UNPROVEN)],
 )
 async def test_a_command_proves_behaviour_only_after_the_last_edit(
-    journal: Journal, perform: Perform, turn: list[Any], state: ClaimState
+    perform: Performer, turn: list[Any], state: ClaimState
 ) -> None:
     await perform(*[[call] for call in turn], [completing("a.py", functional=[PASSED])])
-    assert (await records_of(journal, Completion))[0].claims[-1].state is state
+    assert (await perform.records(Completion))[0].claims[-1].state is state
 
 
 async def test_the_plan_steps_own_check_is_run_meanwhile_and_refuses_when_it_fails(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     plan, check = (CHECKED,), checks(passed=False)
     result = await perform([PUT, completing()], plan=plan, check=check)
     assert (
         "- `make test`: exit code 1: no rule" in answers(result.all_messages(), "complete_step")[0]
     )
-    changes = await records_of(journal, Change)
+    changes = await perform.records(Change)
     doing = "checks the plan step: make test"
     assert Activity.COMMAND in [each.activity for each in changes if each.doing == doing]
 
 
-async def test_the_plan_steps_own_check_proves_what_works(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_the_plan_steps_own_check_proves_what_works(perform: Performer) -> None:
     plan, check = (CHECKED,), checks(passed=True)
     await perform([PUT, completing(functional=[PASSED])], plan=plan, check=check)
-    (completion,) = await records_of(journal, Completion)
+    (completion,) = await perform.records(Completion)
     assert {claim.state for claim in completion.claims} == {ClaimState.PASSED}
     assert [claim.what for claim in completion.claims] == [
         "the goal",
@@ -168,17 +164,15 @@ async def test_the_plan_steps_own_check_proves_what_works(
 
 
 @pytest.mark.parametrize("may", [False, True])
-async def test_a_check_that_nobody_runs_is_unproven(
-    journal: Journal, perform: Perform, may: bool
-) -> None:
+async def test_a_check_that_nobody_runs_is_unproven(perform: Performer, may: bool) -> None:
     settings = Settings(completion=CompletionSettings(run_acceptance=may))
     check = None if may else checks(passed=False)
     await perform([PUT, completing()], plan=(CHECKED,), check=check, settings=settings)
-    (completion,) = await records_of(journal, Completion)
+    (completion,) = await perform.records(Completion)
     assert completion.flag == "unproven: `make test`: it was not run after the last edit"
 
 
-async def test_wrong_arguments_are_told_and_end_nothing(perform: Perform) -> None:
+async def test_wrong_arguments_are_told_and_end_nothing(perform: Performer) -> None:
     wrong = completing("a.py", functional=[{"what": "x", "state": "fine"}])
     result = await perform([PUT, wrong], [completing("a.py")])
     first, second = answers(result.all_messages(), "complete_step")

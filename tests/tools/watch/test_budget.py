@@ -35,7 +35,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import delivery, intervention
 from midwatch_stage.reading import answers, prompts, records_of
-from midwatch_stage.worker import Claim, Perform, Write
+from midwatch_stage.worker import Claim, Performer
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.pauses import Pause, tell_pause
 
@@ -54,44 +54,40 @@ def last_limits(changes: Sequence[Change]) -> Meter:
 
 
 async def test_requirement_22_the_worker_sees_the_budget_that_the_rules_see(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     budget = Budget(requests=Meter(used=6, limit=20))
     result = await perform(WORK[0], [("reflect", SAID), *WORK[1]], budget=budget)
     (answer,) = answers(result.all_messages(), "reflect")
-    seen = [each.budget.requests.used for each in await records_of(journal, Change) if each.budget]
+    seen = [each.budget.requests.used for each in await perform.records(Change) if each.budget]
     assert seen == [6, 7, 8, 9]
     assert "\nBudget: 8 of 20 requests (12 left). At this rate NOT enough" in answer
     assert "40 % of the requests for 5 % of the work" in answer
 
 
-async def test_a_reminder_carries_the_budget(perform: Perform) -> None:
+async def test_a_reminder_carries_the_budget(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=1))
     result = await perform(*WORK[:1], settings=settings, budget=TWENTY)
     assert "Budget: 1 of 20 requests" in prompts(result.all_messages())[1]
 
 
-async def test_a_request_for_more_is_recorded_and_the_work_goes_on(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_a_request_for_more_is_recorded_and_the_work_goes_on(perform: Performer) -> None:
     result = await perform([ASK, *WORK[0]], [ASK], budget=TWENTY)
     first, second = answers(result.all_messages(), "request_budget")
     assert first.startswith("Your supervisor is asked.")
     assert "asked already" in second
-    assert await records_of(journal, BudgetRequest) == [
+    assert await perform.records(BudgetRequest) == [
         BudgetRequest(wanted=Grant(requests=5), reason="two files are left")
     ]
 
 
-async def test_once_it_is_answered_one_may_ask_again(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
+async def test_once_it_is_answered_one_may_ask_again(perform: Performer) -> None:
     async def answer() -> str:
-        ids = [each.id for each in await journal.entries(kinds=(BudgetRequest,))]
-        return str(await write(intervention(message="No: simplify.", petition=ids[-1])))
+        ids = [each.id for each in await perform.journal.entries(kinds=(BudgetRequest,))]
+        return str(await perform.write(intervention(message="No: simplify.", petition=ids[-1])))
 
     result = await perform([ASK], [("answer", {})], [ASK], budget=TWENTY, tools=(answer,))
-    assert len(await records_of(journal, BudgetRequest)) == 2
+    assert len(await perform.records(BudgetRequest)) == 2
     assert any(text.endswith("No: simplify.") for text in prompts(result.all_messages()))
 
 
@@ -99,35 +95,31 @@ async def test_once_it_is_answered_one_may_ask_again(
     "wanted", [{}, {"tokens": 5}, {"requests": -1}, {"minutes": float("inf")}], ids=str
 )
 async def test_nothing_or_what_has_no_limit_cannot_be_asked_for(
-    journal: Journal, perform: Perform, wanted: dict[str, float]
+    perform: Performer, wanted: dict[str, float]
 ) -> None:
     await perform([("request_budget", {"reason": "r", **wanted})], budget=TWENTY)
-    assert await records_of(journal, BudgetRequest) == []
+    assert await perform.records(BudgetRequest) == []
 
 
-async def test_what_is_granted_raises_the_limit_once_it_has_arrived(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
-    await write(MORE)
+async def test_what_is_granted_raises_the_limit_once_it_has_arrived(perform: Performer) -> None:
+    await perform.write(MORE)
     result = await perform(*WORK, budget=TWO)
     assert "You are granted 3 more requests." in prompts(result.all_messages())[1]
-    assert last_limits(await records_of(journal, Change)) == Meter(used=5, limit=5)
+    assert last_limits(await perform.records(Change)) == Meter(used=5, limit=5)
 
 
-async def test_a_grant_that_waits_counts_before_the_budget_is_spent(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
+async def test_a_grant_that_waits_counts_before_the_budget_is_spent(perform: Performer) -> None:
     with pytest.raises(BudgetSpentError):
         await perform(*WORK, budget=TWO)
-    id = await write(MORE)
+    id = await perform.write(MORE)
     await perform(*WORK)
-    assert last_limits(await records_of(journal, Change)) == Meter(used=5, limit=5)
-    assert [each.intervention for each in await records_of(journal, Delivery)] == [id]
-    assert len(await records_of(journal, Step)) == 5
+    assert last_limits(await perform.records(Change)) == Meter(used=5, limit=5)
+    assert [each.intervention for each in await perform.records(Delivery)] == [id]
+    assert len(await perform.records(Step)) == 5
 
 
-async def test_a_grant_that_needs_approval_grants_nothing(perform: Perform, write: Write) -> None:
-    await write(replace(MORE, needs_approval=True))
+async def test_a_grant_that_needs_approval_grants_nothing(perform: Performer) -> None:
+    await perform.write(replace(MORE, needs_approval=True))
     with pytest.raises(BudgetSpentError, match="2 of 2 requests"):
         await perform(*WORK, budget=TWO)
 
@@ -151,52 +143,46 @@ class Other:
         return ModelResponse(parts=[TextPart("By the other.")])
 
 
-async def test_another_model_answers_from_the_request_on_that_says_so(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
+async def test_another_model_answers_from_the_request_on_that_says_so(perform: Performer) -> None:
     async def switch() -> str:
-        return str(await write(SWITCH))
+        return str(await perform.write(SWITCH))
 
     other = Other()
     result = await perform([("switch", {})], *WORK, tools=(switch,), model_for=other.by_name)
     assert result.output == "By the other."
     assert "another model goes on" in other.heard[-1]
-    assert [each.model for each in await records_of(journal, Change) if each.model] == ["other"]
+    assert [each.model for each in await perform.records(Change) if each.model] == ["other"]
 
 
-async def test_it_still_answers_after_a_crash(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
+async def test_it_still_answers_after_a_crash(perform: Performer) -> None:
     def broken() -> str:
         raise ConnectionError("gone")
 
-    await write(SWITCH)
+    await perform.write(SWITCH)
     first, second = Other(), Other()
     await perform(*WORK, model_for=first.by_name)
     result = await perform(broken, broken, model_for=second.by_name)
     assert (result.output, second.asked) == ("By the other.", ["other"])
-    assert len(await records_of(journal, Delivery)) == 1
+    assert len(await perform.records(Delivery)) == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_where_there_is_no_such_model_the_present_one_goes_on(
-    journal: Journal, perform: Perform, write: Write, known: bool
+    perform: Performer, known: bool
 ) -> None:
-    id = await write(replace(SWITCH, terms=Terms(model="none")))
+    id = await perform.write(replace(SWITCH, terms=Terms(model="none")))
     result = await perform(*WORK, model_for=Other().by_name if known else None)
     assert result.output == "Done."
-    (fault,) = await records_of(journal, Fault)
+    (fault,) = await perform.records(Fault)
     assert (fault.part, "'none'" in fault.error) == ("switch_model", True)
-    assert await records_of(journal, Delivery) == [delivery(id)]
-    assert [each for each in await records_of(journal, Change) if each.model] == []
+    assert await perform.records(Delivery) == [delivery(id)]
+    assert [each for each in await perform.records(Change) if each.model] == []
 
 
-async def test_a_request_that_is_made_again_writes_its_own_analysis(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
-    await write(SWITCH)
+async def test_a_request_that_is_made_again_writes_its_own_analysis(perform: Performer) -> None:
+    await perform.write(SWITCH)
     await perform(model_for=Other().by_name)
-    (analysis,) = await records_of(journal, Analysis)
+    (analysis,) = await perform.records(Analysis)
     assert (analysis.by, analysis.cause, analysis.about) == (
         AnalysisAuthor.WATCH,
         Cause.TRANSIENT,
@@ -205,7 +191,7 @@ async def test_a_request_that_is_made_again_writes_its_own_analysis(
     assert analysis.what.endswith("HTTP 429 from o")
     assert analysis.remedy.endswith("after 2.0 s")
     (waits,) = [
-        each for each in await records_of(journal, Change) if each.doing.startswith("retries in")
+        each for each in await perform.records(Change) if each.doing.startswith("retries in")
     ]
     assert waits.activity is Activity.RATE_LIMITED
 

@@ -1,4 +1,4 @@
-"""Somebody else's agent under watch: it works on whatever happens, and pays what tokens.md tells."""
+"""Somebody else's agent under watch works on whatever happens, and pays what tokens.md tells."""
 
 import asyncio
 import json

@@ -30,7 +30,7 @@ from midwatch_stage.factories import known_fact
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import answers, records_of
 from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Build, Perform
+from midwatch_stage.worker import Build, Performer
 from midwatch_tools import Watch
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.facts import LONGEST, Facts, as_json, facts_block, line, refusal_of
@@ -81,14 +81,14 @@ Known = Callable[..., Awaitable[int]]
 
 
 @pytest.fixture
-def do(perform: Perform, journal: Journal, own: Attempt, task: Task) -> Do:
+def do(perform: Performer, own: Attempt, task: Task) -> Do:
     """Lets a worker make calls, a turn each; what it was answered."""
 
     async def work(
         *calls: Call | list[Call], given: Settings | None = None, reviewed: bool = False
     ) -> list[str]:
         turns = [call if isinstance(call, list) else [call] for call in calls]
-        facts = Facts(journal=journal, task=task, attempt=own, reviewed=reviewed)
+        facts = Facts(journal=perform.journal, task=task, attempt=own, reviewed=reviewed)
         result = await perform(*turns, settings=given or settings(), of=own, facts=facts)
         return answers(result.all_messages())
 

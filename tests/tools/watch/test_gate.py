@@ -24,8 +24,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import intervention, step
-from midwatch_stage.reading import records_of, turned_away
-from midwatch_stage.worker import Build, Claim, Perform, Write
+from midwatch_stage.reading import turned_away
+from midwatch_stage.worker import Build, Claim, Performer
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Gate, Permission
 
@@ -44,11 +44,11 @@ def reporting(category: str = "transient", what: str = "the server did not answe
 
 
 async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     result = await perform([FAILING], [FAILING], [reporting(), FAILING], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
-    steps = await records_of(journal, Step)
+    steps = await perform.records(Step)
     assert [(step.tool, step.ok) for step in steps[:4]] == [
         ("run_command", False),
         ("run_command", False),
@@ -56,7 +56,7 @@ async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
         ("run_command", False),
     ]
     assert steps[1].output.startswith(f"{HELD_BACK}`a broken` failed, and nothing")
-    assert await records_of(journal, Analysis) == [
+    assert await perform.records(Analysis) == [
         Analysis(
             what="the server did not answer",
             cause=Cause.TRANSIENT,
@@ -68,13 +68,13 @@ async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
 
 
 async def test_the_analysis_may_stand_after_the_call_that_it_is_asked_for(
-    perform: Perform,
+    perform: Performer,
 ) -> None:
     result = await perform([FAILING], [FAILING, reporting()], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, False]
 
 
-async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Perform) -> None:
+async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Performer) -> None:
     runs: list[int] = []
 
     def fetch() -> str:
@@ -86,28 +86,28 @@ async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Perform) ->
     assert (len(runs), result.output) == (1, "Done.")
 
 
-async def test_a_transient_failure_is_waited_for(journal: Journal, perform: Perform) -> None:
+async def test_a_transient_failure_is_waited_for(perform: Performer) -> None:
     await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
-    doing = [c.doing for c in await records_of(journal, Change) if c.activity is Activity.WAITING]
+    doing = [c.doing for c in await perform.records(Change) if c.activity is Activity.WAITING]
     assert doing == [
         "waits 0.001 s before it retries",
         "waits 0.002 s before it retries",
     ]
 
 
-async def test_nothing_is_refused_where_midwatch_only_records(perform: Perform) -> None:
+async def test_nothing_is_refused_where_midwatch_only_records(perform: Performer) -> None:
     off = QUICK.model_copy(update={"mode": Mode.OFF})
     result = await perform(*[[FAILING]] * 4, settings=off)
     assert turned_away(result.all_messages()) == [False] * 4
 
 
 async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
-    perform: Perform, write: Write
+    perform: Performer,
 ) -> None:
     nudge = intervention(by=Actor.OPERATOR, message="It is mended.")
 
     async def read_log() -> str:
-        await write(nudge)
+        await perform.write(nudge)
         return "as it was"
 
     turns: list[list[Call]] = [[FAILING], [reporting("permanent"), FAILING], [("read_log", {})]]
@@ -119,7 +119,7 @@ async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
 
 
 @pytest.fixture
-def cut_short(perform: Perform) -> Callable[..., Awaitable[None]]:
+def cut_short(perform: Performer) -> Callable[..., Awaitable[None]]:
     """Works until a tool hangs that only reads, and ends there as a killed process would."""
 
     async def run(*turns: Any) -> None:
@@ -154,7 +154,7 @@ def read_log() -> str:
     ],
 )
 async def test_a_crash_changes_no_answer(
-    perform: Perform,
+    perform: Performer,
     cut_short: Callable[..., Awaitable[None]],
     before: list[list[Call]],
     then: list[Call],
@@ -169,13 +169,13 @@ async def test_a_crash_changes_no_answer(
 
 
 async def test_a_refusal_that_was_given_is_given_again(
-    journal: Journal, perform: Perform, cut_short: Callable[..., Awaitable[None]]
+    perform: Performer, cut_short: Callable[..., Awaitable[None]]
 ) -> None:
     turns: list[list[Call]] = [[FAILING], [FAILING, ("read_log", {})]]
     await cut_short(*turns)
     result = await perform(*turns, settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True]
-    assert sum(step.output.startswith(HELD_BACK) for step in await records_of(journal, Step)) == 1
+    assert sum(step.output.startswith(HELD_BACK) for step in await perform.records(Step)) == 1
 
 
 # -- a gate that fails -----------------------------------------------------------------------

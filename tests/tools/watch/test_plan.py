@@ -21,8 +21,8 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_stage import factories
-from midwatch_stage.reading import answers, records_of, turned_away
-from midwatch_stage.worker import Perform, Write
+from midwatch_stage.reading import answers, turned_away
+from midwatch_stage.worker import Performer
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import Board
 
@@ -40,30 +40,28 @@ def capped(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
 
 
 async def test_requirement_11_a_revision_beyond_the_cap_is_refused_and_the_worker_is_told(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     turns = [[planning(name)] for name in "abc"]
     result = await perform(*turns, settings=capped(2))
     said = answers(result.all_messages(), "set_plan")
     assert ["2 of 2 revisions" in each for each in said] == [False, False, True]
-    assert (await records_of(journal, Plan))[-1].open_titles == ("b",)
-    assert [step.ok for step in await records_of(journal, Step)][:3] == [True, True, False]
+    assert (await perform.records(Plan))[-1].open_titles == ("b",)
+    assert [step.ok for step in await perform.records(Step)][:3] == [True, True, False]
 
 
-async def test_a_pivot_does_not_lift_the_cap(perform: Perform) -> None:
+async def test_a_pivot_does_not_lift_the_cap(perform: Performer) -> None:
     result = await perform([PIVOT], [planning("a")], settings=capped(0))
     assert "0 of 0 revisions" in answers(result.all_messages(), "set_plan")[0]
 
 
-async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(
-    journal: Journal, perform: Perform, write: Write
-) -> None:
-    await write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, message="Anew."))
+async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(perform: Performer) -> None:
+    await perform.write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, message="Anew."))
     settings = capped(0, Approver.SUPERVISOR)
     result = await perform([planning("a")], [planning("b")], settings=settings)
     said = answers(result.all_messages(), "set_plan")
     assert ["The plan is now" in each for each in said] == [True, False]
-    assert (await records_of(journal, Plan))[-1].open_titles == ("a",)
+    assert (await perform.records(Plan))[-1].open_titles == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +72,14 @@ async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(
     ],
 )
 async def test_where_the_supervisor_approves_a_plan_is_changed_through_its_check(
-    perform: Perform, turns: list[Any], refused: list[bool]
+    perform: Performer, turns: list[Any], refused: list[bool]
 ) -> None:
     result = await perform(*turns, settings=capped(9, Approver.SUPERVISOR))
     said = answers(result.all_messages(), "set_plan")
     assert ["`check_plan`" in each for each in said] == refused
 
 
-async def test_a_worker_has_tools_for_a_plan_only_where_there_is_one(perform: Perform) -> None:
+async def test_a_worker_has_tools_for_a_plan_only_where_there_is_one(perform: Performer) -> None:
     result = await perform([planning("a", "b")], plan=(PlanStep(title="the goal"),))
     assert "Unknown tool" in answers(result.all_messages(), "set_plan")[0]
 
@@ -109,9 +107,11 @@ async def others(journal: Journal, at: datetime) -> Attempt:
 
 
 async def test_the_board_shows_the_task_before_and_the_project_beside(
-    journal: Journal, perform: Perform, others: Attempt
+    perform: Performer, others: Attempt
 ) -> None:
-    board = Board(journal=journal, task=await journal.task(others.task), attempt=others)
+    board = Board(
+        journal=perform.journal, task=await perform.journal.task(others.task), attempt=others
+    )
     result = await perform([("read_board", {})], board=board)
     (answer,) = answers(result.all_messages(), "read_board")
     names = [line.split(" (")[0] for line in answer.splitlines() if line.startswith("- ")]
@@ -129,10 +129,12 @@ async def test_at_its_start_an_attempt_is_shown_only_those_beside_it(
     assert names == ["- next, attempt 2", "- next, attempt 1"]
 
 
-async def test_who_works_alone_has_no_board(
-    journal: Journal, attempt: Attempt, perform: Perform
-) -> None:
-    board = Board(journal=journal, task=await journal.task(attempt.task), attempt=attempt)
+async def test_who_works_alone_has_no_board(perform: Performer) -> None:
+    board = Board(
+        journal=perform.journal,
+        task=await perform.journal.task(perform.attempt.task),
+        attempt=perform.attempt,
+    )
     assert await board.section(BLOCKS) == ""
     result = await perform([("read_board", {})], board=board)
     assert "Unknown tool" in answers(result.all_messages(), "read_board")[0]
@@ -156,49 +158,41 @@ COMPLETING: Call = (
 )
 
 
-async def test_work_of_a_new_plan_step_waits_for_its_check(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_work_of_a_new_plan_step_waits_for_its_check(perform: Performer) -> None:
     turns: list[list[Call]] = [[LOOKING], [COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]]
     result = await perform(*turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False, False]
-    (check,) = await records_of(journal, PlanCheck)
+    (check,) = await perform.records(PlanCheck)
     assert (check.plan_step, check.ruling, check.options) == (2, Ruling.GRANTED, ("keep it",))
 
 
-async def test_completion_check_and_work_may_share_a_turn(perform: Perform) -> None:
+async def test_completion_check_and_work_may_share_a_turn(perform: Performer) -> None:
     turns: list[list[Call]] = [[LOOKING], [COMPLETING, checking(), LOOKING], [LOOKING]]
     result = await perform(*turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, False, False]
 
 
-async def test_work_behind_a_completion_in_its_turn_waits_for_the_check(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_work_behind_a_completion_in_its_turn_waits_for_the_check(perform: Performer) -> None:
     turns: list[list[Call]] = [[LOOKING], [COMPLETING, LOOKING], [checking(), LOOKING]]
     result = await perform(*turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
-    assert [each.plan_step for each in await records_of(journal, PlanCheck)] == [2]
+    assert [each.plan_step for each in await perform.records(PlanCheck)] == [2]
 
 
-async def test_a_plan_step_is_checked_once(journal: Journal, perform: Perform) -> None:
+async def test_a_plan_step_is_checked_once(perform: Performer) -> None:
     result = await perform([checking()], [checking()], settings=QUICK)
     first, again = answers(result.all_messages(), "check_plan")
     assert first.startswith("Recorded. The plan is now:")
     assert "This plan step's check is in" in again
-    assert len(await records_of(journal, PlanCheck)) == 1
+    assert len(await perform.records(PlanCheck)) == 1
 
 
-async def test_a_revision_within_the_caps_is_carried_out_with_the_check(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_a_revision_within_the_caps_is_carried_out_with_the_check(perform: Performer) -> None:
     result = await perform([checking("look", "mend", "prove")], settings=QUICK)
     assert "the plan is revised" in answers(result.all_messages(), "check_plan")[0]
-    plan = (await records_of(journal, Plan))[-1]
+    plan = (await perform.records(Plan))[-1]
     assert (plan.open_titles, plan.revision) == (("look", "mend", "prove"), 1)
-    assert [change.revision for change in await records_of(journal, Change) if change.revision] == [
-        1
-    ]
+    assert [change.revision for change in await perform.records(Change) if change.revision] == [1]
 
 
 @pytest.mark.parametrize(
@@ -209,21 +203,21 @@ async def test_a_revision_within_the_caps_is_carried_out_with_the_check(
     ],
 )
 async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
-    journal: Journal, perform: Perform, plan: PlanSettings, ruling: Ruling, says: str
+    perform: Performer, plan: PlanSettings, ruling: Ruling, says: str
 ) -> None:
     settings = QUICK.model_copy(update={"plan": plan})
     result = await perform([checking("look", "mend", "prove")], settings=settings)
     assert says in answers(result.all_messages(), "check_plan")[0]
-    (check,) = await records_of(journal, PlanCheck)
+    (check,) = await perform.records(PlanCheck)
     assert (check.ruling, check.proposed) == (ruling, ("look", "mend", "prove"))
-    assert (await records_of(journal, Plan))[-1].open_titles == ("find it", "fix it")
+    assert (await perform.records(Plan))[-1].open_titles == ("find it", "fix it")
 
 
 SUPERVISED = QUICK.model_copy(update={"plan": PlanSettings(approval=Approver.SUPERVISOR)})
 
 
 async def test_where_the_supervisor_approves_another_plan_may_be_proposed_within_a_plan_step(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     turns: list[list[Call]] = [[checking()], [checking("look", "prove")], [checking()]]
     result = await perform(*turns, settings=SUPERVISED)
@@ -231,11 +225,11 @@ async def test_where_the_supervisor_approves_another_plan_may_be_proposed_within
     assert kept.startswith("Recorded.")
     assert "Your supervisor is asked" in proposed
     assert "has not answered your last proposal" in again
-    rulings = [each.ruling for each in await records_of(journal, PlanCheck)]
+    rulings = [each.ruling for each in await perform.records(PlanCheck)]
     assert rulings == [Ruling.GRANTED, Ruling.PENDING]
 
 
-async def test_and_the_refusal_names_the_way_that_is_open(perform: Perform) -> None:
+async def test_and_the_refusal_names_the_way_that_is_open(perform: Performer) -> None:
     result = await perform([checking()], [checking()], settings=SUPERVISED)
     assert (
         "propose another one here, as `remaining`"

@@ -14,16 +14,14 @@ from pydantic_ai.messages import (
 )
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
-    Attempt,
     Delivery,
     Step,
 )
 from midwatch_stage.factories import delivery, intervention
-from midwatch_stage.reading import guidance, records_of
+from midwatch_stage.reading import guidance
 from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Perform, Write
+from midwatch_stage.worker import Performer
 
 QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
 NUDGE = intervention(message="Look.")
@@ -68,14 +66,14 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[..., Awaitable[None]]:
+def crash(machine: Machine, perform: Performer) -> Callable[..., Awaitable[None]]:
     """Works until the machine hangs, and ends there as a killed process would."""
 
     async def run(*turns: Any, steps: int = 0) -> None:
         working = asyncio.create_task(perform(*turns, tools=machine.tools))
         async with asyncio.timeout(120):
             await machine.hanging.wait()
-            while len(await journal.entries(kinds=[Step])) < steps:
+            while len(await perform.journal.entries(kinds=[Step])) < steps:
                 pass
         working.cancel()
         await asyncio.wait({working})
@@ -84,7 +82,7 @@ def crash(journal: Journal, machine: Machine, perform: Perform) -> Callable[...,
 
 
 async def test_an_answered_request_is_not_asked_again(
-    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     turns: Any = (machine.turn(1, ("act", {"name": "a"})), machine.turn(2, ("hang", {})))
     await crash(*turns)
@@ -94,15 +92,15 @@ async def test_an_answered_request_is_not_asked_again(
 
 
 async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one_does_not(
-    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     turn: Any = [("act", {"name": "a"}), ("hang", {})]
     await crash(turn, steps=1)
-    recorded = await records_of(journal, Step)
+    recorded = await perform.records(Step)
     result = await perform(turn, tools=machine.tools)
     assert [step.tool for step in recorded] == ["act"]
     assert machine.done == ["a", "hang", "hang"]
-    steps = await records_of(journal, Step)
+    steps = await perform.records(Step)
     assert [(each.number, each.tool, each.call) for each in steps] == [
         (1, "act", "call-0-0"),
         (2, "hang", "call-0-1"),
@@ -118,23 +116,19 @@ async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one
 
 
 async def test_a_checkpoint_is_not_said_twice(
-    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     said: dict[str, object] = {"progress_percent": 10, "confidence": 90, "decision": "continue"}
     turn: Any = [("reflect", said), ("hang", {})]
     await crash(turn, steps=1)
     await perform(turn, tools=machine.tools)
-    assert sum(step.checkpoint is not None for step in await records_of(journal, Step)) == 1
+    assert sum(step.checkpoint is not None for step in await perform.records(Step)) == 1
 
 
 async def test_what_was_delivered_before_a_crash_is_not_said_again(
-    journal: Journal,
-    machine: Machine,
-    crash: Callable[..., Awaitable[None]],
-    perform: Perform,
-    write: Write,
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
-    await write(NUDGE)
+    await perform.write(NUDGE)
     turns: Any = ([("act", {"name": "a"})], [("hang", {})])
     await crash(*turns)
     result = await perform(*turns, tools=machine.tools)
@@ -142,26 +136,26 @@ async def test_what_was_delivered_before_a_crash_is_not_said_again(
 
 
 async def test_the_journal_holds_the_whole_history_once(
-    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
     await crash(*turns)
     result = await perform(*turns, tools=machine.tools)
-    (step, *_) = await journal.entries(kinds=[Step])
+    (step, *_) = await perform.journal.entries(kinds=[Step])
     assert step.attempt is not None
-    saved = await journal.messages(step.attempt)
+    saved = await perform.journal.messages(step.attempt)
     assert [each.index for each in saved] == list(range(len(result.all_messages())))
 
 
 async def test_numbers_go_on_without_gaps(
-    journal: Journal, machine: Machine, crash: Callable[..., Awaitable[None]], perform: Perform
+    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
     await crash(*turns)
     await perform(*turns, tools=machine.tools)
-    seqs = [entry.seq for entry in await journal.entries() if entry.seq is not None]
+    seqs = [entry.seq for entry in await perform.journal.entries() if entry.seq is not None]
     assert seqs == list(range(1, len(seqs) + 1))
-    assert [step.request for step in await records_of(journal, Step)] == [1, 2, 3, 4]
+    assert [step.request for step in await perform.records(Step)] == [1, 2, 3, 4]
 
 
 def words_of(messages: list[ModelMessage]) -> list[str]:
@@ -180,13 +174,13 @@ def words_of(messages: list[ModelMessage]) -> list[str]:
 
 
 async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_before(
-    journal: Journal, attempt: Attempt, perform: Perform, write: Write
+    perform: Performer,
 ) -> None:
     hanging, going = asyncio.Event(), asyncio.Event()
     issued: list[int] = []
 
     async def hear() -> str:
-        issued.append(await write(NUDGE))
+        issued.append(await perform.write(NUDGE))
         return "listen"
 
     async def hang() -> str:
@@ -200,12 +194,12 @@ async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_bef
     working.cancel()
     await asyncio.wait({working})
     going.set()
-    issued.append(await write(NUDGE))
+    issued.append(await perform.write(NUDGE))
     await perform(*turns, tools=(hear, hang), settings=QUIET)
 
     stored = [
         message
-        for each in await journal.messages(attempt.id)
+        for each in await perform.journal.messages(perform.attempt.id)
         for message in ModelMessagesTypeAdapter.validate_json(each.body)
     ]
     said = [f"[midwatch #{id} from your policy] Look." for id in issued]
@@ -215,6 +209,6 @@ async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_bef
         *("hear", said[1], "answer"),
         *("hang", said[2], "answer"),
     ]
-    assert await records_of(journal, Delivery) == [
+    assert await perform.records(Delivery) == [
         delivery(id, step=step) for step, id in enumerate(issued, start=1)
     ]

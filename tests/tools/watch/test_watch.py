@@ -49,7 +49,7 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Build, Claim, Perform
+from midwatch_stage.worker import Build, Claim, Performer
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks
@@ -82,11 +82,9 @@ def reminded(messages: Sequence[ModelMessage]) -> list[int]:
     return found
 
 
-async def test_every_act_is_a_step_and_the_text_goes_with_the_first(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_every_act_is_a_step_and_the_text_goes_with_the_first(perform: Performer) -> None:
     await perform([putting("a.py", "1"), putting("b.py", "2")], "I think.", "")
-    steps = await records_of(journal, Step)
+    steps = await perform.records(Step)
     assert [step.number for step in steps] == [1, 2, 3]
     first, second, message = sorted(steps, key=lambda step: (step.request, step.path))
     assert (first.tool, first.path, first.ok, first.text) == ("put", "a.py", True, "I call.")
@@ -95,67 +93,57 @@ async def test_every_act_is_a_step_and_the_text_goes_with_the_first(
     assert first.tokens
 
 
-async def test_an_edit_is_seen_whatever_tool_made_it(journal: Journal, perform: Perform) -> None:
+async def test_an_edit_is_seen_whatever_tool_made_it(perform: Performer) -> None:
     await perform(*[[("run_command", {"command": f"x.py {n}"})] for n in range(2)])
-    one, other, _ = await records_of(journal, Step)
+    one, other, _ = await perform.records(Step)
     assert [(edit.path, edit.writer) for edit in one.edits] == [("x.py", Writer.WORKER)]
     assert (other.edits[0].before, other.path) == (one.edits[0].digest, "")
 
 
-async def test_writing_the_same_content_again_is_no_edit(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_writing_the_same_content_again_is_no_edit(perform: Performer) -> None:
     await perform([putting("a.py", "1")], [putting("a.py", "1")])
-    assert [len(step.edits) for step in await records_of(journal, Step)] == [1, 0, 0]
+    assert [len(step.edits) for step in await perform.records(Step)] == [1, 0, 0]
 
 
-async def test_a_persons_edit_between_two_calls_is_a_persons(
-    journal: Journal, perform: Perform, workspace: Path
-) -> None:
+async def test_a_persons_edit_between_two_calls_is_a_persons(perform: Performer) -> None:
     def edited_meanwhile():
-        (workspace / "a.py").write_text("by hand")
+        (perform.workspace / "a.py").write_text("by hand")
         return [putting("b.py", "1")]
 
     await perform([putting("a.py", "1")], edited_meanwhile)
-    second = (await records_of(journal, Step))[1]
+    second = (await perform.records(Step))[1]
     assert [(edit.path, edit.writer) for edit in second.edits] == [
         ("a.py", Writer.PERSON),
         ("b.py", Writer.WORKER),
     ]
 
 
-async def test_calls_of_one_turn_write_nothing_for_a_person(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_calls_of_one_turn_write_nothing_for_a_person(perform: Performer) -> None:
     await perform([putting(f"{n}.py", "1") for n in range(8)])
-    edits = [edit for step in await records_of(journal, Step) for edit in step.edits]
+    edits = [edit for step in await perform.records(Step) for edit in step.edits]
     assert sorted(edit.path for edit in edits) == [f"{n}.py" for n in range(8)]
     assert {edit.writer for edit in edits} == {Writer.WORKER}
 
 
-async def test_a_command_that_fails_is_a_step_with_its_exit_code(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_a_command_that_fails_is_a_step_with_its_exit_code(perform: Performer) -> None:
     await perform([("run_command", {"command": "a broken"})])
-    step = (await records_of(journal, Step))[0]
+    step = (await perform.records(Step))[0]
     assert (step.ok, step.exit_code, step.output) == (False, 1, "[exit code: 1]")
 
 
-async def test_an_error_of_a_tool_is_recorded_and_stays_an_error(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_an_error_of_a_tool_is_recorded_and_stays_an_error(perform: Performer) -> None:
     def explode() -> str:
         raise LookupError("no such thing")
 
     with pytest.raises(LookupError, match="no such thing"):
         await perform([("explode", {})], tools=(explode,))
-    (step,) = await records_of(journal, Step)
+    (step,) = await perform.records(Step)
     assert (step.ok, step.output) == (False, "LookupError: no such thing")
 
 
-async def test_a_checkpoint_is_recorded_as_it_was_said(journal: Journal, perform: Perform) -> None:
+async def test_a_checkpoint_is_recorded_as_it_was_said(perform: Performer) -> None:
     await perform([reflecting(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
-    step = (await records_of(journal, Step))[0]
+    step = (await perform.records(Step))[0]
     assert (step.kind, step.request) == (StepKind.CHECKPOINT, 1)
     assert step.checkpoint == Checkpoint(
         progress_percent=30,
@@ -178,52 +166,50 @@ async def test_a_checkpoint_is_recorded_as_it_was_said(journal: Journal, perform
     ],
 )
 async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on(
-    journal: Journal, perform: Perform, bad: tuple[str, dict[str, object]], says: str
+    perform: Performer, bad: tuple[str, dict[str, object]], says: str
 ) -> None:
     result = await perform([bad], [reflecting()])
     refused, accepted = answers(result.all_messages(), "reflect")
     assert says in refused
     assert accepted.startswith("Recorded.")
-    kinds = [(step.kind, step.ok) for step in await records_of(journal, Step)]
+    kinds = [(step.kind, step.ok) for step in await perform.records(Step)]
     assert kinds[:2] == [(StepKind.TOOL, False), (StepKind.CHECKPOINT, True)]
 
 
-async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Perform) -> None:
+async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Performer) -> None:
     result = await perform([reflecting()], [reflecting(), putting("a.py", "1")])
     said = answers(result.all_messages(), "reflect")
     assert ["Next time" in each for each in said] == [True, False]
 
 
-async def test_a_verdict_is_known_before_the_worker_goes_on(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_a_verdict_is_known_before_the_worker_goes_on(perform: Performer) -> None:
     await perform([reflecting(confidence=5)])
-    records = [entry.record for entry in await journal.entries()]
+    records = [entry.record for entry in await perform.journal.entries()]
     alert = next(each for each in records if isinstance(each, Alert))
     assert (alert.key.rule, alert.step) == ("low_confidence", 1)
     assert isinstance(records[records.index(alert) - 1], Step)
 
 
-async def test_in_mode_off_nothing_is_judged(journal: Journal, perform: Perform) -> None:
+async def test_in_mode_off_nothing_is_judged(perform: Performer) -> None:
     await perform([reflecting(confidence=5)], settings=Settings(mode=Mode.OFF))
-    assert await records_of(journal, Alert) == []
-    assert len(await records_of(journal, Step)) == 2
+    assert await perform.records(Alert) == []
+    assert len(await perform.records(Step)) == 2
 
 
 @pytest.mark.parametrize(("every", "due"), [(3, [4, 7]), (2, [3, 5, 7]), (0, [])])
 async def test_a_worker_that_never_reflects_is_reminded_every_so_many_requests(
-    journal: Journal, attempt: Attempt, perform: Perform, every: int, due: list[int]
+    perform: Performer, every: int, due: list[int]
 ) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=every))
     turns = [[putting("a.py", str(n))] for n in range(7)]
     result = await perform(*turns, settings=settings)
     assert reminded(result.all_messages()) == due[-1:], "only the newest stands"
-    sent = [each.body for each in await journal.messages(attempt.id)]
+    sent = [each.body for each in await perform.journal.messages(perform.attempt.id)]
     history = [m for body in sent for m in ModelMessagesTypeAdapter.validate_json(body)]
     assert reminded(history) == due
 
 
-async def test_a_resumed_worker_finds_no_old_reminder(perform: Perform) -> None:
+async def test_a_resumed_worker_finds_no_old_reminder(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=2))
     turns = [[putting("a.py", str(n))] for n in range(6)]
     await perform(*turns[:5], settings=settings)
@@ -231,27 +217,27 @@ async def test_a_resumed_worker_finds_no_old_reminder(perform: Perform) -> None:
     assert len(reminded(result.all_messages())) <= 1
 
 
-async def test_a_steady_worker_is_reminded_less(journal: Journal, perform: Perform) -> None:
+async def test_a_steady_worker_is_reminded_less(perform: Performer) -> None:
     work = [[putting("a.py", str(n))] for n in range(7)]
     result = await perform([reflecting(10)], [reflecting(20)], *work)
     assert reminded(result.all_messages()) == [9]
-    changes = await records_of(journal, Change)
+    changes = await perform.records(Change)
     assert [each.reflect_every for each in changes if each.reflect_every] == [6]
 
 
 async def test_checkpoints_beyond_the_cap_are_refused_and_no_more_are_asked_for(
-    journal: Journal, perform: Perform
+    perform: Performer,
 ) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=2, remind_every=1))
     result = await perform(*[[reflecting()]] * 4, [putting("a.py", "1")], settings=settings)
     said = answers(result.all_messages(), "reflect")
     assert ["enough" in each for each in said] == [False, False, True, True]
     assert reminded(result.all_messages()) == []
-    steps = await records_of(journal, Step)
+    steps = await perform.records(Step)
     assert sum(step.kind is StepKind.CHECKPOINT for step in steps) == 2
 
 
-async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Perform) -> None:
+async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=1))
     result = await perform(
         [reflecting(), putting("a.py", "1")], [completing()], [reflecting()], settings=settings
@@ -259,12 +245,10 @@ async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Perform) -> Non
     assert all(each.startswith("Rec") for each in answers(result.all_messages(), "reflect"))
 
 
-async def test_finishing_and_planning_in_one_turn_lose_neither(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_finishing_and_planning_in_one_turn_lose_neither(perform: Performer) -> None:
     plan = ("set_plan", {"steps": ["a", "b"]})
     await perform([putting("a.py", "1"), completing(), plan])
-    assert (await records_of(journal, Plan))[-1] == Plan(
+    assert (await perform.records(Plan))[-1] == Plan(
         steps=(
             PlanStep(
                 title="find it",
@@ -278,29 +262,27 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(
     )
 
 
-async def test_a_finished_plan_cannot_be_finished_again(perform: Perform) -> None:
+async def test_a_finished_plan_cannot_be_finished_again(perform: Performer) -> None:
     turn = [putting("a.py", "1"), *[completing("a.py")] * 2]
     result = await perform(turn, plan=(PlanStep(title="write it", files=("a.py",)),))
     said = answers(result.all_messages(), "complete_step")
     assert ["Every plan step is done" in each for each in said] == [False, True]
 
 
-async def test_a_call_id_that_a_provider_uses_again_is_another_call(
-    journal: Journal, perform: Perform
-) -> None:
+async def test_a_call_id_that_a_provider_uses_again_is_another_call(perform: Performer) -> None:
     turns = [
         ModelResponse(parts=[ToolCallPart("put", {"path": "a.py", "text": text}, "call_0")])
         for text in "123"
     ]
     await perform(*turns)
-    assert [step.call for step in await records_of(journal, Step)] == ["call_0"] * 3 + [""]
+    assert [step.call for step in await perform.records(Step)] == ["call_0"] * 3 + [""]
 
 
-async def test_a_spent_budget_ends_the_run(journal: Journal, perform: Perform) -> None:
+async def test_a_spent_budget_ends_the_run(perform: Performer) -> None:
     turns = [[putting("a.py", str(n))] for n in range(5)]
     with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
         await perform(*turns, budget=Budget(requests=Meter(limit=2)))
-    assert len(await records_of(journal, Step)) == 2
+    assert len(await perform.records(Step)) == 2
 
 
 async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_being_recorded(
