@@ -35,7 +35,9 @@ from midwatch_tools.tool_calls import CallUnderWay, KeptResults, ToolCallWatch
 from midwatch_tools.tools.board import Board, ReadBoard
 from midwatch_tools.tools.facts import Facts, FactTools, look_up
 from midwatch_tools.tools.plan_tools import PlanTools
-from midwatch_tools.tools.report_tools import ReportTools
+from midwatch_tools.tools.reflect import ReflectTool
+from midwatch_tools.tools.report_error import ReportErrorTool
+from midwatch_tools.tools.request_budget import RequestBudgetTool
 from midwatch_tools.tools.toolset import PLAN_TOOLS, WorkerToolset, useful_tools
 from midwatch_tools.tree import Ignored, Tree, ignored_below
 from midwatch_tools.workspace_checks import RunChecks, WorkspaceChecks
@@ -161,16 +163,16 @@ class AttemptWatch(AbstractCapability[Any]):
     def get_toolset(self) -> AgentToolset[Any]:
         """Return Midwatch's tools; a run is offered the ones that it can use."""
         present = self._tool_call_watch
-        reports, plans = ReportTools(present), PlanTools(present)
+        plans = PlanTools(present)
         facts = FactTools(self._known_facts, present)
         return WorkerToolset(
             {
-                "reflect": reports.reflect,
+                "reflect": ReflectTool(present).reflect,
                 "set_plan": plans.set_plan,
-                "report_error": reports.report_error,
+                "report_error": ReportErrorTool(present).report_error,
                 "check_plan": plans.check_plan,
                 "complete_step": plans.complete_step,
-                "request_budget": reports.request_budget,
+                "request_budget": RequestBudgetTool(present).request_budget,
                 "read_board": ReadBoard(self._board).read_board,
                 "record_fact": facts.record_fact,
                 "search_facts": facts.search_facts,

@@ -5,7 +5,7 @@ import pytest
 from midwatch_monitor.config.settings import ErrorSettings
 from midwatch_monitor.records import Cause
 from midwatch_tools.gate.gate import LastFailure
-from midwatch_tools.tools.report_tools import analysis_answer
+from midwatch_tools.tools.report_error import analysis_answer
 
 FAILED = LastFailure(number=7, act="`pytest`", blocked="", words="KeyError: 'a'")
 BLOCKED = LastFailure(

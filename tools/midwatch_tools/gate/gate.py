@@ -405,7 +405,8 @@ class AttemptGate:
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         """Return whether a call may run, given as the step it would be, in the last turn."""
-        await self._read()
+        if not self.is_open:
+            await self._read()
         if self.is_open:
             return ALLOWED
         # Masked like recorded steps, with which it is compared.
