@@ -222,7 +222,7 @@ def named_by_the_environment(location: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def by_ada(named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """They do, and whoever gives them is called ada."""
-    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("LOGNAME", "ada")
 
 
 @pytest.fixture

@@ -346,6 +346,12 @@ class ClientId:
         return LinkError(LinkFault.AWAY, str(error))
 
 
+def refusal_text(settings: BrokerSettings, username: str) -> str:
+    """Return what a person must do if the broker refuses this user."""
+    source = settings.password_file or f"${settings.password_env}"
+    return f"refuses the user {username!r}: check the account, and its password in {source}"
+
+
 class OutageLog:
     """Logs each outage once, with what a person must do to end it, and how long it lasted."""
 
@@ -359,8 +365,7 @@ class OutageLog:
         """Begin without an outage; `seconds` is a monotonic clock."""
         host, port = address_of(settings)
         self._address = f"{host}:{port}"
-        self._source = settings.password_file or f"${settings.password_env}"
-        self._username = username
+        self._refusal = refusal_text(settings, username)
         self._seconds = seconds
         self._began = 0.0
         self._reported: LinkFault | None = None
@@ -373,11 +378,9 @@ class OutageLog:
             self._began = self._seconds()
         self._reported = error.fault
         if error.fault is LinkFault.REFUSED:
-            advice = (
-                f"refuses the user {self._username!r}: check the account, and its password in "
-                f"{self._source}; until then hints are delayed"
+            log.warning(
+                "the broker at %s %s; until then hints are delayed", self._address, self._refusal
             )
-            log.warning("the broker at %s %s", self._address, advice)
         elif error.fault is LinkFault.TAKEN_OVER:
             log.warning(
                 "another process uses the same client id at the broker %s (%s); continuing with a "

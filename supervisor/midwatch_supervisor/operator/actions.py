@@ -1,6 +1,6 @@
 """Operators' actions on attempts and on what was learned; each is stored in the journal."""
 
-import os
+import getpass
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -144,7 +144,10 @@ _ALL = 1_000
 
 def operator_name(name: str | None = None) -> str:
     """Return the given name, or else the user's."""
-    return name or os.environ.get("USER") or os.environ.get("USERNAME") or "operator"
+    try:
+        return name or getpass.getuser()
+    except (KeyError, OSError):  # neither the environment nor the system knows the user
+        return "operator"
 
 
 def _refuse_grant(grant: Grant) -> None:

@@ -95,7 +95,7 @@ def outdated_notice(names: tuple[str, ...], *, saved: int, last: int) -> Interve
         by=Actor.POLICY,
         author=SNAPSHOT_AUTHOR,
         message=(
-            f"This attempt goes on on another machine. Its files are {state}; {since} changed: "
+            f"This attempt continues on another machine. Its files are {state}; {since} changed: "
             f"{list_names(names, _MAX_NAMES)}; look before you rely on them."
         ),
     )

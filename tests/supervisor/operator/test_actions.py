@@ -1,6 +1,8 @@
 """An operator's desk over the journal of a run that another process conducts, without a bus."""
 
 import asyncio
+import os
+import pwd
 import re
 from asyncio.subprocess import Process
 from datetime import timedelta
@@ -26,7 +28,7 @@ from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.acting import DONE
 from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.operator.actions import OperatorActions, operator_name
 
 T = TypeVar("T")
 
@@ -35,6 +37,14 @@ SETTINGS = """
     policy: {rules: {explicit_escalation: [ACTION]}, needs_approval: [nudge]}
 """
 SECOND = timedelta(seconds=1)
+
+
+def test_a_person_is_named_where_the_environment_names_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert operator_name() == pwd.getpwuid(os.getuid()).pw_name
 
 
 async def hold() -> str:

@@ -85,7 +85,7 @@ def ids(
     journal.parent.mkdir()
     journal.write_bytes(file.read_bytes())
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal))
-    monkeypatch.setenv("USER", hostile("ada"))
+    monkeypatch.setenv("LOGNAME", hostile("ada"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("MIDWATCH_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)

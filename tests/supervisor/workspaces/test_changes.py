@@ -288,7 +288,7 @@ def test_a_worker_is_told_since_when_its_files_are_behind(
     saved: int, last: int, state: str
 ) -> None:
     assert outdated_notice(("a.py", "b.py"), saved=saved, last=last).message == (
-        f"This attempt goes on on another machine. Its files are {state}; "
+        f"This attempt continues on another machine. Its files are {state}; "
         "look before you rely on them."
     )
 

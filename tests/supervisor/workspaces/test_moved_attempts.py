@@ -125,7 +125,7 @@ async def test_what_was_done_after_the_last_save_is_told_once(
     # The work is gone with `a`, and a worker that does not listen fails its check.
     assert node(tmp_path, "c", 3600) == 1
     said = (
-        "This attempt goes on on another machine. Its files are as they were at the beginning; "
+        "This attempt continues on another machine. Its files are as they were at the beginning; "
         "steps 1 to 2 changed: fix-1.txt, fix-2.txt; look before you rely on them."
     )
     async with await Journal.open_to_read(tmp_path / "journal.db") as journal:

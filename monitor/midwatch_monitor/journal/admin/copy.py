@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from shlex import quote
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, text, update
@@ -98,7 +99,10 @@ def _require_current(connection: Connection, name: str) -> None:
     found = read_version(connection).revision
     if found != REVISION:
         at = f"its tables are at {found}" if found else "it has no tables"
-        raise JournalError(f"{name} cannot be copied: {at}, but this Midwatch needs {REVISION}")
+        raise JournalError(
+            f"{name} cannot be copied: {at}, but this Midwatch needs {REVISION}; "
+            f"`midwatch db upgrade --journal {quote(name)}` upgrades it"
+        )
 
 
 def _require_empty(connection: Connection, name: str) -> None:

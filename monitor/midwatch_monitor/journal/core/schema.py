@@ -230,7 +230,7 @@ def _refusal(store: Store, found: Version, access: Access) -> JournalError | Non
         )
     if access is Access.READ:
         return JournalAccessError(
-            f"{store.name} was written by an older Midwatch: `{command('run')}` upgrades it"
+            f"{store.name} was written by an older Midwatch: `{command('db upgrade')}` upgrades it"
         )
     return None
 

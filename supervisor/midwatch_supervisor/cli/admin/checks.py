@@ -190,13 +190,20 @@ async def broker(settings: BrokerSettings) -> list[CheckResult]:
     """Check whether the broker accepts a connection, if one is configured."""
     if not settings.url:
         return []
-    from midwatch_monitor.bus.client import Login, connect, read_password
+    from midwatch_monitor.bus.client import Login, connect, read_password, refusal_text
+    from midwatch_monitor.errors import LinkError, LinkFault
     from midwatch_supervisor.fleet.process import identity
 
     name, password = settings.username or identity(None).name, read_password(settings, os.environ)
     login = Login(client="", username=name, password=password, session_seconds=0)
-    async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore_message):
-        return [CheckResult("broker", State.OK, f"{settings.url} accepts {name}")]
+    try:
+        async with asyncio.timeout(_BROKER_SECONDS), connect(settings, login, _ignore_message):
+            return [CheckResult("broker", State.OK, f"{settings.url} accepts {name}")]
+    except LinkError as error:
+        if error.fault is not LinkFault.REFUSED:
+            raise
+        refusal = f"{settings.url} {refusal_text(settings, name)}"
+        return [CheckResult("broker", State.MISSING, refusal)]
 
 
 def notify(settings: NotifySettings) -> list[CheckResult]:

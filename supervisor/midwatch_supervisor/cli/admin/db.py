@@ -154,7 +154,8 @@ def _tell_health(name: str, health: "JournalHealth", *, json: bool) -> None:
         return
     write_line(name)
     if health.revision:
-        write_line(f"tables at {health.revision}, for Midwatch at {health.oldest} or newer")
+        since = f", for Midwatch at {health.oldest} or newer" if health.oldest else ""
+        write_line(f"tables at {health.revision}{since}")
     write_line(*(f"{table} {rows}" for table, rows in health.counts.items() if rows))
     if age is not None:
         write_line(f"the newest entry is {health.last}, {age:.0f} s old")

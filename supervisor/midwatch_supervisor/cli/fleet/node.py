@@ -45,7 +45,8 @@ def node(
     home: Annotated[
         Path | None,
         Parameter(
-            help="Folder for its work. Default: .midwatch in the main worktree around this folder."
+            help="Its work is in nodes/NAME below this folder. Default: .midwatch in the main "
+            "worktree around the current folder."
         ),
     ] = None,
     config: ConfigOption = None,

@@ -20,6 +20,7 @@ from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Chore, Ending, LearnedQuery
 from midwatch_stage.made_up import SECRETS
 from midwatch_stage.matrix import DATABASES
+from midwatch_supervisor.cli import main
 
 T = TypeVar("T")
 
@@ -130,6 +131,18 @@ async def test_a_file_is_brought_up_to_date_by_whoever_opens_it_to_write(old: st
         return
     async with await Journal.open(old) as journal:
         assert len(await journal.entries()) == 6
+
+
+def test_commands_that_find_an_older_file_name_the_one_that_upgrades_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = str(tmp_path / "journal.db")
+    migrate(old, "0001")
+    for words in (["status", "--journal", old], ["db", "copy", old, str(tmp_path / "new.db")]):
+        assert main(words) != 0
+        assert f"`midwatch db upgrade --journal {old}` upgrades it" in capsys.readouterr().err
+    main(["db", "check", "--journal", old])
+    assert "tables at 0001\n" in capsys.readouterr().out
 
 
 async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: str) -> None:

@@ -279,6 +279,21 @@ def test_a_broker_is_connected_to_and_not_needed(
     assert (code, found["broker"]["state"]) == (0, "missing")
 
 
+@pytest.mark.skipif(program() is None, reason="mosquitto is not installed")
+def test_a_broker_that_refuses_the_user_is_told_with_what_to_check(
+    capsys: Capture, folder: Path, monkeypatch: Patch
+) -> None:
+    with Broker.start(folder / "broker", secure=True, accounts={"vm": KEY}) as broker:
+        monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", broker.url)
+        monkeypatch.setenv("MIDWATCH_FLEET__BROKER__USERNAME", "vm")
+        monkeypatch.setenv("MIDWATCH_BROKER_PASSWORD", "wrong")
+        _, found = findings(capsys)
+    assert found["broker"]["state"] == "missing"
+    assert found["broker"]["detail"].endswith(
+        "refuses the user 'vm': check the account, and its password in $MIDWATCH_BROKER_PASSWORD"
+    )
+
+
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_machine_without_any_network_is_enough() -> None:
     """A new network namespace has nothing but loopback, and that is down."""

@@ -45,7 +45,7 @@ def _named_by_the_environment(  # pyright: ignore[reportUnusedFunction]
     location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIDWATCH_JOURNAL", location)
-    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setenv("LOGNAME", "ada")
     monkeypatch.chdir(tmp_path)
 
 
