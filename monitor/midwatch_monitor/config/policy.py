@@ -101,6 +101,7 @@ class PolicySettings(Section):
             "explicit_escalation": (Action.NUDGE, Action.ASK_OPERATOR, Action.STOP),
             "low_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
             "declining_confidence": (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
+            "missed_checkpoint": (Action.NUDGE, Action.OBSERVE, Action.ASK_OPERATOR),
             "silence": (Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
             "budget_burn": (Action.NUDGE, Action.GRANT_BUDGET, Action.ASK_OPERATOR),
             "workspace_conflict": (Action.NUDGE, Action.RESTART),

@@ -240,8 +240,8 @@ class Console(OperatorApp):
         self.refresh_panes()
 
     def refresh_panes(self) -> None:
-        """Show the board's current state; a covered screen can wait."""
-        if len(self.screen_stack) == 1:
+        """Show the board's current state; a screen that another one covers entirely can wait."""
+        if all(screen.is_modal for screen in self.screen_stack[1:]):
             self.panes.refresh_board()
             self._title_line.refresh_board()
         self.refresh_footer()

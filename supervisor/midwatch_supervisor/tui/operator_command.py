@@ -217,7 +217,12 @@ _GOES_ON = (
 )
 _WAITS = (OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT, *_GOES_ON)
 _LIKELY: Mapping[Need, Sequence[OperatorCommand]] = {
-    Need.ANSWER: (OperatorCommand.GUIDE, OperatorCommand.RESUME, OperatorCommand.STOP),
+    Need.ANSWER: (
+        OperatorCommand.GUIDE,
+        OperatorCommand.RESUME,
+        OperatorCommand.STOP,
+        OperatorCommand.ACKNOWLEDGE,
+    ),
     Need.STUCK: (
         OperatorCommand.GUIDE,
         OperatorCommand.RESTART,
@@ -382,11 +387,11 @@ def _stop_facts(row: Row, unheard: str) -> str:
     """Return what a stop does, and what must happen before."""
     soon = "" if unheard else " at once"
     facts = (
-        f"It ends{soon} and counts as failed; the tasks that depend on it do not begin.\n"
+        f"It ends{soon} and is canceled; the tasks that depend on it do not begin.\n"
         f"{_kept_words(row)}"
     )
     if row.state.acts is not None:  # somebody else's agent
-        facts = "The agent is told to end its turn at its next step; then it counts as failed."
+        facts = "The agent is told to end its turn at its next step; then it is canceled."
     return f"{facts}\n{unheard[0].upper()}{unheard[1:]}." if unheard else facts
 
 

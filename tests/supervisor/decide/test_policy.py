@@ -208,11 +208,22 @@ def test_how_a_worker_reports_hides_nothing_that_is_wrong_with_its_work(rule: st
     assert rule not in decision.message
 
 
+def test_a_worker_that_only_does_not_report_is_never_restarted_for_it() -> None:
+    missed = (AlertKey(rule="missed_checkpoint"),)
+    told = tuple(
+        judged(action, Outcome.NO_EFFECT, answers=missed)
+        for action in (Action.NUDGE, Action.OBSERVE)
+    )
+    assert choose(context("missed_checkpoint")).action is Action.NUDGE
+    assert choose(context("missed_checkpoint", earlier=told[:1])).action is Action.OBSERVE
+    assert choose(context("missed_checkpoint", earlier=told)).action is Action.ASK_OPERATOR
+
+
 def test_that_a_worker_was_told_in_vain_to_report_uses_up_no_word_about_its_work() -> None:
     missed = AlertKey(rule="missed_checkpoint")
     told = (judged(Action.NUDGE, Outcome.NO_EFFECT, answers=(missed,)),)
     assert choose(context("same_failure", earlier=told)).action is Action.NUDGE
-    assert choose(context("missed_checkpoint", earlier=told)).action is Action.REPLAN
+    assert choose(context("missed_checkpoint", earlier=told)).action is Action.OBSERVE
 
 
 def test_without_any_alert_a_person_is_asked() -> None:

@@ -105,12 +105,14 @@ def fleet_lines(board: FleetBoard) -> list[tuple[str, str, str]]:
     needs, totals = board.needs, board.totals
     tasks = totals.tasks
     canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]
+    idle = sum(row.need is Need.QUEUED and row.state.idle for row in board.all_rows())
     return [
         ("working", str(needs[Need.WORKING]), "good"),
         ("suspect", str(needs[Need.SUSPECT]), "warn"),
         ("stuck", str(needs[Need.STUCK]), "bad"),
         ("waiting", str(needs[Need.ANSWER] + needs[Need.APPROVAL]), "warn"),
-        ("queued", str(needs[Need.QUEUED]), "dim"),
+        ("queued", str(needs[Need.QUEUED] - idle), "dim"),
+        *([("idle", str(idle), "dim")] if idle else []),
         ("completed", str(totals.completed), "good"),
         *([("ended", str(len(totals.ended)), "dim")] if totals.ended else []),
         ("failed", str(tasks[Lifecycle.FAILED]), "bad"),

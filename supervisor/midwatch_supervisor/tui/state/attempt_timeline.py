@@ -76,10 +76,12 @@ class TimelineItem:
         return self.told.detail
 
 
-_CAN_FAIL = (Step, Acceptance, AttemptTransition, Fault)
+_CAN_FAIL = (Acceptance, AttemptTransition, Fault)
 
 
 def _is_failure(item: TimelineItem) -> bool:
+    if isinstance(item.record, Step):
+        return item.record.ok is False  # also if it was refused
     return isinstance(item.record, _CAN_FAIL) and item.told.sign == "✗"
 
 

@@ -46,7 +46,7 @@ def standing_of(row: Row) -> RowStanding:
             word = "waits for approval"
         case Need.STUCK | Need.SUSPECT:
             word = row.health.value
-        case Need.QUEUED:
+        case Need.QUEUED if not row.state.idle:
             word = "queued"
         case Need.ANSWER if row.state.asks_beside is not None:
             word = AttemptStatus.WAITING.value

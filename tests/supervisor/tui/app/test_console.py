@@ -92,6 +92,16 @@ async def test_the_help_opens_and_closes(six_tasks: Journal) -> None:
         assert seat.app.is_running
 
 
+async def test_the_fleet_behind_an_open_help_stays_up_to_date(six_tasks: Journal) -> None:
+    async with opened(six_tasks) as seat:
+        fleet = seat.app.query_one(FleetPane).list
+        count = fleet.count
+        await seat.press("question_mark")
+        await six_tasks.add_task(run=1, name="more", title="More", spec="{}", at=AT)
+        await seat.until(lambda: fleet.count > count)
+        assert isinstance(seat.app.screen, HelpScreen)
+
+
 async def test_a_console_that_runs_nothing_leaves_at_once(six_tasks: Journal) -> None:
     async with opened(six_tasks) as seat:
         await seat.press("q")

@@ -255,6 +255,7 @@ def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
         ((PARKED, HELD), "Approve Modify Reject Guide Resume Stop Restart"),
         ((WORKING, BUDGET), "Approve Reject Guide Pause Stop Restart"),
         ((ASKS, delivery(1), PARKED), "Answer Resume Stop"),
+        ((change(acts=(Action.OBSERVE, Action.ASK_OPERATOR)), ALERT, ASKS), "Acknowledge"),
         ((PAUSE, delivery(1), PARKED), "Resume Guide Stop"),
         ((transition(Lifecycle.COMPLETED),), "Accept Reject result Restart"),
         ((WORKING, HELD, transition(Lifecycle.FAILED)), "Accept Reject result Restart"),
@@ -315,7 +316,7 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
 
 def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
     quote = asked(OperatorCommand.STOP, row(WORKING)).quote
-    assert "counts as failed; the tasks that depend on it do not begin" in quote
+    assert "is canceled; the tasks that depend on it do not begin" in quote
     assert "`midwatch diff fix#1` shows its changes" in quote
 
 

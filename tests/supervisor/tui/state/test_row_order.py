@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from midwatch_monitor.records import (
+    Action,
     Budget,
     Change,
     Lifecycle,
@@ -99,6 +100,13 @@ def test_each_group_has_a_heading_that_counts_the_most_urgent_first(
     fleet = mixed()
     fleet.order.arrange(grouping=by[name])
     assert fleet.lines == lines
+
+
+def test_a_session_between_two_prompts_is_idle_not_queued() -> None:
+    fleet = Fleet()
+    fleet.add("chat", Change(acts=(Action.OBSERVE,)), ASKS, node="north")
+    fleet.order.arrange(grouping=by["node"])
+    assert fleet.lines == ["▾ north (1) 1 idle", "chat"]
 
 
 def test_a_heading_counts_what_changes() -> None:

@@ -30,6 +30,7 @@ from midwatch_monitor.records import (
     StudyState,
     Terms,
 )
+from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import (
     AT,
     acceptance,
@@ -52,6 +53,7 @@ from midwatch_stage.factories import (
 from midwatch_supervisor.present.learning_text import GivenLearning
 from midwatch_supervisor.tui.state.attempt_timeline import (
     KEPT,
+    KINDS,
     AttemptTimeline,
     Point,
     intervention_detail,
@@ -81,6 +83,12 @@ def test_items_stand_in_the_order_of_the_journal_each_with_its_step() -> None:
     assert [(item.id, item.step) for item in made.items] == [(1, 0), (2, 1), (3, 2), (4, 2)]
     made.fold(entry(4, STEP))
     assert len(made.items) == 4  # an entry that comes twice counts once
+
+
+def test_a_refused_call_is_found_among_what_failed() -> None:
+    refused = replace(STEP, ok=False, output=f"{HELD_BACK}call `report_error` first.")
+    made = timeline(STEP, refused, FIRING)
+    assert [item.id for item in made.items if KINDS["failed"](item)] == [2]
 
 
 def test_entries_of_other_tasks_and_attempts_are_no_items() -> None:
