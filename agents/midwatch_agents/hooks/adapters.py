@@ -15,6 +15,7 @@ class HookKind(StrEnum):
 
     PROMPT = "prompt"
     TURN_END = "turn end"
+    SUB_AGENT_END = "sub-agent end"
     SESSION_END = "session end"
     OTHER = "other"
 
@@ -100,7 +101,7 @@ _CLAUDE_CODE = HookAdapter(
     | {
         "PostToolUseFailure": HookKind.OTHER,
         "PostToolBatch": HookKind.OTHER,
-        "SubagentStop": HookKind.OTHER,
+        "SubagentStop": HookKind.SUB_AGENT_END,
     },
     guidance_at=frozenset({"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"}),
     stop_at={

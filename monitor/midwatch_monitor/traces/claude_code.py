@@ -63,7 +63,6 @@ class ClaudeCodeSession(SessionReader):
         sidechain = bool(line["isSidechain"] or line["parent_tool_use_id"])
         if self._sidechain is None:
             self._sidechain = sidechain
-            self._attended = not sidechain
         return sidechain == self._sidechain and not line["isMeta"]
 
     def _read_user_line(self, line: JsonNode) -> Iterator[Event]:

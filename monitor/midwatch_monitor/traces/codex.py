@@ -66,8 +66,6 @@ class CodexSession(SessionReader):
         yield from map(self._add_tokens, self._calls.rest())
 
     def _read_meta(self, meta: JsonNode) -> None:
-        source = meta["source"]["subagent"] or meta["thread_source"].text == "subagent"
-        self._attended = self._attended and not source
         self.heading.add(id=meta["id"].text)
         self._enter_folder(meta["cwd"].text)
 

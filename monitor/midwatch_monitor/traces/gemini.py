@@ -111,7 +111,6 @@ class GeminiSession(SessionReader):
                 return
 
     def _read_header(self, line: JsonNode) -> None:
-        self._attended = line["kind"].text != "subagent"
         folder = next((each.text for each in line["directories"]), "")
         self.heading.add(id=line["sessionId"].text)
         self._enter_folder(self.heading.folder or folder)

@@ -35,8 +35,6 @@ class QwenSession(SessionReader):
     def take(self, line: JsonNode) -> Iterator[Event]:
         self.heading.add(id=line["agentId"].text or line["sessionId"].text)
         self._enter_folder(line["cwd"].text)
-        if line["isSidechain"]:
-            self._attended = False
         match line["type"].text:
             case "assistant":
                 yield from self._read_answer(line)

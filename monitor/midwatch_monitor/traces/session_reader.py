@@ -49,8 +49,6 @@ class SessionReader(ABC):
         self.heading = Heading(folder=folder)
         self._place = Workplace(folder)
         self._calls = CallNumbers()
-        self._attended = True
-        """Whether there is a person to wait for; a sub-agent has none."""
         self._waits = False
         self._requests = 0
         self._current: ModelAnswer | None = None
@@ -120,7 +118,7 @@ class SessionReader(ABC):
 
     def _to_person(self, at: datetime | None) -> Iterator[Change]:
         """Note that the model ended its turn."""
-        if self._attended and not self._waits:
+        if not self._waits:
             self._waits = True
             yield Change(at=at, lifecycle=Lifecycle.INPUT_REQUIRED)
 

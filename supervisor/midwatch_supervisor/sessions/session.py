@@ -57,6 +57,7 @@ _LEFT = timedelta(hours=1)
 """How long a session that waits for its person, or was told to stop, counts as alive."""
 GONE = timedelta(days=1)
 """How long a working session counts as alive: nobody reports that its process was killed."""
+_SESSION_ENDED = Ended(ending=Ending.UNCHECKED, reason="the session ended")
 _MAX_FAULTS = 20
 """Number of damaged lines of one session that are recorded."""
 
@@ -95,7 +96,7 @@ class ForeignSession:
         self.name = name
         self._reader = reader
         self._heard_at = journal.clock()
-        """When something new was last read or reported."""
+        """When it last gave a sign of life."""
         self._tail = tail
         self._journal = journal
         self._parent = parent
@@ -174,11 +175,19 @@ class ForeignSession:
             await self._begin_attempt()
         if self._recorder is None or not (fresh or faults):
             return
-        self._heard_at = self._journal.clock()
+        self.note_sign_of_life()
         for at in range(0, len(fresh), _AT_ONCE):
             part = fresh[at : at + _AT_ONCE]
-            await self._recorder.record(*part, *self._usage_changes(part))
+            # A sub-agent never waits for a person.
+            shown = [each for each in part if self._parent is None or isinstance(each, Step)]
+            await self._recorder.record(*shown, *self._usage_changes(part))
         await self._recorder.record(*faults)
+
+    def note_sign_of_life(self) -> None:
+        """Note that something was read or reported, by it or by one of its sub-agents."""
+        self._heard_at = self._journal.clock()
+        if self._parent is not None:
+            self._parent.note_sign_of_life()
 
     def _is_new(self, event: Event) -> bool:
         if isinstance(event, Step):
@@ -220,6 +229,11 @@ class ForeignSession:
         if self._tail is not None:
             self._tail.close()
         self._release_lock()
+
+    @property
+    def ended(self) -> bool:
+        """Whether its last attempt is over."""
+        return self._run is not None and self._recorder is None
 
     @property
     def locked(self) -> bool:
@@ -316,6 +330,12 @@ class ForeignSession:
     def _silent_end(self) -> tuple[Ended, timedelta]:
         """Return how it ends if nothing more is heard, and after how long."""
         stop = self._told_to_stop()
+        if self._parent is not None and self._waits:
+            answered = Ended(ending=Ending.UNCHECKED, reason="its session has its answer")
+            # Its hook may report the end before its last line is written.
+            return stop or answered, _OBEYED if self._acts is HOOKED else timedelta()
+        if self._parent is not None and self._parent.ended:
+            return stop or _SESSION_ENDED, _OBEYED
         if stop is not None and (self._waits or (self._agent and self._agent.gone)):
             return stop, _OBEYED
         if stop is not None:  # its model may be slow, so this says little
@@ -348,16 +368,18 @@ class ForeignSession:
 
     async def _note_hook(self, event: HookEvent) -> None:
         """Take in what only a hook reports, or reports earlier."""
-        self._heard_at = self._journal.clock()
+        self.note_sign_of_life()
         if self._acts is not HOOKED:
             self._acts = HOOKED
             if self._recorder is not None:
                 await self._recorder.record(Change(acts=HOOKED))
+        if self._parent is not None:
+            self._waits = event.kind is HookKind.SUB_AGENT_END
+            return
         if event.sub_agent:
             return
         if event.kind is HookKind.SESSION_END:
-            ended = Ended(ending=Ending.UNCHECKED, reason="the session ended")
-            await self._end_attempt(self._told_to_stop() or ended)
+            await self._end_attempt(self._told_to_stop() or _SESSION_ENDED)
         elif event.kind in {HookKind.TURN_END, HookKind.PROMPT}:
             ends = event.kind is HookKind.TURN_END
             now = Lifecycle.INPUT_REQUIRED if ends else Lifecycle.WORKING

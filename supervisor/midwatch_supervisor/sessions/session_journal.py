@@ -14,7 +14,16 @@ from midwatch_monitor.bus import Bus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Clock, Recorder, working_transition
-from midwatch_monitor.records import Action, Attempt, Change, Fault, Lifecycle, Run, SupervisedBy
+from midwatch_monitor.records import (
+    Action,
+    Attempt,
+    Change,
+    Fault,
+    Lifecycle,
+    Run,
+    SupervisedBy,
+    Task,
+)
 from midwatch_monitor.records.work import EMBEDDED, SESSION
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import Heading
@@ -109,6 +118,11 @@ class Recorded:
     """Damaged lines of its file, in words."""
 
 
+def _is_for(task: Task, name: SessionName) -> bool:
+    """Whether a task of a session's run is for this agent; one that continues has several."""
+    return task.name.split("/")[1:2] == [name.sub_agent] * bool(name.sub_agent)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionJournal:
     """Where sessions are recorded, and the settings by which they are judged."""
@@ -128,7 +142,7 @@ class SessionJournal:
             if run.source != name.source:
                 continue
             for task in await self.journal.tasks(run.id):
-                if task.name.partition("/")[2] == name.sub_agent:
+                if _is_for(task, name):
                     state = await task_state(self.journal, task)
                     steps += sum(each.last_step for each in state.attempts.values())
                     last = state.latest
@@ -161,9 +175,10 @@ class SessionJournal:
                 at=at,
                 supervised_by=SupervisedBy.MONITOR,
             )
+        times = sum(_is_for(each, name) for each in await self.journal.tasks(run.id))
         task = await self.journal.add_task(
             run=run.id,
-            name=name.task,
+            name=f"{name.task}/{times + 1}" if times else name.task,
             title=title_of(heading.prompt) or name.task,
             spec=EMBEDDED,
             project=str(await asyncio.to_thread(main_worktree, root)) if root else "",

@@ -221,6 +221,12 @@ class SessionWatch:
         session, reply = self._session_of(event), Reply()
         with self._letting_go(session):
             reply = await session.hear(event)
+        # A stop of a session holds for its sub-agents.
+        sub_agent = None if reply.text else self._sub_agent_of(session, event)
+        if sub_agent is not None:
+            session = sub_agent
+            with self._letting_go(session):
+                reply = await session.hear(event)
         return session, reply
 
     def _is_watched(self, event: HookEvent) -> bool:
@@ -240,6 +246,11 @@ class SessionWatch:
             found = ForeignSession(name, tail=None, reader=reader, journal=self._journal)
             self._by_name[name] = found
         return found
+
+    def _sub_agent_of(self, session: ForeignSession, event: HookEvent) -> ForeignSession | None:
+        """Return the sub-agent that the event is about, if its file is followed."""
+        name = replace(session.name, sub_agent=f"agent-{event.sub_agent}")
+        return self._by_name.get(name)
 
 
 def _transcript_of(event: HookEvent) -> Path | None:

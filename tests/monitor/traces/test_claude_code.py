@@ -265,10 +265,6 @@ def test_a_turn_that_a_hook_ended_waits_for_a_person(tmp_path: Path) -> None:
     assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
 
 
-def test_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
-    assert changes(tmp_path, {**DONE, "isSidechain": True}) == []
-
-
 @pytest.mark.parametrize("tool", ["AskUserQuestion", "ExitPlanMode"])
 def test_a_session_whose_agent_asks_at_its_own_terminal_waits_for_the_answer(
     tmp_path: Path, tool: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
+from midwatch_monitor.records import Edit, Lifecycle, Step, StepKind
 from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
 from midwatch_stage.sessions import Line, gemini_call, gemini_line, write
 
@@ -113,13 +113,6 @@ def test_an_editing_tool_changes_its_file_unless_it_fails(
     done, failed = steps(tmp_path, called(gemini_call(tool, given, "ok"), failing))
     assert (done.path, done.edits) == ("a.py", (Edit(path="a.py", digest=digest),))
     assert (failed.ok, failed.edits) == (False, ())
-
-
-def test_a_session_of_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
-    head = {**HEAD, "kind": "subagent", "directories": ["/repo"]}
-    path = write(tmp_path / "s.jsonl", [head, gemini_line("gemini", "m1", "Found.")])
-    events = list(open_trace(path))
-    assert [isinstance(event, Change) for event in events] == [False]
 
 
 @pytest.mark.parametrize(

@@ -85,12 +85,6 @@ def test_an_editing_tool_changes_its_file_unless_it_fails(
     assert (failed.ok, failed.output, failed.edits) == (False, "no such text", ())
 
 
-def test_a_session_of_a_sub_agent_waits_for_nobody(tmp_path: Path) -> None:
-    line = qwen_line("assistant", {"text": "Found."}, isSidechain=True)
-    (step,) = open_trace(write(tmp_path / "s.jsonl", [line]))
-    assert isinstance(step, Step)
-
-
 @pytest.mark.parametrize(
     "other",
     [

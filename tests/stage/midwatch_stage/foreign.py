@@ -103,6 +103,11 @@ class ForeignAgents:
         os.utime(path, (self.now.timestamp(), self.now.timestamp()))
         return path
 
+    def write_sub_agent(self, lines: Lines) -> Path:
+        """Append lines to the file of a sub-agent of Claude Code's session."""
+        told = [{**each, "isSidechain": True, "agentId": "a1"} for each in lines]
+        return self.write(".claude/projects/-repo/s1/subagents/agent-a1.jsonl", told)
+
     async def hook(self, said: Mapping[str, object]) -> Reply:
         """What a hook of Claude Code is answered, by which nothing is delivered yet."""
         event = {"session_id": "s1", "cwd": "/repo", **said}

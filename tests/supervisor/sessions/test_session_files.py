@@ -9,6 +9,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Lifecycle
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, Line, Lines
 from midwatch_supervisor.operator.tasks import out_of_reach
@@ -196,12 +197,32 @@ async def test_a_session_that_nobody_goes_on_with_ends_and_another_run_takes_up_
     assert second.lifecycle is Lifecycle.WORKING
 
 
+async def test_a_sub_agent_has_ended_once_it_has_answered_and_another_task_takes_up_the_rest(
+    agents: ForeignAgents, journal: Journal
+) -> None:
+    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    agents.write_sub_agent([*loop(CLAUDE, 2), *CLAUDE.said("Found.", NOON)])
+    await agents.watch.look()
+    state = (await agents.attempts())[1]
+    assert (state.status, state.transition.reason) == (
+        AttemptStatus.ENDED,
+        "its session has its answer",
+    )
+    agents.write_sub_agent([*CLAUDE.prompt("More.", NOON), *loop(CLAUDE, 1, first=3)])
+    await agents.watch.look()
+    agents.write_sub_agent(loop(CLAUDE, 1, first=4))
+    await agents.another_watch().look()
+    assert [each.last_step for each in await agents.attempts()] == [1, 3, 2]
+    (run,) = await journal.runs()
+    names = [each.name for each in await journal.tasks(run.id)]
+    assert names == ["repo-s1", "repo-s1/agent-a1", "repo-s1/agent-a1/2"]
+
+
 async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
     agents: ForeignAgents, journal: Journal
 ) -> None:
     agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    child = [{**each, "isSidechain": True, "agentId": "a1"} for each in loop(CLAUDE, 2)]
-    agents.write(".claude/projects/-repo/s1/subagents/agent-a1.jsonl", child)
+    agents.write_sub_agent(loop(CLAUDE, 2))
     await agents.watch.look()
     (run,) = await journal.runs()
     assert [each.name for each in await journal.tasks(run.id)] == ["repo-s1", "repo-s1/agent-a1"]

@@ -139,6 +139,42 @@ async def test_a_stop_holds_for_the_sub_agents_too(agents: ForeignAgents, transc
     assert not (await agents.attempt()).over
 
 
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ({"hook_event_name": "SubagentStop", "agent_id": "a1"}, "its session has its answer"),
+        ({"hook_event_name": "SessionEnd"}, "the session ended"),
+    ],
+)
+async def test_a_sub_agent_has_ended_once_its_hook_says_so_or_its_session_has(
+    agents: ForeignAgents, transcript: str, end: Fields, reason: str
+) -> None:
+    agents.write_sub_agent(loop(CLAUDE, 1))
+    await agents.watch.look()
+    await agents.hook({**hook("PreToolUse", transcript), "agent_id": "a1"})
+    await agents.hook({**hook("", transcript), **end})
+    agents.write_sub_agent(loop(CLAUDE, 1, first=2))  # its last line may come later
+    agents.now += timedelta(seconds=9)
+    await agents.watch.look()
+    assert not (await agents.attempts())[1].over
+    agents.now += timedelta(seconds=10)
+    await agents.watch.look()
+    state = (await agents.attempts())[1]
+    assert (state.status, state.transition.reason) == (AttemptStatus.ENDED, reason)
+    assert state.last_step == 2
+
+
+async def test_a_session_whose_sub_agent_works_is_not_abandoned(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    agents.write(SESSION, CLAUDE.said("It works beside me.", NOON))
+    for n in range(1, 3):
+        agents.now += timedelta(minutes=50)
+        agents.write_sub_agent(loop(CLAUDE, 1, first=n))
+        await agents.watch.look()
+    assert [each.over for each in await agents.attempts()] == [False, False]
+
+
 async def test_a_turn_that_a_hook_ended_is_over_although_no_hook_says_so(
     agents: ForeignAgents, transcript: str
 ) -> None:

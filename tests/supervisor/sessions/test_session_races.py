@@ -10,15 +10,9 @@ import pytest
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Action, Change, Delivery, Ending, Lifecycle
 from midwatch_stage.foreign import FILES, Away, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON, Lines
+from midwatch_stage.sessions import DIALECTS, NOON
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
-CHILD = ".claude/projects/-repo/s1/subagents/agent-a1.jsonl"
-
-
-def of_child(times: int) -> Lines:
-    """What a sub-agent does."""
-    return [{**each, "isSidechain": True, "agentId": "a1"} for each in loop(CLAUDE, times)]
 
 
 async def test_two_sub_agents_that_begin_together_have_one_run(agents: ForeignAgents) -> None:
@@ -36,7 +30,7 @@ async def test_a_sub_agent_that_outlives_its_session_begins_no_other_run(
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
     await agents.watch.look()
     await agents.hook(hook("SessionEnd", path))
-    agents.write(CHILD, of_child(1))
+    agents.write_sub_agent(loop(CLAUDE, 1))
     await agents.another_watch().look()
     assert len(await agents.journal.runs()) == 1
     assert [each.last_step for each in await agents.attempts()] == [1, 1]
