@@ -47,16 +47,16 @@ HOOKED = (*ONLY_WATCHED, Action.NUDGE, Action.STOP)
 """Actions possible for a session whose hooks ask Midwatch."""
 _AT_ONCE = 200
 """Number of events in one commit when many are taken in."""
-_OBEYED = timedelta(seconds=10)
-"""How long a session that was told to stop must be silent, once it waits for its person or its
-process is gone, to count as stopped."""
+_AFTER_END = timedelta(seconds=10)
+"""How long a session must be silent to have ended, once its process is gone, or once it was told to
+stop and waits for its person. Its last lines may come after the sign of its end."""
 _REFUSALS = 3
 """Number of requests after which a session that was told to stop does not heed that."""
 STILL_RUNNING = "told to stop, still running: end it in its terminal"
 _LEFT = timedelta(hours=1)
 """How long a session that waits for its person, or was told to stop, counts as alive."""
 GONE = timedelta(days=1)
-"""How long a working session counts as alive: nobody reports that its process was killed."""
+"""How long a working session counts as alive, as long as its process may be alive."""
 _SESSION_ENDED = Ended(ending=Ending.UNCHECKED, reason="the session ended")
 _MAX_FAULTS = 20
 """Number of damaged lines of one session that are recorded."""
@@ -333,11 +333,14 @@ class ForeignSession:
         if self._parent is not None and self._waits:
             answered = Ended(ending=Ending.UNCHECKED, reason="its session has its answer")
             # Its hook may report the end before its last line is written.
-            return stop or answered, _OBEYED if self._acts is HOOKED else timedelta()
+            return stop or answered, _AFTER_END if self._acts is HOOKED else timedelta()
         if self._parent is not None and self._parent.ended:
-            return stop or _SESSION_ENDED, _OBEYED
-        if stop is not None and (self._waits or (self._agent and self._agent.gone)):
-            return stop, _OBEYED
+            return stop or _SESSION_ENDED, _AFTER_END
+        if self._agent is not None and self._agent.gone:
+            ending = Ending.UNCHECKED if self._waits else Ending.ERROR
+            return stop or Ended(ending=ending, reason="its program has ended"), _AFTER_END
+        if stop is not None and self._waits:
+            return stop, _AFTER_END
         if stop is not None:  # its model may be slow, so this says little
             reason = f"{stop.reason}; nothing was heard from it for an hour"
             return replace(stop, reason=reason), _LEFT

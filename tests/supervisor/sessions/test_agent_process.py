@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.records import Action, Lifecycle
+from midwatch_monitor.records import Action
+from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS
 from midwatch_supervisor.sessions.session_watch import listen_for_hooks
@@ -25,12 +26,16 @@ read -r forever
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
-async def test_an_agent_that_was_told_to_stop_and_is_killed_has_stopped(
-    agents: ForeignAgents, folder: Path
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [(Action.STOP, AttemptStatus.CANCELED), (Action.NUDGE, AttemptStatus.FAILED)],
+)
+async def test_an_agent_that_is_killed_has_stopped_if_it_was_told_to_or_else_failed(
+    agents: ForeignAgents, folder: Path, told: Action, status: AttemptStatus
 ) -> None:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
     await agents.watch.look()
-    await agents.say(Action.STOP)
+    await agents.say(told)
     event = json.dumps({"session_id": "s1", **hook("PreToolUse", path)})
     own = {"MIDWATCH_STATE": str(folder), "EVENT": event, "PYTHON": sys.executable, "HOOK": HOOK}
     async with listen_for_hooks(folder / "hook.sock", agents.watch):
@@ -38,11 +43,12 @@ async def test_an_agent_that_was_told_to_stop_and_is_killed_has_stopped(
             "sh", "-c", AGENT, stdin=PIPE, stdout=PIPE, env=os.environ | own
         )
         assert agent.stdout is not None
-        assert (await agent.stdout.readline()).count(b'"deny"') == 2
+        denied = (await agent.stdout.readline()).count(b'"deny"')
+        assert denied == (2 if told is Action.STOP else 0)
     agents.now += timedelta(seconds=10)
     await agents.watch.look()
     assert not (await agents.attempt()).over
     agent.kill()
     await agent.wait()
     await agents.watch.look()
-    assert (await agents.attempt()).lifecycle is Lifecycle.CANCELED
+    assert (await agents.attempt()).status is status
