@@ -368,6 +368,8 @@ class ForeignSession:
         """Note which processes called a hook of it."""
         self._agent = nearest_of_both(self._called_by, ancestors)
         self._called_by = ancestors
+        if self._parent is not None:
+            self._parent.note_callers(ancestors)
 
     async def _note_hook(self, event: HookEvent) -> None:
         """Take in what only a hook reports, or reports earlier."""
@@ -407,7 +409,8 @@ class ForeignSession:
             await self._note_whether_it_goes_on(self._recorder, self._inbox)
             text = answer(event, guidance="", stop=ended.reason)
             return Reply(text=text, attempt=attempt, stamps=ended.stamps)
-        if ended is not None or event.sub_agent or not passes_guidance(event):
+        elsewhere = event.sub_agent and self._parent is None  # guidance is for one agent
+        if ended is not None or elsewhere or not passes_guidance(event):
             return Reply()
         said = [each for each in await timely(self._recorder, due) if each[1].action.spoken]
         words = "\n\n".join(

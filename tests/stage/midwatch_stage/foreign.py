@@ -116,9 +116,9 @@ class ForeignAgents:
         self.heard, reply = heard
         return reply
 
-    async def say(self, action: Action, message: str = "Look.") -> None:
-        """What an operator says to the first attempt."""
-        state = (await self.attempts())[0]
+    async def say(self, action: Action, message: str = "Look.", *, to: int = 0) -> None:
+        """What an operator says to an attempt, by default the first."""
+        state = (await self.attempts())[to]
         said = intervention(action, Actor.OPERATOR, author="ann", message=message)
         said = draft(said, at=self.now, task=state.task, attempt=state.id)
         await self.journal.commit(Commit(drafts=(said,)))

@@ -18,6 +18,7 @@ from midwatch_monitor.state.need import calls_person
 from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, claude_stopped
 from midwatch_supervisor.learning.attempt_case import case_of
+from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.present.assignment import folder_of
 from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.sessions.session import STILL_RUNNING
@@ -137,6 +138,29 @@ async def test_a_stop_holds_for_the_sub_agents_too(agents: ForeignAgents, transc
     await agents.heard.note_delivery(reply)
     await agents.hook({**hook("Stop", transcript), "agent_id": "a1"})
     assert not (await agents.attempt()).over
+
+
+@pytest.mark.parametrize(("action", "word"), [(Action.NUDGE, "Enough."), (Action.STOP, "deny")])
+async def test_a_sub_agent_is_guided_and_stopped_through_its_own_hooks(
+    agents: ForeignAgents, transcript: str, action: Action, word: str
+) -> None:
+    agents.write_sub_agent(loop(CLAUDE, 1))
+    await agents.watch.look()
+    its_hook = {**hook("PreToolUse", transcript), "agent_id": "a1"}
+    await agents.hook(its_hook)
+    assert out_of_reach((await agents.attempts())[1], action) == ""
+    await agents.say(action, "Enough.", to=1)
+    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
+    reply = await agents.hook(its_hook)
+    assert word in reply.text
+    await agents.heard.note_delivery(reply)
+    agents.write_sub_agent(CLAUDE.said("I end.", NOON))
+    await agents.watch.look()
+    agents.now += timedelta(seconds=10)
+    await agents.watch.look()
+    session, sub_agent = await agents.attempts()
+    assert (session.over, sub_agent.over) == (False, True)
+    assert (sub_agent.lifecycle is Lifecycle.CANCELED) == (action is Action.STOP)
 
 
 @pytest.mark.parametrize(
