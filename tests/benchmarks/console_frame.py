@@ -207,7 +207,7 @@ class Cells(App[int]):
             self._table.add_row(*self._cells(row), key=str(row.attempt))
 
     def _cells(self, row: Row) -> list[Text]:
-        return [Text(*column.draw(row, self._colours)) for column, _ in self._columns]
+        return [self._colours.assemble([column.draw(row)]) for column, _ in self._columns]
 
     def draw(self) -> None:
         """Update cell by cell what is on the screen."""

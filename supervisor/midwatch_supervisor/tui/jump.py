@@ -16,8 +16,8 @@ from midwatch_supervisor.present.text_line import one_line
 from midwatch_supervisor.tui.keys import ATTEMPT, EVERYWHERE
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.dialogs import ClosesOnce
-from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
-from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.palette import Cell
 from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
 
@@ -138,8 +138,8 @@ def near(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
 
 
-def _run_cell(target: JumpTarget, colours: Palette) -> Cell:
-    return "" if target.row is None else str(target.row.run), colours.dim
+def _run_cell(target: JumpTarget) -> Cell:
+    return "" if target.row is None else str(target.row.run), "dim"
 
 
 class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
@@ -169,8 +169,8 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
         self._found = Table[JumpTarget](
             [
                 Column("run", 3, 0, _run_cell, differs=lambda: several_runs),
-                Column("name", 20, 0, lambda target, c: (target.name, c.strong), grow=1),
-                Column("description", 20, 1, lambda target, c: (target.what, c.text), grow=2),
+                Column("name", 20, 0, lambda target: (target.name, "strong"), grow=1),
+                Column("description", 20, 1, lambda target: (target.what, "text"), grow=2),
             ],
             name="targets",
             nothing="",

@@ -1,6 +1,6 @@
 """The lists of what was learned: lessons, facts, versions of the guidelines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from midwatch_monitor.command_hint import command
@@ -17,28 +17,40 @@ from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import brief
 from midwatch_supervisor.tui.operator_command import DialogQuestion
 from midwatch_supervisor.tui.state.learning import LearningView
-from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette
+from midwatch_supervisor.tui.widgets.palette import Cell
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, span
+
+_FACT_SIGNS: Mapping[FactState, Cell] = {
+    FactState.UNREVIEWED: ("?", "warn"),
+    FactState.PENDING: ("…", "dim"),
+    FactState.WAITING: ("!", "warn"),
+    FactState.REVIEWED: ("✓", "good"),
+}
+_VERSION_SIGNS: Mapping[GuidelinesState, Cell] = {
+    GuidelinesState.PROPOSED: ("?", "warn"),
+    GuidelinesState.LIVE: ("●", "good"),
+    GuidelinesState.FORMER: ("○", "dim"),
+    GuidelinesState.REJECTED: ("✗", "dim"),
+}
 
 
 def _draw_age(now: Callable[[], datetime]) -> Draw[Known]:
-    def age(known: Known, colours: Palette) -> Cell:
-        return span((now() - known.at).total_seconds()), colours.dim
+    def age(known: Known) -> Cell:
+        return span((now() - known.at).total_seconds()), "dim"
 
     return age
 
 
-def _task_cell(known: KnownLesson | KnownFact, colours: Palette) -> Cell:
-    return brief(known.task or "-"), colours.dim
+def _task_cell(known: KnownLesson | KnownFact) -> Cell:
+    return brief(known.task or "-"), "dim"
 
 
-def _project_cell(known: Known, colours: Palette) -> Cell:
-    return brief(known.project), colours.dim
+def _project_cell(known: Known) -> Cell:
+    return brief(known.project), "dim"
 
 
-def _id_cell(known: Known, colours: Palette) -> Cell:
-    return f"{known.id:>7}", colours.dim
+def _id_cell(known: Known) -> Cell:
+    return f"{known.id:>7}", "dim"
 
 
 def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
@@ -47,9 +59,9 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
         [
             Column("", 1, 0, _lesson_sign),
             Column("age", 4, 5, _draw_age(now)),
-            Column("class", 14, 1, lambda known, c: (brief(known.lesson.failure_class), c.text)),
+            Column("class", 14, 1, lambda known: (brief(known.lesson.failure_class), "text")),
             Column("lesson", 40, 0, _lesson_text, grow=8),
-            Column("used", 4, 2, lambda known, c: (f"{known.used:>4}", c.text)),
+            Column("used", 4, 2, lambda known: (f"{known.used:>4}", "text")),
             Column("+/-", 5, 2, _lesson_worth),
             Column("rated", 5, 3, _rating_cell),
             Column("task", 12, 4, _task_cell, grow=1),
@@ -68,25 +80,24 @@ def lessons_list(now: Callable[[], datetime]) -> Table[KnownLesson]:
     )
 
 
-def _lesson_sign(known: KnownLesson, colours: Palette) -> Cell:
+def _lesson_sign(known: KnownLesson) -> Cell:
     if known.waiting:
-        return "!", colours.warn
-    return ("⊘", colours.dim) if known.obsolete else ("✎", colours.accent)
+        return "!", "warn"
+    return ("⊘", "dim") if known.obsolete else ("✎", "accent")
 
 
-def _lesson_text(known: KnownLesson, colours: Palette) -> Cell:
-    return brief(known.lesson.text), colours.dim if known.obsolete else colours.strong
+def _lesson_text(known: KnownLesson) -> Cell:
+    return brief(known.lesson.text), "dim" if known.obsolete else "strong"
 
 
-def _lesson_worth(known: KnownLesson, colours: Palette) -> Cell:
+def _lesson_worth(known: KnownLesson) -> Cell:
     if not known.helped + known.hurt:
-        return "-", colours.dim
-    style = colours.warn if known.hurt > known.helped else colours.good
-    return f"{known.helped}/{known.hurt}", style
+        return "-", "dim"
+    return f"{known.helped}/{known.hurt}", "warn" if known.hurt > known.helped else "good"
 
 
-def _rating_cell(known: KnownLesson, colours: Palette) -> Cell:
-    return (f"{known.rating}/5", colours.text) if known.rating else ("-", colours.dim)
+def _rating_cell(known: KnownLesson) -> Cell:
+    return (f"{known.rating}/5", "text") if known.rating else ("-", "dim")
 
 
 def _lesson_words(known: KnownLesson) -> str:
@@ -105,7 +116,7 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
             Column("age", 4, 4, _draw_age(now)),
             Column("state", 17, 1, _fact_state),
             Column("fact", 32, 0, _fact_text, grow=8),
-            Column("certainty", 9, 3, lambda known, c: (known.fact.certainty.value, c.dim)),
+            Column("certainty", 9, 3, lambda known: (known.fact.certainty.value, "dim")),
             Column("files", 12, 2, _fact_files, grow=2),
             Column("task", 12, 5, _task_cell, grow=1),
             Column("project", 14, 7, _project_cell, grow=1),
@@ -123,28 +134,23 @@ def facts_list(now: Callable[[], datetime]) -> Table[KnownFact]:
     )
 
 
-def _fact_sign(known: KnownFact, colours: Palette) -> Cell:
+def _fact_sign(known: KnownFact) -> Cell:
     if not known.live:
-        return ("↷" if known.instead is not None else "⊘"), colours.dim
-    return {
-        FactState.UNREVIEWED: ("?", colours.warn),
-        FactState.PENDING: ("…", colours.dim),
-        FactState.WAITING: ("!", colours.warn),
-        FactState.REVIEWED: ("✓", colours.good),
-    }[known.state]
+        return ("↷" if known.instead is not None else "⊘"), "dim"
+    return _FACT_SIGNS[known.state]
 
 
-def _fact_state(known: KnownFact, colours: Palette) -> Cell:
+def _fact_state(known: KnownFact) -> Cell:
     unseen = known.live and known.state in {FactState.UNREVIEWED, FactState.WAITING}
-    return fact_standing(known), colours.warn if unseen else colours.dim
+    return fact_standing(known), "warn" if unseen else "dim"
 
 
-def _fact_text(known: KnownFact, colours: Palette) -> Cell:
-    return brief(known.fact.text), colours.strong if known.live else colours.dim
+def _fact_text(known: KnownFact) -> Cell:
+    return brief(known.fact.text), "strong" if known.live else "dim"
 
 
-def _fact_files(known: KnownFact, colours: Palette) -> Cell:
-    return brief(", ".join(known.fact.files)) or "-", colours.dim
+def _fact_files(known: KnownFact) -> Cell:
+    return brief(", ".join(known.fact.files)) or "-", "dim"
 
 
 def _fact_words(known: KnownFact) -> str:
@@ -158,14 +164,14 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
     """Return the table of the guidelines' versions, with their states and origins."""
     return Table(
         [
-            Column("", 1, 0, _version_sign),
-            Column("no", 4, 0, lambda known, c: (f"v{known.guidelines.version}", c.strong)),
+            Column("", 1, 0, lambda known: _VERSION_SIGNS[known.state]),
+            Column("no", 4, 0, lambda known: (f"v{known.guidelines.version}", "strong")),
             Column("state", 8, 0, _version_state),
             Column("age", 4, 2, _draw_age(now)),
             Column("words", 5, 3, _version_length),
             Column("drawn from", 12, 4, _version_sources),
-            Column("decided by", 10, 3, lambda known, c: (brief(known.author) or "-", c.dim)),
-            Column("comment", 10, 5, lambda known, c: (brief(known.comment) or "-", c.dim), 2),
+            Column("decided by", 10, 3, lambda known: (brief(known.author) or "-", "dim")),
+            Column("comment", 10, 5, lambda known: (brief(known.comment) or "-", "dim"), 2),
             Column("project", 14, 1, _project_cell, grow=2),
             Column("id", 7, 6, _id_cell),
         ],
@@ -181,26 +187,17 @@ def guidelines_list(now: Callable[[], datetime]) -> Table[KnownGuidelines]:
     )
 
 
-def _version_sign(known: KnownGuidelines, colours: Palette) -> Cell:
-    return {
-        GuidelinesState.PROPOSED: ("?", colours.warn),
-        GuidelinesState.LIVE: ("●", colours.good),
-        GuidelinesState.FORMER: ("○", colours.dim),
-        GuidelinesState.REJECTED: ("✗", colours.dim),
-    }[known.state]
-
-
-def _version_state(known: KnownGuidelines, colours: Palette) -> Cell:
+def _version_state(known: KnownGuidelines) -> Cell:
     waits = known.state is GuidelinesState.PROPOSED
-    return known.state.value, colours.warn if waits else colours.text
+    return known.state.value, "warn" if waits else "text"
 
 
-def _version_length(known: KnownGuidelines, colours: Palette) -> Cell:
-    return f"{len(known.guidelines.text.split()):>5}", colours.text
+def _version_length(known: KnownGuidelines) -> Cell:
+    return f"{len(known.guidelines.text.split()):>5}", "text"
 
 
-def _version_sources(known: KnownGuidelines, colours: Palette) -> Cell:
-    return count_noun(len(known.guidelines.sources), "attempt"), colours.dim
+def _version_sources(known: KnownGuidelines) -> Cell:
+    return count_noun(len(known.guidelines.sources), "attempt"), "dim"
 
 
 def _version_words(known: KnownGuidelines) -> str:

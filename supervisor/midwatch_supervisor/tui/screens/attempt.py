@@ -241,11 +241,10 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._show_detail()
 
     def _show_header(self) -> None:
-        standing, waiting = header(
-            self.timeline, self._now(), palette_of(self), self._calibration, adrift=self._row.adrift
-        )
-        self._standing.update(standing, layout=False)
-        self._waiting.update(waiting, layout=False)
+        colours, adrift = palette_of(self), self._row.adrift
+        lines = header(self.timeline, self._now(), self._calibration, adrift=adrift)
+        for line, cells in zip((self._standing, self._waiting), lines, strict=True):
+            line.update(colours.assemble(cells), layout=False)
 
     def _show_detail(self) -> None:
         if self._detail.open:

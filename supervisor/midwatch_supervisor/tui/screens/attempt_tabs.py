@@ -1,9 +1,7 @@
 """The tabs of an attempt's view: timeline, alerts, plan, diff, messages, acceptance checks."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import tzinfo
-
-from rich.style import Style
 
 from midwatch_monitor.records import (
     Acceptance,
@@ -36,8 +34,7 @@ from midwatch_supervisor.tui.state.attempt_timeline import (
     TimelineItem,
     intervention_detail,
 )
-from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.palette import Cell, Ink, tone_ink
 from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, clock
 
 EVIDENCE = "◀"
@@ -48,17 +45,17 @@ class TimelineTab(Table[TimelineItem]):
     """Steps, checkpoints, alerts and interventions, in journal order."""
 
     def __init__(self, zone: tzinfo | None) -> None:
-        def marked(item: TimelineItem, colours: Palette) -> Cell:
+        def marked(item: TimelineItem) -> Cell:
             of_step = isinstance(item.record, Step) and item.record.number in self.evidence
-            return (EVIDENCE if of_step else " "), colours.warn
+            return (EVIDENCE if of_step else " "), "warn"
 
         def said(part: str) -> Draw[TimelineItem]:
-            return lambda item, c: (getattr(item.told, part), tone_style(item.told.tone, c))
+            return lambda item: (getattr(item.told, part), tone_ink(item.told.tone))
 
         super().__init__(
             [
-                Column("time", 8, 2, lambda item, c: (clock(item.at, zone), c.dim)),
-                Column("step", 4, 1, lambda item, c: (f"{item.step or '-':>4}", c.dim)),
+                Column("time", 8, 2, lambda item: (clock(item.at, zone), "dim")),
+                Column("step", 4, 1, lambda item: (f"{item.step or '-':>4}", "dim")),
                 Column("", 1, 0, marked),
                 Column("", 1, 0, said("sign")),
                 Column("what", 12, 1, said("what")),
@@ -92,7 +89,7 @@ class TimelineTab(Table[TimelineItem]):
         return True
 
 
-_ALERT_STYLES = {
+_ALERT_STYLES: Mapping[AlertStatus, Ink] = {
     AlertStatus.ACKNOWLEDGED: "text",
     AlertStatus.SILENCED: "dim",
     AlertStatus.RESOLVED: "good",
@@ -108,9 +105,9 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
         [
             Column("", 1, 0, _alert_sign),
             Column("state", 12, 0, _alert_state),
-            Column("since", 8, 2, lambda line, c: (clock(line.at, zone), c.dim)),
-            Column("step", 4, 1, lambda line, c: (f"{line.alert.step or '-':>4}", c.dim)),
-            Column("severity", 8, 3, lambda line, c: (line.alert.severity.value, c.text)),
+            Column("since", 8, 2, lambda line: (clock(line.at, zone), "dim")),
+            Column("step", 4, 1, lambda line: (f"{line.alert.step or '-':>4}", "dim")),
+            Column("severity", 8, 3, lambda line: (line.alert.severity.value, "text")),
             Column("rule", 20, 0, _rule_cell),
             Column("evidence", 10, 4, _evidence_cell, grow=1),
             Column("summary", 12, 1, _summary_cell, grow=3),
@@ -123,34 +120,34 @@ def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
     )
 
 
-def _alert_style(line: AlertTabLine, colours: Palette) -> Style:
+def _alert_ink(line: AlertTabLine) -> Ink:
     critical = line.alert.severity is Severity.CRITICAL
-    return colours[_ALERT_STYLES.get(line.status, "bad" if critical else "warn")]
+    return _ALERT_STYLES.get(line.status, "bad" if critical else "warn")
 
 
-def _alert_sign(line: AlertTabLine, colours: Palette) -> Cell:
+def _alert_sign(line: AlertTabLine) -> Cell:
     if line.change:
-        return " ", colours.dim
-    return SEVERITY_SIGNS[line.alert.severity], _alert_style(line, colours)
+        return " ", "dim"
+    return SEVERITY_SIGNS[line.alert.severity], _alert_ink(line)
 
 
-def _alert_state(line: AlertTabLine, colours: Palette) -> Cell:
+def _alert_state(line: AlertTabLine) -> Cell:
     if line.change:
-        return f"  {line.status}", colours.dim
-    return line.status.value, _alert_style(line, colours)
+        return f"  {line.status}", "dim"
+    return line.status.value, _alert_ink(line)
 
 
-def _rule_cell(line: AlertTabLine, colours: Palette) -> Cell:
-    return "" if line.change else brief(line.alert.key.rule), colours.strong
+def _rule_cell(line: AlertTabLine) -> Cell:
+    return "" if line.change else brief(line.alert.key.rule), "strong"
 
 
-def _evidence_cell(line: AlertTabLine, colours: Palette) -> Cell:
-    return ", ".join(map(str, line.alert.evidence)) or "-", colours.text
+def _evidence_cell(line: AlertTabLine) -> Cell:
+    return ", ".join(map(str, line.alert.evidence)) or "-", "text"
 
 
-def _summary_cell(line: AlertTabLine, colours: Palette) -> Cell:
+def _summary_cell(line: AlertTabLine) -> Cell:
     ended = f"({line.alert.resolution}) " if line.alert.resolution else ""
-    return f"{ended}{brief(line.alert.summary)}", colours.dim if line.change else colours.text
+    return f"{ended}{brief(line.alert.summary)}", "dim" if line.change else "text"
 
 
 NumberedStep = tuple[int, PlanStep, bool]
@@ -165,14 +162,12 @@ def numbered_steps(plan: Plan) -> tuple[NumberedStep, ...]:
 def plan_tab() -> Table[NumberedStep]:
     return Table(
         [
-            Column("no", 3, 1, lambda each, c: (f"{each[0]:>3}", c.dim)),
+            Column("no", 3, 1, lambda each: (f"{each[0]:>3}", "dim")),
             Column("state", 9, 0, _plan_state),
             Column("plan step", 20, 0, _plan_title, grow=2),
-            Column(
-                "conf", 4, 3, lambda each, c: (_value_text(each[1].confidence, "3", "%"), c.text)
-            ),
-            Column("share", 5, 3, lambda each, c: (_value_text(each[1].requests, "5"), c.text)),
-            Column("files", 12, 4, lambda each, c: (brief(", ".join(each[1].files)), c.dim), 1),
+            Column("conf", 4, 3, lambda each: (_value_text(each[1].confidence, "3", "%"), "text")),
+            Column("share", 5, 3, lambda each: (_value_text(each[1].requests, "5"), "text")),
+            Column("files", 12, 4, lambda each: (brief(", ".join(each[1].files)), "dim"), 1),
             Column("flag", 12, 2, _flag_cell, grow=1),
         ],
         name="plan",
@@ -182,31 +177,30 @@ def plan_tab() -> Table[NumberedStep]:
     )
 
 
-_PLAN_STATES = {
+_PLAN_STATES: Mapping[PlanStepState, Cell] = {
     PlanStepState.DONE: ("✓ done", "good"),
     PlanStepState.SKIPPED: ("⊘ skipped", "dim"),
     PlanStepState.OPEN: ("· open", "text"),
 }
 
 
-def _plan_state(each: NumberedStep, colours: Palette) -> Cell:
+def _plan_state(each: NumberedStep) -> Cell:
     _, step, current = each
-    text, style = ("▶ now", "accent") if current else _PLAN_STATES[step.state]
-    return text, colours[style]
+    return ("▶ now", "accent") if current else _PLAN_STATES[step.state]
 
 
-def _plan_title(each: NumberedStep, colours: Palette) -> Cell:
+def _plan_title(each: NumberedStep) -> Cell:
     _, step, current = each
-    return brief(step.title), colours.strong if current else colours.text
+    return brief(step.title), "strong" if current else "text"
 
 
 def _value_text(value: int | None, width: str, unit: str = "") -> str:
     return "" if value is None else f"{value:>{width}}{unit}"
 
 
-def _flag_cell(each: NumberedStep, colours: Palette) -> Cell:
+def _flag_cell(each: NumberedStep) -> Cell:
     flag = brief(each[1].flag)
-    return (f"⚑ {flag}", colours.warn) if flag else ("", colours.dim)
+    return (f"⚑ {flag}", "warn") if flag else ("", "dim")
 
 
 def _plan_detail(each: NumberedStep) -> str:
@@ -226,18 +220,18 @@ def _plan_detail(each: NumberedStep) -> str:
 def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
     """Return the table of an attempt's interventions, with author, delivery and outcome."""
 
-    def arrived(each: InterventionState, colours: Palette) -> Cell:
+    def arrived(each: InterventionState) -> Cell:
         if each.delivered and each.stamped_at is not None:
             step = f" step {each.delivered_step}" if each.attempt == attempt else ""
-            return f"» {clock(each.stamped_at, zone)}{step}", colours.good
-        return _WAYS[each.status], colours.warn if each.needs_approval else colours.dim
+            return f"» {clock(each.stamped_at, zone)}{step}", "good"
+        return _WAYS[each.status], "warn" if each.needs_approval else "dim"
 
     return Table(
         [
-            Column("time", 8, 3, lambda each, c: (clock(each.issued_at, zone), c.dim)),
-            Column("step", 4, 4, lambda each, c: (f"{each.issued_step or '-':>4}", c.dim)),
-            Column("action", 12, 0, lambda each, c: (each.action.value, c.strong)),
-            Column("by", 12, 1, lambda each, c: (author_text(each.intervention), c.text), grow=1),
+            Column("time", 8, 3, lambda each: (clock(each.issued_at, zone), "dim")),
+            Column("step", 4, 4, lambda each: (f"{each.issued_step or '-':>4}", "dim")),
+            Column("action", 12, 0, lambda each: (each.action.value, "strong")),
+            Column("by", 12, 1, lambda each: (author_text(each.intervention), "text"), grow=1),
             Column("delivery", 18, 0, arrived),
             Column("outcome", 12, 0, _outcome_cell, grow=2),
             Column("message", 12, 2, _message_cell, grow=3),
@@ -260,24 +254,24 @@ _WAYS = {
 }
 
 
-_OUTCOMES = {
+_OUTCOMES: Mapping[Outcome, Cell] = {
     Outcome.RECOVERED: ("✓", "good"),
     Outcome.NO_EFFECT: ("=", "warn"),
     Outcome.MADE_WORSE: ("✗", "bad"),
 }
 
 
-def _outcome_cell(each: InterventionState, colours: Palette) -> Cell:
+def _outcome_cell(each: InterventionState) -> Cell:
     if each.outcome is None:
-        return "-", colours.dim
-    sign, style = _OUTCOMES[each.outcome]
-    return f"{sign} {each.outcome}{because(each.reason)}", colours[style]
+        return "-", "dim"
+    sign, ink = _OUTCOMES[each.outcome]
+    return f"{sign} {each.outcome}{because(each.reason)}", ink
 
 
-def _message_cell(each: InterventionState, colours: Palette) -> Cell:
+def _message_cell(each: InterventionState) -> Cell:
     issued = each.intervention
     said = brief(f"{issued.message}{in_brackets(terms_text(issued.terms))}")
-    return said or "-", colours.text
+    return said or "-", "text"
 
 
 CheckLine = Acceptance | Feedback
@@ -306,20 +300,20 @@ def checks_tab() -> Table[CheckLine]:
     )
 
 
-def _verdict_cell(check: CheckLine, colours: Palette) -> Cell:
+def _verdict_cell(check: CheckLine) -> Cell:
     if isinstance(check, Feedback):
-        return ("✓ accept", colours.good) if check.accepted else ("✗ reject", colours.warn)
-    return ("✓ passed", colours.good) if check.passed else ("✗ FAILED", colours.bad)
+        return ("✓ accept", "good") if check.accepted else ("✗ reject", "warn")
+    return ("✓ passed", "good") if check.passed else ("✗ FAILED", "bad")
 
 
-def _check_cell(check: CheckLine, colours: Palette) -> Cell:
+def _check_cell(check: CheckLine) -> Cell:
     if isinstance(check, Feedback):
-        return f"result {verdict_text(check)}", colours.text
-    return brief(check.check), colours.text
+        return f"result {verdict_text(check)}", "text"
+    return brief(check.check), "text"
 
 
-def _check_detail(check: CheckLine, colours: Palette) -> Cell:
-    return brief(check.comment if isinstance(check, Feedback) else check.detail), colours.dim
+def _check_detail(check: CheckLine) -> Cell:
+    return brief(check.comment if isinstance(check, Feedback) else check.detail), "dim"
 
 
 _SEEN = 500
@@ -352,8 +346,8 @@ def diff_tone(line: str) -> Tone:
     return {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1], Tone.PLAIN)
 
 
-def _diff_line(line: str, colours: Palette) -> Cell:
-    return flat(line), tone_style(diff_tone(line), colours)
+def _diff_line(line: str) -> Cell:
+    return flat(line), tone_ink(diff_tone(line))
 
 
 def flat(line: str) -> str:

@@ -5,15 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from sys import maxsize
 
-from rich.style import Style
-
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import Health, Lifecycle
 from midwatch_monitor.state.attempt_details import planned
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import HEALTH_SIGNS, one_line, standing_sign
 from midwatch_supervisor.tui.operator_keys import RowChooser
-from midwatch_supervisor.tui.screens.preview import trend_style, why
+from midwatch_supervisor.tui.screens.preview import trend_ink, why
 from midwatch_supervisor.tui.screens.title import NEEDED
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row, trend
@@ -26,8 +24,7 @@ from midwatch_supervisor.tui.state.row_order import (
     RowStanding,
     may_resort,
 )
-from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, health_style, status_style, tone_style
+from midwatch_supervisor.tui.widgets.palette import Cell, Ink, health_ink, status_ink, tone_ink
 from midwatch_supervisor.tui.widgets.table import Column, Table, span
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -68,18 +65,18 @@ def _with_sort_sign(column: Column[Row]) -> Column[Row]:
 def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]:
     """Return the fleet's columns; the least important ones have the highest rank."""
 
-    def idle(row: Row, colours: Palette) -> Cell:
+    def idle(row: Row) -> Cell:
         if row.state.last_at is None or row.need is Need.OVER:
-            return "-", colours.dim
-        return span((now() - row.state.last_at).total_seconds()), colours.text
+            return "-", "dim"
+        return span((now() - row.state.last_at).total_seconds()), "text"
 
-    def reason(row: Row, colours: Palette) -> Cell:
+    def reason(row: Row) -> Cell:
         said = why(row, board.wait(row))
-        return said.text, tone_style(said.tone, colours)
+        return said.text, tone_ink(said.tone)
 
     return [
         Column("!", 2, 0, _sign_cell),
-        Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
+        Column("run", 3, 0, lambda row: (str(row.run), "dim"), differs=lambda: board.several_runs),
         Column("task", 12, 0, _task_cell, grow=1),
         Column("state", 10, 0, _state_cell),
         Column("plan", 5, 5, _plan_cell),
@@ -88,24 +85,20 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         Column("why, or latest checkpoint", 25, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
         Column("budget", 6, 4, _budget_cell),
-        Column("worker", 8, 8, lambda row, c: (one_line(row.state.attempt.worker), c.dim)),
-        Column("model", 20, 9, lambda row, c: (one_line(row.state.model), c.dim), grow=1),
+        Column("worker", 8, 8, lambda row: (one_line(row.state.attempt.worker), "dim")),
+        Column("model", 20, 9, lambda row: (one_line(row.state.model), "dim"), grow=1),
         Column("node", 10, 7, _node_cell, grow=1, differs=lambda: board.several_nodes),
     ]
 
 
-def _sign_cell(row: Row, colours: Palette) -> Cell:
+def _sign_cell(row: Row) -> Cell:
     """Return a row's sign: its need of a person, else its health or status."""
     sign = HEALTH_SIGNS[row.health] if _shows_health(row) else standing_sign(row.state)
     if row.called:
-        return f"{NEEDED}{sign}", colours.bad if row.health is Health.STUCK else colours.warn
+        return f"{NEEDED}{sign}", "bad" if row.health is Health.STUCK else "warn"
     if row.rejected:
-        return f" {sign}", colours.warn
-    return f" {sign}", health_style(row.health, colours) if _shows_health(row) else colours.dim
-
-
-def _run_cell(row: Row, colours: Palette) -> Cell:
-    return str(row.run), colours.dim
+        return f" {sign}", "warn"
+    return f" {sign}", health_ink(row.health) if _shows_health(row) else "dim"
 
 
 def _shows_health(row: Row) -> bool:
@@ -113,55 +106,55 @@ def _shows_health(row: Row) -> bool:
     return row.lifecycle is Lifecycle.WORKING or (row.state.over and bool(row.state.unresolved))
 
 
-def _state_cell(row: Row, colours: Palette) -> Cell:
+def _state_cell(row: Row) -> Cell:
     """Return its need of a person; else its health, if not good; else its status."""
     if row.need is Need.APPROVAL:
-        return "APPROVE", colours.warn
+        return "APPROVE", "warn"
     if row.need is Need.ANSWER and not row.state.paused:
-        return "ANSWER", colours.warn
+        return "ANSWER", "warn"
     unwell = row.need in (Need.STUCK, Need.SUSPECT) or row.health is Health.NOT_JUDGED
     if row.lifecycle is Lifecycle.WORKING and unwell:
-        return row.health.value, health_style(row.health, colours)
-    return row.status, status_style(row.state, colours)
+        return row.health.value, health_ink(row.health)
+    return row.status, status_ink(row.state)
 
 
-def _task_cell(row: Row, colours: Palette) -> Cell:
-    return one_line(row.label), colours.dim if row.need is Need.OVER else colours.strong
+def _task_cell(row: Row) -> Cell:
+    return one_line(row.label), "dim" if row.need is Need.OVER else "strong"
 
 
-def _plan_cell(row: Row, colours: Palette) -> Cell:
+def _plan_cell(row: Row) -> Cell:
     found = planned(row.state.plan_step, row.state.plan_steps)
-    return plan_text(found), colours.text if found else colours.dim
+    return plan_text(found), "text" if found else "dim"
 
 
-def _progress_cell(row: Row, colours: Palette) -> Cell:
+def _progress_cell(row: Row) -> Cell:
     progress = row.state.progress
-    return bar(progress), colours.dim if progress is None else colours.text
+    return bar(progress), "dim" if progress is None else "text"
 
 
-def _confidence_cell(row: Row, colours: Palette) -> Cell:
+def _confidence_cell(row: Row) -> Cell:
     confidence = row.state.confidence
     if confidence is None:
-        return "-", colours.dim
+        return "-", "dim"
     values = [*row.state.confidences]
     line = f"{sparkline(values[-_TREND:]):<{_TREND}}"
-    return f"{confidence:>3} {line} {trend(values)}", trend_style(values, colours)
+    return f"{confidence:>3} {line} {trend(values)}", trend_ink(values)
 
 
-def _budget_cell(row: Row, colours: Palette) -> Cell:
+def _budget_cell(row: Row) -> Cell:
     used = row.used
     if used is None:
-        return "-", colours.dim
-    return f"{used:>4.0%}", colours.warn if used >= 0.8 else colours.text
+        return "-", "dim"
+    return f"{used:>4.0%}", "warn" if used >= 0.8 else "text"
 
 
-def _node_cell(row: Row, colours: Palette) -> Cell:
-    return one_line(row.state.node), colours.warn if row.adrift else colours.dim
+def _node_cell(row: Row) -> Cell:
+    return one_line(row.state.node), "warn" if row.adrift else "dim"
 
 
 def _on_lines(column: Column[Row]) -> Column[FleetLine]:
-    def drawn(line: FleetLine, colours: Palette) -> Cell:
-        return column.draw(line, colours) if isinstance(line, Row) else ("", colours.text)
+    def drawn(line: FleetLine) -> Cell:
+        return column.draw(line) if isinstance(line, Row) else ("", "text")
 
     return Column(
         column.title, column.width, column.rank, drawn, column.grow, differs=column.differs
@@ -275,23 +268,23 @@ class FleetPane(Table[FleetLine], RowChooser):
             self._placed = self.current
         return folded is not None
 
-    def _draw_cells(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+    def _draw_cells(self, index: int, width: int) -> Sequence[Cell]:
         line = self.items[index]
         if isinstance(line, Row):
-            return super()._draw_cells(index, width, colours)
-        cells = [(line.title, colours.heading)]
+            return super()._draw_cells(index, width)
+        cells: list[Cell] = [(line.title, "heading")]
         for standing, text in line.details:
             gap = "  " if len(cells) == 1 else ", "
-            cells.append((f"{gap}{text}", _standing_style(standing, colours)))
+            cells.append((f"{gap}{text}", _standing_ink(standing)))
         return cells
 
 
-def _standing_style(standing: RowStanding, colours: Palette) -> Style:
+def _standing_ink(standing: RowStanding) -> Ink:
     """Return the style of a state's count; what needs a person also has a colour."""
     if standing.need is Need.STUCK:
-        return colours.bad
+        return "bad"
     urgent = standing.need < Need.WORKING or (standing.need is Need.OVER and not standing.calm)
-    return colours.warn if urgent and not standing.calm else colours.dim
+    return "warn" if urgent and not standing.calm else "dim"
 
 
 def _line_index(lines: Sequence[FleetLine], line: FleetLine | None) -> int | None:

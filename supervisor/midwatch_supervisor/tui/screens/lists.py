@@ -5,23 +5,21 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from midwatch_monitor.records import CheckpointDecision, NodeState, NodeStatus
+from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_supervisor.present.numbers import plan_text
 from midwatch_supervisor.present.text_line import LOST_SIGN, blocker_words, one_line
 from midwatch_supervisor.tui.operator_keys import RowChooser
-from midwatch_supervisor.tui.screens.preview import LOW
+from midwatch_supervisor.tui.screens.preview import COURSES, LOW
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, collapse
 from midwatch_supervisor.tui.state.board import FleetBoard, Report
 from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, tone_style
+from midwatch_supervisor.tui.widgets.palette import Cell, tone_ink
 from midwatch_supervisor.tui.widgets.table import Column, Table, clock, span
 
 LATE = 30.0
 """Seconds without a heartbeat that are highlighted: a node sends one every second."""
-_COURSES = {CheckpointDecision.ESCALATE: "bad", CheckpointDecision.PIVOT: "warn"}
-_SIGNS: Mapping[NodeState, tuple[str, str]] = {
+_SIGNS: Mapping[NodeState, Cell] = {
     NodeState.LOST: (LOST_SIGN, "bad"),
     NodeState.UP: ("●", "good"),
     NodeState.DRAINING: ("◐", "warn"),
@@ -36,23 +34,23 @@ class AttentionPane(Table[QueueItem], RowChooser):
     def __init__(
         self, queue: AttentionQueue, now: Callable[[], datetime], board: FleetBoard
     ) -> None:
-        def age(item: QueueItem, colours: Palette) -> Cell:
+        def age(item: QueueItem) -> Cell:
             if item.since is None:
-                return "-", colours.dim
-            return span((now() - item.since).total_seconds()), colours.text
+                return "-", "dim"
+            return span((now() - item.since).total_seconds()), "text"
 
-        def run(item: QueueItem, colours: Palette) -> Cell:
-            return "-" if item.row is None else str(item.row.run), colours.dim
+        def run(item: QueueItem) -> Cell:
+            return "-" if item.row is None else str(item.row.run), "dim"
 
         super().__init__(
             [
-                Column("!", 1, 0, lambda item, c: (item.sign, tone_style(item.tone, c))),
+                Column("!", 1, 0, lambda item: (item.sign, tone_ink(item.tone))),
                 Column("age", 4, 0, age),
-                Column("needs", 8, 2, lambda item, c: (item.kind, c.text)),
+                Column("needs", 8, 2, lambda item: (item.kind, "text")),
                 Column("run", 3, 0, run, differs=lambda: board.several_runs),
-                Column("task", 14, 0, lambda item, c: (item.name, c.strong), grow=1),
-                Column("what", 36, 1, lambda item, c: (item.what or "-", c.text), grow=6),
-                Column("alerts", 16, 3, lambda item, c: (item.rules or "-", c.dim), grow=1),
+                Column("task", 14, 0, lambda item: (item.name, "strong"), grow=1),
+                Column("what", 36, 1, lambda item: (item.what or "-", "text"), grow=6),
+                Column("alerts", 16, 3, lambda item: (item.rules or "-", "dim"), grow=1),
             ],
             name="attention",
             hint="task, worker, need or rule",
@@ -112,9 +110,9 @@ class CheckpointsPane(Table[Report], RowChooser):
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         super().__init__(
             [
-                Column("time", 8, 1, lambda each, c: (clock(each.at, now().tzinfo), c.dim)),
+                Column("time", 8, 1, lambda each: (clock(each.at, now().tzinfo), "dim")),
                 Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
-                Column("attempt", 14, 0, lambda each, c: (one_line(each.row.label), c.strong), 1),
+                Column("attempt", 14, 0, lambda each: (one_line(each.row.label), "strong"), 1),
                 Column("plan", 5, 6, _plan_cell),
                 Column("prog", 4, 2, _progress_cell),
                 Column("conf", 4, 0, _confidence_cell),
@@ -156,42 +154,42 @@ class CheckpointsPane(Table[Report], RowChooser):
         return not self.list.picked
 
 
-def _run_cell(report: Report, colours: Palette) -> Cell:
-    return str(report.row.run), colours.dim
+def _run_cell(report: Report) -> Cell:
+    return str(report.row.run), "dim"
 
 
-def _plan_cell(report: Report, colours: Palette) -> Cell:
-    return plan_text(report.planned), colours.text if report.planned else colours.dim
+def _plan_cell(report: Report) -> Cell:
+    return plan_text(report.planned), "text" if report.planned else "dim"
 
 
-def _progress_cell(report: Report, colours: Palette) -> Cell:
-    return f"{report.checkpoint.progress_percent:>3}%", colours.text
+def _progress_cell(report: Report) -> Cell:
+    return f"{report.checkpoint.progress_percent:>3}%", "text"
 
 
-def _confidence_cell(report: Report, colours: Palette) -> Cell:
+def _confidence_cell(report: Report) -> Cell:
     stated = report.checkpoint.confidence
-    return f"{stated:>3}%", colours.warn if stated < LOW else colours.text
+    return f"{stated:>3}%", "warn" if stated < LOW else "text"
 
 
-def _change_cell(report: Report, colours: Palette) -> Cell:
+def _change_cell(report: Report) -> Cell:
     change = report.change
     if not change:
-        return "   -" if change is None else "   =", colours.dim
-    return f"{change:>+4}", colours.warn if change < 0 else colours.good
+        return "   -" if change is None else "   =", "dim"
+    return f"{change:>+4}", "warn" if change < 0 else "good"
 
 
-def _decision_cell(report: Report, colours: Palette) -> Cell:
+def _decision_cell(report: Report) -> Cell:
     decision = report.checkpoint.decision
-    return decision.value, colours[_COURSES.get(decision, "dim")]
+    return decision.value, COURSES.get(decision, "dim")
 
 
-def _blockers_cell(report: Report, colours: Palette) -> Cell:
+def _blockers_cell(report: Report) -> Cell:
     said = blocker_words(report.checkpoint.blockers)
-    return (said, colours.warn) if said else ("-", colours.dim)
+    return (said, "warn") if said else ("-", "dim")
 
 
-def _notes_cell(report: Report, colours: Palette) -> Cell:
-    return one_line(report.checkpoint.notes) or "-", colours.text
+def _notes_cell(report: Report) -> Cell:
+    return one_line(report.checkpoint.notes) or "-", "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,9 +236,9 @@ class NodesPane(Table[Host], RowChooser):
     """The nodes; opening a line shows the attempts that work, or worked, there."""
 
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
-        def beat(host: Host, colours: Palette) -> Cell:
+        def beat(host: Host) -> Cell:
             seconds = (now() - host.status.beat_at).total_seconds()
-            return span(seconds), colours.warn if host.lives and seconds >= LATE else colours.dim
+            return span(seconds), "warn" if host.lives and seconds >= LATE else "dim"
 
         super().__init__(
             [
@@ -250,7 +248,7 @@ class NodesPane(Table[Host], RowChooser):
                 Column("slots", 7, 2, _slots_cell),
                 Column("beat", 4, 3, beat),
                 Column("labels", 10, 5, _labels_cell, grow=1),
-                Column("version", 8, 6, lambda host, c: (one_line(host.status.version), c.dim)),
+                Column("version", 8, 6, lambda host: (one_line(host.status.version), "dim")),
                 Column("attempts", 16, 4, _attempts_cell, grow=4),
             ],
             name="nodes",
@@ -269,30 +267,29 @@ class NodesPane(Table[Host], RowChooser):
         self.take(hosts(self._board))
 
 
-def _sign_cell(host: Host, colours: Palette) -> Cell:
+def _sign_cell(host: Host) -> Cell:
     if node_word(host.status) == "doubted":
-        return "?", colours.warn
-    sign, style = _SIGNS[host.status.state]
-    return sign, colours[style]
+        return "?", "warn"
+    return _SIGNS[host.status.state]
 
 
-def _name_cell(host: Host, colours: Palette) -> Cell:
-    return one_line(host.status.name), colours.strong if host.lives else colours.dim
+def _name_cell(host: Host) -> Cell:
+    return one_line(host.status.name), "strong" if host.lives else "dim"
 
 
-def _state_cell(host: Host, colours: Palette) -> Cell:
+def _state_cell(host: Host) -> Cell:
     lost = host.status.state is NodeState.LOST
-    return node_word(host.status), colours.bad if lost else colours.text
+    return node_word(host.status), "bad" if lost else "text"
 
 
-def _slots_cell(host: Host, colours: Palette) -> Cell:
+def _slots_cell(host: Host) -> Cell:
     used = str(host.status.busy) if host.lives else "-"
-    return f"{used:>3}/{host.status.slots}", colours.text if host.lives else colours.dim
+    return f"{used:>3}/{host.status.slots}", "text" if host.lives else "dim"
 
 
-def _labels_cell(host: Host, colours: Palette) -> Cell:
-    return one_line(" ".join(host.status.labels)) or "-", colours.dim
+def _labels_cell(host: Host) -> Cell:
+    return one_line(" ".join(host.status.labels)) or "-", "dim"
 
 
-def _attempts_cell(host: Host, colours: Palette) -> Cell:
-    return host.has, colours.warn if host.attempts and not host.lives else colours.text
+def _attempts_cell(host: Host) -> Cell:
+    return host.has, "warn" if host.attempts and not host.lives else "text"

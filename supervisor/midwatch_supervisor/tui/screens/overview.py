@@ -15,7 +15,7 @@ from midwatch_supervisor.tui.operator_keys import RowChooser
 from midwatch_supervisor.tui.state.board import FleetBoard, Totals
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Need
-from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of
+from midwatch_supervisor.tui.widgets.palette import Ink, Palette, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import ScrollingText
 from midwatch_supervisor.tui.widgets.table import clock
 
@@ -26,7 +26,7 @@ _WIDEST = 6
 """Maximum width of a bar, in cells."""
 _AXIS = 6
 """Cells to the left of a bar chart."""
-_NODES = (
+_NODES: Sequence[tuple[str, Ink]] = (
     ("up", "good"),
     ("doubted", "warn"),
     ("draining", "warn"),
@@ -101,7 +101,7 @@ def rate(totals: Totals) -> str:
     return f"{share:.0%}: {recovered} of {judged} recovered ({rest})"
 
 
-def fleet_lines(board: FleetBoard) -> list[tuple[str, str, str]]:
+def fleet_lines(board: FleetBoard) -> list[tuple[str, str, Ink]]:
     needs, totals = board.needs, board.totals
     tasks = totals.tasks
     canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]

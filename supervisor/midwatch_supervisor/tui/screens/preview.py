@@ -38,8 +38,15 @@ from midwatch_supervisor.tui.operator_command import offers
 from midwatch_supervisor.tui.state.attention import waiting_attempt
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import EqualCheckpoints, Need, Row, Trend, trend
-from midwatch_supervisor.tui.widgets.line_list import Cell
-from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change, palette_of, tone_style
+from midwatch_supervisor.tui.widgets.palette import (
+    Cell,
+    Ink,
+    on_theme_change,
+    palette,
+    palette_of,
+    palette_on,
+    tone_ink,
+)
 from midwatch_supervisor.tui.widgets.scrolling_text import SCROLL_KEYS, ScrollActions
 from midwatch_supervisor.tui.widgets.table import clock, fit_text, long_span
 
@@ -64,12 +71,11 @@ def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Draws the selected row for a width, at a time, in a theme's colours."""
+    """Draws the selected row for a width, at a time."""
 
     row: Row
     width: int
     now: datetime
-    colours: Palette
     waits: str = ""
     """What a task that has not begun waits for."""
     keys: Mapping[str, str]
@@ -97,26 +103,22 @@ class Preview:
     def _join_columns(
         self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
     ) -> Iterable[PreviewLine]:
-        edge = self.colours.dim
         for place in range(max(len(one), len(other))):
             cells = [*one[place]] if place < len(one) else []
             room = left - sum(cell_len(text) for text, _ in cells)
             yield [
                 *cells,
-                (f"{' ' * max(0, room)}│ ", edge),
+                (f"{' ' * max(0, room)}│ ", "dim"),
                 *(other[place] if place < len(other) else ()),
             ]
 
     def _section_rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
         title = f" {title} "
         filled = "─" * max(0, width - len(joint) - cell_len(title))
-        colours = self.colours
-        return [(joint, colours.dim), (title, colours.heading), (filled, colours.dim)]
+        return [(joint, "dim"), (title, "heading"), (filled, "dim")]
 
-    def _text_lines(
-        self, text: str, width: int, style: Style, indent: str = " "
-    ) -> list[PreviewLine]:
-        return [[(line, style)] for line in wrap_text(text, width, indent)]
+    def _text_lines(self, text: str, width: int, ink: Ink, indent: str = " ") -> list[PreviewLine]:
+        return [[(line, ink)] for line in wrap_text(text, width, indent)]
 
     def _state_lines(self, width: int) -> list[PreviewLine]:
         """Return the row's state; what waits for a person precedes alerts and usage."""
@@ -128,16 +130,16 @@ class Preview:
         ]
 
     def _title_lines(self, width: int) -> list[PreviewLine]:
-        row, c = self.row, self.colours
+        row = self.row
         title = "" if row.title in ("", row.name) else row.title
         if row.attempt is None or self.waits:
             waits = f"queued; waits for {self.waits}" if self.waits else row.status
-            return [*self._text_lines(title, width, c.dim), *self._text_lines(waits, width, c.text)]
+            return [*self._text_lines(title, width, "dim"), *self._text_lines(waits, width, "text")]
         if row.state.unresolved or row.need <= Need.APPROVAL:
-            return self._text_lines(title, width, c.dim) if title else []
+            return self._text_lines(title, width, "dim") if title else []
         said = why(row, None)
-        style = tone_style(said.tone, c)
-        return [*self._text_lines(title, width, c.dim), *self._text_lines(said.text, width, style)]
+        reason = self._text_lines(said.text, width, tone_ink(said.tone))
+        return [*self._text_lines(title, width, "dim"), *reason]
 
     def _all_alert_lines(self, width: int) -> list[PreviewLine]:
         state = self.row.state  # the newest record of an alert that has ended has its last value
@@ -146,8 +148,7 @@ class Preview:
 
     def _alert_lines(self, alert: Alert, width: int) -> list[PreviewLine]:
         critical, seen = alert.severity is Severity.CRITICAL, _handled_status(self.row.state, alert)
-        style = self.colours.bad if critical else self.colours.warn
-        style = self.colours.text if seen else style
+        ink: Ink = "text" if seen else "bad" if critical else "warn"
         said = f"{SEVERITY_SIGNS[alert.severity]} {alert.summary or alert.key.rule}"
         at = alert.at or alert.since_at
         age = "" if at is None else f"for {long_span((self.now - at).total_seconds())}"
@@ -156,18 +157,18 @@ class Preview:
         grounds = one_line(", ".join(filter(None, (seen, steps, age))))
         room = width - cell_len(said) - cell_len(grounds) - 3
         if room >= 0 and "\n" not in said:
-            return [[(f" {one_line(said)}", style), (f"{' ' * room} {grounds} ", self.colours.dim)]]
+            return [[(f" {one_line(said)}", ink), (f"{' ' * room} {grounds} ", "dim")]]
         return [
-            *self._text_lines(one_line(said), width, style),
-            *self._text_lines(grounds, width, self.colours.dim, "   "),
+            *self._text_lines(one_line(said), width, ink),
+            *self._text_lines(grounds, width, "dim", "   "),
         ]
 
     def _usage_lines(self, width: int) -> list[PreviewLine]:
         if self.row.attempt is None:
             return []
         used = self.row.used
-        style = self.colours.warn if used is not None and used >= 0.8 else self.colours.dim
-        return self._text_lines(f"budget: {budget_text(self.row.state.budget)}", width, style)
+        ink: Ink = "warn" if used is not None and used >= 0.8 else "dim"
+        return self._text_lines(f"budget: {budget_text(self.row.state.budget)}", width, ink)
 
     def _question_lines(self, width: int) -> list[PreviewLine]:
         """Return the waiting proposal, question or request in full, with its keys."""
@@ -205,11 +206,10 @@ class Preview:
         return self._answerable_lines(title, proposal_text(issued), width)
 
     def _answerable_lines(self, title: str, said: str, width: int) -> list[PreviewLine]:
-        c = self.colours
         # Marked, so that untrusted text cannot look like one of our own lines.
         return [
-            *self._text_lines(title, width, c.warn),
-            *self._text_lines(said, width, c.text, "   "),
+            *self._text_lines(title, width, "warn"),
+            *self._text_lines(said, width, "text", "   "),
             *self._answer_key_lines(width),
         ]
 
@@ -223,7 +223,7 @@ class Preview:
             if lines[-1] and used + cell_len(key + does) > width:
                 lines.append([])
                 used = 0
-            lines[-1] += [(key, self.colours.accent), (does, self.colours.text)]
+            lines[-1].extend(((key, "accent"), (does, "text")))
             used += cell_len(key + does)
         return [*lines]
 
@@ -236,31 +236,30 @@ class Preview:
             for each in self.row.checkpoints.newest_first
             for line in self._checkpoint_lines(each, width)
         ]
-        return [*title, *(said or self._text_lines("no checkpoints yet", width, self.colours.dim))]
+        return [*title, *(said or self._text_lines("no checkpoints yet", width, "dim"))]
 
     def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
-        c, said = self.colours, each.checkpoint
-        course = {CheckpointDecision.ESCALATE: c.bad, CheckpointDecision.PIVOT: c.warn}.get(
-            said.decision, c.text
-        )
+        said = each.checkpoint
+        course = fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - 21))
         head: PreviewLine = [
-            (f"{clock(each.last_at, self.now.tzinfo)} ", c.dim),
-            (f"{said.progress_percent:>3}% ", c.text),
-            (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_style(each, c)),
-            (
-                fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - 21)).rstrip(),
-                course,
-            ),
+            (f"{clock(each.last_at, self.now.tzinfo)} ", "dim"),
+            (f"{said.progress_percent:>3}% ", "text"),
+            (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_ink(each)),
+            (course.rstrip(), COURSES.get(said.decision, "text")),
         ]
         blockers = [
             line
             for blocker in said.blockers
-            for line in self._text_lines(f"✗ {one_line(blocker)}", width, c.warn, "  ")
+            for line in self._text_lines(f"✗ {one_line(blocker)}", width, "warn", "  ")
         ]
-        notes = self._text_lines(f'"{said.notes}"', width, c.text, "  ") if said.notes else []
+        notes = self._text_lines(f'"{said.notes}"', width, "text", "  ") if said.notes else []
         return [head, *blockers, *notes]
 
 
+COURSES: Mapping[CheckpointDecision, Ink] = {
+    CheckpointDecision.ESCALATE: "bad",
+    CheckpointDecision.PIVOT: "warn",
+}
 _ANSWERS = frozenset({"approve", "modify", "reject", "guide", "pause"})
 """The keys that answer what is waiting."""
 
@@ -271,21 +270,21 @@ def _change_sign(each: EqualCheckpoints) -> str:
     return "↑" if each.change > 0 else "↓" if each.change < 0 else "="
 
 
-def confidence_style(each: EqualCheckpoints, colours: Palette) -> Style:
+def confidence_ink(each: EqualCheckpoints) -> Ink:
     """Return a confidence's style: low, falling or repeated values are warnings; only a rise is
     good.
     """
     if each.checkpoint.confidence < LOW or each.count > 2 or (each.change or 0) < 0:
-        return colours.warn
-    return colours.good if (each.change or 0) > 0 else colours.text
+        return "warn"
+    return "good" if (each.change or 0) > 0 else "text"
 
 
-def trend_style(confidences: Sequence[int], colours: Palette) -> Style:
+def trend_ink(confidences: Sequence[int]) -> Ink:
     """Return the same for a row's last stated confidences."""
     if confidences and confidences[-1] < LOW:
-        return colours.warn
-    styles = {Trend.UP: colours.good, Trend.DOWN: colours.warn, Trend.LEVEL: colours.text}
-    return styles.get(trend(confidences), colours.text)
+        return "warn"
+    inks: Mapping[Trend, Ink] = {Trend.UP: "good", Trend.DOWN: "warn"}
+    return inks.get(trend(confidences), "text")
 
 
 _ACTIVITIES = {
@@ -390,9 +389,10 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
         self._row: Row | None = None
         self._lines: list[PreviewLine] = []
         self._under = Style.null()
+        self._colours = palette({})
 
     def on_mount(self) -> None:
-        on_theme_change(self, self.refresh_board)
+        on_theme_change(self, self.refresh)
 
     def on_resize(self) -> None:
         self.refresh_board()
@@ -421,7 +421,6 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
             row=row,
             width=width,
             now=self._now(),
-            colours=palette_of(self),
             waits=self._board.turn(row),
             keys=self._keys,
         ).lines()
@@ -434,10 +433,11 @@ class PreviewView(ScrollView, ScrollActions, can_focus=True):  # pyright: ignore
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the visible lines; what they share is computed once."""
         self._under = self.rich_style
+        self._colours = palette_on(palette_of(self), self._under)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         index = y + round(self.scroll_offset.y)
         cells = self._lines[index] if index < len(self._lines) else ()
-        segments = [Segment(text, self._under + style) for text, style in cells]
+        segments = [Segment(text, self._colours[ink]) for text, ink in cells]
         return Strip(segments).adjust_cell_length(self.size.width, self._under)

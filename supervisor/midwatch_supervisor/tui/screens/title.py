@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.widgets import Static
 
 from midwatch_agents.sandbox import SandboxKind
@@ -32,13 +31,12 @@ from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
-from midwatch_supervisor.tui.widgets.line_list import Cell
 from midwatch_supervisor.tui.widgets.palette import (
-    Palette,
-    health_style,
+    Cell,
+    health_ink,
     on_theme_change,
     palette_of,
-    status_style,
+    status_ink,
 )
 from midwatch_supervisor.tui.widgets.table import span
 
@@ -51,52 +49,51 @@ NEEDED = "!"
 """Precedes whatever needs a person."""
 
 
-def title_text(board: FleetBoard, waiting: int, now: datetime, colours: Palette) -> Text:
+def title_cells(board: FleetBoard, waiting: int, now: datetime) -> list[Cell]:
     """Return a board's counts, most important first; `waiting` things need a person."""
     totals, needs = board.totals, board.needs
     parts: list[Cell] = [
-        ("Midwatch", colours.strong),
-        (_runs_text(board, needs, now), colours.dim),
-        (_waiting_text(waiting), colours.warn if waiting else colours.dim),
-        *_health_cells(Health.STUCK, needs[Need.STUCK], colours),
-        *_health_cells(Health.SUSPECT, needs[Need.SUSPECT], colours),
-        *_health_cells(Health.OK, needs[Need.WORKING], colours),
-        (_done_text(board), colours.text),
-        *_ended_parts(len(totals.ended), colours),
-        *_failed_parts(totals.tasks[Lifecycle.FAILED], colours),
-        (count_noun(totals.used.requests, "request"), colours.text),
-        (paid(totals.used.cost_usd), colours.text),
-        (f"{amount(totals.used.tokens)} tokens", colours.text),
+        ("Midwatch", "strong"),
+        (_runs_text(board, needs, now), "dim"),
+        (_waiting_text(waiting), "warn" if waiting else "dim"),
+        *_health_cells(Health.STUCK, needs[Need.STUCK]),
+        *_health_cells(Health.SUSPECT, needs[Need.SUSPECT]),
+        *_health_cells(Health.OK, needs[Need.WORKING]),
+        (_done_text(board), "text"),
+        *_ended_parts(len(totals.ended)),
+        *_failed_parts(totals.tasks[Lifecycle.FAILED]),
+        (count_noun(totals.used.requests, "request"), "text"),
+        (paid(totals.used.cost_usd), "text"),
+        (f"{amount(totals.used.tokens)} tokens", "text"),
     ]
-    shown = ((f"{text}  ", style) for text, style in parts if text)
-    return Text.assemble(*shown, no_wrap=True)
+    return [(f"{text}  ", ink) for text, ink in parts if text]
 
 
 def _waiting_text(count: int) -> str:
     return f"{NEEDED} {count} need{'s' if count == 1 else ''} you"
 
 
-def _health_cells(health: Health, count: int, colours: Palette) -> list[Cell]:
+def _health_cells(health: Health, count: int) -> list[Cell]:
     """Return how many attempts have a health; empty for none, unless all is well."""
     what = "working" if health is Health.OK else health.value
     if not count:
-        return [(f"{HEALTH_SIGNS[health]} 0 {what}", colours.dim)] if health is Health.OK else []
-    return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_style(health, colours))]
+        return [(f"{HEALTH_SIGNS[health]} 0 {what}", "dim")] if health is Health.OK else []
+    return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_ink(health))]
 
 
 def _done_text(board: FleetBoard) -> str:
     return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {board.totals.completed}/{len(board.tasks)}"
 
 
-def _ended_parts(count: int, colours: Palette) -> list[Cell]:
+def _ended_parts(count: int) -> list[Cell]:
     """Return the unchecked ended tasks, if there are any."""
     ended = AttemptStatus.ENDED
-    return [(f"{STATUS_SIGNS[ended]} {count} {ended}", colours.text)] if count else []
+    return [(f"{STATUS_SIGNS[ended]} {count} {ended}", "text")] if count else []
 
 
-def _failed_parts(count: int, colours: Palette) -> list[Cell]:
+def _failed_parts(count: int) -> list[Cell]:
     sign = LIFECYCLE_SIGNS[Lifecycle.FAILED]
-    return [(f"{sign} {count} failed", colours.bad)] if count else []
+    return [(f"{sign} {count} failed", "bad")] if count else []
 
 
 def _runs_text(board: FleetBoard, needs: Counter[Need], now: datetime) -> str:
@@ -126,7 +123,6 @@ class TitleLine(Static):
     ) -> None:
         self._board, self._queue, self._now = board, queue, now
         self._mark = ""
-        self._shown: Text | None = None
         super().__init__(markup=False)
 
     def on_mount(self) -> None:
@@ -138,24 +134,19 @@ class TitleLine(Static):
         self._mark = text
 
     def refresh_board(self) -> None:
-        colours = palette_of(self)
-        text = title_text(self._board, self._queue.count, self._now(), colours)
-        mark = self._board.progress or self._mark
-        if mark:
-            text = Text.assemble((f"({mark}) ", colours.warn), text)
-        if text != self._shown:
-            self._shown = text
-            self.update(text, layout=False)
+        cells = title_cells(self._board, self._queue.count, self._now())
+        if mark := self._board.progress or self._mark:
+            cells.insert(0, (f"({mark}) ", "warn"))
+        self.update(palette_of(self).assemble(cells), layout=False)
 
 
 def header(
     timeline: "AttemptTimeline",
     now: datetime,
-    colours: Palette,
     calibration: "Calibration | None" = None,
     *,
     adrift: bool = False,
-) -> tuple[Text, Text]:
+) -> tuple[list[Cell], list[Cell]]:
     """Return the two lines, most important first, because a narrow terminal cuts their ends.
 
     An `adrift` attempt has lost its node, and no other continues it yet.
@@ -164,30 +155,30 @@ def header(
     title, before = brief(timeline.task.title), brief(attempt.model)
     was = f" (before: {before})" if before and attempt.model != state.model else ""
     idle = span((now - (timeline.last_at or now)).total_seconds())
-    first = Text.assemble(
-        (f"{brief(timeline.task.name)}#{attempt.number}  ", colours.strong),
-        *_state_parts(state, colours, adrift=adrift),
-        (f"  {_progress_text(state, calibration)}", colours.text),
-        (f"  {brief(attempt.worker)}", colours.dim),
-        (f" with {brief(state.model)}{was}" if state.model else "", colours.dim),
-        ("  no sandbox" if state.sandbox == SandboxKind.NONE else "", colours.warn),
-        (f" on {brief(state.node)}" if state.node else "", colours.dim),
-        (f"  {title}" if title and title != timeline.task.name else "", colours.dim),
-    )
-    second = Text.assemble(
-        *_wait_parts(state, colours, adrift=adrift),
-        *_verdict_cells(timeline, colours),
-        ("" if timeline.last_at is None or state.over else f"idle {idle}  ", colours.text),
-        (f"used: {budget_text(state.budget)}", colours.dim),
-    )
+    first: list[Cell] = [
+        (f"{brief(timeline.task.name)}#{attempt.number}  ", "strong"),
+        *_state_parts(state, adrift=adrift),
+        (f"  {_progress_text(state, calibration)}", "text"),
+        (f"  {brief(attempt.worker)}", "dim"),
+        (f" with {brief(state.model)}{was}" if state.model else "", "dim"),
+        ("  no sandbox" if state.sandbox == SandboxKind.NONE else "", "warn"),
+        (f" on {brief(state.node)}" if state.node else "", "dim"),
+        (f"  {title}" if title and title != timeline.task.name else "", "dim"),
+    ]
+    second: list[Cell] = [
+        *_wait_parts(state, adrift=adrift),
+        *_verdict_cells(timeline),
+        ("" if timeline.last_at is None or state.over else f"idle {idle}  ", "text"),
+        (f"used: {budget_text(state.budget)}", "dim"),
+    ]
     return first, second
 
 
-def _state_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> list[Cell]:
-    parts = [(f"{standing_sign(state)} {state.status}", status_style(state, colours))]
+def _state_parts(state: AttemptState, *, adrift: bool) -> list[Cell]:
+    parts: list[Cell] = [(f"{standing_sign(state)} {state.status}", status_ink(state))]
     if state.lifecycle is Lifecycle.WORKING or (state.over and state.unresolved):
         health = Health.UNKNOWN if adrift else state.health
-        parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_style(health, colours)))
+        parts.append((f"  {HEALTH_SIGNS[health]} {health.value}", health_ink(health)))
     return parts
 
 
@@ -204,22 +195,20 @@ def _progress_text(state: AttemptState, calibration: "Calibration | None") -> st
     return "  ".join(parts)
 
 
-def _wait_parts(state: AttemptState, colours: Palette, *, adrift: bool) -> tuple[Cell, ...]:
+def _wait_parts(state: AttemptState, *, adrift: bool) -> tuple[Cell, ...]:
     """Return what it waits for, else the reason for its state."""
     if adrift and state.lifecycle is Lifecycle.WORKING:
-        text, style = f"waits for a node: {brief(state.node)} is gone", colours.warn
-    elif waits := attempt_waits_for(state):
-        text, style = f"waits for {brief(waits)}", colours.warn
-    else:
-        text, style = brief(state.transition.reason), colours.text
-    return ((text, style), ("  ", colours.text)) if text else ()
+        return ((f"waits for a node: {brief(state.node)} is gone  ", "warn"),)
+    if waits := attempt_waits_for(state):
+        return ((f"waits for {brief(waits)}  ", "warn"),)
+    reason = brief(state.transition.reason)
+    return ((f"{reason}  ", "text"),) if reason else ()
 
 
-def _verdict_cells(timeline: "AttemptTimeline", colours: Palette) -> tuple[Cell, ...]:
+def _verdict_cells(timeline: "AttemptTimeline") -> tuple[Cell, ...]:
     """Return the newest verdict on its result, if there is one."""
     if not timeline.verdicts:
         return ()
     newest = timeline.verdicts[-1]
-    sign, style = ("✓", colours.good) if newest.accepted else ("✗", colours.warn)
-    said = f"{sign} result {verdict_text(newest)}{because(newest.comment)}"
-    return (said, style), ("  ", colours.text)
+    said = f"result {verdict_text(newest)}{because(newest.comment)}  "
+    return (((f"✓ {said}", "good") if newest.accepted else (f"✗ {said}", "warn")),)

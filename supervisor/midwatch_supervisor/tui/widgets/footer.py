@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from midwatch_supervisor.tui.keys import ACTS, MARKS
 from midwatch_supervisor.tui.operator_command import Offer
-from midwatch_supervisor.tui.widgets.palette import Palette, app_of, on_theme_change, palette_of
+from midwatch_supervisor.tui.widgets.palette import app_of, on_theme_change, palette_of
 
 _ACTS = MARKS.union(key.id for key in ACTS)
 _HELP = "help"
@@ -86,10 +86,9 @@ class Footer(Widget):
         """All keys of the screen that can be shown."""
         self._offers: tuple[Offer, ...] = ()
         self._keys: list[ShownKey] = []
-        self._colours: Palette | None = None
 
     def on_mount(self) -> None:
-        on_theme_change(self, self.recolour)
+        on_theme_change(self, self.refresh)
         screen = self.screen
         screen.bindings_updated_signal.subscribe(self, self._read_bindings)  # pyright: ignore[reportUnknownMemberType] - it has no type argument
         self._read_bindings(screen)
@@ -121,15 +120,9 @@ class Footer(Widget):
         self._offers, self._keys = offers, arrange_keys(self._active, offers)
         self.refresh()
 
-    def recolour(self) -> None:
-        self._colours = None
-        self.refresh()
-
     def render_line(self, y: int) -> Strip:
         del y
-        if self._colours is None:
-            self._colours = palette_of(self)
-        colours, base, width = self._colours, self.rich_style, self.size.width
+        colours, base, width = palette_of(self), self.rich_style, self.size.width
         pieces: list[Segment] = []
         for key in fit_keys(self._keys, width):
             room = width - sum(cell_len(piece.text) for piece in pieces) - key.width

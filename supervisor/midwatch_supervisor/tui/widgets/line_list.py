@@ -1,5 +1,6 @@
 """A long list drawn line by line from a model: only visible lines cost anything."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,18 +15,17 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from midwatch_supervisor.tui.keys import LIST
-from midwatch_supervisor.tui.widgets.palette import Palette, palette_of, palette_on
+from midwatch_supervisor.tui.widgets.palette import Cell, palette, palette_of, palette_on
 
-Cell = tuple[str, Style]
-"""A piece of a line with its style; the text must not contain control characters."""
-
-Painter = Callable[[int, int, Palette], Sequence[Cell]]
+Painter = Callable[[int, int], Sequence[Cell]]
 """Draws the line with an index, for a width in cells."""
 
 CURSOR = ">"
 """Before the cursor's line, in its own cell, so that no colour is needed."""
 MATCH = "•"
 """In the same cell, before a line that matches a search."""
+_FOUND = Style(bold=True, underline=True)
+"""Added to words that match a search."""
 
 
 class LineList(ScrollView, can_focus=True):
@@ -77,9 +77,10 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = 0
         self.picked = False
         """Whether a person put the cursor there; other movements reset it."""
-        self._colours: Palette | None = None
-        self._under: Style | None = None
-        self._laid: Palette | None = None
+        self.words: Sequence[str] = ()
+        """Words that are highlighted in marked lines, in lower case."""
+        self._under = Style.null()
+        self._colours = palette({})
         self._first = 0
         self._width = 0
 
@@ -150,45 +151,28 @@ class LineList(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
-    def recolour(self) -> None:
-        self._colours = self._laid = None
-        self.refresh()
-
-    @property
-    def colours(self) -> Palette:
-        if self._colours is None:
-            self._colours = palette_of(self)
-        return self._colours
-
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return the visible lines; what they share is computed once."""
         self._first, self._width = self._top_index, self.scrollable_content_region.width
-        under = self.rich_style
-        if self._laid is None or under != self._under:
-            self._under, self._laid = under, palette_on(self.colours, under)
+        self._under = self.rich_style
+        self._colours = palette_on(palette_of(self), self._under)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         index, width = y + self._first, self._width
-        under = self._under or self.rich_style
         if not 0 <= index < self.count or width < 1:
-            return Strip.blank(width, under)
-        colours = self._laid or self.colours
-        cells = self._painter(index, width - 1, colours)
-        at_cursor = index == self.cursor
+            return Strip.blank(width, self._under)
+        colours, marked, at_cursor = self._colours, self._marked(index), index == self.cursor
+        segments = [Segment(text, colours[ink]) for text, ink in self._painter(index, width - 1)]
+        segments = mark_words(segments, self.words) if marked else segments
+        sign = CURSOR if at_cursor else MATCH if marked else " "
+        segments.insert(0, Segment(sign, colours.strong))
+        under = self._under
         if at_cursor and self.has_focus:
-            over = under + self.colours.cursor
             # One style for the whole line: signs say the same as the cells' colours.
-            segments = [Segment(text, over) for text, _ in cells]
-            return Strip([Segment(CURSOR, over), *segments]).adjust_cell_length(width, over)
-        # Styles of the palette already include the background.
-        segments = [
-            Segment(text, style if style.bgcolor is not None else under + style)
-            for text, style in cells
-        ]
-        mark = MATCH if self._marked(index) else " "
-        sign = Segment(CURSOR if at_cursor else mark, under + colours.strong)
-        return Strip([sign, *segments]).adjust_cell_length(width, under)
+            under = colours.cursor
+            segments = [Segment(text, under) for text, *_ in segments]
+        return Strip(segments).adjust_cell_length(width, under)
 
     def action_move(self, lines: int) -> None:
         before, self.picked = self.picked, self.count > 0
@@ -225,3 +209,14 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     on_blur = on_focus
+
+
+def mark_words(segments: Sequence[Segment], words: Sequence[str]) -> list[Segment]:
+    """Return pieces of a line with the given words highlighted."""
+    found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
+    return [
+        Segment(piece, (style or Style.null()) + _FOUND if place % 2 else style)
+        for text, style, _ in segments
+        for place, piece in enumerate(found.split(text))
+        if piece
+    ]

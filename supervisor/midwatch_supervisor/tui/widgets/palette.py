@@ -1,10 +1,12 @@
 """Styles of hand-drawn lines, from the theme. No information relies on them alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import cast
+from functools import lru_cache
+from typing import Literal, cast
 
 from rich.style import Style
+from rich.text import Text
 from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
@@ -14,6 +16,11 @@ from midwatch_monitor.records import Health
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_supervisor.present.text_line import Tone
+
+Ink = Literal["text", "dim", "strong", "heading", "accent", "good", "warn", "bad"]
+"""The meaning of a piece of text, for which a theme's palette has a style."""
+Cell = tuple[str, Ink]
+"""A piece of a line; the text must not contain control characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +38,13 @@ class Palette:
     cursor: Style
     """Replaces the colours of the line that the keys act on."""
 
-    def __getitem__(self, name: str) -> Style:
-        """Return the style with a name, for tables of states and their styles."""
-        style: Style = getattr(self, name)
+    def __getitem__(self, ink: Ink) -> Style:
+        style: Style = getattr(self, ink)
         return style
+
+    def assemble(self, cells: Iterable[Cell]) -> Text:
+        """Return cells as one line of text."""
+        return Text.assemble(*((text, self[ink]) for text, ink in cells), no_wrap=True)
 
 
 def palette(variables: Mapping[str, str]) -> Palette:
@@ -71,10 +81,19 @@ def palette(variables: Mapping[str, str]) -> Palette:
 
 def palette_of(widget: Widget) -> Palette:
     """Return the palette of the theme in which a widget is shown."""
-    return palette(app_of(widget).get_css_variables())
+    variables = app_of(widget).theme_variables
+    return _known_palette(*(variables.get(name, "") for name in _VARIABLES))
 
 
-def on_theme_change(widget: Widget, recolour: Callable[[], None]) -> None:
+_VARIABLES = "foreground", "background", "primary", "accent", "success", "warning", "error"
+
+
+@lru_cache
+def _known_palette(*colours: str) -> Palette:
+    return palette(dict(zip(_VARIABLES, colours, strict=True)))
+
+
+def on_theme_change(widget: Widget, recolour: Callable[[], object]) -> None:
     """Call `recolour` whenever the theme changes, as long as the widget is mounted."""
 
     def changed(theme: Theme) -> None:
@@ -142,7 +161,7 @@ def _terminal_palette(variables: Mapping[str, str]) -> Palette:
     )
 
 
-_HEALTHS = {
+_HEALTHS: Mapping[Health, Ink] = {
     Health.STUCK: "bad",
     Health.SUSPECT: "warn",
     Health.OK: "good",
@@ -150,7 +169,7 @@ _HEALTHS = {
     Health.UNKNOWN: "dim",
     Health.NOT_JUDGED: "dim",
 }
-_STATUSES = {
+_STATUSES: Mapping[AttemptStatus, Ink] = {
     AttemptStatus.PAUSED: "warn",
     AttemptStatus.WAITING: "warn",
     AttemptStatus.COMPLETED: "good",
@@ -158,19 +177,26 @@ _STATUSES = {
 }
 
 
-def health_style(health: Health, colours: Palette) -> Style:
-    return colours[_HEALTHS[health]]
+_TONES: Mapping[Tone, Ink] = {
+    Tone.PLAIN: "text",
+    Tone.DIM: "dim",
+    Tone.ACCENT: "accent",
+    Tone.GOOD: "good",
+    Tone.WARN: "warn",
+    Tone.BAD: "bad",
+}
 
 
-def status_style(state: AttemptState, colours: Palette) -> Style:
-    if state.rejected:
-        return colours.warn
-    return colours[_STATUSES.get(state.status, "text")]
+def health_ink(health: Health) -> Ink:
+    return _HEALTHS[health]
 
 
-def tone_style(tone: Tone, colours: Palette) -> Style:
-    """Return the style of a tone, which has the same name."""
-    return colours.text if tone is Tone.PLAIN else colours[tone.name.lower()]
+def status_ink(state: AttemptState) -> Ink:
+    return "warn" if state.rejected else _STATUSES.get(state.status, "text")
+
+
+def tone_ink(tone: Tone) -> Ink:
+    return _TONES[tone]
 
 
 # Dark, light, and one with colours that most colour-blind people can distinguish, by Masataka

@@ -1,33 +1,30 @@
 """Tables: columns that fit the width, a filter or a search, and a sentence for an empty table."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 from time import monotonic
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
-from rich.style import Style
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from midwatch_supervisor.tui.widgets.line_list import Cell, LineList
-from midwatch_supervisor.tui.widgets.palette import Palette, on_theme_change
+from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.palette import Cell, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 
 T = TypeVar("T")
-Draw = Callable[[T, Palette], Cell]
+Draw = Callable[[T], Cell]
 
 KIND = "is:"
 """Prefix of a filter word that selects a kind of lines, if a table has kinds."""
-_FOUND = Style(bold=True, underline=True)
-"""Added to words that match a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +66,17 @@ def _needed_width(columns: Sequence[Column[T]]) -> int:
     return sum(column.width for column in columns) + len(columns) - 1
 
 
-def draw(item: T, layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
+def draw(item: T, layout: Sequence[tuple[Column[T], int]]) -> list[Cell]:
     """Return an item's line; neighbours of one style are merged, since each piece costs time."""
-    cells: list[Cell] = []
-    line, last = "", colours.text
-    for column, width in layout:
-        text, style = column.draw(item, colours)
-        if style is not last and line:
-            cells.append((line, last))
-            line = ""
-        line, last = f"{line}{fit_text(text, width)} ", style
-    cells.append((line, last))
-    return cells
+    drawn = ((*column.draw(item), width) for column, width in layout)
+    return [
+        ("".join(f"{fit_text(text, width)} " for text, _, width in cells), ink)
+        for ink, cells in groupby(drawn, key=itemgetter(1))
+    ]
 
 
-def title_cells(layout: Sequence[tuple[Column[T], int]], colours: Palette) -> list[Cell]:
-    return [(f"{fit_text(column.title, width)} ", colours.heading) for column, width in layout]
+def title_cells(layout: Sequence[tuple[Column[T], int]]) -> list[Cell]:
+    return [(f"{fit_text(column.title, width)} ", "heading") for column, width in layout]
 
 
 def fit_text(text: str, width: int) -> str:
@@ -120,17 +112,6 @@ def clock(at: datetime, zone: tzinfo | None) -> str:
 def holds(text: str, words: Sequence[str]) -> bool:
     """Whether a text contains every word; all in lower case."""
     return all(word in text for word in words)
-
-
-def mark_words(cells: Sequence[Cell], words: Sequence[str]) -> list[Cell]:
-    """Return a line's pieces with the given words, in lower case, highlighted."""
-    found = re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE)
-    return [
-        (piece, style + _FOUND if place % 2 else style)
-        for text, style in cells
-        for place, piece in enumerate(found.split(text))
-        if piece
-    ]
 
 
 _NO_KINDS: Mapping[str, Callable[[object], bool]] = {}
@@ -214,7 +195,7 @@ class Table(Vertical, Generic[T]):
         yield self.list
 
     def on_mount(self) -> None:
-        on_theme_change(self, self.recolour)
+        on_theme_change(self, self._recolour)
 
     def on_resize(self) -> None:
         self._fit_columns(self.size.width - 1)
@@ -307,7 +288,7 @@ class Table(Vertical, Generic[T]):
             if narrowed
             else items
         )
-        self._matches = ()
+        self._matches, self.list.words = (), words
         if self._searches and words:
             text = self._text
             self._matches = [n for n, each in enumerate(found) if holds(text(each), words)]
@@ -355,7 +336,7 @@ class Table(Vertical, Generic[T]):
         return kinds if named else None, [word for word in every if word not in named]
 
     def _text_of(self, item: T) -> str:
-        drawn = (column.draw(item, self.list.colours)[0] for column in self._columns)
+        drawn = (column.draw(item)[0] for column in self._columns)
         return " ".join((*drawn, self._detail(item))).lower()
 
     def refresh_board(self) -> None:
@@ -446,19 +427,18 @@ class Table(Vertical, Generic[T]):
         self._fit_columns(self._width)
         self.list.refresh()
 
-    def recolour(self) -> None:
-        self.list.recolour()
+    def _recolour(self) -> None:
+        self.list.refresh()
         self._draw_titles()
 
     def _is_match(self, index: int) -> bool:
         place = bisect_left(self._matches, index)
         return place < len(self._matches) and self._matches[place] == index
 
-    def _draw_cells(self, index: int, width: int, colours: Palette) -> Sequence[Cell]:
+    def _draw_cells(self, index: int, width: int) -> Sequence[Cell]:
         if width != self._width:
             self._fit_columns(width, later=True)
-        cells = draw(self.items[index], self._layout, colours)
-        return mark_words(cells, self._split_filter()[1]) if self._is_match(index) else cells
+        return draw(self.items[index], self._layout)
 
     def _fit_columns(self, width: int, *, later: bool = False) -> None:
         self._differing = _differing_columns(self._columns)
@@ -470,9 +450,9 @@ class Table(Vertical, Generic[T]):
 
     def _draw_titles(self) -> None:
         self._place = self.place
-        colours = self.list.colours
+        colours = palette_of(self)
         # Each line begins with a cell for the cursor's sign.
-        titles = Text.assemble(" ", *title_cells(self._layout, colours), no_wrap=True)
+        titles = colours.assemble([(" ", "text"), *title_cells(self._layout)])
         if self._place:
             titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
             titles.append(f"  {self._place}", colours.dim)

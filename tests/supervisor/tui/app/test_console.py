@@ -15,6 +15,7 @@ from midwatch_supervisor.tui.app import INTERRUPTED, RunWork
 from midwatch_supervisor.tui.screens.fleet import FleetPane
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
+from midwatch_supervisor.tui.widgets.palette import palette_of
 
 ABOUT = ("Run 1: [b]six[/b] tasks", "No sandbox")
 
@@ -63,11 +64,11 @@ async def test_what_is_watched_stands_in_the_overview_as_it_is(six_tasks: Journa
 async def test_a_key_changes_the_theme_and_the_lines_with_it(six_tasks: Journal) -> None:
     async with opened(six_tasks) as seat:
         roll = seat.app.query_one(FleetPane).list
-        before = roll.colours
+        before = palette_of(roll)
         await seat.press("T")
         await seat.pilot.pause()
         assert seat.app.theme == "midwatch-light"
-        assert roll.colours != before
+        assert palette_of(roll) != before
 
 
 async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journal) -> None:

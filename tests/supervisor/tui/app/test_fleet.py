@@ -345,7 +345,6 @@ async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign(theme: str)
     async with seated() as seat:
         seat.app.theme = theme
         await seat.add("a", "b")
-        seat.app.pane.list.recolour()
         strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
         backgrounds = [
             {segment.style.bgcolor for segment in strip if segment.style} for strip in strips

@@ -33,9 +33,8 @@ from midwatch_stage.factories import (
 )
 from midwatch_stage.rows import Fleet
 from midwatch_supervisor.tui.screens.overview import fleet_lines
-from midwatch_supervisor.tui.screens.title import title_text
+from midwatch_supervisor.tui.screens.title import title_cells
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.palette import palette
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -65,7 +64,7 @@ def test_what_nobody_checked_is_not_counted_as_completed() -> None:
         fleet.say(name, ended(ending))
     fleet.say("a", feedback())
     assert (fleet.board.totals.completed, len(fleet.board.totals.ended)) == (1, 1)
-    said = str(title_text(fleet.board, 0, AT, palette({})))
+    said = "".join(text for text, _ in title_cells(fleet.board, 0, AT))
     assert "✓ 1/3  ○ 1 ended  " in said
     counts = {word: count for word, count, _ in fleet_lines(fleet.board)}
     assert (counts["completed"], counts["ended"]) == ("1", "1")
@@ -134,7 +133,7 @@ def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later(
     for record in (feedback(accepted=False, comment="x"), lesson()):
         fleet.say("a", record, at=ends + timedelta(seconds=35))
     now = ends + timedelta(minutes=5)
-    assert "run 1, 10s  " in str(title_text(fleet.board, 0, now, palette({})))
+    assert ("run 1, 10s  ", "dim") in title_cells(fleet.board, 0, now)
 
 
 def test_an_attempt_takes_the_place_of_its_queued_task() -> None:

@@ -5,28 +5,26 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from midwatch_monitor.records import Health
+from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.tui.widgets.palette import (
     THEMES,
-    Palette,
-    health_style,
+    Cell,
+    health_ink,
     palette,
     palette_on,
+    tone_ink,
 )
 from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, title_cells
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 
 
-def said(text: str, _: Palette) -> tuple[str, Style]:
-    return text, COLOURS.text
+def said(text: str) -> Cell:
+    return text, "text"
 
 
-def signed(text: str, _: Palette) -> tuple[str, Style]:
-    return text[:1], COLOURS.bad
-
-
-COLUMNS = [
-    Column(title="!", width=1, rank=0, draw=signed),
+COLUMNS: list[Column[str]] = [
+    Column(title="!", width=1, rank=0, draw=lambda text: (text[:1], "bad")),
     Column(title="task", width=6, rank=0, grow=1, draw=said),
     Column(title="idle", width=4, rank=1, draw=said),
     Column(title="model", width=5, rank=2, grow=3, draw=said),
@@ -69,17 +67,15 @@ def test_characters_without_width_cannot_pile_up_in_a_cell() -> None:
 
 
 def test_neighbours_of_one_style_are_one_piece() -> None:
-    assert draw("abc", fit_columns(COLUMNS, 18), COLOURS) == [
-        ("a ", COLOURS.bad),
-        ("abc         abc  ", COLOURS.text),
+    assert draw("abc", fit_columns(COLUMNS, 18)) == [
+        ("a ", "bad"),
+        ("abc         abc  ", "text"),
     ]
 
 
 def test_titles_stand_over_their_columns() -> None:
-    assert [text for text, _ in title_cells(fit_columns(COLUMNS, 12), COLOURS)] == [
-        "! ",
-        "task       ",
-    ]
+    titles = [text for text, _ in title_cells(fit_columns(COLUMNS, 12))]
+    assert titles == ["! ", "task       "]
 
 
 def brightness(style: Style) -> float:
@@ -106,5 +102,6 @@ def test_a_palette_is_laid_on_a_background_once() -> None:
     assert palette_on(COLOURS, under).warn == under + COLOURS.warn
 
 
-def test_every_health_has_a_style() -> None:
-    assert all(health_style(each, COLOURS) for each in Health)
+def test_every_health_and_tone_has_a_style() -> None:
+    assert all(map(health_ink, Health))
+    assert all(map(tone_ink, Tone))

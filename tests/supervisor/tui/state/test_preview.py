@@ -37,9 +37,7 @@ from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.present.waiting import Wait
 from midwatch_supervisor.tui.screens.preview import Preview, why
 from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.palette import palette
 
-COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 KEYS = {"approve": "a", "modify": "m", "reject": "r", "guide": "i", "pause": "p"}
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED, reason="Which paper size is used?")
@@ -59,7 +57,7 @@ AGAIN = reflecting(7, 12, 24, notes="No way out of this.")
 def preview(made: Row, width: int = 70, **more: str) -> list[str]:
     """The lines of the preview, two minutes after the beginning."""
     now = AT + timedelta(minutes=2)
-    drawn = Preview(row=made, width=width, now=now, colours=COLOURS, keys=KEYS, **more).lines()
+    drawn = Preview(row=made, width=width, now=now, keys=KEYS, **more).lines()
     return ["".join(text for text, _ in line).rstrip() for line in drawn]
 
 

@@ -29,7 +29,6 @@ from midwatch_stage.rows import row
 from midwatch_supervisor.tui.screens.fleet import columns
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
-from midwatch_supervisor.tui.widgets.palette import palette
 
 HELD = intervention(Action.RESTART, needs_approval=True)
 WORKING = transition()
@@ -112,8 +111,7 @@ def test_a_task_without_an_attempt_is_queued() -> None:
 
 def cells(about: Row) -> dict[str, str]:
     """What the fleet shows of a row, by the titles of its columns."""
-    colours = palette({"foreground": "#ffffff", "background": "#000000"})
-    return {each.title: each.draw(about, colours)[0] for each in columns(lambda: AT, FleetBoard())}
+    return {each.title: each.draw(about)[0] for each in columns(lambda: AT, FleetBoard())}
 
 
 def test_a_result_that_was_not_accepted_has_no_tick() -> None:
