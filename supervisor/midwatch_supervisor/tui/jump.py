@@ -1,8 +1,9 @@
 """The dialog for jumping to a pane, a task, an attempt or a step by name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest, nsmallest
+from difflib import get_close_matches
+from heapq import nsmallest
 from typing import ClassVar
 
 from textual import on
@@ -21,11 +22,10 @@ from midwatch_supervisor.tui.widgets.palette import Cell
 from midwatch_supervisor.tui.widgets.scrolling_text import TextField
 from midwatch_supervisor.tui.widgets.table import Column, Table
 
-_IN_TITLE = 3
-"""The rank of a match in the title only."""
+_IN_TITLE, _NO_MATCH = 3, 4
+"""Ranks of a match in the title only, and of none."""
 SHOWN = 100
 """Maximum number of listed targets: typing another letter is easier than reading more."""
-_NEAR = 3
 _DIGITS = 9
 """Maximum number of digits of a step."""
 
@@ -52,35 +52,8 @@ def places(*, in_attempt: bool) -> tuple[JumpTarget, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRow:
-    """A row, with lower-case texts for searching."""
-
-    row: Row
-    name: str
-    label: str
-    title: str
-
-    @classmethod
-    def of(cls, row: Row) -> "NamedRow":
-        name = row.name.lower()
-        return cls(row, name, f"{name}#{row.number}", row.title.lower())
-
-    def fit(self, wanted: str) -> int | None:
-        """Return how well a text matches, 0 best; `None` if not at all."""
-        if wanted in self.label:
-            return min(_match_rank(wanted, self.name), _match_rank(wanted, self.label))
-        return _IN_TITLE if wanted in self.title else None
-
-    @property
-    def target(self) -> JumpTarget:
-        row = self.row
-        title = f": {one_line(row.title)}" if row.title else ""
-        return JumpTarget(name=one_line(row.label), what=f"{row.status}{title}", row=row)
-
-
 def targets(
-    text: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow], *, in_attempt: bool
+    text: str, known: Sequence[JumpTarget], rows: Iterable[Row], *, in_attempt: bool
 ) -> list[JumpTarget]:
     """Return the targets that match a text, best first; an empty text matches all `known` places.
 
@@ -90,11 +63,21 @@ def targets(
     wanted = text.strip().lower()
     if not wanted:
         return [*known]
-    found = nsmallest(SHOWN, _ranked_matches(wanted, known, rows), key=lambda each: each[:-1])
+    places = ((_name_rank(wanted, each.name), "", n, 0, each) for n, each in enumerate(known))
+    named = (
+        (_row_rank(wanted, row), row.name.lower(), -row.number, -row.task, row) for row in rows
+    )
+    matching = (each for each in (*places, *named) if each[0] < _NO_MATCH)
+    found = nsmallest(SHOWN, matching, key=lambda each: each[:-1])
     return [
         *(_step_targets(wanted) if in_attempt else ()),
-        *(each if isinstance(each, JumpTarget) else each.target for *_, each in found),
+        *(_row_target(each) if isinstance(each, Row) else each for *_, each in found),
     ]
+
+
+def _row_target(row: Row) -> JumpTarget:
+    title = f": {one_line(row.title)}" if row.title else ""
+    return JumpTarget(name=one_line(row.label), what=f"{row.status}{title}", row=row)
 
 
 def _step_targets(wanted: str) -> list[JumpTarget]:
@@ -106,36 +89,17 @@ def _step_targets(wanted: str) -> list[JumpTarget]:
     return [JumpTarget(name=str(number), what=what, action=f"screen.step({number})")]
 
 
-_Ranked = tuple[int, str, int, int, JumpTarget | NamedRow]
+def _name_rank(wanted: str, name: str) -> int:
+    """Return how well a name matches, 0 best."""
+    if name.startswith(wanted):
+        return int(name != wanted)
+    return 2 if wanted in name else _NO_MATCH
 
 
-def _ranked_matches(
-    wanted: str, known: Sequence[JumpTarget], rows: Iterable[NamedRow]
-) -> Iterator[_Ranked]:
-    """Yield matches with their ranks."""
-    for place, target in enumerate(known):
-        if wanted in target.name:
-            yield _match_rank(wanted, target.name), "", place, 0, target
-    for each in rows:
-        fit = each.fit(wanted)
-        if fit is not None:
-            yield fit, each.name, -each.row.number, -each.row.task, each
-
-
-def _match_rank(wanted: str, name: str) -> int:
-    return 0 if name == wanted else 1 if name.startswith(wanted) else 2
-
-
-def near(text: str, names: Iterable[str]) -> list[str]:
-    """Return names that share at least half of a text's letter pairs, best first."""
-    wanted = text.strip().lower()
-    pairs = {wanted[place : place + 2] for place in range(len(wanted) - 1)}
-
-    def shared(name: str) -> int:
-        return sum(pair in name for pair in pairs)
-
-    best = nlargest(_NEAR, dict.fromkeys(name.lower() for name in names), key=shared)
-    return [name for name in best if pairs and shared(name) * 2 >= len(pairs)]
+def _row_rank(wanted: str, row: Row) -> int:
+    name = row.name.lower()
+    rank = min(_name_rank(wanted, each) for each in (name, f"{name}#{row.number}"))
+    return _IN_TITLE if rank == _NO_MATCH and wanted in row.title.lower() else rank
 
 
 def _run_cell(target: JumpTarget) -> Cell:
@@ -162,10 +126,10 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
     def __init__(self, rows: Iterable[Row], *, in_attempt: bool) -> None:
         """Offer the panes and `rows` and, in an attempt, its tabs and steps."""
         super().__init__()
-        self._rows = tuple(map(NamedRow.of, rows))
+        self._rows = tuple(rows)
         self._in_attempt = in_attempt
         self._places = places(in_attempt=in_attempt)
-        several_runs = len({each.row.run for each in self._rows}) > 1
+        several_runs = len({row.run for row in self._rows}) > 1
         self._found = Table[JumpTarget](
             [
                 Column("run", 3, 0, _run_cell, differs=lambda: several_runs),
@@ -198,7 +162,8 @@ class JumpDialog(ModalScreen[JumpTarget | None], ClosesOnce[JumpTarget | None]):
 
     def _unknown_name_text(self, text: str) -> str:
         names = (*(each.name for each in self._places), *(row.name for row in self._rows))
-        found = ", ".join(map(one_line, near(text, names)))
+        similar = get_close_matches(text.strip().lower(), {name.lower() for name in names})
+        found = ", ".join(map(one_line, similar))
         said = f"Nothing is named {one_line(text)!r}."
         return f"{said} Similar: {found}." if found else said
 

@@ -58,7 +58,6 @@ from midwatch_supervisor.tui.operator_keys import STORING, RowChooser
 from midwatch_supervisor.tui.state.learning import (
     LearningCounts,
     LearningView,
-    read_guidelines,
     read_learning,
 )
 from midwatch_supervisor.tui.widgets.detail_tabs import DetailTabs
@@ -78,8 +77,8 @@ _SHOWN = (*_OF_GUIDELINES, Lesson, LessonMark, Fact, FactMark, Recall)
 class LearnedPane(Vertical, DetailTabs, RowChooser):
     """Lessons, facts, guidelines, statistics. Reading the journal never delays a key.
 
-    Lessons and facts are read while they are shown; guidelines always, because a proposed version
-    waits for a person.
+    It is read while it is shown, and whenever there may be new guidelines, because a proposed
+    version waits for a person.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [key.binding for key in LEARNED]
@@ -109,7 +108,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         self.view = LearningView()
         """The data read last."""
         self.read = 0
-        """Number of complete reads."""
+        """Number of reads."""
         self.problem = ""
         """Why the last read of the journal failed; empty if it succeeded."""
         self._learned = Learned(journal)
@@ -171,30 +170,25 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         if self.tab == "statistics":
             self._statistics.refresh_board()
         elif self._stale or monotonic() - self._read_at > _OLD:
-            self._start_reading(everything=True)
+            self._start_reading()
 
     def _look_for_proposals(self) -> None:
         if self._proposals_stale:
-            self._start_reading(everything=False)
+            self._start_reading()
 
-    def _start_reading(self, *, everything: bool) -> None:
+    def _start_reading(self) -> None:
         # Too early: the next batch, or the next second, will call this again.
         if self._reading or monotonic() - self._read_at < _PAUSE:
             return
-        self._reading, self._proposals_stale = True, False
-        if everything:
-            self._stale = False
-        self._read_journal(everything)
+        self._reading, self._stale, self._proposals_stale = True, False, False
+        self._read_journal()
 
     @work(group="learned")
-    async def _read_journal(self, everything: bool) -> None:
+    async def _read_journal(self) -> None:
         problem = ""
         try:
-            if everything:
-                self.view = await read_learning(self._learned)
-                self.read += 1
-            else:
-                self.view = await read_guidelines(self._learned, self.view)
+            self.view = await read_learning(self._learned)
+            self.read += 1
         except JournalError as error:
             problem = str(error)
             self._stale = self._proposals_stale = True
@@ -204,7 +198,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             self.notify(said, title="Journal", severity="error", markup=False)
         self.problem = problem
         if not problem:
-            for part in (self._lessons, self._facts, self._guidelines) if self.read else ():
+            for part in (self._lessons, self._facts, self._guidelines):
                 part.wait_for("")
         self._show_view()
 
@@ -311,7 +305,7 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
             return False
         self._notify_line(f"{known_name(known)} is {marked_state(mark, known, rating)}")
         self._stale, self._read_at = True, 0.0
-        self._start_reading(everything=True)
+        self._start_reading()
         return True
 
     def _notify_line(self, text: str, *, good: bool = True) -> None:

@@ -76,11 +76,6 @@ class LearningView:
         return tuple(each for each in self.facts if each.instead == fact.id)
 
 
-async def read_guidelines(learned: Learned, before: LearningView) -> LearningView:
-    """Return the view with the current versions of the guidelines. Raises JournalError."""
-    return replace(before, guidelines=tuple(await learned.guidelines()))
-
-
 async def read_learning(learned: Learned) -> LearningView:
     """Read everything in its current state. Raises JournalError."""
     facts = tuple(await learned.facts(live=False, limit=PAGE))

@@ -9,7 +9,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import reflecting, step, transition
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, NamedRow, near, places, targets
+from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, places, targets
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.row import Row
 
@@ -33,9 +33,7 @@ ROWS = (
 
 def names(text: str, *, in_attempt: bool = False) -> list[str]:
     known = places(in_attempt=in_attempt)
-    return [
-        each.name for each in targets(text, known, map(NamedRow.of, ROWS), in_attempt=in_attempt)
-    ]
+    return [each.name for each in targets(text, known, ROWS, in_attempt=in_attempt)]
 
 
 @pytest.mark.parametrize(
@@ -66,19 +64,9 @@ def test_in_an_attempt_a_number_is_a_step_and_a_side_comes_before_a_task() -> No
     assert names("plan", in_attempt=True) == ["plan", "plan#1"]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("delivry", ["delivery"]), ("deliverx", ["delivery"]), ("zzz", []), ("x", [])],
-)
-def test_near_a_name_that_is_none_is_what_shares_most_of_its_letters(
-    text: str, found: list[str]
-) -> None:
-    assert near(text, ["delivery", "plan", "fleet"]) == found
-
-
 def test_what_agents_wrote_does_nothing_in_the_list() -> None:
     evil = titled(row(name="a\x1b[31m"), "\u202eb")
-    (found,) = targets("a", (), [NamedRow.of(evil)], in_attempt=False)
+    (found,) = targets("a", (), [evil], in_attempt=False)
     assert (found.name, found.what) == ("a#1", f"{evil.status}: b")
     assert isinstance(found, JumpTarget)
 
