@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, tzinfo
-from time import monotonic
 
 from rich.text import Text
 
@@ -22,8 +21,6 @@ _CLASSES = 8
 """Number of failure classes shown."""
 _VERDICTS = 12
 """Number of verdicts shown with their comments."""
-_PAUSE = 2.0
-"""Minimum seconds between two computations."""
 EMPTY = (
     "No verdicts yet. When an attempt has ended, accept or reject its result in the fleet or in\n"
     "its view (A and R, unless changed), or with `midwatch feedback`."
@@ -134,16 +131,14 @@ class StatisticsPart(ScrollingText):
         self._counts = counts
         self._now = now
         self._summed = -1
-        self._summed_at = 0.0
 
     def on_mount(self) -> None:
         on_theme_change(self, self.recolour)
 
     def refresh_board(self) -> None:
         """Compute the statistics again, if anything has changed. Called only while shown."""
-        early = self._summed >= 0 and monotonic() - self._summed_at < _PAUSE
-        if not early and self._summed != self._counts.grown:
-            self._summed, self._summed_at = self._counts.grown, monotonic()
+        if self._summed != self._counts.grown:
+            self._summed = self._counts.grown
             self._figures = self._counts.figures()
             self.recolour()
 

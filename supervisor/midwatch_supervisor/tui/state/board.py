@@ -300,20 +300,9 @@ class FleetBoard:
 
         Requests come last, as the policy or the supervisor may answer them too.
         """
-        waiting: list[Row] = []
-        stuck: list[Row] = []
-        asking: list[Row] = []
-        for row in self.rows.values():
-            if not needs_person(row.state, adrift=row.adrift):
-                continue
-            if row.need <= Need.APPROVAL:
-                waiting.append(row)
-            elif row.called:
-                stuck.append(row)
-            else:
-                asking.append(row)
-        asking.sort(key=lambda row: min(row.state.open_requests))
-        return [*sorted(waiting, key=_needed_since), *sorted(stuck, key=_needed_since), *asking]
+        rows = self.rows.values()
+        waiting = (row for row in rows if needs_person(row.state, adrift=row.adrift))
+        return sorted(waiting, key=_urgency)
 
     def shared(self, row: Row) -> bool:
         """Whether a row is for nodes to work on, and not over."""
@@ -386,6 +375,8 @@ class FleetBoard:
         return bool(open_ones) and all(each is Lifecycle.INPUT_REQUIRED for each in open_ones)
 
 
-def _needed_since(row: Row) -> float:
+def _urgency(row: Row) -> tuple[int, float]:
+    if row.need > Need.APPROVAL and not row.called:
+        return 2, min(row.state.open_requests)
     at = row.state.needed_since or row.state.last_at
-    return at.timestamp() if at else 0.0
+    return int(row.need > Need.APPROVAL), at.timestamp() if at else 0.0

@@ -45,7 +45,7 @@ class Column(Generic[T]):
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """Return the columns that fit into a width, in their order, with their widths."""
-    kept = _differing_columns(columns)
+    kept = [each for each in columns if each.differs()]
     while len(kept) > 1 and _needed_width(kept) > width:
         worst = max(kept, key=lambda column: column.rank)
         if worst.rank == 0:
@@ -56,10 +56,6 @@ def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T
     return [
         (column, column.width + (spare * column.grow // shares if shares else 0)) for column in kept
     ]
-
-
-def _differing_columns(columns: Sequence[Column[T]]) -> list[Column[T]]:
-    return [each for each in columns if each.differs()]
 
 
 def _needed_width(columns: Sequence[Column[T]]) -> int:
@@ -164,7 +160,6 @@ class Table(Vertical, Generic[T]):
         self._total = 0
         """Number of items without the filter."""
         self._columns = columns
-        self._differing: Sequence[Column[T]] = ()
         self._layout: list[tuple[Column[T], int]] = []
         self._width = -1
         self._slipped_at = -inf
@@ -186,7 +181,6 @@ class Table(Vertical, Generic[T]):
         self._progress = ""
         self._nothing = Static(nothing, classes="nothing", markup=False)
         self._titles = Static(classes="titles")
-        self._place = ""
 
     def compose(self) -> ComposeResult:
         yield self._filter
@@ -249,10 +243,8 @@ class Table(Vertical, Generic[T]):
         self.items, self._total = tuple(items), total
         self._say_why(nothing=not items)
         self.set_class(not items, "empty")
-        if self._width >= 0 and self._differing != _differing_columns(self._columns):
-            self._fit_columns(self._width)
         self.list.show(len(items), cursor=cursor)
-        self._draw_place()
+        self._fit_columns(self._width)
         self._notice_slip(before)
 
     def _notice_slip(self, before: T | None) -> None:
@@ -415,13 +407,6 @@ class Table(Vertical, Generic[T]):
         message.stop()
         self.list.focus()
 
-    @on(LineList.Moved)
-    @on(LineList.Scrolled)
-    def _draw_place(self) -> None:
-        """Update the position, if it has changed."""
-        if self.place != self._place:
-            self._draw_titles()
-
     def use(self, columns: Sequence[Column[T]]) -> None:
         self._columns = columns
         self._fit_columns(self._width)
@@ -437,25 +422,22 @@ class Table(Vertical, Generic[T]):
 
     def _draw_cells(self, index: int, width: int) -> Sequence[Cell]:
         if width != self._width:
-            self._fit_columns(width, later=True)
+            self._fit_columns(width)
         return draw(self.items[index], self._layout)
 
-    def _fit_columns(self, width: int, *, later: bool = False) -> None:
-        self._differing = _differing_columns(self._columns)
+    def _fit_columns(self, width: int) -> None:
         self._width, self._layout = width, fit_columns(self._columns, width)
-        if later:
-            self.call_after_refresh(self._draw_titles)
-        else:
-            self._draw_titles()
+        self.call_after_refresh(self._draw_titles)
 
+    @on(LineList.Moved)
+    @on(LineList.Scrolled)
     def _draw_titles(self) -> None:
-        self._place = self.place
-        colours = palette_of(self)
+        place, colours = self.place, palette_of(self)
         # Each line begins with a cell for the cursor's sign.
         titles = colours.assemble([(" ", "text"), *title_cells(self._layout)])
-        if self._place:
-            titles.truncate(max(0, self._width - cell_len(self._place) - 1), pad=True)
-            titles.append(f"  {self._place}", colours.dim)
+        if place:
+            titles.truncate(max(0, self._width - cell_len(place) - 1), pad=True)
+            titles.append(f"  {place}", colours.dim)
         self._titles.update(titles, layout=False)
 
 
