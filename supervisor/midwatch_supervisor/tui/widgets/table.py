@@ -241,7 +241,7 @@ class Table(Vertical, Generic[T]):
         before = self.current
         # Other changes are shown with the next call.
         self.items, self._total = tuple(items), total
-        self._say_why(nothing=not items)
+        self._say_why()
         self.set_class(not items, "empty")
         self.list.show(len(items), cursor=cursor)
         self._fit_columns(self._width)
@@ -355,10 +355,10 @@ class Table(Vertical, Generic[T]):
     def say(self, nothing: str) -> None:
         """Change the sentence of an empty table."""
         self._nothing_at_all = nothing
-        self._nothing.update(nothing)
+        self._say_why()
 
-    def _say_why(self, *, nothing: bool) -> None:
-        if nothing:
+    def _say_why(self) -> None:
+        if not self.items:
             left_out = bool(self.wanted and self._total)
             why = _left_out(self._kinds) if left_out else self._nothing_at_all
             self._nothing.update(self._progress or why)
@@ -367,7 +367,7 @@ class Table(Vertical, Generic[T]):
         """Show `progress` while the table is empty; an empty text ends that."""
         if progress != self._progress:
             self._progress = progress
-            self._say_why(nothing=not self.items)
+            self._say_why()
 
     def open_filter(self) -> None:
         self._filter.add_class("open")

@@ -14,6 +14,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     AlertState,
+    Change,
     Ending,
     Fault,
     Plan,
@@ -270,3 +271,24 @@ async def test_what_agents_wrote_does_nothing_on_the_screen(seat: Seat) -> None:
     drawn = seat.app.export_screenshot()
     assert "[b]1[/b]" in detail(seat)
     assert not {"\x1b", "\u202e"} & set(drawn)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "words"),
+    [(5, "confidence 80% (worth 7% so far)  coder"), (4, "confidence 80%  coder")],
+)
+async def test_the_header_tells_it_once_there_are_enough_attempts(
+    tmp_path: Path, attempts: int, words: str
+) -> None:
+    async with console_in(tmp_path, size=(120, 30)) as seat:
+        for number in range(attempts):
+            await seat.write(reflecting(1, 40, 80), ended(Ending.STUCK), task=f"task-{number}")
+        await seat.open_attempt(f"task-{attempts - 1}")
+        await seat.until(lambda: words in seat.text("#standing"))
+
+
+async def test_the_header_says_where_the_rules_do_not_go_by_it(tmp_path: Path) -> None:
+    records = Change(confidence_counts=False), reflecting(1, 40, 80)
+    async with console_in(tmp_path, *records, size=(120, 30)) as seat:
+        await seat.open_attempt()
+        await seat.until(lambda: "confidence 80% (worthless)" in seat.text("#standing"))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -34,7 +35,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.rows import row
-from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier
+from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.log_capture import LogCapture
 from midwatch_supervisor.tui.screens.banner import (
     Trouble,
@@ -292,3 +293,20 @@ def test_a_captured_line_names_its_error() -> None:
         except ValueError:
             logging.getLogger("midwatch_monitor.loop").exception("the monitor failed")
         assert captured.take() == "the monitor failed (ValueError: no number)"
+
+
+async def test_the_program_gets_the_text_as_its_last_argument(tmp_path: Path) -> None:
+    heard, program = tmp_path / "heard", tmp_path / "notify"
+    program.write_text(f'#!/bin/sh\nfor each; do echo "$each"; done > "{heard}"\n')
+    program.chmod(0o755)
+    await notify_desktop(str(program), "fix#1 waits; $(rm -r /nothing) <b>")
+    assert heard.read_text().splitlines() == [
+        "--app-name=Midwatch",
+        "--",
+        "Midwatch",
+        "fix#1 waits; $(rm -r /nothing) &lt;b&gt;",
+    ]
+
+
+async def test_a_program_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
+    await notify_desktop(str(tmp_path / "nothing"), "fix#1 waits")

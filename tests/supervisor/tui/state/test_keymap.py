@@ -1,3 +1,5 @@
+"""The keys: maps of them, how they are said, and the line of keys at the bottom."""
+
 import pytest
 
 from midwatch_monitor.config.settings import ConsoleSettings
@@ -16,7 +18,9 @@ from midwatch_supervisor.tui.keys import (
     textual_key,
     with_new_ids,
 )
+from midwatch_supervisor.tui.operator_command import Offer
 from midwatch_supervisor.tui.widgets.dialogs import help_lines
+from midwatch_supervisor.tui.widgets.footer import ShownKey, arrange_keys, fit_keys
 
 UP = Key(id="up", keys="k,up", action="up", does="Go up", short="Up")
 DOWN = Key(id="down", keys="j,down", action="down", does="Go down")
@@ -127,3 +131,30 @@ def test_the_themes_follow_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("theme", [*THEME_NAMES, "nord"])
 def test_our_themes_and_textuals_are_taken(theme: str) -> None:
     check_console(ConsoleSettings(theme=theme))
+
+
+KEYS = [
+    ShownKey("enter", "⏎", "Open", "open"),
+    ShownKey("i", "i", "Guide", "act('guide')"),
+    ShownKey("q", "q", "Quit", "leave"),
+    ShownKey("question_mark", "?", "Help", "help"),
+]
+
+
+def test_all_keys_stand_where_there_is_room() -> None:
+    assert fit_keys(KEYS, 80) == KEYS
+
+
+@pytest.mark.parametrize(
+    ("width", "left"), [(30, ["⏎", "q", "?"]), (16, ["q", "?"]), (1, ["q", "?"])]
+)
+def test_help_and_leaving_stay_however_narrow(width: int, left: list[str]) -> None:
+    assert [key.key for key in fit_keys(KEYS, width)] == left
+
+
+OPEN, PAUSE = KEYS[0], ShownKey("p", "p", "Pause or resume", "pause", "pause")
+
+
+def test_without_a_row_no_act_is_shown_and_what_another_view_has_on_a_key_is_not_offered() -> None:
+    assert arrange_keys([PAUSE, OPEN], []) == [OPEN]
+    assert arrange_keys([OPEN], [Offer("approve", "Approve")]) == [OPEN]
