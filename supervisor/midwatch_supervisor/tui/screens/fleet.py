@@ -51,15 +51,13 @@ _SORTED = {"name": "task", "age": "idle", "confidence": "conf", "budget": "budge
 
 def arrange_columns(columns: Sequence[Column[Row]], sort: str) -> list[Column[Row]]:
     """Return the columns, with a sign on the sorted one, which is never dropped."""
+    signed = _SORTED.get(sort, "")
     return [
-        _with_sort_sign(column) if column.title == _SORTED.get(sort) else column
-        for column in columns
+        replace(each, title=f"{signed}↓", rank=0, width=max(each.width, len(signed) + 1))
+        if each.title == signed
+        else each
+        for each in columns
     ]
-
-
-def _with_sort_sign(column: Column[Row]) -> Column[Row]:
-    title = f"{column.title}↓"
-    return replace(column, title=title, rank=0, width=max(column.width, len(title)))
 
 
 def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]:
@@ -236,9 +234,6 @@ class FleetPane(Table[FleetLine], RowChooser):
     def _arrange_columns(self) -> list[Column[FleetLine]]:
         return [*map(_on_lines, arrange_columns(self._all_columns, self.order.sort.name))]
 
-    def _lay_out(self) -> None:
-        self.use(self._arrange_columns())
-
     def regroup(self) -> None:
         """Group by the next criterion, and go to the top."""
         place = GROUPINGS.index(self.order.grouping) + 1
@@ -250,7 +245,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         place = SORTS.index(self.order.sort) + 1
         self.order.arrange(sort=SORTS[place % len(SORTS)])
         self._sorted_at = self._now()
-        self._lay_out()
+        self.use(self._arrange_columns())
         self._show_from_top()
 
     def _show_from_top(self) -> None:

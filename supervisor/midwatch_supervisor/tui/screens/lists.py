@@ -79,12 +79,8 @@ class AttentionPane(Table[QueueItem], RowChooser):
         items = [*self._queue.calling, *self._queue.proposals]
         before = self.current
         self.take(items if self.wanted else collapse(items, self._unfolded))
-        if before is not None and before.need is not None and self.current is not before:
-            self._see_again(before)
-
-    def _see_again(self, before: QueueItem) -> None:
-        """Stay on the same need after its attempts were folded."""
-        if all(each.key != before.key for each in self.items):
+        folded = before is not None and all(each.key != before.key for each in self.items)
+        if before is not None and before.need is not None and folded:
             self.see(before.need)
 
     def fold(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from textwrap import wrap
 from typing import ClassVar, NamedTuple
 
@@ -82,35 +83,23 @@ class Preview:
     """The key of each action, as people write it."""
 
     def lines(self) -> list[PreviewLine]:
-        if self.width < _NARROW:
-            head = self._section_rule(f"{one_line(self.row.label)} ─ WHY", self.width)
-            return [
-                head,
-                *self._state_lines(self.width),
-                *self._checkpoints_section(self.width, titled=True),
-            ]
-        left = self.width * 11 // 20
+        stacked = self.width < _NARROW
+        left = self.width if stacked else self.width * 11 // 20
         right = self.width - left - 2
-        head = [
-            *self._section_rule(f"{one_line(self.row.label)} ─ WHY", left),
-            *self._section_rule("CHECKPOINTS, newest first", right + 2, joint="┬─"),
-        ]
-        return [
-            head,
-            *self._join_columns(self._state_lines(left), self._checkpoints_section(right), left),
-        ]
+        head = self._section_rule(f"{one_line(self.row.label)} ─ WHY", left)
+        state = self._state_lines(left)
+        if stacked:
+            return [head, *state, *self._checkpoints_section(left, titled=True)]
+        beside = self._section_rule("CHECKPOINTS, newest first", right + 2, joint="┬─")
+        checkpoints = self._checkpoints_section(right)
+        return [[*head, *beside], *self._join_columns(state, checkpoints, left)]
 
     def _join_columns(
         self, one: Sequence[PreviewLine], other: Sequence[PreviewLine], left: int
     ) -> Iterable[PreviewLine]:
-        for place in range(max(len(one), len(other))):
-            cells = [*one[place]] if place < len(one) else []
-            room = left - sum(cell_len(text) for text, _ in cells)
-            yield [
-                *cells,
-                (f"{' ' * max(0, room)}│ ", "dim"),
-                *(other[place] if place < len(other) else ()),
-            ]
+        for mine, theirs in zip_longest(one, other, fillvalue=()):
+            room = left - sum(cell_len(text) for text, _ in mine)
+            yield [*mine, (f"{' ' * max(0, room)}│ ", "dim"), *theirs]
 
     def _section_rule(self, title: str, width: int, joint: str = "──") -> PreviewLine:
         title = f" {title} "

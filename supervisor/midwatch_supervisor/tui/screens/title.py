@@ -33,6 +33,7 @@ from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.widgets.palette import (
     Cell,
+    Ink,
     health_ink,
     on_theme_change,
     palette_of,
@@ -52,16 +53,17 @@ NEEDED = "!"
 def title_cells(board: FleetBoard, waiting: int, now: datetime) -> list[Cell]:
     """Return a board's counts, most important first; `waiting` things need a person."""
     totals, needs = board.totals, board.needs
+    working, failed = needs[Need.WORKING], totals.tasks[Lifecycle.FAILED]
     parts: list[Cell] = [
         ("Midwatch", "strong"),
         (_runs_text(board, needs, now), "dim"),
-        (_waiting_text(waiting), "warn" if waiting else "dim"),
+        (f"{NEEDED} {waiting} need{'s' * (waiting == 1)} you", "warn" if waiting else "dim"),
         *_health_cells(Health.STUCK, needs[Need.STUCK]),
         *_health_cells(Health.SUSPECT, needs[Need.SUSPECT]),
-        *_health_cells(Health.OK, needs[Need.WORKING]),
-        (_done_text(board), "text"),
-        *_ended_parts(len(totals.ended)),
-        *_failed_parts(totals.tasks[Lifecycle.FAILED]),
+        (f"{HEALTH_SIGNS[Health.OK]} {working} working", "good" if working else "dim"),
+        (f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {totals.completed}/{len(board.tasks)}", "text"),
+        *_count_cells(STATUS_SIGNS[AttemptStatus.ENDED], len(totals.ended), "ended", "text"),
+        *_count_cells(LIFECYCLE_SIGNS[Lifecycle.FAILED], failed, "failed", "bad"),
         (count_noun(totals.used.requests, "request"), "text"),
         (paid(totals.used.cost_usd), "text"),
         (f"{amount(totals.used.tokens)} tokens", "text"),
@@ -69,31 +71,13 @@ def title_cells(board: FleetBoard, waiting: int, now: datetime) -> list[Cell]:
     return [(f"{text}  ", ink) for text, ink in parts if text]
 
 
-def _waiting_text(count: int) -> str:
-    return f"{NEEDED} {count} need{'s' if count == 1 else ''} you"
+def _count_cells(sign: str, count: int, what: str, ink: Ink) -> list[Cell]:
+    """Return how many there are; empty for none."""
+    return [(f"{sign} {count} {what}", ink)] if count else []
 
 
 def _health_cells(health: Health, count: int) -> list[Cell]:
-    """Return how many attempts have a health; empty for none, unless all is well."""
-    what = "working" if health is Health.OK else health.value
-    if not count:
-        return [(f"{HEALTH_SIGNS[health]} 0 {what}", "dim")] if health is Health.OK else []
-    return [(f"{HEALTH_SIGNS[health]} {count} {what}", health_ink(health))]
-
-
-def _done_text(board: FleetBoard) -> str:
-    return f"{LIFECYCLE_SIGNS[Lifecycle.COMPLETED]} {board.totals.completed}/{len(board.tasks)}"
-
-
-def _ended_parts(count: int) -> list[Cell]:
-    """Return the unchecked ended tasks, if there are any."""
-    ended = AttemptStatus.ENDED
-    return [(f"{STATUS_SIGNS[ended]} {count} {ended}", "text")] if count else []
-
-
-def _failed_parts(count: int) -> list[Cell]:
-    sign = LIFECYCLE_SIGNS[Lifecycle.FAILED]
-    return [(f"{sign} {count} failed", "bad")] if count else []
+    return _count_cells(HEALTH_SIGNS[health], count, health.value, health_ink(health))
 
 
 def _runs_text(board: FleetBoard, needs: Counter[Need], now: datetime) -> str:
