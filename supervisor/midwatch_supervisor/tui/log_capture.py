@@ -1,7 +1,6 @@
 """Captures the watch's own log messages, so that a person sees them in the console."""
 
 import logging
-from collections import deque
 from collections.abc import Callable
 
 LOGGERS = (
@@ -16,12 +15,12 @@ _BUS = "midwatch_monitor.bus"
 
 
 class LogCapture(logging.Handler):
-    """Warnings and errors of the watch since the last call. Any thread may log."""
+    """The newest warning or error of the watch, and of the bus. Any thread may log."""
 
     def __init__(self, masked: Callable[[str], str] = str) -> None:
         super().__init__(logging.WARNING)
         self._masked = masked
-        self._said: deque[str] = deque(maxlen=20)
+        self._said = ""
         self._bus = ""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -33,13 +32,11 @@ class LogCapture(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             said = f"{said} ({type(error).__name__}: {error})"
-        self._said.append(self._masked(said))
+        self._said = self._masked(said)
 
-    def take(self) -> str | None:
-        """Return the last message since the previous call, if there is one."""
-        said = None
-        while self._said:  # one by one: another thread may be adding some
-            said = self._said.popleft()
+    def take(self) -> str:
+        """Return the last message since the previous call; empty for none."""
+        said, self._said = self._said, ""
         return said
 
     def take_bus(self) -> str:
