@@ -19,7 +19,6 @@ from midwatch_stage.factories import (
     AT,
     alert,
     attempt,
-    away,
     delivery,
     ended,
     entry,
@@ -47,16 +46,6 @@ def named(rows: list[Row]) -> str:
     return "".join(row.name for row in rows)
 
 
-def test_what_needs_a_person_stands_first() -> None:
-    fleet = Fleet("abcd", queued="e")
-    assert fleet.lines == [*"abcde"]
-    for name, record in (("a", DONE), ("b", WORKING), ("c", WORKING), ("d", ASKS), ("c", STUCK)):
-        fleet.say(name, record)
-    assert fleet.lines == [*"dcbea"]
-    fleet.say("c", FINE)
-    assert fleet.lines == [*"dbcea"]
-
-
 def test_what_nobody_checked_is_not_counted_as_completed() -> None:
     fleet = Fleet("abc")
     for name, ending in (("a", Ending.UNCHECKED), ("b", Ending.DONE)):
@@ -76,15 +65,6 @@ def test_what_each_needs_is_counted() -> None:
         fleet.say(name, record)
     each = (Need.OVER, Need.STUCK, Need.WORKING, Need.QUEUED)
     assert fleet.board.needs == dict.fromkeys(each, 1)
-
-
-def test_a_provider_that_is_away_makes_a_row_suspect_at_once() -> None:
-    fleet = Fleet("ab")
-    for name in "ab":
-        fleet.say(name, WORKING)
-    assert fleet.lines == [*"ab"]
-    fleet.say("b", away())
-    assert fleet.lines == [*"ba"]
 
 
 def test_what_all_attempts_used_is_summed() -> None:
@@ -136,32 +116,11 @@ def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later(
     assert ("run 1, 10s  ", "dim") in title_cells(fleet.board, 0, now)
 
 
-def test_an_attempt_takes_the_place_of_its_queued_task() -> None:
-    fleet = Fleet("a", queued="b")
-    assert fleet.lines == [*"ab"]
-    fleet.board.meet_attempt(attempt(2, task=2))
-    assert fleet.lines == ["a", "b"]
-    assert [row.number for row in fleet.order.rows] == [1, 1]
-
-
 def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
     fleet = Fleet("a")
     fleet.again("a")
     assert fleet.lines == [*"aa"]
     assert [row.number for row in fleet.order.rows] == [2, 1]
-
-
-def test_a_filter_hears_of_what_changes() -> None:
-    fleet = Fleet("abc")
-    fleet.shown["wanted"] = "CODER cycle"
-    assert fleet.lines == []
-    fleet.say("b", WORKING)
-    fleet.say("b", STUCK)
-    assert fleet.lines == [*"b"]
-    fleet.say("b", FINE)
-    assert fleet.lines == []
-    fleet.shown["wanted"] = ""
-    assert fleet.lines == [*"bac"]
 
 
 def test_a_queued_task_that_failed_is_over() -> None:

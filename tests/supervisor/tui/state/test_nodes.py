@@ -17,14 +17,14 @@ from midwatch_monitor.records import (
     Severity,
     SupervisedBy,
 )
-from midwatch_stage.factories import AT, alert, attempt, entry, run, task, transition
+from midwatch_stage.factories import AT, alert, attempt, run, transition
 from midwatch_stage.nodes import node
+from midwatch_stage.rows import Fleet
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
 from midwatch_supervisor.tui.screens.lists import hosts
 from midwatch_supervisor.tui.state.attention import AttentionQueue
-from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Row
 
@@ -34,23 +34,20 @@ LOST = replace(NORTH, state=NodeState.LOST)
 STUCK = alert(severity=Severity.CRITICAL)
 
 
-class Told:
+class Told(Fleet):
     """A board that is told one attempt's story."""
 
     def __init__(
         self, *, supervised_by: SupervisedBy = SupervisedBy.MONITOR, spec: str = "a task"
     ) -> None:
-        self.board = FleetBoard()
+        super().__init__()
         self.board.meet_run(run(supervised_by=supervised_by))
-        self.board.meet_task(task(spec=spec))
+        self.queue("fix", spec=spec)
         self.board.meet_attempt(attempt(node="north"))
-        self._last = 0
         self.tell(transition())
 
-    def tell(self, *records: Record) -> None:
-        for record in records:
-            self._last += 1
-            self.board.fold(entry(self._last, record))
+    def tell(self, record: Record) -> None:
+        self.say("fix", record)
 
     @property
     def row(self) -> Row:

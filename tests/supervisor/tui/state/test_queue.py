@@ -21,15 +21,12 @@ from midwatch_stage.factories import (
     AT,
     after,
     alert,
-    attempt,
     delivery,
-    entry,
     intervention,
     reflecting,
-    task,
     transition,
 )
-from midwatch_stage.rows import row
+from midwatch_stage.rows import Fleet, row
 from midwatch_supervisor.tui.bell import Bell
 from midwatch_supervisor.tui.state.attention import (
     AttentionQueue,
@@ -38,7 +35,6 @@ from midwatch_supervisor.tui.state.attention import (
     next_of,
     waiting_attempt,
 )
-from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.widgets.table import holds
 
 WORKING = transition()
@@ -144,23 +140,14 @@ def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
 
 
 def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None:
-    board = FleetBoard()
-    board.meet_task(task())
-    for id in (1, 2):
-        board.meet_attempt(attempt(id, number=id))
-    queue = AttentionQueue(board)
-
-    def write(id: int, of: int, record: Record) -> None:
-        board.fold(entry(id, record, attempt=of))
-        queue.observe()
-
-    for id, (of, record) in enumerate(
-        [(1, WORKING), (1, BUDGET), (2, WORKING), (2, stuck())], start=1
-    ):
-        write(id, of, record)
-    assert [each.attempt for each in queue.rows] == [2, 1]
-    write(5, 1, intervention(petition=2))
-    assert [each.attempt for each in queue.rows] == [2]
+    fleet = Fleet("ab")
+    queue = AttentionQueue(fleet.board)
+    for name, record in (("a", WORKING), ("a", BUDGET), ("b", WORKING), ("b", stuck())):
+        fleet.say(name, record)
+    assert [each.name for each in queue.rows] == ["b", "a"]
+    fleet.say("a", intervention(petition=2))
+    queue.observe()
+    assert [each.name for each in queue.rows] == ["b"]
 
 
 def waiting(*groups: tuple[int, Record]) -> list[QueueItem]:

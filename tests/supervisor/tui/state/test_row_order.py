@@ -109,15 +109,6 @@ def test_a_session_between_two_prompts_is_idle_not_queued() -> None:
     assert fleet.lines == ["▾ north (1) 1 idle", "chat"]
 
 
-def test_a_heading_counts_what_changes() -> None:
-    fleet = mixed()
-    fleet.order.arrange(grouping=by["node"])
-    assert fleet.lines
-    for record in (STUCK, FAILED):
-        fleet.say("well", record)
-        assert fleet.lines[0].endswith(f"1 {'stuck' if record is STUCK else 'failed'}")
-
-
 def test_a_task_has_a_heading_only_with_several_attempts() -> None:
     fleet = mixed()
     fleet.again("loop")
