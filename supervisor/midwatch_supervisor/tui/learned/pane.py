@@ -107,8 +107,6 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         super().__init__(id="learned-pane")
         self.view = LearningView()
         """The data read last."""
-        self.read = 0
-        """Number of reads."""
         self.problem = ""
         """Why the last read of the journal failed; empty if it succeeded."""
         self._learned = Learned(journal)
@@ -188,7 +186,6 @@ class LearnedPane(Vertical, DetailTabs, RowChooser):
         problem = ""
         try:
             self.view = await read_learning(self._learned)
-            self.read += 1
         except JournalError as error:
             problem = str(error)
             self._stale = self._proposals_stale = True

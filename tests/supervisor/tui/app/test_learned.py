@@ -62,7 +62,7 @@ async def sitting(journal: Journal) -> AsyncGenerator[Reader]:
     async with console_on(journal, size=(120, 40), now=lambda: NOW) as driver:
         reader = Reader(**vars(driver))
         await reader.press("5")
-        await reader.until(lambda: reader.app.learned.read > 0)
+        await reader.until(lambda: "Reading" not in reader.text("#lessons-pane > .nothing"))
         yield reader
 
 
