@@ -9,7 +9,6 @@ from midwatch_monitor.alerts import (
     Holding,
     Moment,
     advance,
-    is_cooled_down,
     raise_agreeing,
     resolve,
 )
@@ -138,13 +137,6 @@ def test_while_it_fires_the_severity_never_falls() -> None:
     alert = fired(severity=Severity.CRITICAL)
     lower = holding(moment(1), severity=Severity.NOTICE)
     assert advance(AT_ONCE, alert, lower, moment(5)).severity is Severity.CRITICAL
-
-
-@pytest.mark.parametrize(("step", "over"), [(8, False), (9, True)])
-def test_a_resolved_alert_has_rested_once_its_cooldown_is_over(step: int, *, over: bool) -> None:
-    alert = resolve(fired(), Resolution.CLEARED, moment(4))
-    assert alert is not None
-    assert is_cooled_down(RuleSettings(cooldown=parse_length(5)), alert, moment(step)) is over
 
 
 EVIDENCE = {"a": "repetition", "b": "edits", "c": "edits", "r": "reports", "silence": "time"}

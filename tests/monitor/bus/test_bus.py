@@ -4,21 +4,18 @@ import asyncio
 
 import pytest
 
-from midwatch_monitor.bus import CAPACITY, Bus, BusCounters, LocalBus, Subscription, bus_for
+from midwatch_monitor.bus import CAPACITY, BusCounters, LocalBus, Subscription, bus_for
 from midwatch_monitor.bus.local import Audience
-from midwatch_monitor.bus.mqtt import MqttBus
+from midwatch_monitor.bus.mqtt import MqttBus, Outbox
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.errors import UsageError
-from midwatch_monitor.records import Hint
+from midwatch_monitor.journal.core.encoding import hint_of
+from midwatch_monitor.records import Hint, Plan, Record, Step, StepKind
+from midwatch_stage.factories import alert, entry
 
 
 def hint(entry: int) -> Hint:
     return Hint(entry=entry, kind="step", task=1, attempt=1)
-
-
-def test_without_a_subscriber_a_hint_is_lost() -> None:
-    bus: Bus = LocalBus()
-    bus.publish(hint(1))
 
 
 async def test_every_subscriber_gets_every_hint_in_order() -> None:
@@ -69,8 +66,8 @@ async def test_a_hint_wakes_who_waits() -> None:
 
 
 async def publish(bus: LocalBus, *entries: int) -> None:
-    for entry in entries:
-        bus.publish(hint(entry))
+    for number in entries:
+        bus.publish(hint(number))
 
 
 async def test_a_slow_subscriber_loses_the_oldest_hints_and_knows_how_many() -> None:
@@ -136,3 +133,63 @@ async def test_a_bus_that_was_never_opened_still_carries_hints_within_its_proces
 async def test_a_name_that_topics_cannot_hold_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="not a valid node name"):
         over_a_broker(name)
+
+
+# -- hints that wait to be sent ----------------------------------------------------------------
+
+
+def filled(capacity: int, *entries: int) -> Outbox:
+    outbox = Outbox(capacity)
+    outbox.offer([hint(number) for number in entries])
+    return outbox
+
+
+async def entries(outbox: Outbox) -> list[int]:
+    return [each.entry for each in await outbox.wait()]
+
+
+async def test_the_oldest_make_room_and_are_counted() -> None:
+    outbox = filled(3, 1, 2, 3, 4, 5)
+    assert (len(outbox), outbox.dropped, await entries(outbox)) == (3, 2, [3, 4, 5])
+    assert len(outbox) == 0
+
+
+async def test_what_was_not_sent_waits_again_before_all_others() -> None:
+    outbox = filled(4, 3, 4)
+    outbox.put_back([hint(1), hint(2)])
+    assert (outbox.dropped, await entries(outbox)) == (0, [1, 2, 3, 4])
+
+
+async def test_of_what_was_not_sent_the_oldest_are_dropped_where_there_is_no_room() -> None:
+    outbox = filled(3, 4, 5)
+    outbox.put_back([hint(1), hint(2), hint(3)])
+    assert (outbox.dropped, await entries(outbox)) == (2, [3, 4, 5])
+    full = filled(2, 4, 5)
+    full.put_back([hint(3)])
+    assert (full.dropped, await entries(full)) == (1, [4, 5])
+
+
+async def test_who_waits_is_woken_by_a_hint_and_by_a_ring() -> None:
+    outbox = filled(3, 1)
+    assert await entries(outbox) == [1]
+    outbox.ring()
+    assert await entries(outbox) == []
+
+
+ALERT = alert("low_confidence", subject="a secret", summary="what the worker wrote", step=4)
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "step", "note"),
+    [
+        (Step(number=5, kind=StepKind.TOOL, output="a secret"), "step", 5, ""),
+        (ALERT, "alert", 4, "low_confidence warning firing"),
+        (Plan(steps=()), "plan", None, ""),
+    ],
+)
+def test_a_hint_names_the_step_and_of_an_alert_the_rule_and_nothing_that_was_written(
+    record: Record, kind: str, step: int | None, note: str
+) -> None:
+    assert hint_of(entry(9, record, attempt=2)) == Hint(
+        entry=9, kind=kind, task=1, attempt=2, step=step, note=note
+    )

@@ -447,8 +447,7 @@ def execute_in_sqlite(
     SQLAlchemy takes several times as long as SQLite itself. Errors are those of SQLAlchemy.
     """
     own = connection.connection.dbapi_connection
-    if not isinstance(own, sqlite3.Connection):
-        raise TypeError("the connection is not to SQLite")
+    assert isinstance(own, sqlite3.Connection)
     try:
         return own.execute(statement, values)
     except sqlite3.Error as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import OperationalError
 
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.errors import (
@@ -16,8 +17,15 @@ from midwatch_monitor.errors import (
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema, work
-from midwatch_monitor.journal.core.engine import Access, Store, connect
-from midwatch_monitor.journal.core.threads import DatabaseWriter
+from midwatch_monitor.journal.core.engine import (
+    Access,
+    Store,
+    connect,
+    execute_in_sqlite,
+    transaction,
+)
+from midwatch_monitor.journal.core.outage import OutageWait
+from midwatch_monitor.journal.core.threads import DatabaseReader, DatabaseWriter
 from midwatch_monitor.records import Run
 
 
@@ -145,3 +153,28 @@ async def test_a_lock_that_another_holds_for_too_long_is_named(
             assert await blocked.runs() == []
     assert [type(each) for each in answers] == [JournalError] * 3
     assert "another process has held" in str(answers[0])
+
+
+def test_closing_a_reader_waits_for_no_answer_that_does_not_come(store: Store) -> None:
+    assert store.reading is not None
+    asked, cut = threading.Event(), threading.Event()
+
+    def stuck(_: Connection) -> bool:
+        asked.set()
+        return cut.wait(60)
+
+    reader = DatabaseReader(store.reading, name="it", patience=OutageWait(0))
+    answer = reader.submit(stuck, threading.Event())
+    assert asked.wait(60)
+    reader.close(cut.set)
+    assert answer.result(0)
+    assert cut.is_set()
+    store.close()
+
+
+def test_an_error_does_not_repeat_the_values(store: Store) -> None:
+    with transaction(writing(store)) as connection, pytest.raises(OperationalError) as raised:
+        execute_in_sqlite(connection, "INSERT INTO nowhere VALUES (?)", ("a secret",))
+    assert "no such table: nowhere" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    store.close()
