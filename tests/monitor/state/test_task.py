@@ -24,6 +24,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
+from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for
@@ -117,3 +118,37 @@ def test_meters_that_begin_anew_are_added_up() -> None:
     shown = (10, 12, 3)
     meters = (Change(budget=Budget(tokens=Meter(used=each))) for each in shown)
     assert folded(*meters).used.tokens == 15
+
+
+# -- what of a run is open ----------------------------------------------------------------------
+
+HELD = make.intervention(Action.GRANT_BUDGET, petition=1, needs_approval=True)
+REJECTED = make.delivery(2, DeliveryState.REJECTED, step=3)
+OVER = make.transition(Lifecycle.FAILED)
+
+
+def test_an_escalation_needs_no_decision_once_the_worker_was_told_to_stop() -> None:
+    run = RunState()
+    stops = make.intervention(Action.STOP), make.delivery(2)
+    for each in make.entries(make.escalation(), *stops):
+        run.fold(each)
+    assert run.escalations == {}
+
+
+@pytest.mark.parametrize(
+    ("records", "open_ones"),
+    [
+        ([BUDGET, HELD], []),
+        ([BUDGET, HELD, REJECTED], [1]),
+        ([BUDGET, HELD, OVER, REJECTED], []),
+        ([BUDGET, HELD, REJECTED, OVER], []),
+    ],
+    ids=["answered", "its answer was rejected", "rejected after the end", "over after that"],
+)
+def test_a_question_is_open_again_once_its_answer_was_rejected_unless_its_attempt_is_over(
+    records: list[Record], open_ones: list[int]
+) -> None:
+    run = RunState()
+    for each in make.entries(*records):
+        run.fold(each)
+    assert list(run.requests) == open_ones

@@ -203,7 +203,7 @@ def url_of(location: str | Path) -> URL:
 
 
 def _server_store(url: URL, access: Access) -> Store:
-    if not url.drivername.startswith("postgres"):
+    if url.drivername not in {"postgres", "postgresql", "postgresql+psycopg"}:
         raise JournalAccessError(
             f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
             "its path, or postgresql://ROLE@HOST/DATABASE"

@@ -33,8 +33,6 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.engine import LOCK
 from midwatch_monitor.journal.core.tables import REVISION
 
-NAME = "postgresql"
-_DRIVER = "postgresql+psycopg"
 _LOCK_SECONDS = 30
 """How long the server lets a statement wait for another transaction."""
 _IDLE_SECONDS = 10
@@ -82,20 +80,15 @@ WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY(
 def plain(url: URL) -> URL:
     """Return a PostgreSQL URL with the driver that Midwatch uses.
 
-    Raises JournalAccessError for another driver.
+    Raises JournalAccessError for an invalid host name.
     """
-    if url.drivername not in {"postgres", NAME, _DRIVER}:
-        raise JournalAccessError(
-            f"a journal is a SQLite file or a PostgreSQL database, not {url.drivername}: write "
-            "postgresql://ROLE@HOST/DATABASE"
-        )
     try:
         (url.host or "").encode("idna")
     except UnicodeError:
         raise JournalAccessError(
             f"the journal's host {url.host} is not a valid host name"
         ) from None
-    return url.set(drivername=_DRIVER)
+    return url.set(drivername="postgresql+psycopg")
 
 
 class ServerConnections:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import Event
 
 import pytest
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import (
     Alert,
     Attempt,
@@ -23,7 +24,7 @@ from midwatch_monitor.records import (
     Step,
     Task,
 )
-from midwatch_stage.factories import commit, message, transition
+from midwatch_stage.factories import WHOSE, commit, message, transition
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -194,3 +195,91 @@ async def test_nothing_to_write_is_nothing(journal: Journal, attempt: Attempt) -
     del attempt
     assert await settled(journal, [Commit(), Commit()]) == [(), ()]
     assert await journal.entries(kinds=[Step, Alert]) == []
+
+
+# -- leases and guards are looked up together ---------------------------------------------------
+
+
+@pytest.fixture
+async def attempts(journal: Journal, attempt: Attempt) -> list[Attempt]:
+    """Attempts at one task, each claimed for the second time."""
+    task, at = attempt.task, attempt.started_at
+    more = [
+        await journal.add_attempt(task=task, number=number, at=at, **WHOSE) for number in (2, 3)
+    ]
+    for each in [attempt, *more] * 2:
+        await journal.claim(each.id, holder="it", at=at)
+    return [attempt, *more]
+
+
+def held(attempt: Attempt, **held: int) -> Commit:
+    return commit(attempt, message(), **held)
+
+
+async def fates(journal: Journal, commits: Sequence[Commit]) -> list[str]:
+    """What became of each: which attempt it wrote of, or why it is refused."""
+    return [
+        str(each) if isinstance(each, BaseException) else f"wrote {each[0].attempt}"
+        for each in await settled(journal, commits)
+    ]
+
+
+async def test_each_commit_of_a_group_needs_its_own_lease(
+    journal: Journal, attempts: list[Attempt]
+) -> None:
+    one, two, three = attempts
+    given = [
+        held(one, incarnation=2),
+        held(two, incarnation=1),
+        held(three, incarnation=2),
+        held(three, incarnation=3),
+        held(two, incarnation=2),
+    ]
+    assert await fates(journal, given) == [
+        f"wrote {one.id}",
+        f"attempt {two.id} is at incarnation 2, not 1: another process has taken it over",
+        f"wrote {three.id}",
+        f"attempt {three.id} is at incarnation 2, not 3: another process has taken it over",
+        f"wrote {two.id}",
+    ]
+
+
+async def test_each_commit_of_a_group_needs_its_own_guard(
+    journal: Journal, attempts: list[Attempt]
+) -> None:
+    one, two, three = attempts
+    monitor_leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
+    await monitor_leases.take([one.id, two.id], holder="it", seconds=60)
+    given = [held(one, guard=1), held(two, guard=2), held(three, guard=1)]
+    assert await fates(journal, given) == [
+        f"wrote {one.id}",
+        f"attempt {two.id} is watched at incarnation 1, not 2: another monitor has taken it over",
+        f"attempt {three.id} is watched at incarnation None, not 1: another monitor has taken it "
+        "over",
+    ]
+
+
+async def test_leases_and_guards_are_not_taken_for_one_another(
+    journal: Journal, attempts: list[Attempt]
+) -> None:
+    one, *_ = attempts
+    await MonitorLeases(journal).take([one.id], holder="it", seconds=60)
+    both = [held(one, incarnation=2, guard=1), held(one, incarnation=1, guard=2)]
+    wrote, refused = await fates(journal, both)
+    assert wrote == f"wrote {one.id}"
+    assert "not 1: another process has taken it over" in refused
+
+
+async def test_a_lease_that_changes_hands_within_a_transaction_counts_from_then_on(
+    journal: Journal, attempts: list[Attempt]
+) -> None:
+    one, *_ = attempts
+    wrote, number, stale, wrote_again = await asyncio.gather(
+        journal.commit(held(one, incarnation=2)),
+        journal.claim(one.id, holder="other", at=one.started_at),
+        journal.commit(held(one, incarnation=2)),
+        journal.commit(held(one, incarnation=3)),
+        return_exceptions=True,
+    )
+    assert [type(wrote), number, type(wrote_again)] == [tuple, 3, tuple]
+    assert "is at incarnation 3, not 2" in str(stale)

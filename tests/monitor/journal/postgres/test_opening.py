@@ -119,7 +119,7 @@ async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -
         ("postgresql://ann:s3@cr3t?x@host/db?sslmode=prefer", "%40 for @"),
         ("postgresql://ann:s3@cr3t=x@host/db", "%40 for @"),
         ("mysql://ann:s3cr3t@host/db", "not mysql: write its path, or postgresql://"),
-        ("postgresql+asyncpg://ann:s3cr3t@host/db", "not postgresql.asyncpg: write postgresql://"),
+        ("postgresql+asyncpg://ann:s3cr3t@host/db", "not postgresql.asyncpg: write its path"),
         ("postgresql:/ann:s3cr3t@host/db", "lacks a slash: write postgresql://"),
         ("postgresql://ann:s3cr3t@a..b/db", "host a..b is not a valid host name"),
         (
