@@ -6,22 +6,30 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from inquest import evidence, write_down
-from players import Backdrop, Player, command, sweep
-from scenery import LOST_AFTER, build, pace
+from players import LOST_AFTER, Backdrop, Player, build, command, pace, sweep
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
+from sqlalchemy import Connection, select
 from storm import Cast, Operator, Storm
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import Escalation, EscalationState, NodeState, TaskTransition
-from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Standing, counted
+from midwatch_monitor.records import (
+    Attempt,
+    Escalation,
+    EscalationState,
+    NodeState,
+    Task,
+    TaskTransition,
+)
+from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Mark, Standing, counted
 from midwatch_stage.broker import Broker
 from midwatch_stage.database import Database
 from midwatch_stage.verdict import Findings, unexpected_exits
@@ -284,3 +292,64 @@ def _hints(players: Sequence[Player]) -> dict[str, int]:
         "repeated": sum(each.repeated for each in tallies),
         "reordered": sum(each.reordered for each in tallies),
     }
+
+
+# -- what is left after a storm, read from the journal and from the marks --------------------------
+
+
+async def evidence(journal: Journal, marks: Path, standing: Standing | None) -> Evidence:
+    """All of it."""
+    tasks = [task for run in await journal.runs() for task in await journal.tasks(run.id)]
+    attempts = [each for task in tasks for each in await journal.attempts(task.id)]
+    return Evidence(
+        tasks=tasks,
+        attempts=attempts,
+        entries=[entry async for entry in journal.all_entries()],
+        incarnations=await journal.read(_incarnations),
+        prompts={each.id: await _prompts(journal, each.id) for each in attempts},
+        marks=_marks(marks, tasks, attempts),
+        standing=standing,
+    )
+
+
+def write_down(evidence: Evidence, file: Path) -> None:
+    """Write the whole log for people who look for what went wrong, an entry a line."""
+    with file.open("w") as lines:
+        for each in evidence.entries:
+            place = f"{each.id} {each.at:%H:%M:%S.%f} task={each.task} attempt={each.attempt}"
+            lines.write(f"{place} seq={each.seq} {each.record!r}\n")
+
+
+def _incarnations(connection: Connection) -> dict[int, int]:
+    lease = tables.lease
+    rows = connection.execute(select(lease.c.attempt, lease.c.incarnation))
+    return {row.attempt: row.incarnation for row in rows}
+
+
+async def _prompts(journal: Journal, attempt: int) -> list[str]:
+    return [
+        str(part.content)
+        for each in await journal.messages(attempt)
+        for message in ModelMessagesTypeAdapter.validate_json(each.body)
+        if isinstance(message, ModelRequest)
+        for part in message.parts
+        if isinstance(part, UserPromptPart)
+    ]
+
+
+def _marks(
+    folder: Path, tasks: Sequence[Task], attempts: Sequence[Attempt]
+) -> Mapping[int, list[Mark]]:
+    """By attempt. A log is called as its worktree is: the task and the attempt's number."""
+    names = {task.id: task.name for task in tasks}
+    found: dict[int, list[Mark]] = {}
+    for attempt in attempts:
+        log = folder / f"{names[attempt.task]}-{attempt.number}.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        found[attempt.id] = [_mark(line) for line in lines]
+    return found
+
+
+def _mark(line: str) -> Mark:
+    label, _, process = line.partition(" ")
+    return Mark(label=label, process=process)
