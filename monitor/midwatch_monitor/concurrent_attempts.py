@@ -62,10 +62,10 @@ class ConcurrentAttempts:
     def look(self, attempt: int, alerts: Alerts, now: Moment) -> tuple[Alert, ...]:
         """Return the alerts of an attempt that have begun, risen or ended by now."""
         answers = self._standing.get(attempt, {})
-        for key in [
-            key for key, each in answers.items() if _nothing_to_clear(each, alerts.get(key))
-        ]:
-            del answers[key]
+        for key, answer in list(answers.items()):
+            before = alerts.get(key)
+            if isinstance(answer, Clear) and (before is None or not before.firing):
+                del answers[key]
         since = {key: self._begin_time(attempt, key, alerts, now) for key in answers}
         return tuple(follow(answers.values(), since, self._settings, alerts, now))
 
@@ -85,10 +85,6 @@ class ConcurrentAttempts:
             if isinstance(answer, Clear):
                 self._since.pop((attempt, answer.key), None)
         return {attempt for attempt, _ in told}
-
-
-def _nothing_to_clear(answer: RuleAnswer, before: Alert | None) -> bool:
-    return isinstance(answer, Clear) and (before is None or not before.firing)
 
 
 def _planned_files(event: Change | Plan) -> Collection[str] | None:

@@ -6,7 +6,7 @@ Digests and commit hashes alone are not secrets, nor is a word that only names o
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 
@@ -129,12 +129,12 @@ _ABOUT = re.compile(
 
 def named_values(text: str) -> Iterator[tuple[int, int]]:
     """Return the positions of values that a text assigns to what it calls a secret."""
-    tests = (
+    tests: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], bool]], ...] = (
         (_NAMED, _is_assigned_secret),
         (_OPTION, _is_option_secret),
         (_SAID, _in_prose),
         (_BESIDE, _is_secret_beside),
-        (_BEARER, _is_bearer_secret),
+        (_BEARER, lambda found: _is_random(found["value"])),
     )
     for begin, end in _surroundings(text):
         for pattern, holds in tests:
@@ -223,10 +223,6 @@ def _is_secret_beside(found: re.Match[str]) -> bool:
         and turns >= _BESIDE_TURNS * len(value)
         and _looks_random(value)
     )
-
-
-def _is_bearer_secret(found: re.Match[str]) -> bool:
-    return _is_random(found["value"])
 
 
 def _of_password(found: re.Match[str]) -> bool:

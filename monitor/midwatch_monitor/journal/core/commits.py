@@ -116,7 +116,12 @@ def _require_incarnations(connection: Connection, given: Sequence[Commit]) -> No
     """Raise StaleIncarnationError for a commit whose lease or guard now has another incarnation."""
     leased = {_leases_of(each) for each in given if each.incarnation is not None}
     _require_held(connection, tables.lease, leased, _WRITTEN)
-    guarded = {pair for each in given if each.guard is not None for pair in _guards_of(each)}
+    guarded = {
+        (draft.attempt, each.guard)
+        for each in given
+        for draft in each.drafts
+        if each.guard is not None and draft.attempt is not None
+    }
     _require_held(connection, tables.guard, guarded, _WATCHED)
 
 
@@ -141,10 +146,6 @@ def _leases_of(what: Commit) -> tuple[int, int | None]:
     if what.attempt is None:
         raise ValueError("a commit with an incarnation must name its attempt")
     return what.attempt, what.incarnation
-
-
-def _guards_of(what: Commit) -> set[tuple[int, int | None]]:
-    return {(each.attempt, what.guard) for each in what.drafts if each.attempt is not None}
 
 
 def _incarnations_held(
@@ -227,7 +228,7 @@ def append(
     if _ALONE.isdisjoint([type(draft.record) for draft in drafts]):
         return _store(connection, drafts)
     entries: list[Entry] = []
-    for alone, part in groupby(drafts, key=_is_alone):
+    for alone, part in groupby(drafts, key=lambda draft: type(draft.record) in _ALONE):
         if not alone:
             entries += _store(connection, list(part))
             continue
@@ -238,10 +239,6 @@ def append(
             index.index_entry(connection, entry)
             entries.append(entry)
     return entries
-
-
-def _is_alone(draft: Draft) -> bool:
-    return type(draft.record) in _ALONE
 
 
 def _store(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:

@@ -124,11 +124,6 @@ def mask_drafts(connection: Connection, drafts: Sequence[Draft]) -> Sequence[Dra
     ]
 
 
-def mask_record(connection: Connection, record: Record) -> Record:
-    """Return a record masked for reading: an older Midwatch masked nothing."""
-    return _masker(connection).record(record)
-
-
 def mask_text(connection: Connection, text: str) -> str:
     """Return a text that is not part of a record, masked."""
     return _masker(connection).text(text)
@@ -174,7 +169,7 @@ def record_in(connection: Connection, name: str, kind: str, body: str) -> Record
     The fault keeps the row's place among the entries, so that they can be counted and followed.
     """
     try:
-        return mask_record(connection, read(kind, body))
+        return _masker(connection).record(read(kind, body))  # an older Midwatch masked nothing
     except (JournalCorruptError, JournalTooNewError) as error:
         pass_over(connection, name, str(error))
         return Fault(part=PART, error=f"{name} cannot be read: {error}")
