@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -167,28 +168,27 @@ def test_of_two_rules_the_sooner_alarm_counts() -> None:
     assert list(earlier([1, None, 5, None], [2, 3, 4, None])) == [1, 3, 4, None]
 
 
-def lift(runs: Sequence[RecordedRun], *alarms: int | None) -> float | None:
-    return RunsByLength(runs, AlarmTarget.UNRESOLVED).lift(alarms)
+UNKNOWN = run(resolved=None, source="b")
 
 
-def test_an_alarm_that_is_right_where_half_fail_lifts_by_a_half() -> None:
-    assert lift([run(), lost()], None, 5) == 0.5
-    assert lift([run(), lost()], 5, None) == -0.5
-
-
-def test_only_runs_that_were_still_going_are_peers() -> None:
-    assert lift([run(steps=4), lost(steps=9)], None, 5) == 0.0
-    assert lift([run(steps=5), lost(steps=9)], None, 5) == 0.5
-
-
-def test_only_runs_of_the_same_source_are_peers() -> None:
-    runs = [run(source="a"), lost(source="a"), lost(source="b")]
-    assert lift(runs, None, 5, 5) == 0.25
-
-
-def test_a_source_in_which_no_run_fails_and_a_run_of_unknown_end_say_nothing() -> None:
-    runs = [run(source="a"), run(resolved=None, source="b"), lost(source="b")]
-    assert lift(runs, 5, 5, None) is None
+@pytest.mark.parametrize(
+    ("runs", "alarms", "lift"),
+    [
+        # Right or wrong where half fail.
+        ([run(), lost()], (None, 5), 0.5),
+        ([run(), lost()], (5, None), -0.5),
+        # Only runs that were still going are peers, and only those of the same source.
+        ([run(steps=4), lost(steps=9)], (None, 5), 0.0),
+        ([run(steps=5), lost(steps=9)], (None, 5), 0.5),
+        ([run(source="a"), lost(source="a"), lost(source="b")], (None, 5, 5), 0.25),
+        # A source in which no run fails and a run of unknown end say nothing.
+        ([run(source="a"), UNKNOWN, lost(source="b")], (5, 5, None), None),
+    ],
+)
+def test_an_alarm_lifts_by_what_it_says_beyond_the_length_of_its_run(
+    runs: Sequence[RecordedRun], alarms: tuple[int | None, ...], lift: float | None
+) -> None:
+    assert RunsByLength(runs, AlarmTarget.UNRESOLVED).lift(alarms) == lift
 
 
 def drawn(
@@ -269,27 +269,32 @@ def table(folder: Path, *rows: str, head: str = "path,outcome") -> Path:
     return file
 
 
-def test_a_row_needs_only_path_and_outcome(tmp_path: Path) -> None:
-    labels = read_labels(table(tmp_path, "runs/a.jsonl,resolved"))
-    assert list(labels.by_path.values()) == [
-        Label(path="runs/a.jsonl", task="runs/a", source="", resolved=True, spent=False)
-    ]
+def label(path: str, task: str, **fields: Any) -> Label:
+    return Label(path=path, task=task, **fields)
 
 
-def test_a_row_may_say_more_and_other_columns_are_passed_over(tmp_path: Path) -> None:
-    head = "model,path,outcome,task,source,exit_status"
-    file = table(tmp_path, "m,a.traj,unresolved,t1,s1,exit_cost", head=head)
-    (label,) = read_labels(file).by_path.values()
-    assert label == Label(path="a.traj", task="t1", source="s1", resolved=False, spent=True)
+FULL = "model,path,outcome,task,source,exit_status"
+STATUS = "path,outcome,exit_status"
 
 
-@pytest.mark.parametrize(("status", "spent"), [("out", True), ("cost", True), ("exit_cost", False)])
-def test_which_exit_status_is_out_of_budget_is_told(
-    tmp_path: Path, status: str, spent: bool
+@pytest.mark.parametrize(
+    ("head", "row", "label"),
+    [
+        ("path,outcome", "runs/a.jsonl,resolved", label("runs/a.jsonl", "runs/a", resolved=True)),
+        (
+            FULL,
+            "m,a.traj,unresolved,t,s,out",
+            label("a.traj", "t", source="s", resolved=False, spent=True),
+        ),
+        (STATUS, "a/b,unknown,cost", label("a/b", "a/b", resolved=None, spent=True)),
+        (STATUS, "a/b,unknown,exit_cost", label("a/b", "a/b", resolved=None)),
+    ],
+)
+def test_a_row_needs_only_path_and_outcome_and_may_say_more(
+    tmp_path: Path, head: str, row: str, label: Label
 ) -> None:
-    file = table(tmp_path, f"a.traj,unknown,{status}", head="path,outcome,exit_status")
-    (label,) = read_labels(file, spent=["out", "cost"]).by_path.values()
-    assert (label.resolved, label.spent) == (None, spent)
+    labels = read_labels(table(tmp_path, row, head=head), spent=["out", "cost"])
+    assert list(labels.by_path.values()) == [label]
 
 
 @pytest.mark.parametrize(
@@ -320,28 +325,24 @@ def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
         read_labels(tmp_path / "none.csv")
 
 
-def test_a_trace_is_known_by_its_path_beside_the_table(tmp_path: Path) -> None:
-    labels = read_labels(table(tmp_path, "a.jsonl,resolved", "b.jsonl,unresolved"))
-    found = label_of(tmp_path / "b.jsonl", labels, [])
-    assert found is not None
-    assert found.path == "b.jsonl"
-
-
-def test_a_trace_is_known_by_its_path_below_a_root(tmp_path: Path) -> None:
-    labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
-    root = Path("/elsewhere")
-    found = label_of(root / "z" / "y" / "a.traj", labels, [root])
-    assert found is not None
-    assert found.path == "z/y/a.traj"
-
-
-@pytest.mark.parametrize("row", ["old/s1/a.traj", "s1/a.traj.json", "s1/a"])
-def test_a_trace_is_known_by_the_last_two_parts_without_the_ending(
-    tmp_path: Path, row: str
+@pytest.mark.parametrize(
+    ("trace", "rows", "found"),
+    [
+        ("index/b.jsonl", ("a.jsonl", "b.jsonl"), "b.jsonl"),
+        ("root/z/y/a.traj", ("x/y/a.traj", "z/y/a.traj"), "z/y/a.traj"),
+        ("else/s1/a.jsonl", ("old/s1/a.traj",), "old/s1/a.traj"),
+        ("else/s1/a.jsonl", ("s1/a.traj.json",), "s1/a.traj.json"),
+        ("else/s1/a.jsonl", ("s1/a",), "s1/a"),
+        ("else/s2/a.jsonl", ("s1/a",), None),
+    ],
+)
+def test_a_trace_is_known_by_its_path_beside_the_table_or_below_a_root_or_by_two_parts_of_its_name(
+    tmp_path: Path, trace: str, rows: tuple[str, ...], found: str | None
 ) -> None:
-    labels = read_labels(table(tmp_path, f"{row},resolved"))
-    assert label_of(Path("/elsewhere/s1/a.jsonl"), labels, []) is not None
-    assert label_of(Path("/elsewhere/s2/a.jsonl"), labels, []) is None
+    (tmp_path / "index").mkdir()
+    labels = read_labels(table(tmp_path / "index", *(f"{row},resolved" for row in rows)))
+    label = label_of(tmp_path / trace, labels, [tmp_path / "root"])
+    assert (label and label.path) == found
 
 
 def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
@@ -379,35 +380,30 @@ def test_more_that_is_found_on_many_tasks_is_better() -> None:
     assert (back.better, back.worse) == (False, True)
 
 
-def test_fewer_false_alarms_on_many_tasks_are_better() -> None:
-    assert held(RESOLVED, 12, 2).better
-    assert held(RESOLVED, 2, 12).worse
+@pytest.mark.parametrize(
+    ("runs", "before", "after", "better", "worse"),
+    [
+        (RESOLVED, 12, 2, True, False),
+        (RESOLVED, 2, 12, False, True),
+        (FAILED, 10, 11, False, False),  # one task more is noise
+        ([lost()] * 20 + FAILED, 0, 20, False, False),  # all of one task
+        (FAILED[:4], 0, 4, False, False),  # too few to be better, and enough to be worse
+        (FAILED[:4], 4, 0, False, True),
+        ([lost()] * 2, 2, 0, False, False),  # a single task
+    ],
+)
+def test_what_is_better_or_worse_is_so_on_enough_tasks(
+    runs: Sequence[RecordedRun], before: int, after: int, *, better: bool, worse: bool
+) -> None:
+    compared = held(runs, before, after)
+    assert (compared.better, compared.worse) == (better, worse)
 
 
-def test_one_task_more_is_noise() -> None:
-    compared = held(FAILED, 10, 11)
-    assert compared.found.interval is not None
-    assert compared.found.interval.low <= 0 < compared.found.interval.high
-    assert not compared.better
-    assert not compared.worse
-
-
-def test_many_runs_of_one_task_are_one_sign() -> None:
-    many = [lost()] * 20 + FAILED
-    compared = held(many, 0, 20)
-    assert compared.found.tasks == 1
-    assert not compared.better
-
-
-def test_four_tasks_of_four_are_too_few_to_be_better_and_enough_to_be_worse() -> None:
-    assert not held(FAILED[:4], 0, 4).better
-    assert held(FAILED[:4], 4, 0).worse
-
-
-def test_of_a_single_task_nothing_is_claimed() -> None:
-    compared = held([lost()] * 2, 2, 0)
-    assert compared.found.interval is None
-    assert not compared.worse
+def test_a_difference_has_an_interval_where_there_are_several_tasks() -> None:
+    noise, one = held(FAILED, 10, 11).found.interval, held([lost()] * 2, 2, 0).found
+    assert noise is not None
+    assert noise.low <= 0 < noise.high
+    assert (one.interval, held([lost()] * 20 + FAILED, 0, 20).found.tasks) == (None, 1)
 
 
 def test_where_nothing_changes_the_interval_is_nothing() -> None:

@@ -147,52 +147,75 @@ def test_a_line_may_list_every_observed_edit() -> None:
     )
 
 
+ECHO = "echo 1 > a.py"
+SHELL = {"tool": "bash", "args": ECHO}
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** End Patch"
+VIEW = {"tool": "str_replace_editor", "args": {"command": "view", "path": "a.py"}}
+EDIT = {"tool": "edit", "args": {"path": "a.py"}}
+DIGEST = (Edit(path="a.py", digest="d"),)
+
+
 @pytest.mark.parametrize(
-    ("tool", "args"),
+    ("line", "edits"),
     [
-        ("bash", "echo 1 > a.py"),
-        ("", "echo 1 > a.py"),
-        ("Bash", {"command": "echo 1 > a.py"}),
-        ("terminal", {"cmd": "echo 1 > a.py"}),
-        ("execute_bash", '{"command": "echo 1 > a.py"}'),
-        ("shell", {"command": ["bash", "-lc", "echo 1 > a.py"]}),
+        # What a shell writes is inferred.
+        (SHELL, ECHOED),
+        ({"tool": "", "args": ECHO}, ECHOED),
+        ({"tool": "Bash", "args": {"command": ECHO}}, ECHOED),
+        ({"tool": "terminal", "args": {"cmd": ECHO}}, ECHOED),
+        ({"tool": "execute_bash", "args": '{"command": "echo 1 > a.py"}'}, ECHOED),
+        ({"tool": "shell", "args": {"command": ["bash", "-lc", ECHO]}}, ECHOED),
+        # Nothing is inferred from what is no command.
+        ({"tool": "search", "args": "1 > a.py"}, ()),
+        ({"tool": "search", "args": {"command": ECHO}}, ()),
+        ({"tool": "", "args": {"path": "a.py"}}, ()),
+        ({"tool": "", "args": '{"path": "echo 1 > a.py"}'}, ()),
+        ({"tool": "", "args": '{"path": "echo 1 > a.py'}, ()),
+        ({"tool": "bash", "args": [ECHO]}, ()),
+        ({"tool": "bash", "args": {"command": 1}}, ()),
+        # A command that failed may have written if it ran.
+        ({**SHELL, "ok": False, "exit_code": 1}, ECHOED),
+        ({**SHELL, "ok": False}, ()),
+        ({**SHELL, "exit_code": 126}, ()),
+        ({**SHELL, "exit_code": 127}, ()),
+        # A tool that edits is known by its name.
+        ({**VIEW, "args": {"command": "str_replace", "path": "a.py", "old_str": "a"}}, ON_A),
+        ({"tool": "edit_file", "args": '{"path": "a.py", "old": "a"}'}, ON_A),
+        ({"tool": "Edit", "args": {"file_path": "a.py", "old_string": "a"}}, ON_A),
+        ({"tool": "apply_patch", "args": {"patch": PATCH}}, ON_A),
+        ({"tool": "apply_patch", "args": PATCH}, ON_A),
+        ({"tool": "replace", "args": {"file": "a.py"}}, ON_A),
+        # An edit is of the file that the line or its arguments name.
+        ({"tool": "change", "edit": True, "args": {"path": "a.py"}}, ON_A),
+        ({"tool": "change", "edit": True, "args": {"target_file": "a.py"}}, ON_A),
+        ({"tool": "change", "edit": True, "path": "a.py"}, ON_A),
+        ({"tool": "edit", "path": "a.py"}, ON_A),
+        # The digest of a content says that there is one.
+        ({"tool": "put", "path": "a.py", "content_digest": "d"}, DIGEST),
+        ({**EDIT, "content_digest": "d"}, DIGEST),
+        (
+            {"tool": "write_file", "args": {"path": "a.py", "content": "x"}},
+            (Edit(path="a.py", digest=digest("x")),),
+        ),
+        # What only looks or was refused edits nothing.
+        (VIEW, ()),
+        ({**VIEW, "path": "a.py"}, ()),
+        ({"tool": "read_file", "args": {}, "path": "a.py", "content_digest": "d"}, ()),
+        ({"tool": "search", "args": {"path": "a.py"}}, ()),
+        ({"tool": "edit", "args": "12:14\nx\nend_of_edit"}, ()),
+        ({**EDIT, "edit": False}, ()),
+        ({**EDIT, "edits": []}, ()),
+        ({**EDIT, "kind": "message"}, ()),
+        ({**EDIT, "ok": False}, ()),
+        ({**EDIT, "exit_code": 2}, ()),
+        ({**EDIT, "output": "String to replace not found"}, ()),
+        ({"tool": "change", "path": "a.py", "edit": True, "output": "No replacement was made"}, ()),
     ],
 )
-def test_what_a_shell_writes_is_inferred_where_a_line_says_nothing_of_edits(
-    tool: str, args: object
+def test_the_edits_of_a_line_that_does_not_list_them(
+    line: Mapping[str, object], edits: tuple[Edit, ...]
 ) -> None:
-    assert tool_step(tool=tool, args=args).edits == ECHOED
-
-
-@pytest.mark.parametrize(
-    ("tool", "args"),
-    [
-        ("search", "1 > a.py"),
-        ("search", {"command": "echo 1 > a.py"}),
-        ("", {"path": "a.py"}),
-        ("", '{"path": "echo 1 > a.py"}'),
-        ("", '{"path": "echo 1 > a.py'),
-        ("bash", ["echo 1 > a.py"]),
-        ("bash", {"command": 1}),
-    ],
-)
-def test_nothing_is_inferred_from_what_is_no_command(tool: str, args: object) -> None:
-    assert tool_step(tool=tool, args=args).edits == ()
-
-
-@pytest.mark.parametrize(
-    ("result", "edits"),
-    [
-        ({"ok": False, "exit_code": 1}, ECHOED),
-        ({"ok": False}, ()),
-        ({"exit_code": 126}, ()),
-        ({"exit_code": 127}, ()),
-    ],
-)
-def test_a_command_that_failed_may_have_written_if_it_ran(
-    result: dict[str, object], edits: tuple[Edit, ...]
-) -> None:
-    assert tool_step(tool="bash", args="echo 1 > a.py", **result).edits == edits
+    assert tool_step(**{"output": "done", **line}).edits == edits
 
 
 def test_arguments_nested_without_end_are_told() -> None:
@@ -280,71 +303,6 @@ def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> Non
         open_trace(tmp_path / "none.jsonl")
     with pytest.raises(TraceError, match="no trace format is called 'papyrus'"):
         open_trace(tmp_path / "none.jsonl", "papyrus")
-
-
-PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** End Patch"
-
-
-@pytest.mark.parametrize(
-    ("tool", "args"),
-    [
-        ("str_replace_editor", {"command": "str_replace", "path": "a.py", "old_str": "a"}),
-        ("edit_file", '{"path": "a.py", "old": "a"}'),
-        ("Edit", {"file_path": "a.py", "old_string": "a"}),
-        ("apply_patch", {"patch": PATCH}),
-        ("apply_patch", PATCH),
-        ("replace", {"file": "a.py"}),
-    ],
-)
-def test_a_tool_that_edits_is_known_by_its_name(tool: str, args: object) -> None:
-    assert tool_step(tool=tool, args=args, output="done").edits == ON_A
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"edit": True, "args": {"path": "a.py"}},
-        {"edit": True, "args": {"target_file": "a.py"}},
-        {"edit": True, "path": "a.py"},
-        {"tool": "edit", "path": "a.py"},
-    ],
-)
-def test_an_edit_is_of_the_file_that_the_line_or_its_arguments_name(
-    line: Mapping[str, object],
-) -> None:
-    assert tool_step(**{"tool": "change", **line}).edits == ON_A
-
-
-def test_the_digest_of_a_content_says_that_there_is_one() -> None:
-    edits = (Edit(path="a.py", digest="d"),)
-    assert tool_step(tool="put", path="a.py", content_digest="d").edits == edits
-    assert tool_step(tool="edit", args={"path": "a.py"}, content_digest="d").edits == edits
-
-
-def test_a_whole_content_has_its_digest() -> None:
-    step = tool_step(tool="write_file", args={"path": "a.py", "content": "x"})
-    assert step.edits == (Edit(path="a.py", digest=digest("x")),)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"tool": "str_replace_editor", "args": {"command": "view", "path": "a.py"}},
-        {"tool": "str_replace_editor", "args": {"command": "view", "path": "a.py"}, "path": "a.py"},
-        {"tool": "read_file", "args": {"path": "a.py"}, "path": "a.py", "content_digest": "d"},
-        {"tool": "search", "args": {"path": "a.py"}},
-        {"tool": "edit", "args": "12:14\nx\nend_of_edit"},
-        {"tool": "edit", "args": {"path": "a.py"}, "edit": False},
-        {"tool": "edit", "args": {"path": "a.py"}, "edits": []},
-        {"tool": "edit", "args": {"path": "a.py"}, "kind": "message"},
-        {"tool": "edit", "args": {"path": "a.py"}, "ok": False},
-        {"tool": "edit", "args": {"path": "a.py"}, "exit_code": 2},
-        {"tool": "edit", "args": {"path": "a.py"}, "output": "String to replace not found"},
-        {"tool": "change", "path": "a.py", "edit": True, "output": "No replacement was performed"},
-    ],
-)
-def test_what_only_looks_or_was_refused_edits_nothing(line: dict[str, object]) -> None:
-    assert tool_step(**line).edits == ()
 
 
 @pytest.mark.parametrize(
