@@ -71,6 +71,11 @@ def test_what_tells_of_no_time_is_not_judged() -> None:
     assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
 
 
+def test_who_is_said_to_wait_for_a_person_is_never_silent() -> None:
+    detector = fed(step(), Change(at=at(0), activity=Activity.WAITING))
+    assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
+
+
 def test_a_source_that_tells_what_goes_on_may_say_something_and_work() -> None:
     working = Change(at=at(0), activity=Activity.MODEL)
     assert fed(working, step(1, StepKind.MESSAGE)).due == at(11)

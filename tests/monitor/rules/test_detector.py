@@ -132,75 +132,41 @@ class Run:
         return self.feed(step).paths
 
 
-def test_a_command_that_failed_and_now_succeeds_has_passed() -> None:
-    run = Run()
-    assert run.command("pytest", 1, "1 failed") == set()
-    assert run.command("ls", 0) == set()
-    assert run.command("pytest", 0, "1 passed") == {Movement.CHECK_PASSED}
-    assert run.command("pytest", 0, "1 passed") == set()
-
-
-def test_a_command_that_succeeded_and_now_fails_is_broken() -> None:
-    run = Run()
-    run.command("pytest", 0)
-    assert run.command("pytest", 1, "1 failed") == {Movement.CHECK_BROKEN}
-
-
-def test_the_first_failure_is_where_an_attempt_starts_from() -> None:
-    run = Run()
-    assert run.command("pytest", 1, "3 failed") == set()
-    assert run.command("pytest", 1, "4 failed") == {Movement.NEW_FAILURE}
-    assert run.command("pytest", 1, "3 failed") == set()
-
-
-def test_the_first_failure_of_another_command_is_new() -> None:
-    run = Run()
-    run.command("pytest", 1, "3 failed")
-    assert run.command("ruff check", 1, "E501") == {Movement.NEW_FAILURE}
-
-
-def test_a_failure_that_says_nothing_is_not_new() -> None:
-    run = Run()
-    run.command("test -f a", 1)
-    assert run.command("test -f b", 1) == set()
+NEW, PASSED, FEWER = Movement.NEW_FAILURE, Movement.CHECK_PASSED, Movement.FEWER_FAILURES
+STILL = set[Movement]()
+FAILS, PASSES = ("pytest", 1, "3 failed"), ("pytest", 0, "3 passed")
 
 
 @pytest.mark.parametrize(
-    ("counts", "fewer"),
+    ("commands", "moved"),
     [
-        ((3, 2), True),
-        ((3, 3), False),
-        ((3, 4), False),
-        ((3, 2, 3, 2), False),
-        ((3, 2, 3, 1), True),
-        ((2, 3, 2), False),
+        # A command that failed and now succeeds has passed; the first failure is a starting point.
+        ([FAILS, ("ls", 0, ""), PASSES], {PASSED}),
+        ([FAILS, PASSES, PASSES], STILL),
+        ([PASSES, FAILS], {Movement.CHECK_BROKEN}),
+        ([FAILS], STILL),
+        # A failure is new once, unless it says nothing.
+        ([FAILS, ("pytest", 1, "4 failed")], {NEW}),
+        ([FAILS, ("pytest", 1, "4 failed"), FAILS], STILL),
+        ([FAILS, ("ruff check", 1, "E501")], {NEW}),
+        ([("test -f a", 1, ""), ("test -f b", 1, "")], STILL),
+        # Fewer failures than ever of the same command.
+        ([FAILS, ("pytest", 1, "2 failed")], {NEW, FEWER}),
+        ([FAILS, ("pytest", 1, "2 failed"), FAILS, ("pytest", 1, "2 failed")], STILL),
+        ([FAILS, ("pytest", 1, "2 failed"), FAILS, ("pytest", 1, "1 failed")], {NEW, FEWER}),
+        ([("pytest", 1, "2 failed"), FAILS, ("pytest", 1, "2 failed")], STILL),
+        ([FAILS, ("pytest a.py", 1, "1 failed")], {NEW}),
+        # A run that tells no number keeps the one before.
+        ([FAILS, ("pytest", 1, "ImportError: no"), ("pytest", 1, "2 failed")], {NEW, FEWER}),
+        # An act of unknown result is no check.
+        ([FAILS, ("pytest", None, "ok")], STILL),
     ],
 )
-def test_fewer_failures_than_ever_of_the_same_command_move(
-    counts: tuple[int, ...], *, fewer: bool
+def test_what_moves_at_the_last_of_some_commands(
+    commands: list[tuple[str, int | None, str]], moved: set[Movement]
 ) -> None:
     run = Run()
-    moved = [run.command("pytest", 1, f"{each} failed") for each in counts][-1]
-    assert (Movement.FEWER_FAILURES in moved) is fewer
-
-
-def test_failures_of_different_commands_are_not_compared() -> None:
-    run = Run()
-    run.command("pytest", 1, "9 failed")
-    assert run.command("pytest a.py", 1, "1 failed") == {Movement.NEW_FAILURE}
-
-
-def test_a_count_of_failures_is_kept_over_a_run_that_does_not_tell_any() -> None:
-    run = Run()
-    run.command("pytest", 1, "9 failed")
-    run.command("pytest", 1, "ImportError: no")
-    assert Movement.FEWER_FAILURES in run.command("pytest", 1, "8 failed")
-
-
-def test_an_act_of_unknown_result_is_no_check() -> None:
-    run = Run()
-    run.command("pytest", 1, "failed")
-    assert run.command("pytest", None, "ok") == set()
+    assert [run.command(*each) for each in commands][-1] == moved
 
 
 def test_a_content_that_a_file_never_had_moves() -> None:
@@ -396,30 +362,19 @@ def test_a_number_is_remembered_under_its_key() -> None:
     assert (memory.get(BIG), memory.get(BIG + 1)) == (7, None)
 
 
-def test_four_keys_share_a_place_and_the_fifth_makes_the_oldest_forgotten() -> None:
+@pytest.mark.parametrize("again", ["nothing", "put", "get"])
+def test_four_keys_share_a_place_and_the_fifth_makes_the_oldest_forgotten(again: str) -> None:
+    """A key is no younger for being put again or read."""
     memory = Memory(64)
     keys = same_place(5)
-    for number, key in enumerate(keys):
+    for number, key in enumerate(keys[:4]):
         memory.put(key, number)
+    if again == "put":
+        memory.put(keys[0], 0)
+    elif again == "get":
+        memory.get(keys[0])
+    memory.put(keys[4], 4)
     assert [memory.get(key) for key in keys] == [None, 1, 2, 3, 4]
-
-
-def test_a_key_that_is_put_again_is_no_younger_for_it() -> None:
-    memory = Memory(64)
-    first, second, *rest = same_place(5)
-    for key in (first, second, first, *rest):
-        memory.put(key, 1)
-    assert (memory.get(first), memory.get(second)) == (None, 1)
-
-
-def test_reading_makes_no_key_younger() -> None:
-    memory = Memory(64)
-    keys = same_place(5)
-    for key in keys[:4]:
-        memory.put(key, 1)
-    memory.get(keys[0])
-    memory.put(keys[4], 1)
-    assert memory.get(keys[0]) is None
 
 
 @pytest.mark.parametrize("number", [0, 1, 2**16, 2**32 - 1])
