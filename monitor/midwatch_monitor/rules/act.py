@@ -23,7 +23,6 @@ from midwatch_monitor.rules.identity import (
     NO_WORK,
     UNREPORTED,
     answer,
-    awaits_message,
     command,
     digest,
     goes_back,
@@ -31,7 +30,7 @@ from midwatch_monitor.rules.identity import (
     only_waits,
     result,
     shell_call,
-    stores_work,
+    tool_traits,
     was_refused,
 )
 from midwatch_monitor.rules.memory import EditMark, Memory, Vocabulary, marks
@@ -168,7 +167,9 @@ def _find_facts(line: str) -> CommandFacts:
 def check_of_tool(tool: str) -> CheckKind:
     """Return how a tool without a command checks the work, judging by its name."""
     return (
-        CheckKind.TESTS if _TEST_TOOL.search(tool) and not awaits_message(tool) else CheckKind.NONE
+        CheckKind.TESTS
+        if _TEST_TOOL.search(tool) and not tool_traits(tool).awaits_message
+        else CheckKind.NONE
     )
 
 
@@ -298,7 +299,9 @@ class Normaliser:
             self._acts.put(action, after)
         error = bool(fails) and not found_nothing_by_exit_code(step, line)
         check, claimed = told.check if line else check_of_tool(step.tool), claims(step)
-        said = answer(step, precise=again, whole=told.measures or stores_work(step.tool))
+        said = answer(
+            step, precise=again, whole=told.measures or tool_traits(step.tool).stores_work
+        )
         polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         swaps = not fails and (told.swaps or (told.installs and not again))
@@ -318,7 +321,7 @@ class Normaliser:
             _edit_marks(step),
             told.reverts,
             changes,
-            told.sleeps or polls or awaits_message(step.tool),
+            told.sleeps or polls or tool_traits(step.tool).awaits_message,
             swaps,
             bool(line) and not changing(step.tool),
             check,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from midwatch_monitor.config.rules import Graded
 from midwatch_monitor.records import AlertKey, Change, Event, Finding, Movement, Resolution
 from midwatch_monitor.rules.act import Act, CheckKind, Facet
-from midwatch_monitor.rules.identity import handles_one_item
+from midwatch_monitor.rules.identity import tool_traits
 from midwatch_monitor.rules.memory import Contents, EditEffect, Memory
 
 _PAIRS = 128
@@ -115,7 +115,7 @@ class EqualResults:
             return NO_ECHO
         known, aims = self._aims or _call_targets(said), _call_targets(self._args)
         self._aims = known | aims if len(known) < _MAX_AIMS else known
-        return _ALIKE if aims <= known and not handles_one_item(tool) else _ELSEWHERE
+        return _ALIKE if aims <= known and not tool_traits(tool).handles_one_item else _ELSEWHERE
 
 
 def _call_targets(args: str) -> frozenset[str]:

@@ -303,30 +303,15 @@ def was_refused(step: Step) -> bool:
 
 def only_waits(step: Step) -> bool:
     """Whether an act only waits, or asks what another one is doing."""
-    tool = _tool_traits(step.tool)
+    tool = tool_traits(step.tool)
     if tool.only_waits or (tool.shell and _NO_COMMAND.fullmatch(step.args)):
         return True
     return "sleep" in step.args and _ONLY_SLEEP.fullmatch(command(step)) is not None
 
 
-def handles_one_item(tool: str) -> bool:
-    """Whether a tool handles one of many items and answers only with a receipt."""
-    return _tool_traits(tool).handles_one_item
-
-
-def stores_work(tool: str) -> bool:
-    """Whether a tool stores work under a name that it answers with."""
-    return _tool_traits(tool).stores_work
-
-
-def awaits_message(tool: str) -> bool:
-    """Whether a tool waits for somebody's message."""
-    return _tool_traits(tool).awaits_message
-
-
 def goes_back(step: Step) -> bool:
     """Whether a call only takes a browser back a page."""
-    tool = _tool_traits(step.tool)
+    tool = tool_traits(step.tool)
     return tool.back or (tool.keys and _BACK_KEYS.search(step.args, 0, _KEYS_IN) is not None)
 
 
@@ -335,15 +320,19 @@ class _Tool(NamedTuple):
 
     only_waits: bool
     awaits_message: bool
+    """Whether it waits for somebody's message."""
     shell: bool
     back: bool
     keys: bool
     stores_work: bool
+    """Whether it stores work under a name that it answers with."""
     handles_one_item: bool
+    """Whether it handles one of many items and answers only with a receipt."""
 
 
 @lru_cache(maxsize=512)
-def _tool_traits(name: str) -> _Tool:
+def tool_traits(name: str) -> _Tool:
+    """Return what a tool's name says."""
     return _Tool(
         only_waits=_WAITING.search(name) is not None and _AWAITS.search(name) is None,
         awaits_message=_AWAITS.search(name) is not None,
@@ -364,8 +353,8 @@ def shell_call(step: Step) -> tuple[str, Arguments | None]:
     """Return the shell command of a step, and its arguments if they had to be parsed."""
     args = step.args
     if not args.startswith("{"):
-        return args if _tool_traits(step.tool).shell else "", None
-    runs = step.exit_code is not None or _tool_traits(step.tool).shell
+        return args if tool_traits(step.tool).shell else "", None
+    runs = step.exit_code is not None or tool_traits(step.tool).shell
     if not (runs or _may_command(args)):
         return "", None
     raw = _parse_arguments(args)
@@ -443,7 +432,9 @@ def result(step: Step, said: str) -> int:
 
     Numbers in a receipt are ignored: creating or sending something again gives the same result.
     """
-    if len(said) <= _RECEIPT and (handles_one_item(step.tool) or _SAYS_DONE.match(said)):
+    if len(said) <= _RECEIPT and (
+        tool_traits(step.tool).handles_one_item or _SAYS_DONE.match(said)
+    ):
         said = _NUMBERED.sub("", said)
     told = said or (step.output_digest if step.output != UNREPORTED else "")
     return digest(told) if told else 0

@@ -16,7 +16,7 @@ from midwatch_monitor.rules.identity import (
     only_waits,
     result,
     shell_call,
-    stores_work,
+    tool_traits,
 )
 
 
@@ -136,7 +136,9 @@ def test_what_was_kept_is_told_by_its_name() -> None:
         replace(step("push"), output=f"main -> {name}") for name in ("9cbf116", "d0e25c7")
     )
     assert answer(one) == answer(other)
-    assert answer(one, whole=stores_work("push")) != answer(other, whole=stores_work("push"))
+    assert answer(one, whole=tool_traits("push").stores_work) != answer(
+        other, whole=tool_traits("push").stores_work
+    )
 
 
 def test_a_result_is_what_came_of_it_without_what_differs_between_runs() -> None:
