@@ -146,22 +146,6 @@ _NO_ACT = Act(number=0, work=False)
 class Judge:
     """Judges one attempt without a clock, with constant work and bounded memory for each event."""
 
-    __slots__ = (
-        "_at",
-        "_before",
-        "_holding",
-        "_movement",
-        "_normaliser",
-        "_open",
-        "_panel",
-        "_raised",
-        "_repeats",
-        "_resting",
-        "_rules",
-        "_step",
-        "_windows",
-    )
-
     def __init__(self, rules: Rules, *, worker: str = "") -> None:
         self._rules = for_worker(rules, worker)
         self._panel = AttemptDetectors(self._rules)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.config.rules import LowConfidence, Rules
-from midwatch_monitor.config.section import Length
+from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
     Alert,
@@ -87,19 +86,6 @@ def test_every_rule_over_events_has_a_detector_and_each_its_evidence() -> None:
     names = list(rule_settings(Rules()))
     assert [*DETECTORS, *of_time_or_of_several] == names
     assert sorted(EVIDENCE) == sorted(names)
-
-
-@pytest.mark.parametrize(
-    ("step", "rule"),
-    [
-        (report(1, decision=CheckpointDecision.ESCALATE), "explicit_escalation"),
-        (report(1, confidence=29), "low_confidence"),
-        (report(1, blockers=("a", "b", "c")), "multiple_blockers"),
-    ],
-)
-def test_one_checkpoint_is_enough_for_the_rules_over_one(step: Step, rule: str) -> None:
-    assert firing_after([step]) == [rule]
-    assert firing_after([step, report(2)]) == []
 
 
 def test_a_finding_stands_until_it_is_cleared() -> None:
@@ -187,16 +173,6 @@ def test_a_hold_runs_while_nothing_is_said() -> None:
         [AlertState.FIRING],
         [],
     ]
-
-
-def test_an_alert_is_raised_once_per_cooldown() -> None:
-    judge = Judge(
-        SEED.model_copy(update={"low_confidence": LowConfidence(cooldown=Length(steps=3))})
-    )
-    low, fine = {1, 3, 5}, {2}
-    events = [report(n, confidence=15 if n in low else 30) for n in sorted(low | fine)]
-    fired = [alert.step for each in feed(judge, events) for alert in each.alerts if alert.firing]
-    assert fired == [1, 5]
 
 
 PARKS, GOES_ON = (Change(lifecycle=each) for each in (Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING))

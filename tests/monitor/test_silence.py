@@ -160,15 +160,6 @@ def test_a_hold_keeps_it_pending_from_the_first_look_on() -> None:
     ]
 
 
-def test_a_cooldown_keeps_it_quiet() -> None:
-    watch = Watch(cooldown="1h")
-    watch.hear(0)
-    watch.look(30)
-    watch.hear(31)
-    watch.look(32)
-    assert [watch.look(each) for each in (70, 91, 92)] == [[], [], [FIRES]]
-
-
 def test_a_vigil_that_is_off_sees_nothing() -> None:
     watch = Watch(enabled=False)
     watch.hear(0)

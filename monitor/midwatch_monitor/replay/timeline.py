@@ -26,9 +26,10 @@ In their texts, `{n}` is the round, from 1, and `{left}` the number of rounds le
 can have `repeat`, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -116,8 +117,17 @@ class _Moment:
 def read_timeline(path: Path, rules: Rules = BUILT_IN) -> Timeline:
     """Read a timeline from a file. Raises ConfigError with everything that is wrong in it."""
     document = read_document(path)
+    data, only = document.data, document.data.get("only") is True
+    given = data.get("rules")
+    named = cast("dict[str, Any]", given) if isinstance(given, dict) else {}  # else refused as well
     wrong = document.problems or sorted(
-        (*_of_whole(document), *_of_rules(document, rules), *_of_entries(document)),
+        (
+            *_errors(lambda: Timeline.model_validate(data), _scope(Timeline, document)),
+            *_errors(
+                lambda: _changed_rules(named, rules, only=only), _scope(Rules, document, "rules")
+            ),
+            *_of_entries(document),
+        ),
         key=lambda error: error.place.line or 0,
     )
     if wrong:
@@ -125,23 +135,11 @@ def read_timeline(path: Path, rules: Rules = BUILT_IN) -> Timeline:
     return Timeline.model_validate(document.data)
 
 
-def _of_whole(document: Document) -> list[ConfigError]:
+def _errors(validate: Callable[[], object], scope: Scope) -> list[ConfigError]:
     try:
-        Timeline.model_validate(document.data)
+        validate()
     except ValidationError as found:
-        return _scope(Timeline, document).errors(found)
-    return []
-
-
-def _of_rules(document: Document, rules: Rules) -> list[ConfigError]:
-    named = document.data.get("rules", {})
-    if isinstance(named, dict):  # else already reported
-        try:
-            _changed_rules(
-                cast("dict[str, Any]", named), rules, only=document.data.get("only") is True
-            )
-        except ValidationError as found:
-            return _scope(Rules, document, "rules").errors(found)
+        return scope.errors(found)
     return []
 
 
@@ -155,10 +153,8 @@ def _of_entries(document: Document) -> Iterator[ConfigError]:
             nearest = nearest_to(key, {*known, *TimelineEntry.model_fields})
             yield scope.refused(Refusal("unknown key", at=(key,), nearest=nearest), below=path)
         given = {key: value for key, value in line.items() if value is not None}
-        try:
-            model.model_validate({"step": 1, "plan_step": 1, **given})
-        except ValidationError as found:
-            yield from scope.errors(found)
+        filled = {"step": 1, "plan_step": 1, **given}
+        yield from _errors(partial(model.model_validate, filled), scope)
 
 
 def _trace_lines(entries: object, at: Keys) -> Iterator[tuple[Keys, dict[str, Any]]]:

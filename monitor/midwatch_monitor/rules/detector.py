@@ -126,18 +126,6 @@ def _call_targets(args: str) -> frozenset[str]:
 class Repeats:
     """Remembers the acts of one attempt and their results."""
 
-    __slots__ = (
-        "_last",
-        "_news",
-        "_pairs",
-        "_row",
-        "_states",
-        "_swapped",
-        "_waited",
-        "changes",
-        "place",
-    )
-
     def __init__(self) -> None:
         self._pairs = Memory(_PAIRS)
         self.place = 0

@@ -247,21 +247,6 @@ class FruitlessStepsDetector(GradedDetector):
     counts, and so does a long run of little progress, but not an occasional failure.
     """
 
-    __slots__ = (
-        "_asked",
-        "_changes",
-        "_failed",
-        "_first",
-        "_heard",
-        "_idle",
-        "_misses",
-        "_place",
-        "_points",
-        "_repeated",
-        "_said",
-        "_steps",
-        "_use",
-    )
     rule = "fruitless_steps"
     evidence = EvidenceKind.REPETITION
     hears = Facet.REPEAT | Facet.FAILURE | Facet.NOTHING | Facet.NOTHING_NEW | _WORDS

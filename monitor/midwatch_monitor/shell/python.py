@@ -78,19 +78,15 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
         self.values = before
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self.visit_FunctionDef(node)
+    visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign) -> None:
         self.generic_visit(node)
-        for target in node.targets:
-            if isinstance(target, ast.Name):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name) and node.value is not None:
                 self.values[target.id] = self._texts(node.value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self.generic_visit(node)
-        if isinstance(node.target, ast.Name) and node.value is not None:
-            self.values[node.target.id] = self._texts(node.value)
+    visit_AnnAssign = visit_Assign
 
     def visit_For(self, node: ast.For) -> None:
         if isinstance(node.target, ast.Name):
