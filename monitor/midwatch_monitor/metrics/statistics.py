@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from statistics import fmean, variance
+from statistics import fmean, median, variance
 
 _Z = 1.96
 """The normal quantile of a 95 % interval."""
@@ -120,9 +120,7 @@ class Distribution:
     @property
     def median(self) -> float | None:
         """The middle value, or the mean of the two in the middle; `None` without values."""
-        if not self.of:
-            return None
-        return (self._value_at((self.of - 1) // 2) + self._value_at(self.of // 2)) / 2
+        return float(median(Counter(dict(self.counts)).elements())) if self.of else None
 
     def between(self, low: int, high: int | None) -> int:
         """Return how many values are from `low` to `high`, inclusive; `None` means no upper end."""
@@ -131,13 +129,6 @@ class Distribution:
             for value, count in self.counts
             if low <= value and (high is None or value <= high)
         )
-
-    def _value_at(self, place: int) -> int:
-        for value, count in self.counts:
-            place -= count
-            if place < 0:
-                return value
-        raise IndexError(place)
 
 
 def distribution(counts: Counter[int]) -> Distribution:

@@ -42,33 +42,27 @@ class WrittenScript:
         return [replace(each, path=_ARGUMENT.sub(fill, each.path)) for each in self.targets]
 
 
-class Scripts:
+class Scripts(dict[str, WrittenScript]):
     """The scripts of one run, by path."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, WrittenScript] = {}
-
-    def get(self, path: str) -> WrittenScript | None:
-        """Return what is known about the file at a path."""
-        return self._known.get(path)
 
     def put(self, path: str, script: WrittenScript | None) -> None:
         """Set the script at a path; `None` if the file is no longer a script."""
-        self._known.pop(path, None)
+        self.pop(path, None)
         if script is None:
             return
-        if len(self._known) >= MAX_SCRIPTS:
-            del self._known[next(iter(self._known))]
-        self._known[path] = script
+        if len(self) >= MAX_SCRIPTS:
+            del self[next(iter(self))]
+        self[path] = script
 
     def rename(self, name: Callable[[str], str]) -> None:
         """Rename every script by a function of its path; forget those without a new path."""
-        known = {name(path): script for path, script in self._known.items()}
-        self._known = {path: script for path, script in known.items() if path}
+        known = {name(path): script for path, script in self.items()}
+        self.clear()
+        self.update({path: script for path, script in known.items() if path})
 
     def extend(self, path: str, script: WrittenScript | None) -> None:
         """Add to what the file does when run."""
-        known = self._known.get(path)
+        known = self.get(path)
         if known is None or script is None:
             self.put(path, known or script)
             return
