@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from midwatch_monitor.records import Edit
 from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.shell.normal import unwrap
-from midwatch_monitor.shell.programs import WRITERS, git_targets, option_value, pairs, positional
 from midwatch_monitor.shell.syntax import (
     UNKNOWN,
     Bracket,
@@ -23,12 +22,17 @@ from midwatch_monitor.shell.target import (
     EMPTY,
     EVERYTHING,
     MAX_TARGETS,
+    WRITERS,
     Stream,
     WriteTarget,
     echo,
+    git_targets,
+    option_value,
+    pairs,
     patch_blocks,
     patched_files,
     place_path,
+    positional,
     printf,
     without_components,
 )
