@@ -289,7 +289,7 @@ class Normaliser:
         waiting = only_waits(step)
         if step.kind is not StepKind.TOOL or step.tool in NO_WORK or waiting or goes_back(step):
             return _act_without_work(step, edits, waiting=waiting)
-        line, arguments = shell_call(step)
+        (line, arguments), tool = shell_call(step), tool_traits(step.tool)
         told = command_facts(line) if line else NO_COMMAND
         action, fails = identify(step, line, arguments), has_failed(step)
         known, count = self._acts.get(action), count_failing(step.output) if fails else None
@@ -299,9 +299,7 @@ class Normaliser:
             self._acts.put(action, after)
         error = bool(fails) and not found_nothing_by_exit_code(step, line)
         check, claimed = told.check if line else check_of_tool(step.tool), claims(step)
-        said = answer(
-            step, precise=again, whole=told.measures or tool_traits(step.tool).stores_work
-        )
+        said = answer(step, precise=again, whole=told.measures or tool.stores_work)
         polls = again and check is CheckKind.NONE and is_under_way(step)
         changes = bool(edits or told.reverts) or (not fails and _changes_unnamed(step))
         swaps = not fails and (told.swaps or (told.installs and not again))
@@ -321,7 +319,7 @@ class Normaliser:
             _edit_marks(step),
             told.reverts,
             changes,
-            told.sleeps or polls or tool_traits(step.tool).awaits_message,
+            told.sleeps or polls or tool.awaits_message,
             swaps,
             bool(line) and not changing(step.tool),
             check,
