@@ -94,6 +94,7 @@ def test_what_a_program_says_is_no_edit(command: str) -> None:
     [
         ("sed -i 's/x/y/' a.py b.py", ["a.py", "b.py"]),
         ("sed -i.bak -e 's/x/y/' a.py", ["a.py"]),
+        ("sed -i -es/x/y/ a.py", ["a.py"]),
         ("sed -i '' 's/x/y/' a.py", ["a.py"]),
         ("sed -Ei -f fix.sed a.py", ["a.py"]),
         ("sed --in-place=.old --expression='s/x/y/' a.py", ["a.py"]),

@@ -99,14 +99,6 @@ def test_a_call_of_the_second_version_is_a_command(tmp_path: Path) -> None:
     ]
 
 
-def test_a_call_is_read_from_the_provider_where_the_agent_kept_no_action(tmp_path: Path) -> None:
-    function = {"name": "bash", "arguments": '{"command": "ls"}'}
-    call = {"id": "c7", "type": "function", "function": function}
-    message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    (step,) = steps(tmp_path, message, answered("<returncode>0</returncode>\n<output>\n</output>"))
-    assert (step.args, step.call, step.exit_code, step.output) == ("ls", "c7", 0, "")
-
-
 @pytest.mark.parametrize(
     "content", ["```bash\nls\n```\nor\n```bash\npwd\n```", "I am done.", "```python\n1\n```"]
 )
@@ -118,11 +110,6 @@ def test_a_refused_message_is_no_command(tmp_path: Path, content: str) -> None:
     )
 
 
-def test_another_kind_of_block_is_a_command_where_it_ran(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, said("I look.\n```sh\nls\n```"), ran(0, "a\n"))
-    assert (step.kind, step.args, step.exit_code) == (StepKind.TOOL, "ls", 0)
-
-
 def test_what_the_second_version_refused_is_of_no_step(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
@@ -132,32 +119,6 @@ def test_what_the_second_version_refused_is_of_no_step(tmp_path: Path) -> None:
         asked("pwd"),
     )
     assert [(step.args, step.output) for step in taken] == [("ls", "a\n"), ("pwd", "")]
-
-
-def test_several_calls_of_one_message_are_one_step_that_fails_with_the_first(
-    tmp_path: Path,
-) -> None:
-    (step,) = steps(
-        tmp_path,
-        asked("false", "ls"),
-        answered("", raw_output="no\n", returncode=1),
-        answered("", raw_output="a\n", returncode=0),
-    )
-    assert (step.args, step.exit_code, step.ok) == ("false\nls", 1, False)
-    assert step.output == "no\n\na\n"
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        user("The last command <command>x</command> timed out and has been killed.\nOutput: y"),
-        answered("<exception>An error occurred: timed out</exception>", raw_output=""),
-    ],
-)
-def test_a_command_that_timed_out_failed(tmp_path: Path, message: object) -> None:
-    (step,) = steps(tmp_path, fenced("x"), message)
-    assert (step.ok, step.exit_code) == (False, None)
-    assert "timed out" in step.output
 
 
 def test_the_submission_is_a_step(tmp_path: Path) -> None:
@@ -172,19 +133,59 @@ def test_the_submission_is_a_step(tmp_path: Path) -> None:
     assert taken[1].output == "diff --git a/x b/x"
 
 
-def test_how_a_run_broke_is_no_result_of_its_last_command(tmp_path: Path) -> None:
-    (step,) = steps(
-        tmp_path,
-        asked("ls"),
-        answered("", raw_output="a\n", returncode=0),
-        answered("The server is gone", role="exit", exit_status="InternalServerError"),
-    )
-    assert (step.output, step.ok) == ("a\n", True)
+FUNCTION = {"name": "bash", "arguments": '{"command": "ls"}'}
+CALL = {"id": "c7", "type": "function", "function": FUNCTION}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+TIMED_OUT = "The last command <command>x</command> timed out and has been killed.\nOutput: y"
+EXCEPTION = "<exception>An error occurred: timed out</exception>"
+WARNING = "<returncode>0</returncode>\n<warning>\nToo long\n</warning><output_head>\nx\n"
+EMPTY = answered("<returncode>0</returncode>\n<output>\n</output>")
+LISTED, FALSE = (
+    answered("", raw_output=output, returncode=code) for output, code in (("a\n", 0), ("no\n", 1))
+)
+BROKEN = answered("The server is gone", role="exit", exit_status="InternalServerError")
+PARTS = {"role": "assistant", "content": [{"type": "text", "text": "```bash\nls\n```"}]}
 
 
-def test_a_command_that_never_came_back_is_a_step(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, fenced("sleep 99"))
-    assert (step.args, step.ok, step.exit_code, step.output) == ("sleep 99", None, None, "")
+@pytest.mark.parametrize(
+    ("messages", "fields"),
+    [
+        # A call is read from the provider where the agent kept no action.
+        ([CALLING, EMPTY], {"args": "ls", "call": "c7", "exit_code": 0, "output": ""}),
+        # Another kind of block is a command where it ran.
+        (
+            [said("I look.\n```sh\nls\n```"), ran(0, "a\n")],
+            {"kind": StepKind.TOOL, "args": "ls", "exit_code": 0},
+        ),
+        # Several calls of one message fail with the first.
+        (
+            [asked("false", "ls"), FALSE, LISTED],
+            {"args": "false\nls", "exit_code": 1, "ok": False, "output": "no\n\na\n"},
+        ),
+        # A command that timed out failed.
+        ([fenced("x"), user(TIMED_OUT)], {"ok": False, "exit_code": None, "output": TIMED_OUT}),
+        ([fenced("x"), answered(EXCEPTION, raw_output="")], {"ok": False, "output": EXCEPTION}),
+        # How a run broke is no result of its last command.
+        ([asked("ls"), LISTED, BROKEN], {"output": "a\n", "ok": True}),
+        # A command that never came back.
+        (
+            [fenced("sleep 99")],
+            {"args": "sleep 99", "ok": None, "exit_code": None, "output": ""},
+        ),
+        # A warning beside the output is kept.
+        (
+            [fenced("cat big"), user(WARNING)],
+            {"exit_code": 0, "output": WARNING.partition("\n")[2]},
+        ),
+        # Content may be a list of parts.
+        ([PARTS, ran(0)], {"args": "ls"}),
+    ],
+)
+def test_a_command_and_what_came_of_it_are_one_step(
+    tmp_path: Path, messages: list[object], fields: dict[str, object]
+) -> None:
+    (step,) = steps(tmp_path, *messages)
+    assert {name: getattr(step, name) for name in fields} == fields
 
 
 @pytest.mark.parametrize(("code", "paths"), [(0, ["a.py"]), (1, ["a.py"]), (127, []), (126, [])])
@@ -193,15 +194,3 @@ def test_what_a_command_writes_counts_if_it_ran_at_all(
 ) -> None:
     (step,) = steps(tmp_path, fenced("cat > /repo/a.py <<'EOF'\nx\nEOF"), ran(code))
     assert [edit.path for edit in step.edits] == paths
-
-
-def test_a_warning_beside_the_output_is_kept(tmp_path: Path) -> None:
-    content = "<returncode>0</returncode>\n<warning>\nToo long\n</warning><output_head>\nx\n"
-    (step,) = steps(tmp_path, fenced("cat big"), user(content))
-    assert (step.exit_code, step.output.startswith("<warning>")) == (0, True)
-
-
-def test_content_may_be_a_list_of_parts(tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "```bash\nls\n```"}]
-    (step,) = steps(tmp_path, {"role": "assistant", "content": parts}, ran(0))
-    assert step.args == "ls"
