@@ -168,7 +168,7 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], leave: Callable[[],
 
 
 async def run_until_first(*work: Coroutine[Any, Any, object]) -> None:
-    """Run all of this until the first has ended; cancel the rest, and raise the first error."""
+    """Run all of this until the first has ended; cancel the rest, and raise its error."""
     import asyncio
 
     tasks = [asyncio.create_task(each) for each in work]

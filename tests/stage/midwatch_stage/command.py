@@ -30,6 +30,30 @@ def objects(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+def printed_now(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """What a command prints that ends well."""
+    capsys.readouterr()
+    assert main(argv) == 0
+    return capsys.readouterr().out
+
+
+def refused_now(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """What a command says on standard error that is called in a wrong way."""
+    capsys.readouterr()
+    assert main(argv) == 2
+    return capsys.readouterr().err
+
+
+async def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The same where a loop runs."""
+    return await asyncio.to_thread(printed_now, capsys, *argv)
+
+
+async def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The same where a loop runs."""
+    return await asyncio.to_thread(refused_now, capsys, *argv)
+
+
 async def read(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
     """The lines that a command prints, which ends well."""
     capsys.readouterr()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import MIDWATCH
+from midwatch_stage.command import MIDWATCH, printed_now
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import GROUPS
 
@@ -20,8 +20,7 @@ def test_the_groups_stand_in_their_order_with_all_their_commands(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "--help")
     assert max(map(len, out.splitlines())) <= columns
     panels = [part.partition(" ─")[0] for part in out.split("╭─ ")[1:]]
     assert panels == [*GROUPS, "Options"]
@@ -67,8 +66,7 @@ def test_a_completion_script_in_a_named_file_leaves_the_start_up_files_alone(
     said = f"wrote {script}, for {shell}; no start-up file was changed\n"
     assert capsys.readouterr().out == said
     for change in ("its start-up file now loads it", "no start-up file was changed"):
-        assert main(words) == 0
-        assert f", for {shell}; {change}\n" in capsys.readouterr().out
+        assert f", for {shell}; {change}\n" in printed_now(capsys, *words)
     assert "midwatch" in (home / f".{shell}rc").read_text("utf-8")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import MIDWATCH, new_attempt, new_task
+from midwatch_stage.command import MIDWATCH, new_attempt, new_task, printed_now, refused_now
 from midwatch_stage.foreign import asked, loop
 from midwatch_stage.matrix import matrix
 from midwatch_stage.sessions import DIALECTS
@@ -151,8 +151,7 @@ def test_what_a_worker_cannot_have_is_said_by_a_check_as_by_a_run(
 ) -> None:
     task = "tasks: [{id: a, goal: x, acceptance: ['true']}]"
     Path("a.yaml").write_text(f"models: {{worker: openai:x}}\nworkers: {{bob: {worker}}}\n{task}\n")
-    assert main(["run", "a.yaml"]) == 2
-    said = capsys.readouterr().err
+    said = refused_now(capsys, "run", "a.yaml")
     assert main(["config", "check", "a.yaml"]) == 2
     assert capsys.readouterr().err == f"a.yaml:2: workers.bob.{key}: {said}"
 
@@ -184,8 +183,7 @@ def test_a_model_that_cannot_be_asked_is_said_by_a_check_as_by_a_run(
     Path("a.yaml").write_text(
         f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: ['true']}}]\n"
     )
-    assert main(["config", "check", "a.yaml"]) == 2
-    said = capsys.readouterr().err
+    said = refused_now(capsys, "config", "check", "a.yaml")
     assert said.startswith(f"a.yaml:1: {key}: {problem}")
     assert main(["run", "a.yaml", "--headless"]) == 2
     assert capsys.readouterr().err == said.removeprefix(f"a.yaml:1: {key}: ")
@@ -195,8 +193,7 @@ def test_a_check_asks_for_no_key(capsys: Capture, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OPENAI_API_KEY")
     models = "{worker: 'openai:x', planner: {name: x, base_url: 'http://a/v1', api_key_env: NONE}}"
     Path("a.yaml").write_text(f"models: {models}\ntasks: [{{id: a, goal: x, acceptance: [x]}}]\n")
-    assert main(["config", "check", "a.yaml"]) == 0
-    assert capsys.readouterr().out == "a.yaml: ok\n"
+    assert printed_now(capsys, "config", "check", "a.yaml") == "a.yaml: ok\n"
 
 
 def test_a_workspace_that_is_not_on_this_machine_is_warned_of_and_a_run_here_refuses_it(
@@ -218,8 +215,7 @@ def test_a_workspace_that_is_not_on_this_machine_is_warned_of_and_a_run_here_ref
     assert main(["config", "check", "a.yaml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["ok"], found["problems"], found["warnings"]) == (True, [], said)
-    assert main(["run", "a.yaml", "--headless"]) == 2
-    assert capsys.readouterr().err == f"{said[0]}\n"
+    assert refused_now(capsys, "run", "a.yaml", "--headless") == f"{said[0]}\n"
 
 
 def test_a_limit_in_dollars_for_a_model_without_a_price_is_warned_of(capsys: Capture) -> None:
@@ -263,8 +259,7 @@ def test_the_configuration_in_force_can_be_read_back(capsys: Capture) -> None:
     Path("a.yaml").write_text("mode: off\npolicy: {max_replans: 7}\n")
     assert main(["config", "show", "--config", "a.yaml"]) == 0
     Path("b.yaml").write_text(shown := capsys.readouterr().out)
-    assert main(["config", "show", "--config", "b.yaml"]) == 0
-    assert capsys.readouterr().out == shown
+    assert printed_now(capsys, "config", "show", "--config", "b.yaml") == shown
     assert "max_replans: 7" in shown
 
 
@@ -288,8 +283,7 @@ def test_without_any_configuration_the_built_in_one_is_in_force(capsys: Capture)
 
 
 def test_init_says_what_it_writes(capsys: Capture) -> None:
-    assert main(["init", "new/folder"]) == 0
-    assert capsys.readouterr().out == (
+    assert printed_now(capsys, "init", "new/folder") == (
         "wrote new/folder/midwatch.yaml\nwrote new/folder/tasks.yaml\n"
         "no test command was found: name the checks of your tasks in tasks.yaml\n"
         "the model is openai:gpt-5.2: OPENAI_API_KEY is set\n"
@@ -301,8 +295,7 @@ def test_init_says_what_it_writes(capsys: Capture) -> None:
 
 
 def test_a_dry_run_of_init_writes_nothing(capsys: Capture) -> None:
-    assert main(["init", "--dry-run"]) == 0
-    assert capsys.readouterr().out.splitlines()[:3] == [
+    assert printed_now(capsys, "init", "--dry-run").splitlines()[:3] == [
         "would write midwatch.yaml",
         "would write tasks.yaml",
         "the check is `go test ./...`, found in go.mod",
@@ -320,8 +313,7 @@ def test_init_overwrites_nothing(capsys: Capture, more: list[str]) -> None:
 
 def test_init_below_a_file_is_bad_usage(capsys: Capture) -> None:
     Path("file").write_text("mine")
-    assert main(["init", "file/below"]) == 2
-    assert capsys.readouterr().err == (
+    assert refused_now(capsys, "init", "file/below") == (
         "file/below/midwatch.yaml cannot be written: Not a directory\n"
     )
 

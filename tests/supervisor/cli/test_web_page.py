@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_supervisor.cli import main
+from midwatch_stage.command import refused_now
 from midwatch_supervisor.cli.inspect.web import TOKEN, Page, page_at, read_token
 
 LONG = "a-token_of-16-letters"
@@ -93,7 +93,6 @@ def test_the_environment_may_hold_it_and_no_process_inherits_it(
 
 
 def test_a_token_on_the_command_line_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watch", "--web", "--token", LONG]) == 2
-    said = capsys.readouterr().err
+    said = refused_now(capsys, "watch", "--web", "--token", LONG)
     assert "--token-file" in said
     assert LONG not in said

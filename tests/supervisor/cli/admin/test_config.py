@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import MIDWATCH
+from midwatch_stage.command import MIDWATCH, printed_now
 from midwatch_supervisor.cli import main
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"{version('midwatch')}\n"
+    assert printed_now(capsys, "--version") == f"{version('midwatch')}\n"
 
 
 def test_a_wrong_variable_exits_with_2_and_no_traceback(
@@ -33,8 +32,7 @@ def test_the_configuration_can_be_named_by_the_environment(
     (tmp_path / "a.yaml").write_text("mode: off\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MIDWATCH_CONFIG", "a.yaml")
-    assert main(["config", "show"]) == 0
-    assert capsys.readouterr().out.startswith("mode: 'off'\n")
+    assert printed_now(capsys, "config", "show").startswith("mode: 'off'\n")
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_stage.broker import Broker, program
-from midwatch_stage.command import MIDWATCH, midwatch
+from midwatch_stage.command import MIDWATCH, printed, printed_now
 from midwatch_stage.foreign import FILES, asked
 from midwatch_stage.sessions import DIALECTS, write
 from midwatch_supervisor.cli import main
@@ -63,8 +63,7 @@ def findings(capsys: Capture, *words: str) -> tuple[int, dict[str, dict[str, str
 def test_with_a_key_a_run_has_what_it_needs_and_the_key_is_not_shown(
     capsys: Capture, folder: Path
 ) -> None:
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "doctor")
     assert KEY not in out
     lines = out.splitlines()
     assert lines[0] == "Midwatch"
@@ -109,8 +108,7 @@ def test_without_git_and_bubblewrap_it_says_what_to_install(
 
 @pytest.mark.usefixtures("bubblewrap")
 async def test_the_sandbox_is_really_tried(capsys: Capture) -> None:
-    assert await midwatch("doctor") == 0
-    assert "  ✓ sandbox        bubblewrap: a command ran in it" in capsys.readouterr().out
+    assert "  ✓ sandbox        bubblewrap: a command ran in it" in await printed(capsys, "doctor")
 
 
 def test_a_wrong_configuration_takes_no_other_check_along(capsys: Capture, folder: Path) -> None:

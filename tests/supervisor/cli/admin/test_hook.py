@@ -16,7 +16,7 @@ import pytest
 from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.hooks.client import KNOWN
 from midwatch_agents.hooks.inbox import SOCKET, take_inbox
-from midwatch_stage.command import MIDWATCH, PROGRAM
+from midwatch_stage.command import MIDWATCH, PROGRAM, printed_now, refused_now
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -167,14 +167,12 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
     settings.parent.mkdir()
     settings.write_text(SETTINGS)
     settings.chmod(0o640)
-    assert main(["hook", "install", "claude-code", "--yes"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "hook", "install", "claude-code", "--yes")
     assert f'+            "command": "{Path(sys.executable).with_name("midwatch")} hook' in out
     assert "Sessions of claude-code that you start from now on call Midwatch: `midwatch" in out
     assert settings.read_text() != SETTINGS
     assert settings.stat().st_mode & 0o777 == 0o640
-    assert main(["hook", "install", "claude-code"]) == 0
-    assert capsys.readouterr().out == (
+    assert printed_now(capsys, "hook", "install", "claude-code") == (
         f"{settings} already calls Midwatch. A session that began before does not, nor does a "
         "version of claude-code that has no hooks\n"
     )
@@ -187,8 +185,7 @@ def test_settings_that_turn_hooks_off_are_told(capsys: Capture, settings: Path) 
     settings.parent.mkdir()
     settings.write_text('{"disableAllHooks": true}\n')
     for _ in range(2):
-        assert main(["hook", "install", "claude-code", "--yes"]) == 0
-        assert capsys.readouterr().out.endswith(
+        assert printed_now(capsys, "hook", "install", "claude-code", "--yes").endswith(
             f"`disableAllHooks` in {settings} turns all hooks off: nothing calls Midwatch until "
             "you change it\n"
         )
@@ -253,8 +250,7 @@ def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
 
 
 def test_a_dry_run_writes_nothing(capsys: Capture, settings: Path) -> None:
-    assert main(["hook", "install", "claude-code", "--dry-run"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "hook", "install", "claude-code", "--dry-run")
     assert "+++ " in out
     assert out.endswith(f"\nwould write {settings}\n")
     assert not settings.parent.exists()
@@ -275,8 +271,7 @@ def test_settings_with_comments_are_left_as_they_are(capsys: Capture, settings: 
 
 
 def test_an_agent_without_hooks_is_bad_usage(capsys: Capture) -> None:
-    assert main(["hook", "install", "aider"]) == 2
-    assert capsys.readouterr().err == (
+    assert refused_now(capsys, "hook", "install", "aider") == (
         "there are no hooks for 'aider'; known: claude-code, codex, gemini, qwen\n"
     )
 

@@ -26,7 +26,7 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, printed, read, refused, write
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
@@ -87,8 +87,7 @@ async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
 async def test_whole_runs_are_canceled_what_depends_on_others_first(
     submitted: Journal, capsys: Capture
 ) -> None:
-    assert await midwatch("cancel", "--run", "1") == 0
-    assert capsys.readouterr().out == "canceled ship\ncanceled fix\n"
+    assert await printed(capsys, "cancel", "--run", "1") == "canceled ship\ncanceled fix\n"
     assert await midwatch("cancel", "--run", "1", "fix", "ship") == 0
     assert capsys.readouterr().out == "ship is over: canceled\nfix is over: canceled\n"
     assert [len(await states(submitted, task)) for task in (1, 2)] == [2, 2]
@@ -187,8 +186,7 @@ async def test_a_split_task_ends_with_its_parts(
 async def test_a_dry_run_cancels_nothing(submitted: Journal, at: datetime, capsys: Capture) -> None:
     await begin(submitted, at, WORKING)
     before = await submitted.last_id()
-    assert await midwatch("cancel", "--run", "1", "--dry-run") == 0
-    assert capsys.readouterr().out == (
+    assert await printed(capsys, "cancel", "--run", "1", "--dry-run") == (
         "would cancel ship\nfix#1: stop would be sent; fix ends with it\n"
     )
     assert await submitted.last_id() == before
@@ -251,8 +249,7 @@ async def test_what_cannot_be_meant_is_bad_usage(
     words: tuple[str, ...], told: str, submitted: Journal, at: datetime, capsys: Capture
 ) -> None:
     await begin(submitted, at, WORKING)
-    assert await midwatch("cancel", *words) == 2
-    assert told in capsys.readouterr().err
+    assert told in await refused(capsys, "cancel", *words)
 
 
 async def test_an_attempt_of_an_older_run_is_stopped_or_withdrawn_with_its_run(

@@ -17,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from midwatch_agents.hooks.inbox import put_in_inbox
 from midwatch_monitor.journal import Journal
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch
+from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch, refused
 from midwatch_stage.console import console_on
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
@@ -87,8 +87,7 @@ async def test_what_cannot_reach_a_session_is_refused_with_what_would_help(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert await midwatch("attach", "--once") == 0
-    assert await midwatch("tell", "repo-s1", "Read the error.") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "tell", "repo-s1", "Read the error.") == (
         "repo-s1#1: somebody else started it: it is only watched; none of its hooks has called "
         "Midwatch: `midwatch hook install claude-code` installs them for its next session, or says "
         "why they may not be called\n"
@@ -115,8 +114,7 @@ async def test_an_unknown_program_is_refused_with_those_that_are_known(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
-    assert await midwatch("attach", name) == 2
-    assert "claude-code, codex, gemini, qwen" in capsys.readouterr().err
+    assert "claude-code, codex, gemini, qwen" in await refused(capsys, "attach", name)
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
@@ -279,8 +277,7 @@ def _send(url: str) -> None:
 async def test_spans_cannot_be_taken_in_once_nor_at_a_port_in_use(
     capsys: pytest.CaptureFixture[str], journal_file: Path
 ) -> None:
-    assert await midwatch("attach", "otlp", "--once") == 2
-    assert "--once" in capsys.readouterr().err
+    assert "--once" in await refused(capsys, "attach", "otlp", "--once")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         place = ("--journal", str(journal_file), "--headless")

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Change, Ending
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, printed, read, write
 from midwatch_stage.factories import AT, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
@@ -94,8 +94,7 @@ async def test_a_confidence_worth_nothing_is_said_to_be(
 ) -> None:
     await unsure(journal, at)
     await overconfident(journal, at)
-    assert await midwatch("calibration") == 0
-    assert "worthless" not in capsys.readouterr().out
+    assert "worthless" not in await printed(capsys, "calibration")
     for _ in range(3):
         await unsure(journal, at)
     (said,) = [each for each in await read(capsys, "calibration") if "worthless" in each]
@@ -109,8 +108,7 @@ async def test_a_confidence_worth_nothing_is_said_to_be(
 async def test_where_nothing_is_over_nothing_is_told(
     journal: Journal, capsys: Capture, json_option: bool
 ) -> None:
-    assert await midwatch("calibration", *(["--json"] if json_option else [])) == 0
-    out = capsys.readouterr().out
+    out = await printed(capsys, "calibration", *(["--json"] if json_option else []))
     assert out == "" if json_option else out.startswith("no attempt of a known model")
 
 

@@ -10,7 +10,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, printed, read, write
 from midwatch_stage.repository import worktree_with
 from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import git
@@ -51,8 +51,7 @@ async def moved(journal: Journal, tmp_path: Path) -> Path:
 async def test_of_an_attempt_that_moved_the_work_of_its_last_node_is_printed(
     capsys: Capture,
 ) -> None:
-    assert await midwatch("diff", "fix") == 0
-    out = capsys.readouterr().out
+    out = await printed(capsys, "diff", "fix")
     assert "+new" in out
     assert "old" not in out
 
@@ -73,8 +72,7 @@ async def test_edits_and_new_files_are_printed_without_colours(
 ) -> None:
     (workspace / "a.py").write_text("a = 2\n")
     (workspace / "b.py").write_text("b = 1\n")
-    assert await midwatch("diff", name) == 0
-    out = capsys.readouterr().out
+    out = await printed(capsys, "diff", name)
     assert "-a = 1\n+a = 2\n" in out
     assert out.endswith("--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+b = 1\n")
     assert "\x1b" not in out
@@ -144,8 +142,7 @@ async def test_outside_git_git_apply_makes_the_same_files_of_what_is_printed(
     (copied / "tool").chmod(0o755)
     (copied / "was a link").unlink()
     (copied / "was a link").write_text("a file\n")
-    assert await midwatch("diff", "fix") == 0
-    out = capsys.readouterr().out
+    out = await printed(capsys, "diff", "fix")
     (patch := tmp_path / "patch").write_bytes(out.replace("\\x0c", "\f").encode())
     await git(tmp_path / "source", "apply", str(patch))
     assert content(tmp_path / "source") == content(copied)
@@ -214,6 +211,4 @@ async def test_merged_work_can_still_be_looked_at(workspace: Path, capsys: Captu
     (workspace / "a.py").write_text("a = 2\n")
     await git(workspace, "commit", "--all", "--quiet", "--message", "Mend")
     assert await midwatch("merge", "fix") == 0
-    capsys.readouterr()
-    assert await midwatch("diff", "fix") == 0
-    assert "-a = 1\n+a = 2\n" in capsys.readouterr().out
+    assert "-a = 1\n+a = 2\n" in await printed(capsys, "diff", "fix")

@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import open_trace
-from midwatch_stage.command import midwatch, new_attempt, new_task
+from midwatch_stage.command import midwatch, new_attempt, new_task, printed, refused
 
 Capture = pytest.CaptureFixture[str]
 Log = pytest.LogCaptureFixture
@@ -254,8 +254,7 @@ async def test_every_attempt_of_a_run_has_a_file_of_its_own(
     await (await claim()).record(act())
     second = await again(journal, attempt, at)
     await (await claim(of=second)).record(act(), act())
-    assert await midwatch("export", "--all", "traces") == 0
-    assert capsys.readouterr().out == (
+    assert await printed(capsys, "export", "--all", "traces") == (
         "wrote traces/fix-1.jsonl: 1 step\nwrote traces/fix-2.jsonl: 2 steps\n"
     )
     assert names("traces") == ["fix-1.jsonl", "fix-2.jsonl"]
@@ -315,11 +314,9 @@ async def test_what_cannot_be_done_is_said_and_exits_with_2(
 async def test_a_task_that_has_not_begun_has_nothing_to_export(
     journal: Journal, at: datetime, capsys: Capture
 ) -> None:
-    assert await midwatch("export", "--all", "x") == 2
-    assert capsys.readouterr().err == "nothing has run yet\n"
+    assert await refused(capsys, "export", "--all", "x") == "nothing has run yet\n"
     await new_task(journal)
-    assert await midwatch("export", "fix") == 2
-    assert capsys.readouterr().err == "fix has no attempt yet\n"
+    assert await refused(capsys, "export", "fix") == "fix has no attempt yet\n"
 
 
 async def test_an_export_names_a_row_that_cannot_be_read_and_writes_the_rest(

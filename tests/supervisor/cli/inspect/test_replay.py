@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import objects
+from midwatch_stage.command import objects, printed_now
 from midwatch_supervisor.cli import main
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
@@ -210,8 +210,7 @@ def test_what_only_time_shows_is_shown_by_the_times_of_a_trace(
     times = ("2026-01-01T00:00:00Z", "2026-01-01T00:31:00Z")
     lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
     trace = str(write(tmp_path / "a.jsonl", lines))
-    assert main(["replay", trace]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == (
+    assert printed_now(capsys, "replay", trace).splitlines()[0] == (
         f"{trace}: step 1: warning silence: nothing heard for 31 min; "
         "nothing is known to be running (steps 1)"
     )

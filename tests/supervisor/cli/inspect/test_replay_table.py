@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import objects
+from midwatch_stage.command import objects, printed_now
 from midwatch_supervisor.cli import main
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
@@ -137,8 +137,7 @@ def test_several_named_files_are_a_table_too(capsys: Capture) -> None:
 
 def test_an_alarm_that_rises_is_one_and_one_that_comes_again_is_two(capsys: Capture) -> None:
     claude_session(Path("projects/-home-me-shop/0b1c2d3e-4f5a-6b7c-8d9e.jsonl"), 12)
-    assert main(["replay", "projects"]) == 0
-    row = capsys.readouterr().out.splitlines()[1].split()
+    row = printed_now(capsys, "replay", "projects").splitlines()[1].split()
     main(["replay", "projects", "--json"])
     found = objects(capsys)
     alarms = [each for each in found[:-1] if each["severity"] != "notice"]

@@ -38,7 +38,7 @@ from midwatch_monitor.records import (
     Spending,
     TaskTransition,
 )
-from midwatch_stage.command import MIDWATCH, ask, midwatch, new_task, read
+from midwatch_stage.command import MIDWATCH, ask, midwatch, new_task, printed, read, refused
 from midwatch_stage.factories import (
     alert,
     change,
@@ -188,15 +188,13 @@ async def test_the_page_goes_to_a_file_that_is_not_overwritten_by_accident(
     text = target.read_text("utf-8")
     assert text.startswith("<!doctype html>")
     assert (EVIL in text, EVIL.replace("<", "&lt;").replace(">", "&gt;") in text) == (False, True)
-    assert await midwatch(*words) == 2
-    assert capsys.readouterr().err == f"{target} exists already; --force overwrites it\n"
+    assert await refused(capsys, *words) == f"{target} exists already; --force overwrites it\n"
     assert await midwatch(*words, "--force") == 0
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
 
 
 async def test_the_page_goes_to_stdout_where_no_file_is_named(capsys: Capture, story: None) -> None:
-    assert await midwatch("report", "--html") == 0
-    assert capsys.readouterr().out.endswith("</html>\n")
+    assert (await printed(capsys, "report", "--html")).endswith("</html>\n")
 
 
 async def later(journal: Journal, at: datetime) -> None:
@@ -255,8 +253,7 @@ async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journ
 async def test_what_cannot_be_meant_is_bad_usage(
     capsys: Capture, story: None, argv: tuple[str, ...], error: str
 ) -> None:
-    assert await midwatch("report", *argv) == 2
-    assert capsys.readouterr().err.startswith(error)
+    assert (await refused(capsys, "report", *argv)).startswith(error)
 
 
 USED = Change(budget=Budget(tokens=Meter(used=500)))
@@ -322,8 +319,7 @@ async def test_r66_the_comparison_says_when_there_is_not_enough_to_tell(
         "few",
         True,
     )
-    assert await midwatch("report", "lessons") == 0
-    said = capsys.readouterr().out
+    said = await printed(capsys, "report", "lessons")
     assert "too few to tell: fewer than 10 different tasks in a group" in said
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import objects
+from midwatch_stage.command import objects, printed_now
 from midwatch_supervisor.cli import main
 
 RIGHT = """about: One report of little confidence is an alarm.
@@ -128,8 +128,7 @@ def test_rules_are_listed_with_what_they_see(
     (folder / "midwatch.yaml").write_text(
         "rules: {repeated_call: {warn_after: 9, critical_after: 12}, cycle: {enabled: false}}\n"
     )
-    assert main(["rules", "list"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "rules", "list")
     assert (
         "repeated_call (repetition): notice_after 3, warn_after 9, critical_after 12\n"
         "    One call gives the same result several times in a row.\n"
@@ -147,8 +146,7 @@ def test_what_a_rule_sees_is_told_in_whole_sentences(
         "At the current rate, the budget runs out before the work is done. Counted in percent of "
         "the tightest limit."
     )
-    assert main(["rules", "list"]) == 0
-    out = capsys.readouterr().out
+    out = printed_now(capsys, "rules", "list")
     assert [told for told in sees.values() if f"\n    {told}\n" not in out] == []
 
 

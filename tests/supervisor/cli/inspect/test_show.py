@@ -32,7 +32,16 @@ from midwatch_monitor.records import (
     StepKind,
     Task,
 )
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import (
+    ask,
+    midwatch,
+    new_attempt,
+    new_task,
+    printed,
+    read,
+    refused,
+    write,
+)
 from midwatch_stage.factories import alert, escalation, transition
 from midwatch_supervisor.present.assignment import Assignment
 
@@ -235,8 +244,7 @@ async def test_an_intervention_and_an_escalation_show_the_attempt_that_they_are_
         assert [line for line in shown if line.startswith("attempt ")] == [
             "attempt 2, totals#2: submitted"
         ]
-    assert await midwatch("show", "71") == 2
-    assert "there is no task or attempt `71`" in capsys.readouterr().err
+    assert "there is no task or attempt `71`" in await refused(capsys, "show", "71")
 
 
 @pytest.mark.parametrize(("id", "run"), [("tot", 2), ("labels", 1), ("totals", 2)])
@@ -246,8 +254,7 @@ async def test_the_latest_run_that_has_it_counts(
     earlier = await task_of(journal)
     await new_task(journal, "labels", run=earlier.run)
     await task_of(journal)
-    assert await midwatch("show", id) == 0
-    assert f"(run {run})" in capsys.readouterr().out
+    assert f"(run {run})" in await printed(capsys, "show", id)
 
 
 async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
@@ -258,8 +265,7 @@ async def test_an_exact_name_wins_over_a_prefix_and_over_an_attempt(
     for name in ("1", "tot", "total"):
         await new_task(journal, name, run=task.run)
     for name in ("1", "tot"):
-        assert await midwatch("show", name) == 0
-        assert capsys.readouterr().out.startswith(f"task {name} (run 1)\n")
+        assert (await printed(capsys, "show", name)).startswith(f"task {name} (run 1)\n")
 
 
 @pytest.mark.parametrize(

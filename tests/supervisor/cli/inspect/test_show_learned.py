@@ -21,7 +21,7 @@ from midwatch_monitor.records import (
     StudyState,
     Summary,
 )
-from midwatch_stage.command import ask, midwatch
+from midwatch_stage.command import ask, printed
 from midwatch_stage.harness import PastAttempts
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -104,8 +104,7 @@ async def test_the_lines_of_its_source_tell_the_lesson_and_the_fact(
 
 async def test_people_are_told_the_same_in_short(past: PastAttempts, capsys: Capture) -> None:
     await taught(past)
-    assert await midwatch("show", "totals") == 0
-    output = capsys.readouterr().out
+    output = await printed(capsys, "show", "totals")
     assert (
         "  lessons and facts it was given:\n"
         "    given:\n"
@@ -131,5 +130,4 @@ async def test_an_attempt_that_nothing_was_learned_of_has_no_such_parts(
     past: PastAttempts, capsys: Capture
 ) -> None:
     await past.attempt(task="bare")
-    assert await midwatch("show", "bare") == 0
-    assert "learned" not in capsys.readouterr().out
+    assert "learned" not in await printed(capsys, "show", "bare")

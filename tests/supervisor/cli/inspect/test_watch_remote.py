@@ -29,7 +29,7 @@ from midwatch_monitor.records import (
     SupervisedBy,
 )
 from midwatch_stage.broker import Broker, program
-from midwatch_stage.command import midwatch, new_attempt, new_task
+from midwatch_stage.command import midwatch, new_attempt, new_task, refused
 from midwatch_stage.database import Database
 from midwatch_stage.factories import AT
 from midwatch_supervisor.operator.actions import OperatorActions
@@ -177,8 +177,7 @@ async def test_an_attempt_that_is_not_there_is_no_console(
     capsys: pytest.CaptureFixture[str], journal_file: Path, attempt: Attempt
 ) -> None:
     words = ("watch", "--attempt", str(attempt.id + 1), "--journal", str(journal_file))
-    assert await midwatch(*words) == 2
-    assert f"there is no attempt {attempt.id + 1} in " in capsys.readouterr().err
+    assert f"there is no attempt {attempt.id + 1} in " in await refused(capsys, *words)
 
 
 @pytest.mark.parametrize(

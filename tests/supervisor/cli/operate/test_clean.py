@@ -9,7 +9,15 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
 from midwatch_stage import factories as make
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import (
+    assignment,
+    midwatch,
+    new_attempt,
+    new_task,
+    read,
+    refused,
+    write,
+)
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.workspaces.workspace import commit_work, prepare
 from midwatch_tools.git import git
@@ -170,8 +178,7 @@ async def test_a_run_that_is_not_over_is_left_alone(room: Room, capsys: Capture)
     assert await read(capsys, "clean") == [
         "run 1 is not over: busy (working); its workspaces are kept"
     ]
-    assert await midwatch("clean", "idle") == 2
-    assert capsys.readouterr().err == "run 1 is not over: busy (working)\n"
+    assert await refused(capsys, "clean", "idle") == "run 1 is not over: busy (working)\n"
     assert idle.exists()
 
 

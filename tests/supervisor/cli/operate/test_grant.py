@@ -22,7 +22,14 @@ from midwatch_monitor.records import (
     Record,
     Terms,
 )
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read
+from midwatch_stage.command import (
+    assignment,
+    midwatch,
+    new_attempt,
+    new_task,
+    printed,
+    read,
+)
 from midwatch_stage.factories import alert
 
 Capture = pytest.CaptureFixture[str]
@@ -124,8 +131,7 @@ async def test_a_dry_run_writes_nothing(
     journal: Journal, attempt: Attempt, capsys: Capture, argv: tuple[str, ...], said: str
 ) -> None:
     last = await journal.last_id()
-    assert await midwatch(*argv, "--dry-run") == 0
-    assert capsys.readouterr().out == said
+    assert await printed(capsys, *argv, "--dry-run") == said
     assert await written(journal, last) == []
 
 

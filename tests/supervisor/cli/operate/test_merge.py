@@ -10,7 +10,7 @@ import pytest
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
-from midwatch_stage.command import midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import midwatch, new_attempt, new_task, printed, read, refused, write
 from midwatch_stage.merging import BRANCH, WORK, commit, finish, git
 
 Capture = pytest.CaptureFixture[str]
@@ -64,9 +64,7 @@ async def test_a_result_that_a_person_rejected_is_merged_only_once_it_is_accepte
 ) -> None:
     await finish(journal, worktree)
     await midwatch("feedback", "totals", "reject", "--comment", "It rounds down.", "--from", "ada")
-    capsys.readouterr()
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals") == (
         "totals can be merged after `midwatch feedback totals accept --run 1`: "
         "its result was rejected by ada: It rounds down.\n"
     )
@@ -81,8 +79,7 @@ async def test_what_its_owner_merged_by_hand_is_removed(
     await finish(journal, worktree)
     git(repository, "merge", "--quiet", "--squash", BRANCH)
     git(repository, "commit", "--quiet", "--message", "Take it as one")
-    assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out == (
+    assert await printed(capsys, "merge", "totals") == (
         f"{BRANCH} is already in main\nremoved the branch and its worktree {worktree}\n"
     )
     assert await read(capsys, "merge", "totals") == [f"{BRANCH} was already merged and removed"]
@@ -197,8 +194,7 @@ async def test_a_branch_that_others_may_build_on_stays(
 ) -> None:
     await finish(journal, worktree)
     await new_task(journal, "later", run=1)
-    assert await midwatch("merge", "totals") == 0
-    assert capsys.readouterr().out.endswith(
+    assert (await printed(capsys, "merge", "totals")).endswith(
         f"kept {BRANCH}: once its run is over, `midwatch clean` removes it\n"
     )
     assert str(worktree) in git(repository, "worktree", "list")
@@ -229,8 +225,7 @@ async def test_a_dry_run_merges_nothing_and_leaves_nothing_behind(
 ) -> None:
     await finish(journal, worktree)
     before = (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list"))
-    assert await midwatch("merge", "totals", "--dry-run") == 0
-    assert capsys.readouterr().out == (
+    assert await printed(capsys, "merge", "totals", "--dry-run") == (
         f"+1 -1  a.py\nwould merge {BRANCH} into main (1 file, +1 -1; 1 commit) in {repository}\n"
     )
     assert (git(repository, "rev-parse", "HEAD"), git(repository, "worktree", "list")) == before
@@ -258,8 +253,7 @@ async def test_after_a_conflict_that_was_resolved_by_hand_the_branch_is_removed(
 ) -> None:
     commit(repository, "a.py", "a = 3\n")
     await finish(journal, worktree)
-    assert await midwatch("merge", "totals") == 2
-    command = capsys.readouterr().err.split("`")[1].split()[1:]
+    command = (await refused(capsys, "merge", "totals")).split("`")[1].split()[1:]
     with pytest.raises(subprocess.CalledProcessError):
         git(repository, *command)
     assert "<<<<<<<" in (repository / "a.py").read_text()
@@ -277,8 +271,7 @@ async def test_uncommitted_changes_are_not_touched(
     folder = repository.parent / dirty
     (folder / "a.py").write_text("a = 4\n")
     await finish(journal, worktree)
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals") == (
         f"{folder} has uncommitted changes; commit or stash them first\n"
     )
     assert (folder / "a.py").read_text() == "a = 4\n"
@@ -291,8 +284,7 @@ async def test_a_file_that_git_does_not_know_is_not_overwritten(
     commit(worktree, "new.py", "theirs\n")
     (repository / "new.py").write_text("mine\n")
     await finish(journal, worktree)
-    assert await midwatch("merge", "totals", *more) == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals", *more) == (
         f"{BRANCH} would overwrite files in {repository} that git does not track: new.py; "
         "move them away first. Nothing was merged\n"
     )
@@ -330,8 +322,7 @@ async def test_a_failed_task_is_merged_once_a_person_has_accepted_its_result(
 ) -> None:
     commit(worktree, "new.txt", "new\n")
     await finish(journal, worktree, Lifecycle.FAILED)
-    assert await midwatch("merge", "totals") == 2
-    said = capsys.readouterr().err
+    said = await refused(capsys, "merge", "totals")
     assert said == (
         "totals has failed: it can be merged after `midwatch feedback totals accept --run 1`\n"
     )
@@ -352,8 +343,7 @@ async def test_a_workspace_that_is_gone_is_said_to_be(
     journal: Journal, tmp_path: Path, capsys: Capture
 ) -> None:
     await finish(journal, tmp_path / "gone")
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals") == (
         f"the workspace of totals is gone: there is no folder {tmp_path / 'gone'}\n"
     )
 
@@ -362,8 +352,7 @@ async def test_a_worktree_whose_repository_is_gone_is_no_traceback(
     journal: Journal, repository: Path, orphan: Path, capsys: Capture
 ) -> None:
     await finish(journal, orphan)
-    assert await midwatch("merge", "totals") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals") == (
         f"the workspace of totals cannot be used: {orphan} is not a worktree of {repository}\n"
     )
 

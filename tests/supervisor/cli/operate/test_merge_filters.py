@@ -11,7 +11,7 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, read, refused, write
 from midwatch_stage.factories import AT
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
@@ -83,8 +83,7 @@ async def test_a_file_that_a_filter_rewrites_is_left_to_its_owner(
         (worktree / name).write_text(text)
     await commit_all(worktree, "Work")
     before = run_git(repository, "rev-parse", "HEAD")
-    assert await midwatch("merge", "totals", *option) == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "totals", *option) == (
         f"{BRANCH} changes {changed}, and a git filter rewrites such files, but Midwatch runs no "
         f"filters: look at the diff, then run `git merge {BRANCH}` in {repository}. Nothing was "
         "merged\n"

@@ -32,7 +32,16 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.records.work import EMBEDDED
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read, write
+from midwatch_stage.command import (
+    ask,
+    midwatch,
+    new_attempt,
+    new_task,
+    printed,
+    read,
+    refused,
+    write,
+)
 from midwatch_supervisor.cli.operate.approval import settle
 from midwatch_supervisor.present.assignment import assignments
 
@@ -110,13 +119,11 @@ async def test_the_beginning_of_what_waits_is_enough_while_it_is_unique(
 ) -> None:
     filler = [Step(number=number, kind=StepKind.MESSAGE) for number in range(1, 10)]
     await write(*filler, HELD, HELD)  # entries 1 and 2 are the first states
-    assert await midwatch("approve", "1") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "approve", "1") == (
         "`1` could mean several; waiting for approval: 12 (restart), 13 (restart)\n"
     )
     assert await midwatch("approve", "12") == 0
-    assert await midwatch("approve", "1") == 0
-    assert capsys.readouterr().out.endswith("approved restart 13 for fix#1\n")
+    assert (await printed(capsys, "approve", "1")).endswith("approved restart 13 for fix#1\n")
 
 
 @pytest.mark.parametrize(
@@ -138,8 +145,7 @@ async def test_what_does_not_wait_is_neither_approved_nor_rejected(
 ) -> None:
     last = await write(*records)
     for command in ("approve", "reject"):
-        assert await midwatch(command, "3") == 2
-        assert capsys.readouterr().err == f"{said}\n"
+        assert await refused(capsys, command, "3") == f"{said}\n"
     assert await written(journal, last) == []
 
 
@@ -147,8 +153,7 @@ async def test_a_question_is_answered_and_not_approved(write: Write, capsys: Cap
     asked = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY)
     await write(asked, Delivery(intervention=3, state=DeliveryState.DELIVERED), PARKED)
     for command in ("approve", "reject"):
-        assert await midwatch(command, "3") == 2
-        assert capsys.readouterr().err == (
+        assert await refused(capsys, command, "3") == (
             'ask_operator 3 for fix#1 cannot be approved: `midwatch tell fix "your answer"` '
             "answers it\n"
         )
@@ -263,8 +268,7 @@ async def test_a_name_means_the_newest_task_that_can_still_be_told_something(
         assert await read(capsys, "tell", name, "Anew.", "--restart", "--dry-run") == [
             "fix#1 of run 1: restart would be sent"
         ]
-    assert await midwatch("tell", str(attempt.id + 1), "Look up.") == 2
-    assert "fix#1 is over: failed" in capsys.readouterr().err
+    assert "fix#1 is over: failed" in await refused(capsys, "tell", str(attempt.id + 1), "Look up.")
 
 
 @pytest.mark.parametrize(
@@ -285,8 +289,7 @@ async def test_of_two_runs_with_a_task_of_one_name_the_one_that_is_named_is_mean
         assert (await read(capsys, *words, "--run", run))[0].startswith(f"{said} sent (")
         assert [each.attempt for each in await journal.entries(before)] == [of.id]
         before = await journal.last_id()
-    assert await midwatch(*words, "--run", "3") == 2
-    assert "there is no run 3 in " in capsys.readouterr().err
+    assert "there is no run 3 in " in await refused(capsys, *words, "--run", "3")
 
 
 async def test_in_a_run_that_is_named_no_other_run_is_looked_at(
@@ -295,8 +298,7 @@ async def test_in_a_run_that_is_named_no_other_run_is_looked_at(
     later = await new_attempt(journal, await new_task(journal), 1)
     over = Draft(record=OVER, at=at, task=later.task, attempt=later.id)
     await journal.commit(Commit(drafts=(over,)))
-    assert await midwatch("tell", "fix", "Look up.", "--run", "2") == 2
-    assert "fix#1 is over: failed" in capsys.readouterr().err
+    assert "fix#1 is over: failed" in await refused(capsys, "tell", "fix", "Look up.", "--run", "2")
 
 
 @pytest.mark.parametrize("argv", [("tell", "proj", "--stop"), ("grant", "proj#1")])
@@ -306,14 +308,12 @@ async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
     first = await new_task(journal, "proj-1a")
     made = await new_attempt(journal, first)
     await new_attempt(journal, await new_task(journal, "proj-2b"))
-    assert await midwatch(*argv) == 2
-    assert capsys.readouterr().err == "`proj` could mean any of proj-2b, proj-1a\n"
+    assert await refused(capsys, *argv) == "`proj` could mean any of proj-2b, proj-1a\n"
     assert await midwatch("tell", "proj-1a", "--stop", "--dry-run") == 0
     end = TaskTransition(lifecycle=Lifecycle.FAILED)
     over = Draft(record=OVER, at=at, task=first.id, attempt=made.id)
     await journal.commit(Commit(drafts=(over, Draft(record=end, at=at, task=first.id))))
-    assert await midwatch("tell", "proj", "--stop", "--dry-run") == 0
-    assert "proj-2b#1" in capsys.readouterr().out
+    assert "proj-2b#1" in await printed(capsys, "tell", "proj", "--stop", "--dry-run")
 
 
 @pytest.mark.parametrize(
@@ -370,11 +370,9 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(
     before = await journal.last_id()
     follows = "attempt 2 begins if run 1 is running, or with `midwatch resume --run 1`\n"
     argv = ("tell", "fix", "Go day by day.", "--restart")
-    assert await midwatch(*argv, "--dry-run") == 0
-    assert capsys.readouterr().out == f"fix: would be begun again: {follows}"
+    assert await printed(capsys, *argv, "--dry-run") == f"fix: would be begun again: {follows}"
     assert await journal.last_id() == before
-    assert await midwatch(*argv) == 0
-    assert capsys.readouterr().out == f"fix: begun again: {follows}"
+    assert await printed(capsys, *argv) == f"fix: begun again: {follows}"
     order = Intervention(
         action=Action.RESTART, by=Actor.OPERATOR, author="ada", message="Go day by day."
     )
@@ -390,8 +388,7 @@ async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again
     journal: Journal, at: datetime, capsys: Capture, task_spec: str
 ) -> None:
     await over_in(journal, at, task_spec)
-    assert await midwatch("tell", "fix", "Hello.") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "tell", "fix", "Hello.") == (
         "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --run 1 "
         '--restart "what to do differently"` begins the task again\n'
     )
@@ -404,8 +401,7 @@ async def test_how_an_attempt_is_begun_again_names_its_run_if_a_newer_one_has_th
     await over_in(journal, at, task_spec)
     assert await midwatch("tell", str(made.id), "Hello.") == 2
     (hint,) = re.findall(r"`midwatch (.*)`", capsys.readouterr().err)
-    assert await midwatch(*shlex.split(hint), "--dry-run") == 0
-    assert "if run 1 is running" in capsys.readouterr().out
+    assert "if run 1 is running" in await printed(capsys, *shlex.split(hint), "--dry-run")
 
 
 async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_its_run_is_over(
@@ -419,5 +415,4 @@ async def test_a_task_that_is_begun_again_waits_for_its_turn_or_for_resume_if_it
     (line,) = await ask(capsys, "status")
     left = "`midwatch resume --run 1`: no process works on it"
     assert (line["interrupted"], line["waits_for"]) == (True, left)
-    assert await midwatch("show", "fix") == 0
-    assert "begun again by ada: Go day by day." in capsys.readouterr().out
+    assert "begun again by ada: Go day by day." in await printed(capsys, "show", "fix")

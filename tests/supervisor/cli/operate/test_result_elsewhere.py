@@ -9,7 +9,15 @@ from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Lifecycle
 from midwatch_stage import factories as make
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, write
+from midwatch_stage.command import (
+    assignment,
+    midwatch,
+    new_attempt,
+    new_task,
+    printed,
+    refused,
+    write,
+)
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace, prepare
 from midwatch_tools.git import git
@@ -62,8 +70,7 @@ async def test_that_of_an_older_run_is_taken_with_its_run(
 
 @pytest.mark.usefixtures("folder")
 async def test_its_diff_is_printed(capsys: Capture) -> None:
-    assert await midwatch("diff", "fix") == 0
-    out = capsys.readouterr().out
+    out = await printed(capsys, "diff", "fix")
     assert "+++ b/report.txt\n@@ -0,0 +1 @@\n+new\n" in out
     assert "b/sub/link" in out
     assert await midwatch("diff", "fix", "--json") == 0
@@ -137,8 +144,7 @@ async def test_all_files_are_written_and_those_that_the_task_changed_are_listed(
 
 @pytest.mark.usefixtures("folder")
 async def test_without_a_folder_merge_says_that_it_needs_one(capsys: Capture) -> None:
-    assert await midwatch("merge", "fix") == 2
-    assert capsys.readouterr().err == NEEDS_FOLDER
+    assert await refused(capsys, "merge", "fix") == NEEDS_FOLDER
 
 
 @pytest.mark.usefixtures("here")
@@ -171,7 +177,6 @@ async def test_a_branch_is_not_written_into_a_folder(
     await write(journal, attempt, make.AT, make.ended())
     done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
     await journal.commit(Commit(drafts=(done,)))
-    assert await midwatch("merge", "fix", "--into", str(tmp_path / "result")) == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "merge", "fix", "--into", str(tmp_path / "result")) == (
         "fix worked in git: `midwatch merge fix` merges its branch\n"
     )

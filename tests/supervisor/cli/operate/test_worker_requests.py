@@ -23,7 +23,7 @@ from midwatch_monitor.records import (
     Ruling,
     Terms,
 )
-from midwatch_stage.command import midwatch, read
+from midwatch_stage.command import midwatch, read, refused
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
@@ -83,8 +83,7 @@ async def test_an_attempt_that_waits_for_a_permission_is_not_resumed_without_it(
 ) -> None:
     id = await write(PERMISSION)
     last = await write(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
-    assert await midwatch("tell", "fix", "--resume") == 2
-    assert capsys.readouterr().err == (
+    assert await refused(capsys, "tell", "fix", "--resume") == (
         f"fix#1: it waits for permission to run `make`: `midwatch approve {id}` or "
         f"`midwatch reject {id}`\n"
     )
@@ -132,8 +131,7 @@ async def test_what_nobody_waits_for_any_more_is_not_answered(
     journal: Journal, write: Write, capsys: Capture, later: Record, why: str
 ) -> None:
     last = await write(BUDGET, later)
-    assert await midwatch("approve", "3") == 2
-    assert capsys.readouterr().err == f"budget request 3 for fix#1 {why}\n"
+    assert await refused(capsys, "approve", "3") == f"budget request 3 for fix#1 {why}\n"
     assert await written(journal, last) == []
 
 
@@ -176,5 +174,4 @@ async def test_an_unknown_number_is_answered_with_what_waits(
     write: Write, capsys: Capture, records: tuple[Record, ...], waits: str
 ) -> None:
     await write(*records)
-    assert await midwatch("approve", "77") == 2
-    assert capsys.readouterr().err == f"there is no intervention `77`; {waits}\n"
+    assert await refused(capsys, "approve", "77") == f"there is no intervention `77`; {waits}\n"

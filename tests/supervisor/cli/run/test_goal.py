@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_stage.command import MIDWATCH
+from midwatch_stage.command import MIDWATCH, printed_now, refused_now
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
 from midwatch_tools.git import run_git
@@ -32,8 +32,7 @@ def test_a_goal_is_a_task_of_the_repository_around_this_folder(
     (folder / "below").mkdir()
     monkeypatch.chdir(folder / "below")
     words = ("--check", "pytest -q", "--check", "ruff check", "--model", "ollama:qwen3")
-    assert main(["run", GOAL, *words, "--dry-run"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert printed_now(capsys, "run", GOAL, *words, "--dry-run").splitlines() == [
         f"{folder}: check `pytest -q`, `ruff check`, model ollama:qwen3",
         f"would run fix-the-failing-tests: worker coder, workspace {folder}",
     ]
@@ -44,8 +43,7 @@ def test_what_was_chosen_for_a_goal_is_said_in_one_line(
 ) -> None:
     (folder / "go.mod").touch()
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert main(["run", GOAL, "--dry-run"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == (
+    assert printed_now(capsys, "run", GOAL, "--dry-run").splitlines()[0] == (
         f"{folder}: check `go test ./...` (go.mod), model openai:gpt-5.2 (OPENAI_API_KEY is set)"
     )
 
@@ -167,8 +165,7 @@ def test_a_repository_without_a_commit_is_refused_before_the_run(
 ) -> None:
     run_git(folder, "init", "-q")
     (folder / "tasks.yaml").write_text('models: {worker: "ollama:qwen3"}\n' + TASKS)
-    assert main(["run", "tasks.yaml", option]) == 2
-    assert capsys.readouterr().err == (
+    assert refused_now(capsys, "run", "tasks.yaml", option) == (
         f"tasks.yaml: task a: the workspace {folder} has no commit, and workers begin with the "
         "last one: `git add -A && git commit`\n"
     )
@@ -222,8 +219,7 @@ def test_a_script_that_is_not_there_is_refused_by_whoever_looks(
     (folder / "broken.py").write_text("def (")
     (folder / "empty_script.py").touch()
     (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
-    assert main([*words, "tasks.yaml"]) == 2
-    assert told in capsys.readouterr().err
+    assert told in refused_now(capsys, *words, "tasks.yaml")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +236,7 @@ def test_a_script_that_has_nothing_for_a_task_is_refused_before_the_run(
     script = "def script_for(role, key):\n    return {}[key]\n"
     (folder / "other_tasks.py").write_text(script)
     (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
-    assert main(["run", "tasks.yaml", option]) == 2
-    assert told in capsys.readouterr().err
+    assert told in refused_now(capsys, "run", "tasks.yaml", option)
 
 
 def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:

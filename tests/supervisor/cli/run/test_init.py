@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.source import load_tasks
+from midwatch_stage.command import printed_now
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -70,8 +71,7 @@ def test_without_a_test_command_that_is_said(
 ) -> None:
     for name, text in files.items():
         (folder / name).write_text(text)
-    assert main(["init"]) == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [
+    assert printed_now(capsys, "init").splitlines()[2:] == [
         "no test command was found: name the checks of your tasks in tasks.yaml"
     ]
     assert [task.id for task in load_tasks(folder / "tasks.yaml").tasks] == ["readme", "review"]
