@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,16 @@ from midwatch_supervisor.present.assignment import Assignment
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 MIDWATCH = (sys.executable, "-c", PROGRAM)
 """The words that begin a command in a process of its own."""
+
+
+def process(
+    *words: str, program: str = PROGRAM, timeout: float = 600, check: bool = False, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, once it has ended, with all that it printed."""
+    argv = [sys.executable, "-c", program, *words]
+    return subprocess.run(
+        argv, capture_output=True, text=True, timeout=timeout, check=check, **more
+    )
 
 
 async def midwatch(*argv: str) -> int:

@@ -1,11 +1,11 @@
 """Ctrl-C ends a command without a traceback, whatever it is doing at that moment."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from midwatch_stage.command import process
 from midwatch_stage.matrix import matrix
 
 PROGRAM = """
@@ -30,14 +30,7 @@ sys.exit(main())
 
 
 def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, moment, *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return process(moment, *words, program=PROGRAM, cwd=folder)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """A command imports what it needs, and no more: that is most of the time that it takes."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
+from midwatch_stage.command import process
 from midwatch_supervisor.cli.app import COMMANDS
 
 DEAR = ("pydantic_ai", "textual", "alembic", "dbos", "aiomqtt", "httpx", "psycopg", "harness")
@@ -42,13 +41,7 @@ def test_what_a_command_does_not_need_is_not_imported(
     journal = tmp_path / "journal.db"
     schema.open_store(journal, Access.CREATE).close()
     place = ("--journal", str(journal)) if "status" in words else ()
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words, *place],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    done = process(*words, *place, program=PROGRAM, check=True)
     imported = set(done.stdout.rpartition("imported ")[2].split())
     assert "midwatch_supervisor" in imported
     assert imported & {*DEAR, *more} == set()
@@ -60,13 +53,7 @@ def test_the_help_of_no_command_imports_what_only_its_work_needs() -> None:
         "for name in sys.argv[1:]:\n    main([name, '--help'])\n"
         "print('imported', *sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *COMMANDS],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    done = process(*COMMANDS, program=program, check=True)
     assert set(done.stdout.rpartition("imported ")[2].split()) & {*DEAR} == set()
 
 
@@ -77,13 +64,7 @@ def test_garbage_is_collected_again_once_the_command_runs() -> None:
         "atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 0)); "
         "sys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "config", "show", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    done = process("config", "show", "--json", program=program, check=True)
     assert done.stdout.endswith("}\nTrue True\n")
 
 
@@ -93,11 +74,5 @@ def test_no_library_advertises_itself_in_the_log() -> None:
         "atexit.register(lambda: print(os.environ['PYDANTIC_AI_NO_BANNER'])); "
         "sys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--version"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    done = process("--version", program=program, check=True)
     assert done.stdout.endswith("\n1\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_stage.command import MIDWATCH
+from midwatch_stage.command import process
 from midwatch_supervisor.cli import main
 
 Line = dict[str, Any]
@@ -29,14 +29,7 @@ SUM = {"id", "task", "status", "attempts", "alerts", "interventions", "recovered
 
 def demo(folder: Path) -> list[Line]:
     """The lines of one run of the demo in a folder."""
-    done = subprocess.run(
-        [*MIDWATCH, "demo", "--headless", "--json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = process("demo", "--headless", "--json", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -65,15 +58,8 @@ def test_a_demo_that_cannot_start_leaves_nothing_behind(
 ) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        [*MIDWATCH, "demo", "--headless"],
-        cwd=tmp_path,
-        env={**os.environ, "MIDWATCH_JOURNAL__PATIENCE_SECONDS": "0", **environ},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environ = {**os.environ, "MIDWATCH_JOURNAL__PATIENCE_SECONDS": "0", **environ}
+    done = process("demo", "--headless", cwd=tmp_path, env=environ)
     assert done.returncode in (1, 2)
     assert said in done.stderr
     assert {each.name for each in tmp_path.iterdir()} == files.keys()

@@ -1,10 +1,12 @@
 """What each kind of record says: one line, one detail, one JSON form.
 
-The wordings stand in `record_texts.txt` beside this file; `MIDWATCH_UPDATE=1` writes it anew.
+The wordings stand in `record_texts.txt` beside this file, the JSON forms in `record_lines.jsonl`;
+`MIDWATCH_UPDATE=1` writes both anew.
 """
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -79,7 +81,8 @@ from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.record_text import line
 
-FILE = Path(__file__).with_name("record_texts.txt")
+TEXTS = Path(__file__).with_name("record_texts.txt")
+LINES = TEXTS.with_name("record_lines.jsonl")
 WITHOUT_JSON = {
     *(Acceptance, Analysis, BudgetRequest, Completion, FactMark, FactReview, Notified),
     *(Guidelines, GuidelinesMark, LessonMark, PermissionRequest, Plan, PlanCheck, Reflection),
@@ -294,10 +297,20 @@ def rendered() -> str:
     return "\n".join(blocks)
 
 
-def test_each_record_is_worded_as_the_table_says() -> None:
+def json_lines() -> str:
+    """A line for each sample that has one, after a nudge that stamps and outcomes are about."""
+    transcript = Transcript([make.task(name="totals")], [make.attempt(model="m")])
+    transcript.line(make.entry(1, NUDGE))
+    entries = (make.entry(id, record) for id, (record, _, _) in enumerate(samples(), start=2))
+    found = (transcript.line(each, NOTHING) for each in entries)
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in found if each)
+
+
+@pytest.mark.parametrize(("file", "told"), [(TEXTS, rendered), (LINES, json_lines)])
+def test_each_record_is_told_as_the_golden_file_says(file: Path, told: Callable[[], str]) -> None:
     if os.environ.get("MIDWATCH_UPDATE"):
-        FILE.write_text(rendered(), encoding="utf-8")
-    assert rendered() == FILE.read_text(encoding="utf-8")
+        file.write_text(told(), encoding="utf-8")
+    assert told() == file.read_text(encoding="utf-8")
 
 
 def test_every_kind_of_record_has_a_line_and_a_detail() -> None:

@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +15,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from midwatch_agents.hooks.inbox import put_in_inbox
 from midwatch_monitor.journal import Journal
 from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch, refused
+from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch, process, refused
 from midwatch_stage.console import console_on
 from midwatch_stage.foreign import FILES, asked, loop
 from midwatch_stage.receivers import webhook
@@ -218,8 +216,7 @@ def test_it_does_not_outlive_what_watches() -> None:
         "async def run(self): raise RuntimeError('broken')\n"
         f"SessionWatch.run = run\n{PROGRAM}"
     )
-    words = [sys.executable, "-c", program, "attach", "--headless"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = process("attach", "--headless", program=program, timeout=60)
     assert done.returncode == 1
     assert done.stderr.endswith("  RuntimeError: broken\n")
 

@@ -2,14 +2,13 @@
 
 import json
 import resource
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_stage.command import MIDWATCH, refused_now
+from midwatch_stage.command import process, refused_now
 from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -116,13 +115,7 @@ def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(tmp_path: Path,
         for _ in range(8):
             file.write("x" * MAX_LINE)
         file.write(end)
-    done = subprocess.run(
-        [*MIDWATCH, "replay", str(path)],
-        capture_output=True,
-        text=True,
-        preexec_fn=_bounded,
-        check=False,
-    )
+    done = process("replay", str(path), preexec_fn=_bounded)
     assert (done.returncode, f"longer than {MAX_LINE} bytes" in done.stderr) == (0, True)
     assert "no alarm" in done.stdout
 

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,7 +27,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM
+from midwatch_stage.command import MIDWATCH, PROGRAM, process
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
@@ -461,28 +460,15 @@ def test_without_the_extra_it_says_what_to_install_and_starts_nothing(journal_fi
     schema.open_store(journal_file, Access.CREATE).close()
     # As if it were not installed.
     program = f"import sys; sys.modules['textual_serve'] = None\n{PROGRAM}"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "watch", "--web", "--journal", str(journal_file)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = process("watch", "--web", "--journal", str(journal_file), program=program)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "`watch --web` needs the `web` extra: pip install 'midwatch[web]'\n"
 
 
 @pytest.mark.parametrize("words", [("--journal", "none.db"), ("--journal=none.db",), ()])
 def test_without_a_journal_it_only_says_so(tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [*MIDWATCH, "watch", "--web", *words],
-        cwd=tmp_path,
-        env={name: each for name, each in os.environ.items() if name != "MIDWATCH_JOURNAL"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environ = {name: each for name, each in os.environ.items() if name != "MIDWATCH_JOURNAL"}
+    done = process("watch", "--web", *words, cwd=tmp_path, env=environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("there is no journal at ")
     assert done.stderr.count("\n") == 1

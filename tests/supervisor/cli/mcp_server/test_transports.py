@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -22,7 +20,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch, refused
+from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch, process, refused
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
@@ -188,14 +186,7 @@ async def test_a_port_that_is_taken_is_told(capsys: Capture) -> None:
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     program = f"import sys; sys.modules['mcp'] = None\n{PROGRAM}"  # as if it were not installed
-    done = subprocess.run(
-        [sys.executable, "-c", program, "mcp"],
-        cwd=tmp_path,
-        env={**os.environ, "MIDWATCH_JOURNAL": str(tmp_path / "j.db")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environ = {**os.environ, "MIDWATCH_JOURNAL": str(tmp_path / "j.db")}
+    done = process("mcp", program=program, cwd=tmp_path, env=environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "`midwatch mcp` needs the `mcp` extra: pip install 'midwatch[mcp]'\n"
