@@ -1,9 +1,23 @@
-"""What becomes of a task that is withdrawn, by where it stands; in which order many are."""
+"""What becomes of a withdrawn task, in which order many are; what a worker asks for, in words."""
 
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
-from midwatch_monitor.records import Action, Actor, Ending, Lifecycle, Record, Task, TaskTransition
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    BudgetRequest,
+    Ending,
+    Grant,
+    Lifecycle,
+    PlanCheck,
+    Record,
+    Ruling,
+    Spending,
+    Task,
+    TaskTransition,
+)
+from midwatch_monitor.state.intervention import WorkerRequest, worker_request
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.operator.tasks import (
@@ -14,6 +28,7 @@ from midwatch_supervisor.operator.tasks import (
     wholes,
 )
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_supervisor.present.intervention_text import request_name, request_text
 
 WORKING, SPLIT = make.transition(), make.ended(Ending.SPLIT)
 STOP = make.intervention(Action.STOP, Actor.OPERATOR)
@@ -101,3 +116,43 @@ def test_parts_of_a_split_are_left_to_the_whole() -> None:
     embedded = make.task(3, "x", spec="{}")
     tasks = [task(1, "a"), task(2, "a.1", parent="a"), embedded]
     assert wholes(tasks) == [tasks[0], embedded]
+
+
+REVISION = PlanCheck(
+    plan_step=3,
+    assumption="a module",
+    reality="none",
+    impact="",
+    choice="write it",
+    proposed=("write it", "use it"),
+    ruling=Ruling.PENDING,
+)
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+
+
+@pytest.mark.parametrize("petition", [REVISION, BUDGET])
+def test_what_waits_for_an_answer_is_a_petition(petition: WorkerRequest) -> None:
+    assert worker_request(petition) == petition
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PlanCheck(plan_step=1, assumption="", reality="", impact=""),
+        PlanCheck(plan_step=1, assumption="", reality="", impact="", ruling=Ruling.REFUSED),
+        Spending(role="planner", model="m"),
+    ],
+)
+def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
+    assert worker_request(record) is None
+
+
+@pytest.mark.parametrize(
+    ("petition", "name", "words"),
+    [
+        (BUDGET, "budget request", "asks for budget: 20 requests (two files left)"),
+        (REVISION, "plan revision", "asks to revise its plan: write it; use it (write it)"),
+    ],
+)
+def test_a_petition_is_told_in_words(petition: WorkerRequest, name: str, words: str) -> None:
+    assert (request_name(petition), request_text(petition)) == (name, words)

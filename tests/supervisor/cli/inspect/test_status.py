@@ -1,6 +1,8 @@
 """`midwatch status` over a real journal."""
 
+import asyncio
 import re
+import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic_ai import Agent
 
+from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
@@ -37,7 +40,7 @@ from midwatch_monitor.records import (
     SupervisedBy,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, read
+from midwatch_stage.command import MIDWATCH, ask, midwatch, new_attempt, new_task, read
 from midwatch_stage.command import write as write_records
 from midwatch_stage.factories import alert, intervention
 from midwatch_stage.factories import plan as make_plan
@@ -375,3 +378,26 @@ def test_without_a_journal_there_is_advice(
         "with --journal\n",
     )
     assert not journal_file.exists()
+
+
+WALLS = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+
+
+async def look(file: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = (*WALLS, *MIDWATCH, *words, "--journal", str(file))
+    return await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+async def test_a_journal_in_a_folder_that_may_only_be_read_is_shown(
+    journal_file: Path, at: datetime, bubblewrap: SandboxKind, *, in_use: bool
+) -> None:
+    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    async with await Journal.open(journal_file) as journal:
+        await new_task(journal, at=at)
+        said = await look(journal_file, "status") if in_use else None
+    said = said or await look(journal_file, "status")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.startswith("run 1: ")

@@ -1,4 +1,4 @@
-"""`midwatch run`: a task file, one on stdin, or a goal in a sentence."""
+"""`midwatch run`: a task file, one on stdin, or a goal in a sentence; what is said before it."""
 
 import subprocess
 import time
@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from midwatch_agents.sandbox import SandboxKind
+from midwatch_monitor.config.tasks import WorkerSpec
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_stage.command import MIDWATCH, printed_now, refused_now
+from midwatch_stage.command import MIDWATCH, assignment, printed_now, refused_now
 from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.run.start_warnings import sandbox_words
+from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.git import run_git
 
 Capture = pytest.CaptureFixture[str]
@@ -245,3 +249,20 @@ def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:
     assert not (folder / "new").exists()
     open_store(folder / "j.db", Access.CREATE).close()
     assert main(["run", "tasks.yaml", "--dry-run", "--journal", "j.db"]) == 0
+
+
+CLAUDE = WorkerSpec(kind="claude-code")
+OWN, FOREIGN = assignment(), assignment(spec=CLAUDE)
+MAY = assignment(others={"claude": CLAUDE})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [([OWN], False), ([OWN, FOREIGN], True), ([MAY], True), (None, True)],
+)
+def test_what_the_sandbox_allows_a_third_party_agent_is_said_if_there_may_be_one(
+    wanted: list[Assignment] | None, *, told: bool
+) -> None:
+    said = sandbox_words(SandboxKind.BUBBLEWRAP, wanted)
+    assert "no network unless `run.network`" in said
+    assert ("third-party agents also have the network and their own state" in said) is told
