@@ -85,22 +85,14 @@ def _node_text(
     if status.labels:
         words.append(f"labels {', '.join(status.labels)}")
     if has:
-        words.append(_attempts_text(has, now))
+        each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in has)
+        words.append(f"has had {', '.join(each)}")
     if left:
-        words.append(_left_behind(left))
+        named = ", ".join(f"{one.name} ({one.attempt})" for one in left)
+        words.append(f"left {named}, which no node has taken over yet")
     if status.doubted:
         words.append("the broker says that it is gone")
     return f"{', '.join(words)}, version {status.version}, last heard from {round_time(silent)} ago"
-
-
-def _attempts_text(attempts: Iterable[HeldAttempt], now: datetime) -> str:
-    each = (f"{one.name} ({one.attempt}) for {round_time(now - one.since)}" for one in attempts)
-    return f"has had {', '.join(each)}"
-
-
-def _left_behind(attempts: Iterable[HeldAttempt]) -> str:
-    named = ", ".join(f"{each.name} ({each.attempt})" for each in attempts)
-    return f"left {named}, which no node has taken over yet"
 
 
 def _monitor_fields(monitor: MonitorStatus) -> dict[str, object]:

@@ -76,7 +76,8 @@ def replay(
     if together:
         runs = [replay_together(files, settings, format=format, worker=worker)]
     else:
-        traces = (each for path in files for each in _find_traces(path, format))
+        found = (find_traces(each, format) if each.is_dir() else [each] for each in files)
+        traces = chain.from_iterable(found)
         runs = (_replay_trace(each, settings, format, worker, unread) for each in traces)
     if not json and (len(files) > 1 or files[0].is_dir()):
         _print_table(files, runs, unread)
@@ -84,10 +85,6 @@ def replay(
         for line in chain.from_iterable(runs):
             _print_line(line, json=json)
     return 2 if unread else 0
-
-
-def _find_traces(path: Path, format: str) -> Iterable[Path]:
-    return find_traces(path, format) if path.is_dir() else [path]
 
 
 def _replay_trace(

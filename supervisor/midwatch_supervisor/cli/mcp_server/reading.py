@@ -13,7 +13,6 @@ from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Alert, Change, Step
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_monitor.state.need import needs_person
-from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.show import (
     decision_lines,
     intervention_lines,
@@ -80,7 +79,9 @@ class ReadingTools:
             nodes = await Nodes(journal).all()
             chosen = latest(runs) if run is None else runs
             async for _, tasks, ours in read_states(journal, chosen, nodes):
-                wanted = [t for t in tasks if not only_needing_a_person or _needs_person(t)]
+                wanted = tasks
+                if only_needing_a_person:
+                    wanted = [each for each in tasks if each.latest and needs_person(each.latest)]
                 lines += [_json_text(asdict(status_line(task, ours))) for task in wanted]
         return block("attempts", lines)
 
@@ -105,10 +106,6 @@ class ReadingTools:
         """
         async with await journal_to_read(self._journal) as journal:
             return block("waiting", [each async for each in _read_waiting(journal)])
-
-
-def _needs_person(task: TaskState) -> bool:
-    return task.latest is not None and needs_person(task.latest)
 
 
 async def _reason_lines(journal: Journal, target: OpenAttempt) -> AsyncIterator[str]:

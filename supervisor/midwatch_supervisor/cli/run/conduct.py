@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 from midwatch_monitor.command_hint import command
@@ -17,15 +17,21 @@ from midwatch_monitor.errors import (
     JournalFullError,
     MidwatchError,
     ProviderRefusedError,
+    UsageError,
     WorkspaceError,
 )
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import journal_clock, now
 from midwatch_monitor.journal.core.engine import is_url
-from midwatch_monitor.journal.fleet.run_lock import forget_lock, hold_run
+from midwatch_monitor.journal.fleet.run_lock import (
+    forget_lock,
+    hold_run,
+    interrupted_runs,
+    refuse_held,
+)
 from midwatch_monitor.private_files import private_folder
 from midwatch_monitor.recorder import Clock
-from midwatch_monitor.records import Entry, Run
+from midwatch_monitor.records import Entry, Run, SupervisedBy
 from midwatch_monitor.state.task import TaskState
 from midwatch_supervisor.cli.inspect.watch import show_run
 from midwatch_supervisor.cli.interrupts import NOTICE, run_to_end
@@ -41,9 +47,14 @@ from midwatch_supervisor.cli.settings import settings_in_force
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.notify.notifier import run_notifier, senders_of
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript, begin_line
-from midwatch_supervisor.present.lookup import meet_new, run_option, set_waits, task_states
+from midwatch_supervisor.present.lookup import (
+    is_unfinished,
+    meet_new,
+    run_option,
+    set_waits,
+    task_states,
+)
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.run.context import RunResources
@@ -52,7 +63,7 @@ from midwatch_supervisor.run.launch import begin_run, collect_garbage_seldom, co
 from midwatch_supervisor.telemetry.exporting import headers_of
 from midwatch_supervisor.tui.keys import check_console
 from midwatch_supervisor.workspaces.changes import file_changes
-from midwatch_supervisor.workspaces.task_workspace import TaskWorkspace, result_of
+from midwatch_supervisor.workspaces.task_workspace import result_of
 from midwatch_tools.journal_location import FOLDER, main_worktree
 
 _COUNTED = 100
@@ -91,31 +102,14 @@ async def _task_result(task: TaskState, *, count: bool) -> TaskResult:
     at = result_of(task)
     if at is None or at.assignment is None:
         return TaskResult(state=task)
-    branch, files = await _read_changes(at, count=count)
-    return TaskResult(
-        state=task,
-        branch=branch,
-        folder=_from_here(at.folder),
-        files=files,
-        wanted=len(at.assignment.task.acceptance),
-    )
-
-
-async def _read_changes(
-    at: TaskWorkspace, *, count: bool
-) -> tuple[str, tuple[FileChange, ...] | None]:
-    """Read the branch and the changed files of a task, as far as possible."""
-    try:
+    branch, files, folder, here = "", None, at.folder, Path.cwd()
+    with suppress(MidwatchError, OSError):  # as far as its changes can be read
         workspace = await at.open()
         files = await file_changes(workspace, at.source) if count else None
-    except (MidwatchError, OSError):
-        return "", None
-    return workspace.branch, files
-
-
-def _from_here(folder: Path) -> str:
-    here = Path.cwd()
-    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+        branch = workspace.branch
+    folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    wanted = len(at.assignment.task.acceptance)
+    return TaskResult(state=task, branch=branch, folder=str(folder), files=files, wanted=wanted)
 
 
 Opened = Callable[[Journal, Clock], Awaitable[tuple[RunResources, tuple[Job, ...]]]]
@@ -296,7 +290,13 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
         f"Run {resources.run.id}: {tasks}, journal {resources.journal.name}",
         f"Sandbox for commands: {sandbox}",
     ]
-    for name in sorted({model for job in jobs for model in _model_names(job)}):
+    named = {
+        f"{role}: {spec.name}"
+        for job in jobs
+        for role in (Role.WORKER, Role.SUPERVISOR)
+        if (spec := job.assignment.model(role)) is not None
+    }
+    for name in sorted(named):
         script = " (played by a script; no model is called)" if "scripted:" in name else ""
         lines.append(f"Model of the {name}{script}")
     return lines
@@ -380,11 +380,6 @@ class Reporter:
                 await print_end(self._transcript.tasks, code, of=of)
 
 
-def _model_names(job: Job) -> list[str]:
-    named = {role: job.assignment.model(role) for role in (Role.WORKER, Role.SUPERVISOR)}
-    return [f"{role}: {spec.name}" for role, spec in named.items() if spec is not None]
-
-
 _LOOK_SECONDS = 0.5
 
 
@@ -446,3 +441,41 @@ def _loss_error(location: str, main: "asyncio.Task[object]") -> JournalError:
     return JournalError(
         f"the journal {location} was deleted during this run, which has ended: start it again"
     )
+
+
+async def find_run(location: str, wanted: int | None) -> Run:
+    """Return the run to continue. Raises UsageError if there is none."""
+    async with await Journal.open(location, create=False) as journal:
+        runs = (await journal.runs())[::-1]
+        interrupted = await interrupted_runs(journal, [run.id for run in runs])
+        chosen = [run for run in runs if wanted in (None, run.id)]
+        if wanted is not None and not chosen:
+            raise UsageError(f"there is no run {wanted}; `{command('status --all')}` lists them")
+        refused = ""
+        for run in chosen:
+            embedded = all(task.embedded for task in await journal.tasks(run.id))
+            gone = embedded and not run.of_session and run.id in interrupted
+            if wanted is None and embedded and not gone:
+                continue  # it goes on by itself
+            unfinished = await is_unfinished(journal, run)
+            if wanted is None and not unfinished:
+                continue
+            refusal = _why_not_resumable(run, embedded=embedded, gone=gone and unfinished)
+            if not refusal:
+                await refuse_held(journal, run.id, tell=write_error)
+                return run
+            refused = refused or refusal
+    nothing = f"there is no unfinished run; `{command('run FILE')}` starts a new one"
+    raise UsageError(refused or nothing)
+
+
+def _why_not_resumable(run: Run, *, embedded: bool, gone: bool) -> str:
+    """Return why Midwatch cannot continue a run; empty if it can."""
+    if gone:
+        cancel = command(f"cancel --run {run.id}")
+        return f"run {run.id} is an agent's own, and its process is gone: `{cancel}` closes it"
+    if embedded:
+        return f"run {run.id} was not started by `midwatch run`, so it cannot be resumed"
+    if run.supervised_by is SupervisedBy.MONITOR:
+        return f"run {run.id} belongs to a fleet, which continues it"
+    return ""

@@ -196,8 +196,7 @@ def resume(
     json: JsonOption = False,
 ) -> int:
     """Continue a run that was interrupted. No model request or message is repeated."""
-    from midwatch_supervisor.cli.run.conduct import resume_run
-    from midwatch_supervisor.cli.run.find_run import find_run
+    from midwatch_supervisor.cli.run.conduct import find_run, resume_run
 
     found = INTERRUPTS.run(find_run(journal_place(journal), run))
     if dry_run:
