@@ -242,17 +242,6 @@ async def test_status_says_what_a_fleet_with_work_to_do_lacks(
     assert (await say("status"))[3:] == [NO_NODE]
 
 
-async def test_what_lost_its_node_waits_for_another(
-    journal: Journal, at_work: Attempt, say: Say
-) -> None:
-    await leaves(journal, NodeState.LOST)
-    line, *_ = map(json.loads, await say("status", "--json"))
-    assert (line["task"], line["waits_for"]) == ("fix", "another node (node-a is lost)")
-    shown = await say("show", str(at_work.id))
-    assert shown[2] == "waits for: another node (node-a is lost)"
-    assert "  health unknown, last step 0" in shown
-
-
 async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
     journal: Journal, at_work: Attempt, say: Say
 ) -> None:

@@ -230,11 +230,6 @@ async def test_a_task_that_went_on_since_counts_from_its_beginning(
     assert (task["interventions"], task["recovered"], task["seconds"]) == (1, 1, 259200.0)
 
 
-async def test_a_dash_stands_for_stdout_too(capsys: Capture, story: None) -> None:
-    assert await midwatch("report", "--html", "--output", "-") == 0
-    assert capsys.readouterr().out.startswith("<!doctype html>")
-
-
 async def test_where_nothing_ran_nothing_is_told(capsys: Capture, journal: Journal) -> None:
     assert await ask(capsys, "report") == []
     (head,) = await read(capsys, "report")

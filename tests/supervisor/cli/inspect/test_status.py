@@ -255,13 +255,6 @@ async def test_the_command_that_answers_stands_before_the_question_that_is_cut_o
         assert any(each in text for text in shown[2:4])
 
 
-async def test_a_task_that_was_split_waits_for_its_parts(write: Write, capsys: Capture) -> None:
-    split = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-    await write(split, alert("cycle", Severity.CRITICAL, AlertState.RESOLVED))
-    (line,) = await ask(capsys, "status")
-    assert (line["health"], line["waits_for"]) == ("ok", "the tasks that it was split into")
-
-
 async def test_a_task_that_has_not_begun_waits_for_its_turn(
     journal: Journal, capsys: Capture
 ) -> None:

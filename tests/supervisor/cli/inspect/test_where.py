@@ -48,18 +48,6 @@ async def test_in_a_fleet_the_node_of_each_attempt_is_named(
     assert (titles.split()[4], row.split()[4]) == ("node", "node-a")
 
 
-async def test_a_lost_node_is_listed_and_nobody_knows_how_its_attempt_fares(
-    journal: Journal, moving: Attempt, capsys: Capture
-) -> None:
-    assert moving.node == "node-a"
-    await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
-    _, _, row, lost = await read(capsys, "status")
-    assert row.split()[3:6] == ["unknown", "node-a", "(lost)"]
-    assert lost.startswith("node node-a is lost: last heard from ")
-    line, *_ = await ask(capsys, "status")
-    assert (line["health"], line["node"], line["node_state"]) == ("unknown", "node-a", "lost")
-
-
 async def test_how_an_attempt_fares_that_waits_for_a_person_on_a_lost_node_nobody_knows_either(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:

@@ -13,11 +13,9 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    BudgetRequest,
     Change,
     Delivery,
     DeliveryState,
-    Grant,
     Intervention,
     PermissionRequest,
     Record,
@@ -86,14 +84,6 @@ async def test_a_permission_is_given_under_the_name_of_who_gives_it(
     assert isinstance(answer, Intervention)
     assert (answer.action, answer.author, answer.petition) == (Action.RESUME, "mcp", id)
     assert "already answered" in await actor.refusal("approve", number=id)
-
-
-async def test_no_more_is_granted_than_by_the_command(
-    actor: Caller, attempt: Attempt, journal: Journal, write: Write
-) -> None:
-    id = await write(BudgetRequest(wanted=Grant(requests=2_000_000_000), reason="more"))
-    assert "at most 1,000,000,000" in await actor.refusal("approve", number=id)
-    assert await journal.last_id() == id
 
 
 async def test_nobody_who_may_only_read_gives_a_permission(
