@@ -153,21 +153,14 @@ async def find(journal: Journal, id: str, *, run: int | None = None) -> FoundTas
     """
     tasks = [await journal.tasks(each.id) for each in await chosen_runs(journal, run)]
     name, mark, number = id.partition("#")
-    if mark:
-        task = _by_name(tasks, name) or _by_prefix(tasks, name)
-        if task is None:
-            raise _unknown_error(id, tasks)
-        return FoundTask(task=task, attempt=await _find_number(journal, task, number))
-    task = _by_name(tasks, id)
-    if task is not None:
-        return FoundTask(task=task)
-    found = await _by_attempt(journal, tasks, id)
-    if found is not None:
+    task = _by_name(tasks, name)
+    if task is None and (found := await _by_attempt(journal, tasks, id)) is not None:
         return found
-    task = _by_prefix(tasks, id)
+    task = task or _by_prefix(tasks, name)
     if task is None:
         raise _unknown_error(id, tasks)
-    return FoundTask(task=task)
+    attempt = await _find_number(journal, task, number) if mark else None
+    return FoundTask(task=task, attempt=attempt)
 
 
 async def find_about(journal: Journal, id: str, *, run: int | None = None) -> FoundTask:

@@ -62,7 +62,7 @@ def _find_problems(file: Path) -> list[ConfigError]:
     except ConfigError as error:
         found += error, *error.others
     if document.holds_tasks:
-        found += (*_of_workers(document), *_of_models(document))
+        found += _of_workers(document)
     else:
         found += _of_console(document)
     return sorted(found, key=lambda error: error.place.line or 0)
@@ -81,24 +81,18 @@ def _find_warnings(file: Path) -> list[str]:
 
 
 def _of_workers(document: Document) -> Iterator[ConfigError]:
-    """Yield errors for what workers name but is missing or cannot be imported."""
+    """Yield errors for what workers name but is missing or cannot be imported, and for models that
+    do not exist or cannot be used.
+    """
+    from midwatch_agents.models import check_model
     from midwatch_agents.worker import wrong_parts  # the import takes a second
 
+    named = [(("models", role), model) for role, model in _mapping_at(document, "models").items()]
     for name, written in _mapping_at(document, "workers").items():
         with suppress(ValidationError):  # already reported
             spec = WorkerSpec.model_validate(written)
             for keys, error in wrong_parts(spec, name):
                 yield _error_at(document, dotted_path(("workers", name, *keys)), str(error))
-
-
-def _of_models(document: Document) -> Iterator[ConfigError]:
-    """Yield errors for models that do not exist or cannot be used."""
-    from midwatch_agents.models import check_model
-
-    named = [(("models", role), model) for role, model in _mapping_at(document, "models").items()]
-    for name, written in _mapping_at(document, "workers").items():
-        with suppress(ValidationError):
-            spec = WorkerSpec.model_validate(written)
             named += [(("workers", name, "model"), spec.model)] if spec.model else []
             others = enumerate(spec.other_models)
             named += [(("workers", name, "other_models", at), model) for at, model in others]
