@@ -87,6 +87,20 @@ class Office:
         )
         await self.say(AttemptTransition(lifecycle=Lifecycle.WORKING), attempt=1)
 
+    async def begun_at_node_a(self) -> None:
+        """Let a node work on the only task."""
+        await self.submit({"id": "a"})
+        await self.dispatcher.look()
+        await self.enter("node-a")
+        await self.began("node-a:1")
+
+    def failures(self, node: str, *, after: timedelta = timedelta()) -> TaskFailures:
+        return TaskFailures(self.journal, node=node, fleet="midwatch", clock=lambda: AT + after)
+
+    async def break_turn(self, failures: TaskFailures, *, live: int | None) -> bool:
+        """Let a turn of the first task break; whether that ends the task."""
+        return await failures.broke(await self.journal.task(1), KeyError("x"), live=live)
+
 
 @pytest.fixture
 def office(journal: Journal) -> Office:
@@ -123,10 +137,7 @@ async def test_a_run_that_a_process_keeps_is_none_of_its_business(office: Office
 
 
 async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: Office) -> None:
-    await office.submit({"id": "a"})
-    await office.dispatcher.look()
-    await office.enter("node-a")
-    await office.began("node-a:1")
+    await office.begun_at_node_a()
     await office.dispatcher.look()
     assert len(office.queue.queued) == 1
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
@@ -140,10 +151,7 @@ async def test_what_a_lost_node_had_goes_to_another_and_people_are_told(office: 
 async def test_a_task_goes_on_once_the_permission_that_its_worker_waits_for_is_given(
     office: Office,
 ) -> None:
-    await office.submit({"id": "a"})
-    await office.dispatcher.look()
-    await office.enter("node-a")
-    await office.began("node-a:1")
+    await office.begun_at_node_a()
     await office.say(PermissionRequest(tool="execute", what="run `make`"), attempt=1)
     asked = await office.journal.last_id()
     await office.say(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED), attempt=1)
@@ -159,10 +167,7 @@ async def test_a_task_goes_on_once_the_permission_that_its_worker_waits_for_is_g
 
 
 async def test_a_lost_node_that_takes_its_turn_again_is_told_of_once(office: Office) -> None:
-    await office.submit({"id": "a"})
-    await office.dispatcher.look()
-    await office.enter("node-a")
-    await office.began("node-a:1")
+    await office.begun_at_node_a()
     taken = office.queue.turns
     await office.nodes.beat("node-a", "1", busy=0, state=NodeState.LOST)
     for dispatcher in (office.dispatcher, office.dispatcher, office.another()):
@@ -220,10 +225,7 @@ async def test_a_journal_whose_tasks_are_over_is_not_looked_at(office: Office) -
 async def test_a_turn_whose_end_was_not_noted_any_more_goes_with_who_had_it(
     office: Office,
 ) -> None:
-    await office.submit({"id": "a"})
-    await office.dispatcher.look()
-    await office.enter("node-a")
-    await office.began("node-a:1")
+    await office.begun_at_node_a()
     await office.say(TaskTransition(lifecycle=Lifecycle.COMPLETED))
     await office.dispatcher.look()
     assert office.queue.ended == []
@@ -257,8 +259,8 @@ async def test_a_reason_that_names_an_end_is_none(office: Office) -> None:
 async def unable(
     office: Office, node: str, *, live: int | None = None, after: timedelta = timedelta()
 ) -> bool:
-    failures = TaskFailures(office.journal, node=node, fleet="midwatch", clock=lambda: AT + after)
     task = await office.journal.task(1)
+    failures = office.failures(node, after=after)
     return await failures.unable(task, "no key", labels=("gpu",), live=live)
 
 
@@ -296,17 +298,15 @@ async def test_who_goes_on_says_as_of_when_the_files_are_that_could_be_saved(
     said = "a#1 of node one continues on two, with its files as "
     for saved, told in ((large, "they were at the beginning"), (kept, "saved after step 5")):
         await office.say(saved, attempt=1)
-        failures = TaskFailures(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
-        await failures.begin(1)
+        await office.failures("two").begin(1)
         assert caplog.messages[-1].startswith(f"{said}{told};")
 
 
 async def test_a_task_whose_turns_break_again_and_again_has_failed(office: Office) -> None:
     await office.submit({"id": "a"})
     await office.began("one:1")
-    failures = TaskFailures(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
-    task = await office.journal.task(1)
-    over = [await failures.broke(task, KeyError("x"), live=1) for _ in range(3)]
+    failures = office.failures("one")
+    over = [await office.break_turn(failures, live=1) for _ in range(3)]
     assert over == [False, False, True]
     entries = await office.journal.entries(kinds=(TaskTransition, AttemptTransition))
     assert [
@@ -328,17 +328,16 @@ async def test_a_turn_that_breaks_ends_no_attempt_that_another_node_took_over_me
 ) -> None:
     await office.submit({"id": "a"})
     await office.began("one:1")  # which is dead by now
-    failures = TaskFailures(office.journal, node="two", fleet="midwatch", clock=lambda: AT)
-    task = await office.journal.task(1)
+    failures = office.failures("two")
     await failures.begin(1)
     for _ in range(2):
-        await failures.broke(task, KeyError("x"), live=1)
+        await office.break_turn(failures, live=1)
     if taken_over:
         await office.journal.claim(1, holder="three:1", at=AT)
         with pytest.raises(StaleIncarnationError):
-            await failures.broke(task, KeyError("x"), live=1)
+            await office.break_turn(failures, live=1)
     else:
-        assert await failures.broke(task, KeyError("x"), live=1)
+        assert await office.break_turn(failures, live=1)
     states = [each.record for each in await office.journal.entries(kinds=(AttemptTransition,))]
     last = states[-1]
     assert isinstance(last, AttemptTransition)
@@ -350,9 +349,8 @@ async def test_turns_that_broke_are_counted_beyond_the_first_page(office: Office
     drafts = [Draft(record=Fault(part="x", error="e"), at=AT, task=1, attempt=None)] * 600
     for _ in range(2):
         await office.journal.commit(Commit(drafts=tuple(drafts)))
-    failures = TaskFailures(office.journal, node="one", fleet="midwatch", clock=lambda: AT)
-    task = await office.journal.task(1)
-    over = [await failures.broke(task, KeyError("x"), live=None) for _ in range(3)]
+    failures = office.failures("one")
+    over = [await office.break_turn(failures, live=None) for _ in range(3)]
     assert over == [False, False, True]
 
 

@@ -1,4 +1,4 @@
-"""An attempt that hangs is asked about, waits for a person or starts again; the run goes on."""
+"""An attempt that hangs is asked about, waits or is begun anew, and its run goes on."""
 
 import asyncio
 import threading
