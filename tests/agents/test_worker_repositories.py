@@ -23,8 +23,8 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
 from midwatch_supervisor.workspaces.placement import WorkspacePlan, make_workspace
-from midwatch_supervisor.workspaces.removal import uncommitted
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take_snapshot
+from midwatch_supervisor.workspaces.task_workspace import uncommitted
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import git

@@ -69,7 +69,7 @@ from midwatch_supervisor.run.completion import (
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.task_agents import TaskAgents
 from midwatch_supervisor.workspaces.changes import changed_files, list_files
-from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks

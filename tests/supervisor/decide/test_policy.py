@@ -68,38 +68,47 @@ def wanted(action: Action, message: str = "Do this.") -> Decision:
     )
 
 
-def test_at_first_a_rule_without_an_order_reaches_words_only() -> None:
-    assert may(context("repeated_edits")) == (
-        Action.OBSERVE,
-        Action.NUDGE,
-        Action.REPLAN,
-        Action.ASK_OPERATOR,
-    )
+TALK = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR)
+ONLY_NUDGE = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
 
 
-def test_once_something_was_in_vain_the_whole_ladder_is_open() -> None:
-    assert may(context("repeated_edits", earlier=failed(Action.NUDGE))) == (
-        Action.OBSERVE,
-        Action.NUDGE,
-        Action.REPLAN,
-        Action.RESTART,
-        Action.ASK_OPERATOR,
-        Action.STOP,
-    )
+@pytest.mark.parametrize(
+    ("now", "reached"),
+    [
+        (context("repeated_edits"), TALK),
+        (context("low_confidence", "repeated_edits"), TALK),
+        (
+            context("repeated_edits", earlier=failed(Action.NUDGE)),
+            (*TALK[:3], Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
+        ),
+        (
+            context("repeated_edits", attempts=0, earlier=failed(Action.NUDGE)),
+            (*TALK, Action.STOP),
+        ),
+        (
+            context("repeated_edits", policy=ONLY_NUDGE),
+            (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
+        ),
+        (context("repeated_edits", escalations=20), (Action.ASK_OPERATOR, Action.STOP)),
+        (context("low_confidence", escalations=20), (Action.ASK_OPERATOR,)),
+    ],
+    ids=[
+        "words only at first",
+        "confidence takes nothing from another rule",
+        "the whole ladder once something was in vain",
+        "no restart without an attempt left",
+        "what stands in the rule's own order",
+        "requirement 17: a person or the end after the last escalation",
+        "no end for confidence alone",
+    ],
+)
+def test_what_may_be_done(now: DecisionContext, reached: tuple[Action, ...]) -> None:
+    assert may(now) == reached
 
 
 def test_what_stands_first_in_an_order_needs_nothing_before_it() -> None:
     assert Action.RESTART in may(context("silence"))
     assert Action.STOP not in may(context("silence"))
-
-
-def test_a_rule_with_an_order_reaches_only_what_stands_there() -> None:
-    policy = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
-    assert may(context("repeated_edits", policy=policy)) == (
-        Action.OBSERVE,
-        Action.NUDGE,
-        Action.ASK_OPERATOR,
-    )
 
 
 @pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
@@ -111,16 +120,6 @@ def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings)
     force = {Action.REPLAN, Action.RESTART, Action.STOP}
     now = context(rule, policy=policy, earlier=failed(Action.NUDGE))
     assert not any(force & set(may(now, diagnosis)) for diagnosis in Diagnosis)
-
-
-def test_confidence_with_an_observed_rule_reaches_what_that_rule_reaches() -> None:
-    both = context("low_confidence", "repeated_edits")
-    assert may(both) == may(context("repeated_edits"))
-
-
-def test_no_restart_without_an_attempt_left() -> None:
-    now = context("repeated_edits", attempts=0, earlier=failed(Action.NUDGE))
-    assert Action.RESTART not in may(now)
 
 
 @pytest.mark.parametrize(("replans", "expected"), [(2, True), (3, False)])
@@ -137,55 +136,34 @@ def test_requirement_17_after_the_last_intervention_only_a_person_or_the_end_rem
     assert (may(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
 
 
-def test_requirement_17_after_the_last_escalation_the_attempt_goes_to_a_person() -> None:
-    now = context("repeated_edits", escalations=20)
-    assert may(now) == (Action.ASK_OPERATOR, Action.STOP)
-    assert choose(now).action is Action.ASK_OPERATOR
-
-
-def test_at_a_cap_confidence_alone_still_does_not_stop() -> None:
-    assert may(context("low_confidence", escalations=20)) == (Action.ASK_OPERATOR,)
+LADDER = (Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP)
 
 
 @pytest.mark.parametrize(
     ("earlier", "expected"),
     [
-        ((), Action.NUDGE),
-        ((Action.NUDGE,), Action.REPLAN),
-        ((Action.NUDGE, Action.REPLAN), Action.RESTART),
-        ((Action.NUDGE, Action.REPLAN, Action.RESTART), Action.ASK_OPERATOR),
-        ((Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR), Action.STOP),
-        (
-            (Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
-            Action.ASK_OPERATOR,
-        ),
+        *((failed(*LADDER[:count]), rung) for count, rung in enumerate(LADDER)),
+        (failed(*LADDER), Action.ASK_OPERATOR),
+        ((judged(Action.NUDGE, Outcome.MADE_WORSE),), Action.REPLAN),
+        ((judged(Action.NUDGE),), Action.NUDGE),
+        ((*failed(Action.NUDGE), judged(Action.REPLAN, Outcome.RECOVERED)), Action.NUDGE),
+    ],
+    ids=[
+        *LADDER,
+        "after the last rung",
+        "made worse climbs like no effect",
+        "what is not judged yet has not failed",
+        "a recovery begins it anew",
     ],
 )
 def test_the_ladder_is_climbed_one_rung_at_a_time(
-    earlier: tuple[Action, ...], expected: Action
+    earlier: tuple[InterventionState, ...], expected: Action
 ) -> None:
-    assert choose(context("repeated_edits", earlier=failed(*earlier))).action is expected
+    assert choose(context("repeated_edits", earlier=earlier)).action is expected
 
 
-def test_made_worse_climbs_like_no_effect() -> None:
-    earlier = (judged(Action.NUDGE, Outcome.MADE_WORSE),)
-    assert choose(context("repeated_edits", earlier=earlier)).action is Action.REPLAN
-
-
-def test_what_is_not_judged_yet_has_not_failed() -> None:
-    earlier = (judged(Action.NUDGE),)
-    assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
-
-
-def test_a_recovery_begins_the_ladder_anew() -> None:
-    recovered = judged(Action.REPLAN, Outcome.RECOVERED)
-    earlier = (*failed(Action.NUDGE), recovered)
-    assert choose(context("repeated_edits", earlier=earlier)).action is Action.NUDGE
-
-
-def test_a_rung_that_is_not_allowed_is_passed_over() -> None:
-    now = context("repeated_edits", earlier=failed(Action.NUDGE, *[Action.REPLAN] * 3), attempts=0)
-    assert choose(now).action is Action.ASK_OPERATOR
+def test_requirement_17_after_the_last_escalation_a_person_is_asked() -> None:
+    assert choose(context("repeated_edits", escalations=20)).action is Action.ASK_OPERATOR
 
 
 def test_low_confidence_alone_is_only_observed_at_first() -> None:

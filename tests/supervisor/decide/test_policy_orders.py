@@ -82,13 +82,6 @@ def test_what_a_restart_keeps_depends_on_the_cause(cause: Diagnosis, terms: Term
     assert terms_for(Action.RESTART, CONTEXT, cause) == terms
 
 
-def test_a_restart_for_the_sake_of_another_task_waits_for_it() -> None:
-    concurrent = (ConcurrentEdit(path="a.py", task="other", elder=True),)
-    alerts = (alert("workspace_conflict", subject="a.py"),)
-    now = replace(CONTEXT, alerts=alerts, concurrent=concurrent)
-    assert terms_for(Action.RESTART, now, Diagnosis.ENVIRONMENT) == Terms(after="other")
-
-
 def test_requirement_12_a_split_makes_a_task_of_each_open_plan_step_with_its_own_checks() -> None:
     done = PlanStep(title="Look", state=PlanStepState.DONE)
     read = PlanStep(title="Read it", files=("a.py",), acceptance=("pytest a",))
@@ -273,17 +266,6 @@ def test_what_a_task_has_no_means_for_is_passed_over(
     assert choose(now).action is expected
 
 
-def test_the_table_does_not_split_a_single_plan_step() -> None:
-    now = context(cause=Diagnosis.NEEDS_SPLIT, earlier=failed(Action.REPLAN))
-    assert choose(replace(now, plan=plan("one"))).action is Action.ASK_OPERATOR
-
-
-def test_a_model_reaches_no_more_than_its_own_diagnosis_opens() -> None:
-    now = context(earlier=failed(Action.NUDGE))
-    assert Action.SPLIT not in allowed_actions(now, Diagnosis.WRONG_APPROACH)
-    assert Action.STOP not in allowed_actions(now, Diagnosis.BUDGET)
-
-
 @pytest.mark.parametrize("diagnosis", Diagnosis)
 def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
     found = set(allowed_actions(context(cause=diagnosis), diagnosis))
@@ -298,23 +280,11 @@ def test_nothing_done_about_an_alert_that_goes_on_was_in_vain() -> None:
     assert [choose(first).action, choose(again).action] == [Action.OBSERVE, Action.SWITCH_MODEL]
 
 
-def test_a_false_alarm_stays_one_however_often_it_comes() -> None:
-    now = context(cause=Diagnosis.FALSE_ALARM)
-    assert choose(replace(now, observed=frozenset({AlertKey(rule="cycle")}))).action is (
-        Action.OBSERVE
-    )
-
-
 def test_a_new_attempt_begins_with_words_but_not_with_another_restart() -> None:
     before = failed(Action.NUDGE, Action.REPLAN, Action.SWITCH_MODEL, Action.RESTART)
     first = replace(context(), before=before)
     last = replace(first, interventions=failed(*TALK))
     assert [choose(first).action, choose(last).action] == [Action.NUDGE, Action.ASK_OPERATOR]
-
-
-def test_a_restart_that_is_not_judged_yet_is_not_repeated() -> None:
-    now = replace(context(alert("silence")), before=(judged(Action.RESTART),))
-    assert choose(now).action is Action.ASK_OPERATOR
 
 
 def test_requirement_17_the_cap_of_the_task_counts_all_its_attempts() -> None:
@@ -335,6 +305,46 @@ def test_what_a_person_orders_counts_against_no_cap(action: Action, cap: int) ->
 
 
 ALONE = replace(EVERYTHING, attempts=0)
+
+
+TRIED = context(earlier=failed(Action.NUDGE))
+BURNING = context(alert("budget_burn"), cause=Diagnosis.BUDGET, earlier=failed(Action.NUDGE))
+SPLIT_NEXT = context(cause=Diagnosis.NEEDS_SPLIT, earlier=failed(Action.REPLAN))
+ALARM = context(cause=Diagnosis.FALSE_ALARM)
+YOUNGER = ConcurrentEdit(path="a.py", task="other", elder=False)
+CONFLICT = alert("workspace_conflict", subject="a.py")
+CRITICAL = replace(CONFLICT, severity=Severity.CRITICAL)
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (replace(context(), then_used=0.9), Action.NUDGE),
+        (
+            replace(TRIED, then_used=0.9, policy=PolicySettings(hand_over_at=1)),
+            Action.REPLAN,
+        ),
+        (replace(BURNING, then_used=0.9), Action.GRANT_BUDGET),
+        (replace(SPLIT_NEXT, plan=plan("one")), Action.ASK_OPERATOR),
+        (replace(ALARM, observed=frozenset({AlertKey(rule="cycle")})), Action.OBSERVE),
+        (
+            replace(context(alert("silence")), before=(judged(Action.RESTART),)),
+            Action.ASK_OPERATOR,
+        ),
+        (replace(context(CRITICAL, alert("cycle")), concurrent=(YOUNGER,)), Action.NUDGE),
+    ],
+    ids=[
+        "nobody is called before anything was tried",
+        "without a share nobody is called early",
+        "a budget that goes is answered with more of it",
+        "a single plan step is not split",
+        "a false alarm stays one however often it comes",
+        "a restart that is not judged yet is not repeated",
+        "the elder of two at one file is judged by its other alerts",
+    ],
+)
+def test_what_the_table_chooses(now: DecisionContext, expected: Action) -> None:
+    assert choose(now).action is expected
 
 
 @pytest.mark.parametrize(("then", "expected"), [(0.5, Action.REPLAN), (0.51, Action.ASK_OPERATOR)])
@@ -362,28 +372,10 @@ def test_the_reason_calls_for_a_person_only_where_one_is_called() -> None:
         assert made.rationale.endswith(f", so {made.action}")
 
 
-def test_a_person_is_not_called_before_anything_was_tried() -> None:
-    assert choose(replace(context(), then_used=0.9)).action is Action.NUDGE
-
-
-def test_without_a_share_nobody_is_called_early() -> None:
-    policy = PolicySettings(hand_over_at=1)
-    now = replace(context(earlier=failed(Action.NUDGE)), then_used=0.9, policy=policy)
-    assert choose(now).action is Action.REPLAN
-
-
-def test_a_budget_that_goes_is_answered_with_more_of_it_and_not_with_a_person() -> None:
-    burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET, earlier=failed(Action.NUDGE))
-    assert choose(replace(burning, then_used=0.9)).action is Action.GRANT_BUDGET
-
-
 def test_what_could_not_be_judged_before_the_budget_ends_is_not_tried_before_a_grant() -> None:
     burning = context(alert("budget_burn"), cause=Diagnosis.BUDGET)
     actions = [choose(replace(burning, then_used=then)).action for then in (0.95, 1.0)]
     assert actions == [Action.NUDGE, Action.GRANT_BUDGET]
-
-
-CONFLICT = alert("workspace_conflict", subject="a.py")
 
 
 @pytest.mark.parametrize(
@@ -406,13 +398,6 @@ def test_of_two_at_one_file_only_the_younger_yields(
     assert ("task other" in decision.message) is (expected is not Action.OBSERVE) or (
         expected is Action.RESTART
     )
-
-
-def test_the_elder_is_judged_by_its_other_alerts() -> None:
-    rival = ConcurrentEdit(path="a.py", task="other", elder=False)
-    critical = replace(CONFLICT, severity=Severity.CRITICAL)
-    now = replace(context(critical, alert("cycle")), concurrent=(rival,))
-    assert choose(now).action is Action.NUDGE
 
 
 def test_what_a_person_rejected_is_not_proposed_again() -> None:

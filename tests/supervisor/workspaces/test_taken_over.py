@@ -31,8 +31,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.assignment import place_of
 from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
-from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.snapshot_writer import SnapshotWriter
+from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore, SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, WorkspacePlan
 from midwatch_tools.tree import digest_of
 

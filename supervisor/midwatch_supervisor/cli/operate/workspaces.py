@@ -49,12 +49,14 @@ from midwatch_supervisor.workspaces.merge import (
     remove_lent_refs,
     try_merge,
 )
-from midwatch_supervisor.workspaces.removal import remove_workspace, uncommitted, unmerged_changes
 from midwatch_supervisor.workspaces.task_workspace import (
     TaskWorkspace,
     diff_between,
+    remove_workspace,
     repository_here,
     result_of,
+    uncommitted,
+    unmerged_changes,
     workspace_in,
 )
 from midwatch_supervisor.workspaces.workspace import Workspace

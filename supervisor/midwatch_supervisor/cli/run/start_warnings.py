@@ -13,7 +13,7 @@ from midwatch_monitor.errors import MidwatchError
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun, dollars
 from midwatch_supervisor.present.text_line import brief
-from midwatch_supervisor.workspaces.removal import uncommitted_names
+from midwatch_supervisor.workspaces.task_workspace import uncommitted_names
 from midwatch_tools.git import is_repository
 
 _NAMED = 3
