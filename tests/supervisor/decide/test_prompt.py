@@ -109,12 +109,6 @@ def test_the_first_reading_stands_before_all_data() -> None:
     assert text.index(told) < text.index("<data")
 
 
-def test_what_is_empty_is_not_shown() -> None:
-    text = render(replace(CASE, diff="", firing=(), delivered=()), 5000, BLOCKS)
-    assert 'name="diff"' not in text
-    assert "interventions so far: 0\n" in text
-
-
 @pytest.mark.parametrize(
     "marker",
     [
@@ -150,11 +144,6 @@ def test_a_huge_case_is_cut_to_the_limit(max_chars: int) -> None:
     assert text.endswith("\n</data-0badcafe>")
 
 
-def test_a_long_part_does_not_push_out_a_short_one() -> None:
-    text = render(replace(CASE, diff="+line\n" * 5000), 2000, BLOCKS)
-    assert "calc.py was edited 8 times" in text
-
-
 def test_one_endless_output_leaves_the_other_steps_to_be_seen() -> None:
     steps = tuple(step(n, f"tool{n}", output="out " * 5000) for n in (1, 2, 3))
     text = render(replace(CASE, steps=steps), 4000, BLOCKS)
@@ -164,11 +153,6 @@ def test_one_endless_output_leaves_the_other_steps_to_be_seen() -> None:
 def test_less_than_the_frame_is_refused() -> None:
     with pytest.raises(ValueError, match="1000 characters"):
         render(CASE, 999, BLOCKS)
-
-
-def test_the_last_step_is_the_newest_known() -> None:
-    assert CASE.last_step == 5
-    assert replace(CASE, steps=(), checkpoints=()).last_step == 0
 
 
 def test_what_was_tried_in_earlier_attempts_is_shown_apart() -> None:

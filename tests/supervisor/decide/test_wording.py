@@ -57,12 +57,6 @@ def test_an_action_says_its_terms(action: Action, terms: Terms, told: str) -> No
     assert told in message(action, MessageSubject(alerts=(alert(),), terms=terms))
 
 
-def test_a_restart_also_reads_as_the_reason_of_the_end() -> None:
-    assert message(Action.RESTART, MessageSubject(alerts=(alert(),))).startswith(
-        "cycle was seen. Do not repeat that approach."
-    )
-
-
 def test_a_person_is_told_the_cause_where_it_is_known() -> None:
     known = MessageSubject(alerts=(alert(),), cause=Diagnosis.MISSING_DEPENDENCY)
     guess = MessageSubject(alerts=(alert(),))

@@ -27,7 +27,6 @@ from midwatch_supervisor.decide.worker_requests import (
     by_policy,
     by_verdict,
 )
-from midwatch_tools.instructions import intervention_text
 
 STUCK = alert(severity=Severity.CRITICAL, summary="it goes round")
 CONTEXT = DecisionContext(
@@ -61,12 +60,6 @@ def test_work_that_moves_is_given_what_it_asks_for() -> None:
         terms=Terms(grant=Grant(requests=10)),
         petition=9,
     )
-
-
-def test_what_is_above_the_caps_is_cut_and_the_worker_is_told() -> None:
-    ruled = by_policy(wants(Grant(requests=100)), CONTEXT)
-    assert ruled.grant == Grant(requests=15)
-    assert "You asked for 100 requests;" in ruled.reason
 
 
 def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
@@ -126,15 +119,6 @@ def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
         reason="900 of 1,000 tokens are used for 40 % of the work. You asked for 5 requests, "
         "100 tokens; only this much is granted now.",
     )
-
-
-def test_what_is_plenty_is_not_granted_because_something_else_runs_out() -> None:
-    assert not by_policy(replace(MORE, done=40.0), used(6, tokens=900)).granted
-
-
-def test_what_is_granted_is_told_once() -> None:
-    act = by_policy(MORE, CONTEXT).intervention(MORE, needs_approval=False)
-    assert intervention_text("0badcafe", 7, act).count("10") == 1
 
 
 def test_work_that_goes_round_is_refused_with_the_reason() -> None:

@@ -1,18 +1,23 @@
 """Several monitors on one journal share the attempts that no process of their own looks after."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from sqlalchemy import Connection
 
 from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
     Action,
@@ -38,6 +43,7 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
     SupervisedBy,
+    Task,
     TaskTransition,
 )
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
@@ -245,3 +251,136 @@ async def test_a_run_of_another_version_keeps_nobody_from_the_others(
     await fleet.keeping("a").once()
     assert len(await fleet.records(Decision)) == 1
     assert caplog.messages == ["run 1 cannot be monitored here: cannot read the settings of run 1"]
+
+
+P = ParamSpec("P")
+SELDOM = SETTINGS.model_copy(update={"fleet": FleetSettings(lease_seconds=3600)})
+"""Nothing is found by looking at everything once more."""
+
+
+class Gate:
+    """Where somebody waits, once, until a test lets him through or turns him away."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+
+
+class Gated(Journal):
+    """A journal with gates at some of what it does, by name."""
+
+    gates: dict[str, Gate]
+
+    async def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        await self._pass(getattr(work, "__name__", ""))
+        return await super().write(work, *args, **kwargs)
+
+    async def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        await self._pass(getattr(work, "__name__", ""))
+        return await super().read(work, *args, **kwargs)
+
+    async def tasks(self, run: int) -> list[Task]:
+        found = await super().tasks(run)
+        await self._pass("tasks of a run")  # by then there may be more
+        return found
+
+    def gate(self, name: str, error: Exception | None = None) -> Gate:
+        self.gates[name] = Gate(error)
+        return self.gates[name]
+
+    async def _pass(self, name: str) -> None:
+        gate = self.gates.pop(name, None)
+        if gate is not None:
+            gate.reached.set()
+            await gate.open.wait()
+            if gate.error is not None:
+                raise gate.error
+
+
+@pytest.fixture
+async def gated(location: str, journal: Journal) -> AsyncGenerator[Gated]:
+    """The same journal once more, as the monitors have it."""
+    async with await Gated.open(location) as opened:
+        opened.gates = {}
+        yield opened
+
+
+@pytest.fixture
+def slowed(fleet: Fleet, gated: Gated) -> Fleet:
+    """The fleet, whose monitors have that journal."""
+    fleet.watched = gated
+    return fleet
+
+
+async def escalated(fleet: Fleet) -> Sequence[int]:
+    return [each.attempt for each in await fleet.records(Escalation)]
+
+
+async def test_a_claim_that_comes_while_a_round_writes_is_heeded(
+    slowed: Fleet, gated: Gated
+) -> None:
+    await slowed.begin()
+    bus, gate = Brokered(), gated.gate("_take_leases")
+    async with slowed.monitor("a", bus, SELDOM):
+        await gate.reached.wait()
+        second = (await slowed.begin()).attempt.id
+        bus.given.offer([Hint(entry=1, kind="attempt_state", attempt=second)])
+        for _ in range(5):
+            await asyncio.sleep(0)
+        gate.open.set()
+        await slowed.until(lambda: slowed.held("a") == [1, second])
+
+
+async def test_what_could_not_be_taken_when_it_began_is_tried_again_at_once(
+    slowed: Fleet, gated: Gated
+) -> None:
+    await slowed.begin()
+    async with slowed.monitor("a", settings=SELDOM):
+        await slowed.until(lambda: slowed.held("a") == [1])
+        gated.gate("_take_leases", JournalError("away")).open.set()
+        await slowed.begin()
+        await slowed.until(lambda: slowed.held("a") == [1, 2])
+
+
+async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(
+    slowed: Fleet, gated: Gated
+) -> None:
+    seldom = SETTINGS.monitor.model_copy(update={"tick_seconds": 3600})
+    settings = SETTINGS.model_copy(update={"monitor": seldom}).model_dump_json()
+    first = await slowed.begin(settings=settings)
+    await MonitorLeases(slowed.journal, clock=lambda: slowed.now).take([1], holder="b:1", seconds=1)
+    async with slowed.monitor("a") as keeping:
+        await slowed.until(lambda: bool(keeping.runs))
+        gate = gated.gate("_read_news")
+        await gate.reached.wait()
+        await (await slowed.follow(first.attempt.task, number=2)).record(UNSURE)
+        await slowed.until(lambda: slowed.held("a") == [1, 2])
+        gate.open.set()
+        await slowed.until_told(Escalation)
+    assert {*await escalated(slowed)} == {2}
+
+
+async def test_a_run_that_is_heard_of_while_it_seems_to_be_over_is_watched_on(
+    slowed: Fleet, gated: Gated
+) -> None:
+    settings = '{"rules": {"silence": {"command": "1s", "model": "1s", "idle": "1s"}}}'
+    first = await slowed.begin(settings=settings)
+    async with slowed.monitor("a") as keeping:
+        await slowed.until(lambda: bool(keeping.runs))
+        gate = gated.gate("tasks of a run")
+        await first.end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+        await gate.reached.wait()
+        later = await slowed.journal.add_task(
+            run=1, name="later", title="", spec="{}", at=slowed.now
+        )
+        second = await slowed.follow(later.id, number=1)
+        await second.record(Change(activity=Activity.COMMAND))
+        await slowed.until(lambda: 2 in slowed.held("a"))
+        gate.open.set()
+        await slowed.until_told(Escalation)
+    assert {*await escalated(slowed)} == {2}

@@ -1,14 +1,19 @@
-"""An attempt whose own history cannot be read does not go on with a gap in it."""
+"""An attempt does not go on with a gap in its history, but goes on once its journal has space."""
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
+from midwatch_monitor.errors import JournalCorruptError, JournalFullError, JournalTooNewError
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.core import schema
+from midwatch_monitor.journal.core.engine import Access, Synchronous, connect
 from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle
 from midwatch_stage.acting import DONE, gate, script, task_file
 from midwatch_stage.factories import call, turn
@@ -16,7 +21,8 @@ from midwatch_stage.harness import RunHarness
 
 
 def script_for(role: Role, key: str) -> Script:
-    return script(turn(call("gate", leaves="work.txt")), DONE)
+    act = call("read_all") if key == "fill" else call("gate", leaves="work.txt")
+    return script(turn(act), DONE)
 
 
 TASKS = task_file(
@@ -86,3 +92,32 @@ async def test_a_run_whose_task_or_settings_cannot_be_read_says_so(harness: RunH
     break_rows(harness, "UPDATE run SET settings = 'my secret'")
     with pytest.raises(JournalTooNewError, match=r"^cannot read the settings of run 1$"):
         await harness.resume()
+
+
+MODULES = Path(__file__).parent
+
+
+async def read_all() -> str:
+    """Answer more than there is space for."""
+    return os.urandom(1_000_000).hex()
+
+
+FILLING = task_file(
+    __name__, 'id: fill, goal: Fix it., acceptance: ["true"], max_attempts: 1', tools=(read_all,)
+)
+
+
+async def test_a_full_disk_ends_the_run_and_not_the_attempt(
+    journal_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = connect(journal_file, Access.CREATE, Synchronous.NORMAL)
+    schema.prepare(store)
+    assert store.writing is not None
+    with store.writing.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count=160")
+    async with Journal(store) as journal:
+        with pytest.raises(JournalFullError, match="no space left"):
+            await RunHarness(journal, tmp_path, MODULES).run(FILLING)
+    assert "Traceback" not in caplog.text
+    async with await Journal.open(journal_file) as journal:
+        assert await RunHarness(journal, tmp_path, MODULES).resume() == 0

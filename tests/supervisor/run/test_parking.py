@@ -1,4 +1,4 @@
-"""An attempt that hangs is asked about, waits or is begun anew, and its run goes on."""
+"""An attempt that hangs, or whose provider fails for long, waits or is begun anew."""
 
 import asyncio
 import threading
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.scripted import play
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import ProviderSettings, Settings
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -19,7 +20,10 @@ from midwatch_monitor.records import (
     Alert,
     AlertKey,
     AlertState,
+    Analysis,
+    AnalysisAuthor,
     AttemptTransition,
+    Cause,
     Change,
     Delivery,
     DeliveryState,
@@ -185,3 +189,56 @@ async def test_a_hung_worker_is_found_by_its_silence_and_begun_anew(harness: Run
         (SILENT, AlertState.FIRING, None),
         (SILENT, AlertState.RESOLVED, Resolution.ENDED),
     ]
+
+
+fails: list[int] = []
+"""The HTTP codes with which the coming requests fail."""
+
+
+async def answer_or_fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    answered = sum(isinstance(message, ModelResponse) for message in messages)
+    if answered and fails:
+        raise ModelHTTPError(fails.pop(0), "far away")
+    if not answered:
+        return ModelResponse(parts=[ToolCallPart("look", {}, "call-1")])
+    return ModelResponse(parts=[TextPart("Done.")])
+
+
+def look() -> str:
+    """Look."""
+    return "there"
+
+
+unlucky = Agent(FunctionModel(answer_or_fail), tools=[look])
+
+TASKS = agent_file(__name__, "unlucky")
+
+
+@pytest.fixture
+def _soon(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFunction]
+    harness.set(provider=ProviderSettings(breaker_seconds=0.01, max_outages=3))
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
+    harness: RunHarness,
+) -> None:
+    fails[:] = [503, 429]
+    assert await harness.run(TASKS) == 0
+    told = await harness.told(Analysis)
+    assert [(each.by, each.cause) for each in told] == [(AnalysisAuthor.WATCH, Cause.TRANSIENT)] * 2
+    assert [step.tool for step in await harness.told(Step)] == ["look", ""]
+    assert len(await harness.journal.attempts(1)) == 1
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 1), ([401], 0)])
+async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
+    codes: list[int], analysed: int, harness: RunHarness
+) -> None:
+    fails[:] = list(codes)
+    assert await harness.run(TASKS) == 1
+    state = await harness.last(AttemptTransition)
+    assert state.ending is Ending.ERROR
+    assert f"status_code: {codes[0]}" in state.reason
+    assert len(await harness.told(Analysis)) == analysed
