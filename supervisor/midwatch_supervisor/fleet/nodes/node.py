@@ -71,11 +71,10 @@ class Node:
         turn_queue: TurnQueue,
         dispatcher: Dispatcher,
         settings: FleetSettings,
-        journal: str,
         ended: Callable[[TurnEnded], None],
     ) -> None:
-        """Log with `journal` as the journal's name; call `ended` with the outcome of each turn."""
-        self._outage_log = JournalOutageLog(status.name, journal)
+        """Call `ended` with the outcome of each turn."""
+        self._outage_log = JournalOutageLog(status.name, nodes.journal.name)
         self._status = status
         self._nodes = nodes
         self._bus = bus
@@ -274,7 +273,8 @@ async def open_node(
     `ended` is called with the outcome of each turn. Raises as `find_sandbox` and `TurnQueue.open`
     do, and UsageError if its name is taken.
     """
-    fleet, sandbox_kind = settings.fleet, await find_sandbox(settings.run.sandbox)
+    fleet, name = settings.fleet, who.name
+    sandbox_kind = await find_sandbox(settings.run.sandbox)
     status = status_of(who, slots=fleet.slots, labels=fleet.labels, fleet=fleet.name)
     async with AsyncExitStack() as stack:
         turn_queue = await TurnQueue.open(location, fleet=fleet.name)
@@ -282,13 +282,11 @@ async def open_node(
         nodes, unfinished = Nodes(journal, fleet=fleet.name), UnfinishedRuns(journal)
         clock = await stack.enter_async_context(journal_clock(journal, now))
         # Before connecting to the broker, which would drop a client of the same name.
-        bus = bus_for(fleet, name=who.name, status=status, environ=environ)
+        bus = bus_for(fleet, name=name, status=status, environ=environ)
         await nodes.enter(status, alive_seconds=ALIVE_BEATS * fleet.beat_seconds)
         await end_leftovers_below(home / "work")  # left by a start of this node that was killed
         await stack.enter_async_context(bus)
-        store = SnapshotStore(
-            journal=journal, home=home, node=who.name, settings=fleet, clock=clock
-        )
+        store = SnapshotStore(journal=journal, home=home, node=name, settings=fleet, clock=clock)
         cleaner = Cleaner(journal=journal, snapshot_store=store, home=home, clock=clock)
         await stack.enter_async_context(meanwhile(cleaner.run()))
         machine = NodeResources(
@@ -313,6 +311,5 @@ async def open_node(
                 journal, turn_queue, nodes, settings=fleet, clock=clock, unfinished_runs=unfinished
             ),
             settings=fleet,
-            journal=journal.name,
             ended=ended,
         )
