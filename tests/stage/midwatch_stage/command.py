@@ -81,6 +81,33 @@ async def ask(
     return objects(capsys)
 
 
+class Cli:
+    """Runs commands as a person does, and answers what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    async def said(self, *argv: str) -> str:
+        """What a command prints, which ends well."""
+        self._capsys.readouterr()
+        assert await midwatch(*argv) == 0
+        return self._capsys.readouterr().out
+
+    async def refused(self, *argv: str) -> str:
+        """The error of a command that was called wrongly."""
+        self._capsys.readouterr()
+        assert await midwatch(*argv) == 2
+        return self._capsys.readouterr().err
+
+    async def read(self, *argv: str) -> list[str]:
+        """The lines that a command prints, which ends well."""
+        return await read(self._capsys, *argv)
+
+    async def ask(self, *argv: str, code: int = 0) -> list[dict[str, Any]]:
+        """What a command prints with `--json`, an object a line; it ends with this exit code."""
+        return await ask(self._capsys, *argv, code=code)
+
+
 def assignment(
     task: str = "fix", *, acceptance: tuple[AcceptanceSpec, ...] = ("true",), **fields: Any
 ) -> Assignment:

@@ -8,15 +8,12 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Feedback, Lesson
-from midwatch_stage.command import MIDWATCH, ask, midwatch, read
+from midwatch_stage.command import MIDWATCH, Cli
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import erasures
 from midwatch_supervisor.cli.learn.forget import KEPT
 from midwatch_supervisor.cli.learn.options import choose_project
 from midwatch_supervisor.present.json_lines import moment
-
-Capture = pytest.CaptureFixture[str]
-
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -35,9 +32,9 @@ async def left(past: PastAttempts) -> list[str]:
 
 
 async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
-    capsys: Capture, past: PastAttempts, two: None
+    cli: Cli, past: PastAttempts, two: None
 ) -> None:
-    (line,) = await ask(capsys, "forget", "shop", "--yes", "--from", "ada")
+    (line,) = await cli.ask("forget", "shop", "--yes", "--from", "ada")
     (record,) = await erasures(past.journal)
     assert line == {
         "type": "erasure",
@@ -54,35 +51,37 @@ async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
 
 
 async def test_people_are_told_what_was_deleted_and_what_was_not(
-    capsys: Capture, past: PastAttempts, two: None
+    cli: Cli, past: PastAttempts, two: None
 ) -> None:
-    said, kept = await read(capsys, "forget", "shop", "--yes")
+    said, kept = await cli.read("forget", "shop", "--yes")
     (record,) = await erasures(past.journal)
     assert said == f"deleted 1 task, 1 attempt and 5 entries of shop (record {record.id})"
     assert kept == KEPT
 
 
 async def test_a_dry_run_says_what_would_be_deleted(
-    capsys: Capture, past: PastAttempts, two: None
+    cli: Cli, past: PastAttempts, two: None
 ) -> None:
-    text, _ = await read(capsys, "forget", "shop", "--dry-run")
+    text, _ = await cli.read("forget", "shop", "--dry-run")
     assert text == "would delete 1 task, 1 attempt and 5 entries of shop"
-    (found,) = await ask(capsys, "forget", "shop", "--dry-run")
+    (found,) = await cli.ask("forget", "shop", "--dry-run")
     assert (found["id"], found["at"], found["dry_run"]) == (None, None, True)
     assert (await left(past), await erasures(past.journal)) == (["other", "shop"], [])
 
 
 async def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(
-    capsys: Capture, past: PastAttempts, two: None
+    cli: Cli, past: PastAttempts, two: None
 ) -> None:
-    assert await midwatch("forget", "shop") == 2
-    assert capsys.readouterr().err.startswith("this would delete 1 task, 1 attempt and 5 entries")
+    assert (await cli.refused("forget", "shop")).startswith(
+        "this would delete 1 task, 1 attempt and 5 entries"
+    )
     assert await left(past) == ["other", "shop"]
 
 
-async def test_an_unknown_project_is_bad_usage(capsys: Capture, two: None) -> None:
-    assert await midwatch("forget", "nowhere", "--yes") == 2
-    assert capsys.readouterr().err.startswith("there is no project `nowhere`")
+async def test_an_unknown_project_is_bad_usage(cli: Cli, two: None) -> None:
+    assert (await cli.refused("forget", "nowhere", "--yes")).startswith(
+        "there is no project `nowhere`"
+    )
 
 
 @pytest.mark.parametrize(

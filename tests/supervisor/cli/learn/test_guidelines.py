@@ -5,10 +5,9 @@ from textwrap import indent
 import pytest
 
 from midwatch_monitor.records import Guidelines, GuidelinesState
-from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.command import Cli, midwatch
 from midwatch_stage.harness import PastAttempts
 
-Capture = pytest.CaptureFixture[str]
 FIRST = "## Working style\n\n- Run the failing test first.\n- Ask where a rule is missing."
 SECOND = "## Working style\n\n- Run the failing test first.\n- Look at the whole file."
 
@@ -36,9 +35,9 @@ async def states(past: PastAttempts, project: str = "shop") -> list[tuple[int, s
     return [(each.guidelines.version, each.state.value) for each in versions]
 
 
-async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, capsys: Capture) -> None:
+async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, cli: Cli) -> None:
     id = await propose(past, FIRST)
-    (found,) = await ask(capsys, "guidelines", "list")
+    (found,) = await cli.ask("guidelines", "list")
     assert found.pop("at").startswith("2026-11-21T")
     assert found == {
         "type": "guidelines",
@@ -56,55 +55,55 @@ async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, capsys
     }
 
 
-async def test_a_list_says_where_each_version_stands(past: PastAttempts, capsys: Capture) -> None:
+async def test_a_list_says_where_each_version_stands(past: PastAttempts, cli: Cli) -> None:
     first = await propose(past, FIRST)
     await midwatch("guidelines", "approve", "--from", "Ada", "--comment", "Good.")
     second = await propose(past, SECOND)
-    assert await read(capsys, "guidelines", "list") == [
+    assert await cli.read("guidelines", "list") == [
         f"version 2 ({second}) waits for `midwatch guidelines approve`; 15 words from 1 attempt",
         f"version 1 ({first}) is in force, Ada: Good.; 16 words from 1 attempt",
     ]
 
 
-async def test_without_any_version_that_is_said(past: PastAttempts, capsys: Capture) -> None:
+async def test_without_any_version_that_is_said(past: PastAttempts, cli: Cli) -> None:
     await past.attempt("shop")
-    assert await read(capsys, "guidelines", "list") == ["shop has no guidelines yet"]
-    assert await ask(capsys, "guidelines", "list") == []
+    assert await cli.read("guidelines", "list") == ["shop has no guidelines yet"]
+    assert await cli.ask("guidelines", "list") == []
 
 
-async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
+async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
-    assert await read(capsys, "guidelines", "show") == [
+    assert await cli.read("guidelines", "show") == [
         "no guidelines are in force in shop; version 1 is waiting"
     ]
     await midwatch("guidelines", "approve")
-    capsys.readouterr()
-    assert await midwatch("guidelines", "show") == 0
-    assert capsys.readouterr().out.endswith(f"16 words from 1 attempt\n\n{indent(FIRST, '  ')}\n")
+    assert (await cli.said("guidelines", "show")).endswith(
+        f"16 words from 1 attempt\n\n{indent(FIRST, '  ')}\n"
+    )
 
 
 @pytest.mark.parametrize("named", ["number", "id"])
 async def test_a_version_is_named_by_its_number_or_its_id(
-    past: PastAttempts, capsys: Capture, named: str
+    past: PastAttempts, cli: Cli, named: str
 ) -> None:
     id = await propose(past, FIRST)
-    (found,) = await ask(capsys, "guidelines", "show", str(id) if named == "id" else "1")
+    (found,) = await cli.ask("guidelines", "show", str(id) if named == "id" else "1")
     assert (found["id"], found["text"]) == (id, FIRST)
 
 
-async def test_an_unknown_version_is_an_error_that_lists_them(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_an_unknown_version_is_an_error_that_lists_them(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
-    assert await midwatch("guidelines", "show", "99") == 2
-    assert capsys.readouterr().err == "shop has no version 99 of guidelines; it has: 1\n"
+    assert (
+        await cli.refused("guidelines", "show", "99")
+        == "shop has no version 99 of guidelines; it has: 1\n"
+    )
 
 
-async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, capsys: Capture) -> None:
+async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
     await midwatch("guidelines", "approve")
     await propose(past, SECOND)
-    assert await read(capsys, "guidelines", "diff") == [
+    assert await cli.read("guidelines", "diff") == [
         "--- version 1",
         "+++ version 2",
         "@@ -1,4 +1,4 @@",
@@ -114,24 +113,22 @@ async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, capsys: Ca
         "-- Ask where a rule is missing.",
         "+- Look at the whole file.",
     ]
-    (found,) = await ask(capsys, "guidelines", "diff")
+    (found,) = await cli.ask("guidelines", "diff")
     assert (found["from"], found["to"], found["added"], found["removed"]) == (1, 2, 1, 1)
 
 
-async def test_a_diff_without_anything_that_waits_says_so(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_a_diff_without_anything_that_waits_says_so(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
     await midwatch("guidelines", "reject")
-    assert await read(capsys, "guidelines", "diff") == ["no version of shop is waiting"]
+    assert await cli.read("guidelines", "diff") == ["no version of shop is waiting"]
 
 
 async def test_c5_a_version_is_in_force_once_a_person_approves_it(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await propose(past, FIRST)
     assert await past.learned.live_guidelines("shop") is None
-    assert await read(capsys, "guidelines", "approve", "--from", "Ada") == [
+    assert await cli.read("guidelines", "approve", "--from", "Ada") == [
         "version 1 of shop is in force"
     ]
     live = await past.learned.live_guidelines("shop")
@@ -150,15 +147,16 @@ async def test_requirement_20_guidelines_are_never_in_force_without_an_approval(
 
 
 async def test_requirement_20_a_rollback_restores_the_exact_text(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await propose(past, f"{FIRST}\n\n```\n  exact \t\n```")
     await midwatch("guidelines", "approve")
     await propose(past, SECOND)
     await midwatch("guidelines", "approve")
-    capsys.readouterr()
-    assert await midwatch("guidelines", "rollback", "--comment", "It made things worse.") == 0
-    assert capsys.readouterr().out == "version 2 of shop is rolled back\nversion 1 is in force\n"
+    assert (
+        await cli.said("guidelines", "rollback", "--comment", "It made things worse.")
+        == "version 2 of shop is rolled back\nversion 1 is in force\n"
+    )
     live = await past.learned.live_guidelines("shop")
     assert live is not None
     assert live.guidelines.text == f"{FIRST}\n\n```\n  exact \t\n```"
@@ -172,31 +170,28 @@ async def test_to_retire_is_to_have_none(past: PastAttempts) -> None:
     assert await past.learned.live_guidelines("shop") is None
 
 
-async def test_to_retire_one_that_waits_is_to_turn_it_down(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_to_retire_one_that_waits_is_to_turn_it_down(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
-    (found,) = await ask(capsys, "guidelines", "retire", "1")
+    (found,) = await cli.ask("guidelines", "retire", "1")
     assert (found["type"], found["act"], found["version"]) == ("guidelines_mark", "rejected", 1)
     assert await states(past) == [(1, "rejected")]
 
 
 @pytest.mark.parametrize("act", ["approve", "reject", "retire 1"])
-async def test_a_dry_run_decides_nothing(past: PastAttempts, capsys: Capture, act: str) -> None:
+async def test_a_dry_run_decides_nothing(past: PastAttempts, cli: Cli, act: str) -> None:
     await propose(past, FIRST)
-    assert await midwatch("guidelines", *act.split(), "--dry-run") == 0
-    assert capsys.readouterr().out.startswith("version 1 of shop would be ")
+    assert (await cli.said("guidelines", *act.split(), "--dry-run")).startswith(
+        "version 1 of shop would be "
+    )
     assert await states(past) == [(1, "proposed")]
 
 
-async def test_a_dry_run_names_all_versions_that_would_go(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_a_dry_run_names_all_versions_that_would_go(past: PastAttempts, cli: Cli) -> None:
     for text in (FIRST, SECOND):
         await propose(past, text)
         await midwatch("guidelines", "approve")
     before = await states(past)
-    assert await read(capsys, "guidelines", "retire", "--dry-run") == [
+    assert await cli.read("guidelines", "retire", "--dry-run") == [
         "version 2 of shop would be rolled back",
         "so would all versions before it: 1",
     ]
@@ -213,34 +208,29 @@ async def test_a_dry_run_names_all_versions_that_would_go(
     ],
 )
 async def test_what_cannot_be_decided_is_said(
-    past: PastAttempts, capsys: Capture, act: str, said: str
+    past: PastAttempts, cli: Cli, act: str, said: str
 ) -> None:
     await propose(past, FIRST)
     await midwatch("guidelines", "reject", "--from", "Ada")
-    capsys.readouterr()
-    assert await midwatch("guidelines", *act.split()) == 2
-    assert capsys.readouterr().err == said
+    assert await cli.refused("guidelines", *act.split()) == said
 
 
 async def test_an_approval_of_what_was_written_over_another_version_says_so(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await propose(past, FIRST)
     await propose(past, SECOND)
     await midwatch("guidelines", "approve", "1")
-    assert await read(capsys, "guidelines", "approve", "2") == [
+    assert await cli.read("guidelines", "approve", "2") == [
         "It is based on a version that is no longer in force.",
         "version 2 of shop is in force",
     ]
 
 
-async def test_the_project_is_named_where_there_are_several(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_the_project_is_named_where_there_are_several(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
     await propose(past, SECOND, project="/srv/ada/site")
-    assert await midwatch("guidelines", "approve") == 2
-    assert "name the project with --project" in capsys.readouterr().err
+    assert "name the project with --project" in await cli.refused("guidelines", "approve")
     assert await midwatch("guidelines", "approve", "--project", "site") == 0
     assert await states(past, "/srv/ada/site") == [(1, GuidelinesState.LIVE.value)]
     assert await states(past) == [(1, GuidelinesState.PROPOSED.value)]

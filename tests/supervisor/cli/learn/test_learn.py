@@ -12,13 +12,12 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
-from midwatch_stage.command import ask, assignment, midwatch, new_attempt, new_task, read
+from midwatch_stage.command import Cli, assignment, new_attempt, new_task
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.learn import nightly
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
-Capture = pytest.CaptureFixture[str]
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 INSIGHT = "The rounding in totals.py was edited before any test was run."
 DOCUMENT = """\
@@ -73,10 +72,10 @@ def looked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def test_s4_what_was_learned_becomes_proposed_guidelines(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     attempt = await ended(past)
-    (found,) = looked(await ask(capsys, "learn"))
+    (found,) = looked(await cli.ask("learn"))
     assert found.pop("watermark") > 0
     assert found == {
         "type": "reflection",
@@ -92,46 +91,44 @@ async def test_s4_what_was_learned_becomes_proposed_guidelines(
 
 
 async def test_s50_it_says_what_it_came_to_and_the_second_time_that_there_is_nothing_new(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await ended(past)
-    assert (await read(capsys, "learn"))[-1] == (
+    assert (await cli.read("learn"))[-1] == (
         "shop: 1 insight from 1 attempt, and new guidelines: `midwatch guidelines diff`"
     )
-    assert (await read(capsys, "learn"))[-1] == "shop: skipped: no qualifying attempts"
+    assert (await cli.read("learn"))[-1] == "shop: skipped: no qualifying attempts"
 
 
 async def test_without_a_model_chores_are_done_and_nothing_is_looked_back_at(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await ended(past, reflector=False)
-    (found,) = looked(await ask(capsys, "learn"))
+    (found,) = looked(await cli.ask("learn"))
     assert found["skipped"].startswith("there is no model to look back with: ")
 
 
 async def test_each_project_is_looked_at_by_itself_and_a_failure_is_said(
-    past: PastAttempts, capsys: Capture
+    past: PastAttempts, cli: Cli
 ) -> None:
     await ended(past)
     await ended(past, task="broken", project="site")
-    shop, site = looked(await ask(capsys, "learn", code=1))
+    shop, site = looked(await cli.ask("learn", code=1))
     assert (shop["project"], shop["proposed"]) == ("shop", True)
     assert (site["project"], "ConnectionError: gone" in site["error"]) == ("site", True)
 
 
-async def test_one_project_can_be_named(past: PastAttempts, capsys: Capture) -> None:
+async def test_one_project_can_be_named(past: PastAttempts, cli: Cli) -> None:
     await ended(past)
     await ended(past, task="broken", project="site")
-    found = looked(await ask(capsys, "learn", "--project", "shop"))
+    found = looked(await cli.ask("learn", "--project", "shop"))
     assert [each["project"] for each in found] == ["shop"]
 
 
-async def test_a_dry_run_asks_nobody_and_stores_nothing(
-    past: PastAttempts, capsys: Capture
-) -> None:
+async def test_a_dry_run_asks_nobody_and_stores_nothing(past: PastAttempts, cli: Cli) -> None:
     attempt = await ended(past)
     before = await past.journal.last_id()
-    (found,) = looked(await ask(capsys, "learn", "--dry-run"))
+    (found,) = looked(await cli.ask("learn", "--dry-run"))
     assert found == {
         "type": "reflection",
         "project": "shop",
@@ -142,9 +139,8 @@ async def test_a_dry_run_asks_nobody_and_stores_nothing(
     assert await past.journal.last_id() == before
 
 
-async def test_waiting_needs_quiet_hours(past: PastAttempts, capsys: Capture) -> None:
-    assert await midwatch("learn", "--wait") == 2
-    assert capsys.readouterr().err == (
+async def test_waiting_needs_quiet_hours(past: PastAttempts, cli: Cli) -> None:
+    assert await cli.refused("learn", "--wait") == (
         "--wait needs `learning.guidelines.quiet_hours` in the configuration\n"
     )
 
@@ -166,7 +162,9 @@ async def test_s11_in_each_of_the_quiet_hours_is_one_look(past: PastAttempts) ->
     assert looks == [datetime(2026, 11, day, 2, 0, tzinfo=UTC) for day in (22, 23, 24)]
 
 
-async def test_a_night_that_fails_is_not_the_last_one(capsys: Capture) -> None:
+async def test_a_night_that_fails_is_not_the_last_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     at, looks = [datetime(2026, 11, 22, 1, 0, tzinfo=UTC)], [0]
 
     async def look() -> None:

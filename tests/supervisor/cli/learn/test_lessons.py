@@ -17,13 +17,11 @@ from midwatch_monitor.records import (
     Recalled,
     VerdictBasis,
 )
-from midwatch_stage.command import ask, midwatch, read
+from midwatch_stage.command import Cli, midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.reflection import archive
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
-
-Capture = pytest.CaptureFixture[str]
 
 TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it there."
 NO = Feedback(accepted=False, comment="still rounds down", author="ada")
@@ -57,8 +55,8 @@ async def taught(past: PastAttempts) -> int:
     return id
 
 
-async def test_r50_the_list_has_one_object_a_lesson(capsys: Capture, taught: int) -> None:
-    (line,) = await ask(capsys, "lessons", "list")
+async def test_r50_the_list_has_one_object_a_lesson(cli: Cli, taught: int) -> None:
+    (line,) = await cli.ask("lessons", "list")
     assert {key: line[key] for key in list(line)[1:10]} == {
         "id": taught,
         "text": TEXT,
@@ -75,23 +73,23 @@ async def test_r50_the_list_has_one_object_a_lesson(capsys: Capture, taught: int
 
 
 async def test_the_list_for_people_is_a_line_each_of_bounded_width(
-    capsys: Capture, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, taught: int
 ) -> None:
     attempt = await past.attempt(task="t" * 90)
     await past.say(attempt, Lesson(text="long " * 90, failure_class="x" * 90))
-    heads, newest, oldest = await read(capsys, "lessons", "list")
+    heads, newest, oldest = await cli.read("lessons", "list")
     assert heads.split() == ["id", "class", "from", "used", "helped", "hurt", "rated", "lesson"]
     assert len(newest) <= 150
     assert oldest.split()[:2] == [str(taught), "wrong_location"]
 
 
 async def test_of_many_lessons_people_are_shown_the_newest(
-    capsys: Capture, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, taught: int
 ) -> None:
     attempt = await past.attempt()
     await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
-    assert len(await ask(capsys, "lessons", "list")) == LISTED + 1
-    *listed, last = (await read(capsys, "lessons", "list"))[1:]
+    assert len(await cli.ask("lessons", "list")) == LISTED + 1
+    *listed, last = (await cli.read("lessons", "list"))[1:]
     assert (len(listed), last) == (LISTED, "these are the newest 50; --json prints all of them")
     assert "number 49" in listed[0]
 
@@ -110,7 +108,7 @@ async def test_of_many_lessons_people_are_shown_the_newest(
     ],
 )
 async def test_a_list_is_narrowed_by_project_task_class_and_use(
-    capsys: Capture, past: PastAttempts, argv: tuple[str, ...], found: list[str]
+    cli: Cli, past: PastAttempts, argv: tuple[str, ...], found: list[str]
 ) -> None:
     other = await past.attempt("other")
     await past.say(other, Lesson(text="elsewhere"))
@@ -120,14 +118,14 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
         id = await past.say(build, Lesson(text=text, failure_class="loop"))
     await midwatch("lessons", "retire", str(id))
     argv = argv if "--project" in argv else (*argv, "--project", "shop")
-    assert [line["text"] for line in await ask(capsys, "lessons", "list", *argv)] == found
+    assert [line["text"] for line in await cli.ask("lessons", "list", *argv)] == found
 
 
 async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
-    capsys: Capture, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, taught: int
 ) -> None:
     await midwatch("lessons", "rate", str(taught), "4", "--comment", "good")
-    (line,) = await ask(capsys, "lessons", "show", str(taught))
+    (line,) = await cli.ask("lessons", "show", str(taught))
     accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
     assert line["explains"]["comment"] == "still rounds down"
@@ -138,9 +136,8 @@ async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
     assert line["rating"] == 4
 
 
-async def test_show_for_people_says_it_all_in_words(capsys: Capture, taught: int) -> None:
-    assert await midwatch("lessons", "show", str(taught)) == 0
-    said = capsys.readouterr().out
+async def test_show_for_people_says_it_all_in_words(cli: Cli, taught: int) -> None:
+    said = await cli.said("lessons", "show", str(taught))
     for words in (
         f"lesson:\n  {taught} of shop\n",
         "what to do instead:\n  - Change src/money.py.\n",
@@ -154,10 +151,10 @@ async def test_show_for_people_says_it_all_in_words(capsys: Capture, taught: int
 
 
 async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
-    capsys: Capture, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, taught: int
 ) -> None:
     wanted = LearnedQuery(project="shop", task="fix", text="rounding money")
-    assert await ask(capsys, "lessons", "retire", str(taught), "--comment", "it moved") == [
+    assert await cli.ask("lessons", "retire", str(taught), "--comment", "it moved") == [
         {
             "type": "lesson_mark",
             "id": await past.journal.last_id(),
@@ -172,37 +169,33 @@ async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
     assert [each.known.id for each in await past.learned.candidates(wanted)] == [taught]
 
 
-async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(
-    capsys: Capture, taught: int
-) -> None:
-    assert await midwatch("lessons", "retire", str(taught)) == 0
+async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(cli: Cli, taught: int) -> None:
     assert (
-        capsys.readouterr().out
+        await cli.said("lessons", "retire", str(taught))
         == f"lesson {taught} is retired: it is no longer given to attempts\n"
     )
-    (line,) = await ask(capsys, "lessons", "list", "--all")
+    (line,) = await cli.ask("lessons", "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
 
 
 async def test_r58_the_last_rating_of_a_person_counts(
-    capsys: Capture, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, taught: int
 ) -> None:
     for rating in ("2", "5"):
-        assert await midwatch("lessons", "rate", str(taught), rating, "--from", "ada") == 0
-    assert capsys.readouterr().out == (
-        f"lesson {taught} is rated 2 of 5\nlesson {taught} is rated 5 of 5\n"
-    )
+        said = await cli.read("lessons", "rate", str(taught), rating, "--from", "ada")
+        assert said == [f"lesson {taught} is rated {rating} of 5"]
     assert (await past.lesson(taught)).rating == 5
 
 
-async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, taught: int) -> None:
+async def test_a_dry_run_changes_nothing(cli: Cli, past: PastAttempts, taught: int) -> None:
     before = await past.journal.last_id()
-    for argv in (("retire", str(taught)), ("rate", str(taught), "1")):
-        assert await midwatch("lessons", *argv, "--dry-run") == 0
-    assert capsys.readouterr().out == (
-        f"lesson {taught} would be retired: it is no longer given to attempts\n"
-        f"lesson {taught} would be rated 1 of 5\n"
-    )
+    retired = "retired: it is no longer given to attempts"
+    for argv, became in (
+        (("retire", str(taught)), retired),
+        (("rate", str(taught), "1"), "rated 1 of 5"),
+    ):
+        said = await cli.read("lessons", *argv, "--dry-run")
+        assert said == [f"lesson {taught} would be {became}"]
     assert await past.journal.last_id() == before
 
 
@@ -215,40 +208,35 @@ async def test_a_dry_run_changes_nothing(capsys: Capture, past: PastAttempts, ta
     ],
 )
 async def test_what_cannot_be_done_is_bad_usage(
-    capsys: Capture, taught: int, argv: tuple[str, ...], error: str
+    cli: Cli, taught: int, argv: tuple[str, ...], error: str
 ) -> None:
-    assert await midwatch("lessons", *(word.format(id=taught) for word in argv)) == 2
-    assert capsys.readouterr().err.startswith(error.format(id=taught))
+    said = await cli.refused("lessons", *(word.format(id=taught) for word in argv))
+    assert said.startswith(error.format(id=taught))
 
 
-async def test_a_rating_is_from_one_to_five(capsys: Capture, taught: int) -> None:
+async def test_a_rating_is_from_one_to_five(cli: Cli, taught: int) -> None:
     assert await midwatch("lessons", "rate", str(taught), "6") == 2
 
 
-async def test_where_nothing_was_learned_the_list_is_empty(
-    capsys: Capture, past: PastAttempts
-) -> None:
-    assert await ask(capsys, "lessons", "list") == []
-    assert await read(capsys, "lessons", "list") == [f"no lesson yet in {past.journal.name}"]
+async def test_where_nothing_was_learned_the_list_is_empty(cli: Cli, past: PastAttempts) -> None:
+    assert await cli.ask("lessons", "list") == []
+    assert await cli.read("lessons", "list") == [f"no lesson yet in {past.journal.name}"]
     attempt = await past.attempt()
-    assert await ask(capsys, "lessons", "list") == []
-    assert await read(capsys, "lessons", "list") == ["no lesson yet in shop"]
+    assert await cli.ask("lessons", "list") == []
+    assert await cli.read("lessons", "list") == ["no lesson yet in shop"]
     await past.say(attempt, Lesson(text="x"))
-    nothing = await read(capsys, "lessons", "list", "--class", "other")
+    nothing = await cli.read("lessons", "list", "--class", "other")
     assert nothing == ["no such lesson in shop"]
 
 
-async def test_a_verdict_of_what_a_person_did_is_told_as_such(
-    capsys: Capture, past: PastAttempts
-) -> None:
+async def test_a_verdict_of_what_a_person_did_is_told_as_such(cli: Cli, past: PastAttempts) -> None:
     attempt = await past.attempt()
     edited = Feedback(
         accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, comment="a.py"
     )
     verdict = await past.say(attempt, edited)
     id = await past.say(attempt, Lesson(text="x", verdict=verdict, origin=Origin.IMPLIED))
-    assert await midwatch("lessons", "show", str(id)) == 0
-    said = capsys.readouterr().out
+    said = await cli.said("lessons", "show", str(id))
     assert "it explains:\n  rejected (implied: edited): a.py\n" in said
 
 

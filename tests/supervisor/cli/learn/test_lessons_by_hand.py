@@ -21,14 +21,12 @@ from midwatch_monitor.records import (
     Recall,
     Recalled,
 )
-from midwatch_stage.command import ask, assignment, midwatch, read
+from midwatch_stage.command import Cli, assignment, midwatch
 from midwatch_stage.factories import task_transition
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import uses
 from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
 from midwatch_tools.data_blocks import DataBlocks
-
-Capture = pytest.CaptureFixture[str]
 
 TEXT = "The rounding is in src/money.py."
 ON = LearningSettings()
@@ -36,15 +34,15 @@ ON = LearningSettings()
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
-async def lesson_line(capsys: Capture, *argv: str) -> dict[str, Any]:
+async def lesson_line(cli: Cli, *argv: str) -> dict[str, Any]:
     """The only object that a `lessons` command prints."""
-    (line,) = await ask(capsys, "lessons", *argv)
+    (line,) = await cli.ask("lessons", *argv)
     return line
 
 
-async def added(capsys: Capture, *argv: str) -> int:
+async def added(cli: Cli, *argv: str) -> int:
     """The id of a new lesson."""
-    return (await lesson_line(capsys, "add", TEXT, *argv))["id"]
+    return (await lesson_line(cli, "add", TEXT, *argv))["id"]
 
 
 async def given_to(
@@ -76,12 +74,12 @@ def methods(given: RecalledText) -> list[Method]:
 
 
 async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     attempt = await past.attempt()
     words = ("--instead", "Change src/money.py.", "--tag", "python", "--file", "src/money.py")
-    id = await added(capsys, *words, "--class", "wrong-location", "--from", "ada")
-    line = await lesson_line(capsys, "list")
+    id = await added(cli, *words, "--class", "wrong-location", "--from", "ada")
+    line = await lesson_line(cli, "list")
     told = {"id": id, "text": TEXT, "insights": ["Change src/money.py."], "tags": ["python"]}
     kept = {"source_attempt": attempt.id, "project": "shop", "waits": None, "obsolete": False}
     by = {"born": "person", "author": "ada", "failure_class": "wrong_location"}
@@ -89,13 +87,13 @@ async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
 
 
 async def test_it_is_of_the_project_and_reaches_a_task_that_it_fits(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     last = await past.attempt()
-    id = await added(capsys, "--tag", "money", "--from", "ada")
-    told = await lesson_line(capsys, "show", str(id))
+    id = await added(cli, "--tag", "money", "--from", "ada")
+    told = await lesson_line(cli, "show", str(id))
     assert (told["task"], told["source_attempts"]) == (None, [])
-    assert "\n  shop; entry" in "\n".join(await read(capsys, "lessons", "show", str(id)))
+    assert "\n  shop; entry" in "\n".join(await cli.read("lessons", "show", str(id)))
     assert methods(await given_to(past, await past.attempt(number=2))) == []
     given = await given_to(past, await past.attempt(task="sums"), tags=("money",))
     assert methods(given) == [Method.TAGS]
@@ -105,75 +103,69 @@ async def test_it_is_of_the_project_and_reaches_a_task_that_it_fits(
 
 
 async def test_with_a_task_it_reaches_that_task_whatever_its_words(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     attempt = await past.attempt()
-    id = await added(capsys, "--task", "fix")
+    id = await added(cli, "--task", "fix")
     assert methods(await given_to(past, await past.attempt(number=2))) == [Method.TASK]
-    told = await lesson_line(capsys, "show", str(id))
+    told = await lesson_line(cli, "show", str(id))
     assert (told["task"], told["sources"]) == ("fix", [attempt.id])
 
 
-async def test_the_task_is_that_of_the_run_that_is_named(
-    capsys: Capture, past: PastAttempts
-) -> None:
+async def test_the_task_is_that_of_the_run_that_is_named(cli: Cli, past: PastAttempts) -> None:
     first, second = await past.attempt(), await past.attempt()
     for run, attempt in (("1", first), ("2", second)):
         text = ("lessons", "add", f"Of run {run}.", "--task", "fix", "--run", run)
-        (line,) = await ask(capsys, *text)
+        (line,) = await cli.ask(*text)
         assert line["source_attempt"] == attempt.id
-    assert await midwatch("lessons", "add", "More.", "--run", "1") == 2
-    assert "--run goes with --task" in capsys.readouterr().err
+    assert "--run goes with --task" in await cli.refused("lessons", "add", "More.", "--run", "1")
 
 
-async def test_the_same_text_is_not_written_twice(capsys: Capture, past: PastAttempts) -> None:
+async def test_the_same_text_is_not_written_twice(cli: Cli, past: PastAttempts) -> None:
     await past.attempt()
-    id = await added(capsys)
-    assert await midwatch("lessons", "add", f"  {TEXT}\n") == 2
-    assert capsys.readouterr().err == f"lesson {id} already says that\n"
+    id = await added(cli)
+    assert await cli.refused("lessons", "add", f"  {TEXT}\n") == f"lesson {id} already says that\n"
     await midwatch("lessons", "retire", str(id))
-    assert await midwatch("lessons", "add", TEXT) == 2
-    assert f"lesson {id} already says that, and is retired" in capsys.readouterr().err
+    assert f"lesson {id} already says that, and is retired" in await cli.refused(
+        "lessons", "add", TEXT
+    )
 
 
 async def test_a_result_that_is_accepted_takes_no_persons_own_lesson_back(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     attempt = await past.attempt()
-    await added(capsys, "--task", "fix")
+    await added(cli, "--task", "fix")
     await past.end(attempt, Ending.DONE)
     assert await midwatch("feedback", "fix", "accept") == 0
     (known,) = await past.learned.lessons(project="shop")
     assert not known.obsolete
 
 
-async def test_one_that_was_approved_is_said_to_be_approved(
-    capsys: Capture, past: PastAttempts
-) -> None:
+async def test_one_that_was_approved_is_said_to_be_approved(cli: Cli, past: PastAttempts) -> None:
     id = await past.say(await past.attempt(), Lesson(text=TEXT, waits="a model wrote it"))
     assert await midwatch("lessons", "approve", str(id), "--from", "ada") == 0
-    (mark,) = (await lesson_line(capsys, "show", str(id)))["marks"]
+    (mark,) = (await lesson_line(cli, "show", str(id)))["marks"]
     assert (mark["act"], mark["author"]) == ("approved", "ada")
 
 
 async def test_before_the_first_run_it_is_said_what_a_lesson_needs(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(tmp_path / "none.db"))
-    assert await midwatch("lessons", "add", TEXT) == 2
-    said = capsys.readouterr().err
+    said = await cli.refused("lessons", "add", TEXT)
     assert said.startswith("there is no journal at ")
     assert said.endswith("; a lesson is kept with an attempt of its project\n")
 
 
 async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as_manual(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     await past.attempt()
-    id = await added(capsys)
+    id = await added(cli)
     chart = await past.attempt(task="chart")
     assert methods(await given_to(past, chart)) == []
-    line = await lesson_line(capsys, "give", str(id), "char", "--from", "ada")
+    line = await lesson_line(cli, "give", str(id), "char", "--from", "ada")
     assert (line["act"], line["task"], line["lesson"]) == ("given", "chart", id)
     second = await past.attempt(task="chart", number=2)
     given = await given_to(past, second)
@@ -182,14 +174,14 @@ async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as
         Recalled(lesson=id, method=Method.MANUAL, score=1.0)
     ]
     assert methods(await given_to(past, await past.attempt(task="chart", number=3))) == []
-    assert (await lesson_line(capsys, "show", str(id)))["uses"][0]["method"] == "manual"
+    assert (await lesson_line(cli, "show", str(id)))["uses"][0]["method"] == "manual"
 
 
 async def test_a_given_lesson_that_found_no_room_is_given_to_the_attempt_after(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     chart = await past.attempt(task="chart")
-    id = await added(capsys)
+    id = await added(cli)
     await midwatch("lessons", "give", str(id), "chart")
     assert methods(await given_to(past, chart, LearningSettings(prompt_tokens=20))) == []
     assert methods(await given_to(past, await past.attempt(task="chart", number=2))) == [
@@ -198,10 +190,10 @@ async def test_a_given_lesson_that_found_no_room_is_given_to_the_attempt_after(
 
 
 async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     await past.attempt()
-    id = await added(capsys)
+    id = await added(cli)
     chart = await past.attempt(task="chart")
     await midwatch("lessons", "give", str(id), "chart")
     await midwatch("lessons", "retire", str(id))
@@ -209,10 +201,10 @@ async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
 
 
 async def test_a_task_with_a_given_lesson_is_in_no_group_of_the_comparison(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     await past.attempt()
-    id = await added(capsys)
+    id = await added(cli)
     chart = await past.attempt(task="chart")
     await midwatch("lessons", "give", str(id), "chart")
     control = LearningSettings(lessons=LessonSettings(control_share=1))
@@ -234,12 +226,12 @@ async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> No
 
 
 async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
-    capsys: Capture, past: PastAttempts
+    cli: Cli, past: PastAttempts
 ) -> None:
     await past.attempt()
     words = ("lessons", "add", "Use the key.", "--instead", "Send sk-proj-" + "a1B2c3D4" * 6)
-    (would,) = await read(capsys, *words, "--dry-run")
-    (did,) = await read(capsys, *words)
+    (would,) = await cli.read(*words, "--dry-run")
+    (did,) = await cli.read(*words)
     (known,) = await past.learned.lessons(project="shop")
     note = f"; secrets in it are masked: Use the key. {known.lesson.insights[0]}"
     assert "[masked: openai key" in note
@@ -249,20 +241,21 @@ async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
 
 @pytest.mark.parametrize("name", ["wrong-location", "other", "unknown"])
 async def test_every_class_that_an_error_names_is_taken(
-    capsys: Capture, past: PastAttempts, name: str
+    cli: Cli, past: PastAttempts, name: str
 ) -> None:
     await past.attempt()
-    assert await midwatch("lessons", "add", "x", "--class", "nonsense") == 2
-    assert name.replace("-", "_") in capsys.readouterr().err.split(": ")[1].strip().split(", ")
-    await added(capsys, "--class", name)
+    assert name.replace("-", "_") in (
+        await cli.refused("lessons", "add", "x", "--class", "nonsense")
+    ).split(": ")[1].strip().split(", ")
+    await added(cli, "--class", name)
 
 
-async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> None:
+async def test_a_dry_run_writes_nothing(cli: Cli, past: PastAttempts) -> None:
     await past.attempt()
-    id = await added(capsys)
+    id = await added(cli)
     last = await past.journal.last_id()
-    assert await read(capsys, "lessons", "add", "x", "--dry-run") == ["would add a lesson to shop"]
-    assert await read(capsys, "lessons", "give", str(id), "fix", "--dry-run") == [
+    assert await cli.read("lessons", "add", "x", "--dry-run") == ["would add a lesson to shop"]
+    assert await cli.read("lessons", "give", str(id), "fix", "--dry-run") == [
         f"would give lesson {id} to the next attempt of fix"
     ]
     assert await past.journal.last_id() == last
@@ -284,7 +277,7 @@ async def test_a_dry_run_writes_nothing(capsys: Capture, past: PastAttempts) -> 
     ],
 )
 async def test_what_cannot_be_done_is_bad_usage(
-    capsys: Capture, past: PastAttempts, argv: tuple[str, ...], error: str
+    cli: Cli, past: PastAttempts, argv: tuple[str, ...], error: str
 ) -> None:
     other = await past.attempt("other", task="elsewhere")
     await past.say(other, Lesson(text="elsewhere"))
@@ -297,5 +290,6 @@ async def test_what_cannot_be_done_is_bad_usage(
     await past.say(attempt, LessonMark(lesson=retired, act=LessonAct.RETIRED))
     ids = {"id": id, "waiting": waiting, "retired": retired}
     project = ("--project", "shop") if argv[0] == "add" and "--task" not in argv else ()
-    assert await midwatch("lessons", *(word.format(**ids) for word in argv), *project) == 2
-    assert capsys.readouterr().err.startswith(error.format(**ids))
+    assert (
+        await cli.refused("lessons", *(word.format(**ids) for word in argv), *project)
+    ).startswith(error.format(**ids))
