@@ -207,12 +207,13 @@ class AttemptWatch(AbstractCapability[Any]):
         journal, attempt = recorder.journal, recorder.attempt.id
         saved = await journal.messages(attempt) if self._reach.resumable else []
         tree = await self._tree()
+        steered, poll = self._reach.steered, self.settings.monitor.poll_seconds
         switch = Switch(self._model_for)
         if (model := await model_before(recorder)) and (fault := switch.turn_to(model)):
             await recorder.record(fault)
         session = Session(
             recorder=recorder,
-            inbox=self._inbox(recorder),
+            inbox=Inbox(journal, self._bus, attempt, poll_seconds=poll) if steered else None,
             settings=self.settings,
             code=self._code,
             saved=len(saved),
@@ -251,12 +252,6 @@ class AttemptWatch(AbstractCapability[Any]):
         )
         await tree.begin()
         return tree
-
-    def _inbox(self, recorder: Recorder) -> Inbox | None:
-        if not self._reach.steered:
-            return None
-        poll = self.settings.monitor.poll_seconds
-        return Inbox(recorder.journal, self._bus, recorder.attempt.id, poll_seconds=poll)
 
     async def _useful_tools(self, recorder: Recorder) -> frozenset[str]:
         """Return the tools that this run can use, except the plan tools."""

@@ -20,8 +20,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
-from operator import itemgetter
+from operator import eq
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import VerdictBasis
@@ -101,14 +100,6 @@ class BranchHistory:
     """What `line` did to each file, under its old and new name, with indexes."""
     arrivals: tuple[tuple[int, datetime], ...] = ()
     """The indexes that the branch moved to, and when, as far as its reflog goes, oldest first."""
-
-    @property
-    def reverting(self) -> Iterator[tuple[int, Revision]]:
-        """Yield the commits that revert others, with the index in `line` that brought them."""
-        for place, carrier in enumerate(self.line):
-            for each in (carrier, *self.side.get(place, ())):
-                if each.reverts:
-                    yield place, each
 
     def arrival(self, place: int) -> datetime | None:
         """Return when the branch reached an index of its line; `None` if unknown."""
@@ -355,18 +346,10 @@ def merge_point(work: BranchWork, history: BranchHistory) -> MergePoint | None:
 
 def _by_content(work: BranchWork, history: BranchHistory) -> int | None:
     start = history.places.get(work.begun, -1)
-    news = sorted(
-        (place, file)
-        for file in work.after
-        for place, _ in history.touching.get(file, ())
-        if place > start
-    )
-    wrong = set(work.after)
-    for place, found in groupby(news, key=itemgetter(0)):
-        for _, file in found:
-            same = history.content(file, place, default="") == work.after[file]
-            (wrong.discard if same else wrong.add)(file)
-        if not wrong:
+    touched = {place for file in work.after for place, _ in history.touching.get(file, ())}
+    for place in sorted(each for each in touched if each > start):
+        now = (history.content(file, place, default=work.before[file]) for file in work.after)
+        if all(map(eq, now, work.after.values())):
             return place
     return None
 
@@ -488,10 +471,12 @@ def _reverting_commits(
 ) -> tuple[Revision, ...]:
     """Return a person's commits after the merge that say they revert it or a part of it."""
     mine = work.own | {history.line[place].id}
+    later = range(place + 1, len(history.line))
     return tuple(
         revision
-        for at, revision in history.reverting
-        if at > place and revision.id not in agents and revision.reverts & mine
+        for at in later
+        for revision in (history.line[at], *history.side.get(at, ()))
+        if revision.id not in agents and revision.reverts & mine
     )
 
 

@@ -64,16 +64,11 @@ class Reflectors:
         # A scripted model has a script for each task.
         key = (spec.model_dump_json(), task.name if spec.name.startswith(SCRIPTED) else "")
         if key not in self._models:
-            self._models[key] = self._build_model(spec, task.name)
+            model = model_for(spec, role=Role.REFLECTOR, key=task.name)
+            self._models[key] = model and PatientModel(
+                model, tries=spec.tries, breaker=self._breakers.of(model), role=Role.REFLECTOR
+            )
         return self._models[key]
-
-    def _build_model(self, spec: ModelSpec, task: str) -> "Model | None":
-        model = model_for(spec, role=Role.REFLECTOR, key=task)
-        if model is None:
-            return None
-        return PatientModel(
-            model, tries=spec.tries, breaker=self._breakers.of(model), role=Role.REFLECTOR
-        )
 
 
 async def newest_task(journal: Journal, project: str) -> Task | None:
