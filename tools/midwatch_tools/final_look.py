@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.tools import RunContext
 from pydantic_graph import End
 
 from midwatch_monitor.budget import share_used
 from midwatch_monitor.config.settings import CompletionSettings
 from midwatch_monitor.records import Budget
+from midwatch_tools.observation import prompt_texts
 from midwatch_tools.tools.toolset import NAMES
 
 NOTHING = "NOTHING TO FIX"
@@ -63,12 +64,7 @@ def refine_question(
 
 
 def _is_asked(message: ModelMessage) -> bool:
-    return isinstance(message, ModelRequest) and any(
-        isinstance(part, UserPromptPart)
-        and isinstance(part.content, str)
-        and _MARK.match(part.content)
-        for part in message.parts
-    )
+    return any(map(_MARK.match, prompt_texts([message])))
 
 
 def _nearly_gone(budget: Budget) -> bool:

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, UserPromptPart
 
 from midwatch_monitor.shell.claimed_edits import changing, digest, named_path, refused
 
@@ -111,6 +111,15 @@ def last_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
     """Return the model's last turn; `None` before its first."""
     turns = (each for each in reversed(messages) if isinstance(each, ModelResponse))
     return next(turns, None)
+
+
+def prompt_texts(messages: Iterable[ModelMessage]) -> list[str]:
+    """Return the texts of the prompts in the messages."""
+    contents = (
+        part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
+    )
+    texts = (text for each in contents for text in ([each] if isinstance(each, str) else each))
+    return [each for each in texts if isinstance(each, str) and each]
 
 
 def said_with(messages: Sequence[ModelMessage], call: ToolCallPart) -> ModelResponse | None:

@@ -13,9 +13,7 @@ from pydantic_ai import UserPromptNode
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
-    ModelRequest,
     ModelResponse,
-    UserPromptPart,
     repair_messages,
 )
 from pydantic_ai.tools import RunContext
@@ -63,7 +61,7 @@ from midwatch_tools.instructions import (
     without_reminders,
 )
 from midwatch_tools.model_switch import Switch
-from midwatch_tools.observation import act_words, cost, cut
+from midwatch_tools.observation import act_words, cost, cut, prompt_texts
 from midwatch_tools.pauses import Pause, pause_records
 from midwatch_tools.plan_change import is_written, share_requests
 from midwatch_tools.workspace_checks import WorkspaceChecks
@@ -365,7 +363,7 @@ class Session:
 
     def _take_arrived(self, fresh: Sequence[ModelMessage]) -> list[Numbered]:
         """Return the interventions whose text is in these messages, and drop them from the list."""
-        ids = dict.fromkeys(_intervention_ids(fresh))
+        ids = dict.fromkeys(map(intervention_id, prompt_texts(fresh)))
         here = [(id, self._told.pop(id)) for id in ids if id in self._told]
         self._drop_due({id for id, _ in here})
         return here
@@ -469,17 +467,3 @@ class Session:
         """The current number of requests between two reminders."""
         said = self.recorder.reflect_every
         return self.settings.reflect.remind_every if said is None else said
-
-
-def _intervention_ids(messages: Sequence[ModelMessage]) -> list[int]:
-    """Return the ids of the interventions whose text is in these messages."""
-    ids: list[int] = []
-    for message in messages:
-        if not isinstance(message, ModelRequest):
-            continue
-        for part in message.parts:
-            if isinstance(part, UserPromptPart):
-                texts = [part.content] if isinstance(part.content, str) else part.content
-                found = [intervention_id(text) for text in texts if isinstance(text, str)]
-                ids += [id for id in found if id is not None]
-    return ids

@@ -20,7 +20,6 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
-    UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
@@ -39,7 +38,7 @@ from midwatch_agents.sandbox import unseen_hint
 from midwatch_monitor.errors import AgentDiedError, WorkerError
 from midwatch_monitor.rules.identity import END_UNKNOWN
 from midwatch_tools.instructions import is_reminder
-from midwatch_tools.observation import FOREIGN, act_words, cut
+from midwatch_tools.observation import FOREIGN, act_words, cut, prompt_texts
 
 _SESSION, _COST = "acp_session", "cost_usd"
 _GO_ON = "[midwatch] Your work was interrupted. Look at what is there, and go on with the task."
@@ -118,7 +117,7 @@ class AgentModel(Model[None]):
         known = max(responses, default=0)
         self._hand_back(messages[known:])
         if self._session.id:
-            await self._send_texts(_prompt_texts(messages[known:]))
+            await self._send_texts(prompt_texts(messages[known:]))
         else:
             await self._open_session(messages, known)
         event, text = await self._session.events.get()
@@ -173,7 +172,7 @@ class AgentModel(Model[None]):
             )
         except WorkerError as error:
             raise WorkerError(str(await self._explain_error(error))) from None
-        words = [*([_GO_ON] if history else []), *_prompt_texts(messages[known:])]
+        words = [*([_GO_ON] if history else []), *prompt_texts(messages[known:])]
         if same:
             self._paid = sum(float(each.get(_COST, 0.0)) for each in told)
         else:
@@ -235,15 +234,6 @@ class AgentModel(Model[None]):
         return call.result()
 
 
-def _prompt_texts(messages: Sequence[ModelMessage]) -> list[str]:
-    """Return the texts of the prompts in the messages."""
-    contents = (
-        part.content for each in messages for part in each.parts if isinstance(part, UserPromptPart)
-    )
-    texts = (text for each in contents for text in ([each] if isinstance(each, str) else each))
-    return [each for each in texts if isinstance(each, str) and each]
-
-
 def _calls(history: Sequence[ModelMessage]) -> list[ToolCallPart]:
     """Return the calls in the messages."""
     responses = (each for each in history if isinstance(each, ModelResponse))
@@ -255,4 +245,4 @@ def _history_texts(history: Sequence[ModelMessage]) -> list[str]:
     calls = [cut(act_words(call), _TOLD_CHARS) for call in _calls(history)]
     done = "\n".join(f"- {each}" for each in calls[-_TOLD_CALLS:])
     told = f"Before you, another session has done this, the last {_TOLD_CALLS} acts of it:\n{done}"
-    return [*_prompt_texts(history), *([told] if done else [])]
+    return [*prompt_texts(history), *([told] if done else [])]

@@ -25,6 +25,7 @@ from midwatch_monitor.records import (
     Chore,
     Commit,
     Draft,
+    Entry,
     Fact,
     FactAct,
     FactMaker,
@@ -90,8 +91,8 @@ async def store(
         log.info(said, attempt.id, len(sound), len(facts))
 
     async def write(fact: Fact) -> int:
-        (id_,) = await _write_records(journal, task.id, attempt.id, [fact], now)
-        return id_
+        (entry,) = await write_records(journal, task.id, attempt.id, [fact], now)
+        return entry.id
 
     for fact in sound[: limits.max_per_attempt]:
         twin = await recorded.twin(fact)
@@ -258,26 +259,26 @@ class _Reviewer:
                 act, instead = FactAct.HELD, None
                 reason = "the fact that should replace it is gone"
             elif move.fact is not None:
-                (instead,) = await self._write_for_attempt([move.fact])
+                (entry,) = await self._write_for_attempt([move.fact])
+                instead = entry.id
             for each in facts:
                 mark = FactMark(fact=each.id, act=act, instead=instead, reason=reason)
                 await self._write_mark(each, mark)
 
     async def _write_mark(self, of: KnownFact, mark: FactMark) -> None:
         whose = await self.journal.attempt(of.attempt)
-        draft = Draft(record=mark, at=self.now, task=whose.task, attempt=whose.id)
         try:
-            await self.journal.commit(Commit(drafts=(draft,)))
+            await write_records(self.journal, whose.task, whose.id, [mark], self.now)
         except StaleIncarnationError:  # a person was faster; continue with the others
             log.info("fact %d was changed during the review", of.id)
 
-    async def _write_for_attempt(self, records: Sequence[Record]) -> list[int]:
-        return await _write_records(self.journal, self.task.id, self.attempt.id, records, self.now)
+    async def _write_for_attempt(self, records: Sequence[Record]) -> Sequence[Entry]:
+        return await write_records(self.journal, self.task.id, self.attempt.id, records, self.now)
 
 
-async def _write_records(
+async def write_records(
     journal: Journal, task: int, attempt: int, records: Sequence[Record], at: datetime
-) -> list[int]:
-    """Write records of an attempt, and return their ids in the same order."""
+) -> Sequence[Entry]:
+    """Write records of an attempt, and return their entries in the same order."""
     drafts = tuple(Draft(record=each, at=at, task=task, attempt=attempt) for each in records)
-    return [entry.id for entry in await journal.commit(Commit(drafts=drafts))]
+    return await journal.commit(Commit(drafts=drafts))

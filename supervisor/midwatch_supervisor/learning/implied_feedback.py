@@ -26,7 +26,6 @@ from midwatch_monitor.records import (
     Entry,
     Feedback,
     Origin,
-    Task,
     VerdictBasis,
 )
 from midwatch_supervisor.learning.merge_outcome import (
@@ -46,7 +45,7 @@ from midwatch_supervisor.learning.merge_outcome import (
     span,
 )
 from midwatch_supervisor.present.assignment import BRANCHES, branch_of
-from midwatch_supervisor.present.lookup import assignment_of
+from midwatch_supervisor.present.lookup import NamedAttempt, assignment_of, named_attempts
 from midwatch_supervisor.present.numbers import list_names
 from midwatch_supervisor.workspaces.changes import begin_commit
 from midwatch_supervisor.workspaces.workspace import TRACES
@@ -78,15 +77,13 @@ _HEAD = "HEAD"
 class ImpliedVerdict:
     """An implied verdict that is not in the journal yet."""
 
-    task: Task
-    attempt: Attempt
+    place: NamedAttempt
     feedback: Feedback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
-    task: Task
-    attempt: Attempt
+    place: NamedAttempt
     at: datetime
     done: bool
     stored: VerdictBasis | None
@@ -99,7 +96,7 @@ class _Ended:
 
     @property
     def branch(self) -> str:
-        return branch_of(Path(self.attempt.workspace))
+        return branch_of(Path(self.place.attempt.workspace))
 
 
 async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -> list[Entry]:
@@ -111,7 +108,8 @@ async def scan(journal: Journal, *, settings: FeedbackSettings, now: datetime) -
         return []
     stored: list[Entry] = []
     for each in await find_implied(journal, settings=settings, now=now):
-        draft = Draft(record=each.feedback, at=now, task=each.task.id, attempt=each.attempt.id)
+        task, attempt = each.place.task.id, each.place.attempt.id
+        draft = Draft(record=each.feedback, at=now, task=task, attempt=attempt)
         with suppress(StaleIncarnationError):  # another process has stored it meanwhile
             stored += await journal.commit(Commit(drafts=(draft,)))
     return stored
@@ -155,19 +153,11 @@ async def _ended_attempts(journal: Journal, since: datetime) -> list[_Ended]:
                 pass
     found, ids = list[_Ended](), sorted(endings)
     for start in range(0, len(ids), _BATCH):
-        attempts = await journal.attempts_with(ids[start : start + _BATCH])
-        tasks = {t.id: t for t in await journal.tasks_with({each.task for each in attempts})}
-        found += [
-            _Ended(
-                task=tasks[each.task],
-                attempt=each,
-                at=endings[each.id][0],
-                done=endings[each.id][1] is Ending.DONE,
-                stored=signs.get(each.id),
-            )
-            for each in attempts
-            if each.task in tasks  # else it was erased just now
-        ]
+        places = await named_attempts(journal, ids[start : start + _BATCH])
+        for id, place in places.items():
+            at, ending = endings[id]
+            done = ending is Ending.DONE
+            found.append(_Ended(place=place, at=at, done=done, stored=signs.get(id)))
     return found
 
 
@@ -188,7 +178,7 @@ def _by_home(ended: Iterable[_Ended]) -> dict[Path, list[_Ended]]:
     """Group attempts by the worktree their work is merged into; leave out those outside git."""
     homes: dict[Path, list[_Ended]] = {}
     for each in ended:
-        assignment = assignment_of(each.task)
+        assignment = assignment_of(each.place.task)
         home = assignment.workspace if assignment else None
         if home is not None and (is_repository(home) or not home.exists()):
             homes.setdefault(home, []).append(each)
@@ -208,7 +198,7 @@ async def _judge_repository(
     if not await asyncio.to_thread(home.is_dir):
         raise WorkspaceError("the folder is gone")
     works, takers = await _branch_works(home, ended)
-    began = min((each.attempt.started_at for each in ended), default=now)
+    began = min((each.place.attempt.started_at for each in ended), default=now)
     found: list[ImpliedVerdict] = []
     for into, open_ones in takers.items():
         base = await base_of(home, into)
@@ -220,7 +210,7 @@ async def _judge_repository(
             diff = await diff_of(home, judgement)
             into = base.removeprefix("refs/heads/")
             feedback = verdict(judgement, into=into, diff=diff, settings=settings)
-            found.append(ImpliedVerdict(task=each.task, attempt=each.attempt, feedback=feedback))
+            found.append(ImpliedVerdict(place=each.place, feedback=feedback))
     return found
 
 
@@ -234,9 +224,9 @@ async def _branch_works(
     for each in ended:
         if (ref := known.get(each.branch)) is None:
             continue
-        work = await work_of(home, each.attempt, ref, ended=each.at)
+        work = await work_of(home, each.place.attempt, ref, ended=each.at)
         if work is not None:
-            works[each.attempt.id] = work
+            works[each.place.attempt.id] = work
             if each.open:
                 takers.setdefault(ref.into, []).append(each)
     return works, takers
@@ -256,7 +246,7 @@ def _judgements(
     judged = partial(judge, agents=agents(works.values(), merges, history), now=now)
     found: list[tuple[_Ended, MergeJudgement]] = []
     for each in ended:
-        id, stored = each.attempt.id, each.stored
+        id, stored = each.place.attempt.id, each.stored
         if id in merges and (
             judgement := judged(works[id], merges[id], history, stored=stored, settings=settings)
         ):

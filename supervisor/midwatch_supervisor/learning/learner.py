@@ -28,8 +28,6 @@ from midwatch_monitor.recorder import Clock
 from midwatch_monitor.records import (
     AttemptTransition,
     Chore,
-    Commit,
-    Draft,
     Entry,
     Feedback,
     OpenChore,
@@ -51,6 +49,7 @@ from midwatch_supervisor.learning.chores import (
     review_from,
     summary_from,
 )
+from midwatch_supervisor.learning.facts import write_records
 from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.learning.reflection import archive, reflect_project
 from midwatch_supervisor.learning.reflectors import Outages, Reflectors, newest_task
@@ -370,12 +369,8 @@ class Learner:
         log.debug("the %s of attempt %d: %s", chore.chore, chore.attempt, drawn.state)
 
     async def _write_records(self, chore: OpenChore, records: Sequence[Record]) -> None:
-        at = self._clock()
-        drafts = tuple(
-            Draft(record=record, at=at, task=chore.task, attempt=chore.attempt)
-            for record in records
-        )
-        self._publish_hints(await self._journal.commit(Commit(drafts=drafts)))
+        where = self._journal, chore.task, chore.attempt
+        self._publish_hints(await write_records(*where, records, self._clock()))
 
     def _publish_hints(self, entries: Sequence[Entry]) -> None:
         if self._bus is not None:

@@ -342,6 +342,17 @@ async def lesson_marks(
             yield entry.at, entry.record
 
 
+async def named_attempts(journal: Journal, ids: Collection[int]) -> dict[int, NamedAttempt]:
+    """Return the attempts with these ids, without those that were erased meanwhile."""
+    attempts = await journal.attempts_with(ids)
+    tasks = {each.id: each for each in await journal.tasks_with({it.task for it in attempts})}
+    return {
+        each.id: NamedAttempt(task=tasks[each.task], attempt=each)
+        for each in attempts
+        if each.task in tasks
+    }
+
+
 async def _named_attempt(journal: Journal, attempt: int) -> NamedAttempt:
     found = await journal.attempt(attempt)
     return NamedAttempt(task=await journal.task(found.task), attempt=found)

@@ -38,7 +38,13 @@ from midwatch_supervisor.cli.output import write_either, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.json_lines import moment
 from midwatch_supervisor.present.known_text import verdict_fields, verdict_line
-from midwatch_supervisor.present.lookup import NamedAttempt, chosen_runs, find, task_state
+from midwatch_supervisor.present.lookup import (
+    NamedAttempt,
+    chosen_runs,
+    find,
+    named_attempts,
+    task_state,
+)
 from midwatch_supervisor.present.waiting import is_only_watched
 
 app = App(name="feedback")
@@ -139,11 +145,7 @@ async def scan(
         at = await opened.now()
         if dry_run:
             found = [
-                _Verdict(
-                    place=NamedAttempt(task=each.task, attempt=each.attempt),
-                    at=at,
-                    verdict=each.feedback,
-                )
+                _Verdict(place=each.place, at=at, verdict=each.feedback)
                 for each in await implied.find_implied(opened, settings=switched_on, now=at)
             ]
         else:
@@ -237,18 +239,11 @@ async def _verdicts_among(journal: Journal, entries: Iterable[Entry]) -> list[_V
     ]
     if not found:
         return []
-    named = await journal.attempts_with({attempt for _, attempt, _ in found})
-    attempts = {each.id: each for each in named}
-    tasks = {each.id: each for each in await journal.tasks_with({each.task for each in named})}
+    places = await named_attempts(journal, {attempt for _, attempt, _ in found})
     return [
-        _Verdict(
-            place=NamedAttempt(task=tasks[entry.task], attempt=attempts[attempt]),
-            at=entry.at,
-            verdict=verdict,
-            id=entry.id,
-        )
+        _Verdict(place=places[attempt], at=entry.at, verdict=verdict, id=entry.id)
         for entry, attempt, verdict in found
-        if attempt in attempts and entry.task in tasks
+        if attempt in places
     ]
 
 
