@@ -74,18 +74,14 @@ def test_the_one_that_fails_opens_it_again(opened: Breaker, clock: Time) -> None
     assert opened.ask() == 30
 
 
-def test_one_of_which_nothing_is_known_leaves_the_try_to_another(
-    opened: Breaker, clock: Time
-) -> None:
+def test_one_with_an_unknown_outcome_leaves_the_try(opened: Breaker, clock: Time) -> None:
     clock.now += 30
     opened.ask()
     opened.release()
     assert opened.ask() == 0
 
 
-def test_one_that_is_never_heard_of_again_does_not_keep_it_for_ever(
-    opened: Breaker, clock: Time
-) -> None:
+def test_one_that_is_lost_does_not_keep_it_for_ever(opened: Breaker, clock: Time) -> None:
     clock.now += 30
     opened.ask()
     clock.now += 30
@@ -108,9 +104,7 @@ FOREVER = (False, False, True, True)
         (Failure.REJECTED, (False,) * 4),
     ],
 )
-def test_before_its_first_answer_a_provider_may_refuse(
-    failure: Failure, refused: tuple[bool, ...]
-) -> None:
+def test_a_new_provider_may_refuse(failure: Failure, refused: tuple[bool, ...]) -> None:
     first = Breaker(TWO, refusing=True)
     assert tuple(first.refuses(failure, "a") for _ in TIMES) == refused
     patient = Breaker(TWO)

@@ -80,9 +80,7 @@ WAIT = "until [ -e lock ] && ! flock --nonblock lock true; do :; done"
         f"env -i {SETSID} {SETSID} sh -c 'cd /; ({HOLD.replace(' lock', ' $OLDPWD/lock')} &)' &",
     ],
 )
-async def test_what_a_command_left_behind_is_ended_whatever_it_has_dropped(
-    left: str, tmp_path: Path
-) -> None:
+async def test_what_a_command_left_is_ended_whatever_it_dropped(left: str, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     mine, other = unwalled(tmp_path, "test.left"), unwalled(tmp_path / "b", "test.other")
     for each in (mine, other):

@@ -98,9 +98,7 @@ def test_a_key_without_a_server_is_refused() -> None:
     ("name", "key"),
     [("openai:gpt-5", "OPENAI_API_KEY"), ("openrouter:openai/gpt-5", "OPENROUTER_API_KEY")],
 )
-def test_a_provider_without_its_key_says_which_to_set(
-    name: str, key: str, empty: dict[str, str]
-) -> None:
+def test_a_missing_key_is_named(name: str, key: str, empty: dict[str, str]) -> None:
     with environment(**empty), pytest.raises(UsageError, match=key) as caught:
         model(ModelSpec(name=name))
     assert "test" not in str(caught.value)
@@ -196,9 +194,7 @@ def test_a_key_whose_package_is_installed_chooses_its_model() -> None:
     assert (found.name, found.why) == ("openai:gpt-5.2", "OPENAI_API_KEY is set")
 
 
-def test_of_a_provider_whose_package_is_missing_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_extra_of_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "groq", None)  # as if it were not installed
     with pytest.raises(MissingExtraError, match=r"GROQ_API_KEY is set.*midwatch\[groq\]"):
         choose_model({"GROQ_API_KEY": "k", **CLOSED})

@@ -83,9 +83,7 @@ async def test_it_sees_goal_checks_precedents_and_files_and_the_last_two_are_dat
         ([{**WRITE, "confidence": 101}], "less than or equal to 100"),
     ],
 )
-async def test_a_plan_that_cannot_be_followed_is_handed_back_with_the_reason(
-    wrong: Draft, said: str
-) -> None:
+async def test_a_plan_that_cannot_be_followed_is_handed_back(wrong: Draft, said: str) -> None:
     planner = Planner(wrong, [WRITE])
     drafted = await planner.draft()
     assert said in planner.read[1]

@@ -148,9 +148,7 @@ def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Fi
 Perform = Callable[..., Awaitable[Finished]]
 
 
-async def test_a_run_over_http_is_recorded_with_what_it_used(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_a_run_over_http_is_recorded_with_its_use(serve: Serve, perform: Perform) -> None:
     server = await serve(WRITING, DONE)
     run = await perform(server.spec())
     assert (run.code, run.state.ending) == (0, Ending.DONE)
@@ -196,9 +194,7 @@ async def test_an_attempt_that_a_provider_lets_wait_is_rate_limited_until_it_ans
     )
 
 
-async def test_a_request_that_hangs_is_given_up_and_tried_again(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_a_hanging_request_is_tried_again(serve: Serve, perform: Perform) -> None:
     server = await serve(Reply(hangs=True), Reply(hangs=True), WRITING, DONE)
     run = await perform(server.spec(timeout_seconds=1, tries=3))
     assert (run.state.ending, len(server.asked)) == (Ending.DONE, 4)
@@ -306,9 +302,7 @@ async def test_where_nobody_listens_the_run_ends_at_once_and_says_so(
     assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
 
 
-async def test_a_server_that_one_model_can_ask_may_refuse_another(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_a_server_may_refuse_one_of_two_models(serve: Serve, perform: Perform) -> None:
     step = {"title": "Write it", "files": ["a.txt"], "confidence": 80}
     planned = calling("final_result", json.dumps({"steps": [step]}))
     server = await serve(planned, GRAMMARLESS)
@@ -340,17 +334,13 @@ async def test_an_agent_of_ones_own_is_refused_at_once_too(serve: Serve, perform
     assert len(server.asked) == 1
 
 
-async def test_an_overload_is_no_refusal_and_the_attempt_waits(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_an_overload_is_no_refusal_but_waited_for(serve: Serve, perform: Perform) -> None:
     server = await serve(*[refusal(503)] * 3, WRITING, DONE)
     run = await perform(server.spec())
     assert (run.code, len(server.asked)) == (0, 5)
 
 
-async def test_once_it_answered_a_provider_that_is_gone_is_an_outage(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_a_provider_that_had_answered_is_away(serve: Serve, perform: Perform) -> None:
     server = await serve(WRITING)
     server.closes_after = 1
     run = await perform(server.spec(tries=2))

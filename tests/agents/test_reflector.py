@@ -201,9 +201,7 @@ async def test_r49_any_model_will_do_and_a_useless_one_teaches_nothing() -> None
 @pytest.mark.parametrize(
     "quote", ["step 8: edit app.pyx", "It never looked at the report in pdf.py.", TEXT]
 )
-async def test_r53_a_lesson_that_quotes_nothing_of_its_attempt_is_at_last_refused(
-    quote: str,
-) -> None:
+async def test_r53_a_lesson_that_never_quotes_its_attempt_is_at_last_refused(quote: str) -> None:
     reflector = Reflector({**GOOD, "quote": quote})
     taught = await reflector.lesson()
     assert taught.lesson is None
@@ -315,9 +313,7 @@ async def test_s12_a_look_back_has_a_summary_topics_and_the_turns_of_the_case() 
         ({"quote": "It worked well."}, "Your quote does not occur"),
     ],
 )
-async def test_s12_a_summary_of_the_wrong_form_is_handed_back(
-    wrong: dict[str, Any], said: str
-) -> None:
+async def test_s12_a_malformed_summary_is_handed_back(wrong: dict[str, Any], said: str) -> None:
     reflector = Reflector({**SUMMARY, **wrong}, SUMMARY)
     assert (await reflector.back()).summary.model == "larger"
     assert said in reflector.told[1]

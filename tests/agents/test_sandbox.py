@@ -80,9 +80,7 @@ async def test_a_command_writes_in_its_workspace_only(
     assert not elsewhere.exists()
 
 
-async def test_a_folder_with_spaces_is_a_workspace_too(
-    bubblewrap: SandboxKind, tmp_path: Path
-) -> None:
+async def test_a_folder_with_spaces_is_a_workspace(bubblewrap: SandboxKind, tmp_path: Path) -> None:
     folder = tmp_path / "a folder 'with' \"quotes\""
     folder.mkdir()
     assert (await run(folder, "echo x > x.txt", bubblewrap)).exit_code == 0
@@ -158,9 +156,7 @@ async def prove_free(workspace: Path) -> None:
     assert await done.wait() == 0
 
 
-async def test_a_detached_process_ends_with_its_command(
-    bubblewrap: SandboxKind, workspace: Path
-) -> None:
+async def test_a_detached_process_ends_too(bubblewrap: SandboxKind, workspace: Path) -> None:
     assert (await run(workspace, LEFT, bubblewrap)).exit_code == 0
     await prove_free(workspace)
 

@@ -269,9 +269,7 @@ def test_a_turn_that_does_not_repeat_keeps_its_braces() -> None:
     ("told", "turn"),
     [("0", READ), ("1", EDIT), ("2", TEST), ("9", TEST), ("1, turned down: 1 (nudge)", TEST)],
 )
-def test_the_count_of_interventions_and_of_those_turned_down_chooses_the_answer(
-    told: str, turn: Turn
-) -> None:
+def test_the_counts_of_interventions_choose_the_answer(told: str, turn: Turn) -> None:
     script = Script(
         phases=tuple(Phase(turns=(each,)) for each in (READ, EDIT, TEST)), cue=Cue.COUNT
     )

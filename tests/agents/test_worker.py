@@ -128,9 +128,7 @@ async def test_a_coder_has_files_a_shell_and_the_watchs_tools(work: Work) -> Non
     assert mind.tools == CODING | OWN
 
 
-async def test_a_coder_is_told_the_repositorys_own_instructions(
-    work: Work, workspace: Path
-) -> None:
+async def test_a_coder_is_told_the_repositorys_instructions(work: Work, workspace: Path) -> None:
     (workspace / "AGENTS.md").write_text("Use tabs.")
     mind = Mind()
     await work(worker(mind))
@@ -208,9 +206,7 @@ def test_a_worker_that_cannot_be_built_says_why(spec: dict[str, Any], told: str)
         worker(Mind(), **spec)
 
 
-def test_a_module_of_the_current_folder_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_this_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shop_tools.py").write_text("def greet() -> str:\n    return 'hello'\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -80,9 +80,7 @@ async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_
     assert (workspace.folder / "file").read_text() == "one\n"
 
 
-async def test_filters_of_a_nested_repository_do_not_run_when_it_is_kept_again(
-    tmp_path: Path,
-) -> None:
+async def test_filters_of_a_nested_repository_do_not_run_when_kept_again(tmp_path: Path) -> None:
     mark, workspace = tmp_path / "ran", await _workspace(tmp_path)
     nested = workspace.folder / "nested"
     _repository(nested)
@@ -137,9 +135,7 @@ async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(
     assert not (source / "empty").exists()
 
 
-async def test_the_files_of_a_repository_that_a_worker_committed_as_one_are_kept(
-    tmp_path: Path,
-) -> None:
+async def test_the_files_of_a_repository_committed_as_one_are_kept(tmp_path: Path) -> None:
     workspace = await _workspace(tmp_path)
     _repository(workspace.folder / "app")
     _git(workspace.folder, "add", "app")

@@ -70,9 +70,7 @@ async def until_it_said(word: str, tmp_path: Path) -> None:
     await until(lambda: log.exists() and word in log.read_text())
 
 
-async def test_a_process_that_ends_when_it_is_told_to_is_as_it_must_be(
-    keep: Keep, tmp_path: Path
-) -> None:
+async def test_a_process_that_ends_when_told_to_is_right(keep: Keep, tmp_path: Path) -> None:
     process = keep(HEEDS)
     await until_it_said(GREETING, tmp_path)
     await process.stop(ENOUGH)
@@ -96,9 +94,7 @@ async def test_what_is_killed_on_purpose_is_no_unexpected_exit(keep: Keep, tmp_p
     assert (process.exits, process.stubborn) == ([], False)
 
 
-async def test_a_process_that_ends_by_itself_is_started_again_and_each_end_is_noted(
-    keep: Keep,
-) -> None:
+async def test_a_process_that_ends_by_itself_is_started_again_and_noted(keep: Keep) -> None:
     process = keep("raise SystemExit(3)")
     await until(lambda: process.starts > 2)
     await process.kill()

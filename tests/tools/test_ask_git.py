@@ -32,9 +32,7 @@ async def pulse(repository: Path, tmp_path: Path) -> AsyncGenerator[int]:
         yield opened
 
 
-async def test_git_that_does_not_answer_in_time_is_ended_with_its_children(
-    repository: Path, pulse: int
-) -> None:
+async def test_git_that_is_late_is_ended_with_its_children(repository: Path, pulse: int) -> None:
     with pytest.raises(TimeoutError, match="git hang: no answer within 1 s"):
         await ask_git(repository, "hang", seconds=1)
     await let_go(pulse)
@@ -49,9 +47,7 @@ async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) 
     await let_go(pulse)
 
 
-async def test_git_is_ended_with_whoever_asked_it_just_as_it_began(
-    repository: Path, pulse: int
-) -> None:
+async def test_git_is_ended_with_its_caller_just_as_it_began(repository: Path, pulse: int) -> None:
     asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
     await written_unheard(pulse)
     asking.cancel()

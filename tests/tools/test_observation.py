@@ -142,9 +142,7 @@ def test_a_refusal_is_raised_again(error: Exception, kind: type[Exception]) -> N
         lambda: kept_result("", returned="a call without an id"),
     ],
 )
-def test_what_cannot_be_given_again_exactly_is_not_kept(
-    kept: Callable[[], tuple[object, ...]],
-) -> None:
+def test_what_cannot_be_given_exactly_is_not_kept(kept: Callable[[], tuple[object, ...]]) -> None:
     assert kept() == ()
 
 

@@ -197,9 +197,7 @@ def test_finished_plan_steps_get_nothing_of_what_is_left() -> None:
 @pytest.mark.parametrize(
     ("titles", "requests"), [("a", Meter(limit=60)), ("ab", Meter(limit=None))]
 )
-def test_nothing_is_shared_without_a_limit_or_with_one_plan_step(
-    titles: str, requests: Meter
-) -> None:
+def test_nothing_is_shared_without_limit_or_plan_steps(titles: str, requests: Meter) -> None:
     plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
     assert share_requests(plan, requests, least=2) == plan
 

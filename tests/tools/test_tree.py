@@ -148,9 +148,7 @@ class TestATooLargeFolder:
         assert await paths(tree, named) == []
 
 
-async def test_a_folder_that_grows_too_large_reports_nothing_but_what_is_named(
-    tmp_path: Path,
-) -> None:
+async def test_a_folder_that_grows_too_large_reports_only_what_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
     tree = await begun(tmp_path, max_files=2)
     for n in range(4):

@@ -36,9 +36,7 @@ def agent(folder: Path, script: str) -> AbstractAsyncContextManager[AgentModel]:
     )
 
 
-async def test_an_agent_is_ended_with_its_children_where_its_start_is_cancelled(
-    tmp_path: Path,
-) -> None:
+async def test_an_agent_canceled_at_its_start_ends_with_its_children(tmp_path: Path) -> None:
     pipe = tmp_path / "pulse"
 
     async def start() -> None:
@@ -185,9 +183,7 @@ def test_it_says_how_it_is_called() -> None:
         ('{"acts": {}}', "must be an object with a list of `acts`"),
     ],
 )
-def test_a_script_that_is_none_is_told_in_a_sentence(
-    tmp_path: Path, script: str | None, problem: str
-) -> None:
+def test_what_is_no_script_is_told(tmp_path: Path, script: str | None, problem: str) -> None:
     file = tmp_path / "script.json"
     if script is not None:
         file.write_text(script)

@@ -52,9 +52,7 @@ def test_arguments_that_come_later_are_taken_in() -> None:
 @pytest.mark.parametrize(
     ("title", "args"), [("Shell", {}), ("bash", {"cwd": "/w"}), ("Terminal", {})]
 )
-def test_a_call_that_only_names_its_tool_has_no_command_yet(
-    title: str, args: dict[str, str]
-) -> None:
+def test_a_call_that_only_names_its_tool_has_no_command(title: str, args: dict[str, str]) -> None:
     begun = {"title": title, "kind": "execute", "status": "pending", "rawInput": args}
     call = told(begun)
     assert (call.unfilled, call.arguments()) == (True, args)
@@ -83,9 +81,7 @@ def test_output_and_exit_code_of_a_command_of_codex_are_read() -> None:
 
 
 @pytest.mark.parametrize(("meta", "output"), [({"data": "a = 1\n"}, "a = 1\n"), ({}, "")])
-def test_a_file_that_codex_reads_is_the_output_and_not_the_exit_code(
-    meta: dict[str, str], output: str
-) -> None:
+def test_a_file_that_codex_reads_is_the_output(meta: dict[str, str], output: str) -> None:
     begun = {"title": "Read file 'a.py'", "kind": "read", "status": "in_progress"}
     end = {"rawOutput": {"exit_code": 0}, "_meta": {"terminal_output_delta": meta}}
     assert read(told(begun, {"status": "completed", **end})).output == output

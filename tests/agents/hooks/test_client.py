@@ -230,9 +230,7 @@ def test_a_listener_of_another_user_is_told_nothing(folder: Path) -> None:
     assert list(take_inbox(folder)) == [LINE]
 
 
-def test_a_folder_that_was_there_keeps_its_mode_and_what_is_put_in_it_is_private(
-    folder: Path,
-) -> None:
+def test_an_existing_folder_keeps_its_mode_and_its_new_files_are_private(folder: Path) -> None:
     folder.chmod(0o1777)
     hook(folder)
     assert folder.stat().st_mode & 0o7777 == 0o1777

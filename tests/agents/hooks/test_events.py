@@ -79,9 +79,7 @@ def test_only_what_a_person_typed_is_a_prompt(agent: str) -> None:
         ("qwen", {START, PROMPT, AFTER}, {BEFORE}),
     ],
 )
-def test_an_agent_is_told_only_at_events_where_it_listens(
-    agent: str, guided: set[str], stopped: set[str]
-) -> None:
+def test_an_agent_is_told_where_it_listens(agent: str, guided: set[str], stopped: set[str]) -> None:
     events = [event(agent, name) for name in [*ADAPTERS[agent].events, "Notification"]]
     assert {each.name for each in events if passes_guidance(each)} == guided
     assert {each.name for each in events if can_stop(each)} == stopped

@@ -160,9 +160,7 @@ def test_a_setting_that_turns_all_hooks_off_is_found(settings: object, switch: s
     ],
     ids=range(7),
 )
-def test_settings_that_would_lose_something_are_refused_with_what_to_add(
-    text: str, why: str
-) -> None:
+def test_settings_that_would_lose_something_are_refused_with_advice(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as refused:
         install_hooks(text, CLAUDE, COMMAND)
     assert "PreToolUse, PostToolUse" in str(refused.value)

@@ -135,9 +135,7 @@ def test_requirement_19_a_structured_value_is_carried_over_untouched() -> None:
     ("number", "certainty", "after"),
     [(1, "confirmed", CONFIRMED), (2, "inferred", CONFIRMED), (1, "certain", INFERRED)],
 )
-def test_v9_certainty_may_rise_and_never_falls(
-    number: int, certainty: str, after: Certainty
-) -> None:
+def test_v9_certainty_never_falls(number: int, certainty: str, after: Certainty) -> None:
     found = said(enrich(number, "It is the server of src/app.py", certainty))
     (written,) = [move.fact for move in found.moves if move.fact]
     assert written.certainty is after

@@ -105,9 +105,7 @@ def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
         Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF),
     ],
 )
-def test_words_of_workers_are_told_where_no_person_spoke_and_wait_for_one(
-    verdict: Feedback,
-) -> None:
+def test_words_of_workers_are_told_where_no_person_spoke_and_wait(verdict: Feedback) -> None:
     lesson = fixed_lesson(replace(CASE, verdict=verdict))
     assert lesson is not None
     assert "The worker's own analysis: int() cuts." in lesson.text
@@ -204,9 +202,7 @@ def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
         ("unchecked", "nobody checked it", "ended unchecked{}: nobody checked it"),
     ],
 )
-def test_how_an_attempt_ended_is_said_once_and_in_english(
-    ending: str, reason: str, said: str
-) -> None:
+def test_an_attempts_end_is_said_once_in_english(ending: str, reason: str, said: str) -> None:
     case = replace(CASE, ending=ending, reason=reason)
     assert f"The attempt {said.format(' after 8 turns')}. " in fixed_summary(case).text
     verdict = Feedback(

@@ -130,9 +130,7 @@ def touched() -> Iterator[list[str]]:
     listeners().remove(heard)
 
 
-async def test_s16_looking_back_touches_nothing_and_says_the_same_at_any_time(
-    touched: list[str],
-) -> None:
+async def test_s16_looking_back_touches_nothing_and_uses_no_clock(touched: list[str]) -> None:
     first = await Reflector(GOOD, DOCUMENT).look(current=NEWER)
     touched.clear()  # what is imported late has been
     assert await Reflector(GOOD, DOCUMENT).look(current=NEWER) == first

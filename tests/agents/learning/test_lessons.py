@@ -95,9 +95,7 @@ def test_r29_a_tag_in_common_finds_a_lesson_and_more_of_them_find_it_first() -> 
 
 
 @pytest.mark.parametrize(("words", "found"), [(2, [1]), (1, []), (0, [])])
-def test_r30_the_same_kind_of_work_counts_with_words_in_common_only(
-    words: int, found: list[int]
-) -> None:
+def test_r30_the_same_kind_counts_only_with_words_in_common(words: int, found: list[int]) -> None:
     assert ids(Candidate(known=known(1, kind="coder"), bm25=3.0, words=words)) == found
 
 
@@ -108,9 +106,7 @@ def test_r31_without_an_embedder_words_find_a_lesson_and_a_single_one_does_not()
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (5, 5), (50, 5), (-1, 0)])
-def test_r33_no_more_lessons_than_asked_for_and_never_more_than_five(
-    limit: int, count: int
-) -> None:
+def test_r33_no_more_lessons_than_asked_for_and_at_most_five(limit: int, count: int) -> None:
     lessons = [known(id, task="totals") for id in range(6)]
     assert len(ids(*lessons, limit=limit)) == count
 
@@ -149,9 +145,7 @@ def test_r58_what_helped_comes_before_what_hurt() -> None:
         ({"rating": 2}, True),
     ],
 )
-def test_r58_what_keeps_hurting_or_misleads_is_left_out(
-    became: dict[str, Any], given: bool
-) -> None:
+def test_r58_what_hurts_or_misleads_is_left_out(became: dict[str, Any], given: bool) -> None:
     assert ids(known(1, task="totals", **became)) == [1] * given
 
 
@@ -164,9 +158,7 @@ def test_r58_a_person_weighs_more_than_the_checks_and_a_good_rating_more_than_no
 
 
 @pytest.mark.parametrize(("helped", "hurt", "value"), [(0, 0, 0.5), (2, 0, 0.75), (0, 2, 0.25)])
-def test_c12_a_lessons_worth_lies_between_zero_and_one(
-    helped: int, hurt: int, value: float
-) -> None:
+def test_c12_a_lessons_worth_is_between_0_and_1(helped: int, hurt: int, value: float) -> None:
     lesson = known(1, task="totals", helped=helped, hurt=hurt)
     assert worth(lesson) == value
     assert choose_lessons([Candidate(known=lesson)], WANTED, limit=1)[0].score == value
@@ -176,9 +168,7 @@ def test_c12_a_lessons_worth_lies_between_zero_and_one(
     ("helped", "hurt", "number"),
     [(0, 0, 3), (2, 0, 3), (9, 1, 5), (7, 3, 4), (5, 5, 3), (4, 6, 2), (2, 8, 1), (0, 3, 1)],
 )
-def test_r59_the_number_follows_what_the_lessons_of_late_were_worth(
-    helped: int, hurt: int, number: int
-) -> None:
+def test_r59_the_number_follows_how_recent_lessons_did(helped: int, hurt: int, number: int) -> None:
     lessons = [known(1, helped=helped, hurt=hurt, last_used=NOW)]
     assert how_many(LessonSettings(adaptive=True), lessons) == number
     assert how_many(LessonSettings(), lessons) == 3

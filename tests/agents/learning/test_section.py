@@ -313,9 +313,7 @@ def test_s27_a_cut_ends_after_a_block_or_an_item(words: int, kept: str) -> None:
         ("先にテストを。\n\n次に 直す。", 1, "先にテストを。"),
     ],
 )
-def test_s27_nothing_is_left_that_says_nothing_without_the_rest(
-    text: str, words: int, kept: str
-) -> None:
+def test_s27_nothing_is_left_that_needs_the_rest(text: str, words: int, kept: str) -> None:
     assert cut(text, words) == kept
 
 

@@ -62,9 +62,7 @@ async def nudged(past: PastAttempts, attempt: Attempt) -> None:
             await past.say(attempt, outcome(id))
 
 
-async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
-    past: PastAttempts,
-) -> None:
+async def test_r5_a_case_holds_what_was_said_and_done_in_an_attempt(past: PastAttempts) -> None:
     attempt = await past.attempt(task="totals")
     await past.say(
         attempt,
@@ -89,9 +87,7 @@ async def test_r5_a_case_holds_the_attempt_with_what_was_said_and_done_in_it(
     assert "step 1: run" in case.transcript
 
 
-async def test_a_case_of_a_verdict_holds_that_verdict_and_one_of_nothing_holds_none(
-    past: PastAttempts,
-) -> None:
+async def test_a_case_holds_the_verdict_that_it_is_of_or_none(past: PastAttempts) -> None:
     attempt = await past.attempt()
     await past.end(attempt, Ending.DONE)
     said = await past.say(attempt, REJECTION)
@@ -101,9 +97,7 @@ async def test_a_case_of_a_verdict_holds_that_verdict_and_one_of_nothing_holds_n
     assert (await case_of(past.journal, task, attempt, about=1)).verdict is None
 
 
-async def test_a_person_s_edit_a_notice_and_the_watch_s_own_words_are_not_the_worker_s(
-    past: PastAttempts,
-) -> None:
+async def test_what_a_person_or_the_watch_did_is_not_the_workers(past: PastAttempts) -> None:
     attempt = await past.attempt()
     notice = replace(CYCLE, severity=Severity.NOTICE)
     outage = replace(TOLD, by=AnalysisAuthor.WATCH)
@@ -112,9 +106,7 @@ async def test_a_person_s_edit_a_notice_and_the_watch_s_own_words_are_not_the_wo
     assert (case.files, case.alarms, case.analyses) == ((), (), ())
 
 
-async def test_however_long_an_attempt_was_its_case_shows_the_last_steps_only(
-    past: PastAttempts,
-) -> None:
+async def test_a_case_of_a_long_attempt_shows_the_last_steps_only(past: PastAttempts) -> None:
     attempt = await past.attempt()
     endless = [replace(editing(n, f"{n}.py"), output="x" * 5000) for n in range(1, 101)]
     await past.say(attempt, *endless)
@@ -123,9 +115,7 @@ async def test_however_long_an_attempt_was_its_case_shows_the_last_steps_only(
     assert (len(case.files), len(case.transcript) <= 20_000) == (50, True)
 
 
-async def test_the_lessons_of_the_same_task_are_known_also_those_out_of_date(
-    past: PastAttempts,
-) -> None:
+async def test_lessons_of_the_same_task_are_known_even_out_of_date(past: PastAttempts) -> None:
     first, second = await past.attempt(), await past.attempt()
     await past.say(first, LESSON)
     await past.say(second, replace(LESSON, text="Try them twice.", sources=(second.id,)))
@@ -136,9 +126,7 @@ async def test_the_lessons_of_the_same_task_are_known_also_those_out_of_date(
     assert set(case.known) == {"Try refunds.", "Try them twice."}
 
 
-async def test_what_the_checks_taught_is_not_held_against_a_person_s_word(
-    past: PastAttempts,
-) -> None:
+async def test_what_the_checks_taught_does_not_outweigh_a_person(past: PastAttempts) -> None:
     attempt = await past.attempt()
     await past.end(attempt, Ending.UNACCEPTED)
     await past.say(attempt, LESSON)

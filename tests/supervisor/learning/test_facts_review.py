@@ -146,9 +146,7 @@ async def test_v1_reviewed_facts_are_shared_and_no_longer_wait(desk: Desk, found
     assert [each.chore for each in chores] == [Chore.SUMMARY]
 
 
-async def test_v2_the_model_sees_new_facts_known_ones_and_the_attempt(
-    desk: Desk, found: Found
-) -> None:
+async def test_v2_the_model_sees_all_facts_and_the_attempt(desk: Desk, found: Found) -> None:
     await desk.ended(Fact(text="The app uses React 18", files=("package.json",)))
     model = Model({"corrected": KEEP_BOTH})
     await desk.settle(await found(), model)

@@ -62,9 +62,7 @@ async def reviewed(past: PastAttempts, known: KnownFact) -> None:
     await actions.mark(LearningMark.APPROVE, known)
 
 
-async def test_extracted_facts_wait_for_a_person_where_no_review_is_wanted(
-    ended: Ended, take: Take
-) -> None:
+async def test_without_a_review_extracted_facts_wait_for_a_person(ended: Ended, take: Take) -> None:
     (known,) = await take(await ended(), Fact(text=f" {REACT}\n"))
     assert (known.fact.text, known.state) == (REACT, FactState.WAITING)
     assert known.fact.maker is FactMaker.EXTRACTION
@@ -103,9 +101,7 @@ async def test_what_waits_ends_no_shared_fact(
     assert [each.shared for each in found] == [True, False]
 
 
-async def test_what_waits_for_a_person_is_unknown_to_other_attempts(
-    ended: Ended, take: Take
-) -> None:
+async def test_what_waits_for_a_person_is_unknown_to_others(ended: Ended, take: Take) -> None:
     await take(await ended(), Fact(text=REACT))
     found = await take(await ended(), Fact(text=REACT))
     assert [each.state for each in found] == [FactState.WAITING] * 2
@@ -120,9 +116,7 @@ async def test_what_waits_for_a_person_is_unknown_to_other_attempts(
         "a " * 400,
     ],
 )
-async def test_what_must_not_stand_in_a_prompt_is_not_taken(
-    ended: Ended, take: Take, text: str
-) -> None:
+async def test_what_no_prompt_may_hold_is_not_taken(ended: Ended, take: Take, text: str) -> None:
     found = await take(await ended(), Fact(text=text), Fact(text=REACT))
     assert [each.fact.text for each in found] == [REACT]
 

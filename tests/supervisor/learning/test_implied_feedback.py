@@ -116,9 +116,7 @@ async def work(unmerged: Merging) -> Merging:
 # -- kept ----------------------------------------------------------------------------------
 
 
-async def test_r41_work_that_is_unchanged_for_a_day_after_its_merge_is_accepted(
-    work: Merging,
-) -> None:
+async def test_r41_work_unchanged_for_a_day_after_its_merge_is_accepted(work: Merging) -> None:
     assert await work.look(DAY - HOUR) == []
     assert await work.look(DAY) == [
         Feedback(
@@ -149,9 +147,7 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
 
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",), ("--squash",)])
-async def test_r11_every_way_of_merging_by_hand_is_seen(
-    unmerged: Merging, options: tuple[str, ...]
-) -> None:
+async def test_r11_each_way_of_merging_is_seen(unmerged: Merging, options: tuple[str, ...]) -> None:
     await unmerged.attempt(a="new\n", c="c\n")
     unmerged.merge("fix-1", *options)
     if "--squash" in options:
@@ -212,9 +208,7 @@ async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(work: Merging
     assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
-async def test_r10_an_edit_on_a_branch_of_the_persons_own_counts_once_it_is_merged(
-    work: Merging,
-) -> None:
+async def test_r10_an_edit_on_a_persons_own_branch_counts_once_merged(work: Merging) -> None:
     work.git("checkout", "--quiet", "-b", "side")
     work.write("a.py", "mine\n", at=MERGED + HOUR)
     work.git("checkout", "--quiet", "main")
@@ -287,9 +281,7 @@ async def test_c17_midwatchs_own_commits_are_no_persons_edit(work: Merging) -> N
     assert await work.signs(DAY) == [VerdictBasis.KEPT]
 
 
-async def test_c17_a_person_who_edits_before_another_attempt_begins_is_still_a_person(
-    work: Merging,
-) -> None:
+async def test_c17_a_person_who_edits_before_another_attempt_is_a_person(work: Merging) -> None:
     work.write("a.py", "mine\n", at=MERGED + HOUR)
     await work.attempt("more", at=MERGED + HOUR, c="c\n")
     work.merge("more-1", at=MERGED + HOUR)

@@ -131,9 +131,7 @@ def school(journal: Journal, at: datetime) -> School:
 # -- lessons ---------------------------------------------------------------------------------
 
 
-async def test_r21_a_rejection_becomes_a_lesson_that_names_it_and_its_attempt(
-    school: School,
-) -> None:
+async def test_r21_a_rejections_lesson_names_it_and_its_attempt(school: School) -> None:
     attempt = await school.ended(model=True)
     verdict = await school.say(attempt, REJECTION)
     studied = await school.learner().study(attempt=attempt.id)
@@ -190,9 +188,7 @@ async def test_c11_what_failed_is_tried_again_by_the_next_run_and_at_last_given_
     assert "#1 of run 1 teaches no lesson: " in caplog.messages[0]
 
 
-async def test_c11_an_answer_that_is_of_no_use_is_refused_and_not_tried_again(
-    school: School,
-) -> None:
+async def test_c11_a_useless_answer_is_refused_and_not_tried_again(school: School) -> None:
     attempt = await school.rejected("loose", model=True)
     await school.learner().study_all()
     await school.learner().study_all()
@@ -211,9 +207,7 @@ async def test_requirement_18_two_learners_at_once_write_one_lesson(school: Scho
     assert sum(each[StudyState.DONE] for each in done) == 2
 
 
-async def test_without_a_model_a_lesson_has_a_fixed_form_that_begins_with_the_comment(
-    school: School,
-) -> None:
+async def test_without_a_model_a_lesson_has_a_fixed_form_with_the_comment(school: School) -> None:
     attempt = await school.rejected()
     await school.learner().study_all()
     (lesson,) = await school.told(Lesson, attempt)
@@ -221,9 +215,7 @@ async def test_without_a_model_a_lesson_has_a_fixed_form_that_begins_with_the_co
     assert lesson.model == ""
 
 
-async def test_what_a_person_says_is_a_lesson_though_the_checks_taught_the_same(
-    school: School,
-) -> None:
+async def test_a_persons_word_is_a_lesson_though_checks_taught_the_same(school: School) -> None:
     attempt = await school.begun()
     await school.end(attempt, Ending.UNACCEPTED)
     await school.say(attempt, replace(REJECTION, comment="totals.py is wrong"))
@@ -276,9 +268,7 @@ async def test_v25_facts_are_taken_out_of_an_attempt_when_it_is_over(school: Sch
     assert fact.fact.text == BACK["facts"][0]["text"]
 
 
-async def test_v25_facts_that_wait_are_reviewed_when_the_attempt_is_over_and_never_lost(
-    school: School,
-) -> None:
+async def test_v25_waiting_facts_are_reviewed_when_the_attempt_is_over(school: School) -> None:
     attempt = await school.begun()
     await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
     review = LearningSettings(facts=FactSettings(review=True))
@@ -290,9 +280,7 @@ async def test_v25_facts_that_wait_are_reviewed_when_the_attempt_is_over_and_nev
     assert (Chore.REVIEW, StudyState.DONE) in await school.studies(attempt)
 
 
-async def test_v25_no_review_comes_before_the_facts_of_a_summary_that_failed(
-    school: School,
-) -> None:
+async def test_v25_no_review_comes_before_the_facts_of_a_failed_summary(school: School) -> None:
     attempt = await school.begun("broken", model=True)
     await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
     await school.end(attempt, Ending.DONE)
@@ -314,9 +302,7 @@ async def test_s34_a_chore_that_fails_harms_no_other_one(school: School) -> None
     assert await school.told(Lesson, broken) == []
 
 
-async def test_what_the_reflector_takes_is_its_own_and_no_budget_of_a_worker(
-    school: School,
-) -> None:
+async def test_what_the_reflector_uses_is_no_budget_of_a_worker(school: School) -> None:
     attempt = await school.rejected(model=True)
     await school.learner().study_all()
     spent = await school.told(Spending, attempt)

@@ -99,9 +99,7 @@ async def for_a_person(past: PastAttempts) -> list[bool]:
 # -- a reflector that cannot be built --------------------------------------------------------
 
 
-async def test_v25_facts_do_not_wait_for_a_reflector_that_cannot_be_built(
-    past: PastAttempts,
-) -> None:
+async def test_v25_facts_do_not_wait_for_a_missing_reflector(past: PastAttempts) -> None:
     of = await attempt(past, spec=NO_KEY)
     await past.say(of, PENDING)
     await past.end(of, Ending.DONE)
@@ -113,9 +111,7 @@ async def test_v25_facts_do_not_wait_for_a_reflector_that_cannot_be_built(
     assert (Chore.REVIEW, StudyState.DONE) in await studies(past, of)
 
 
-async def test_c11_without_a_key_a_lesson_waits_and_has_its_fixed_form_at_the_last_try(
-    past: PastAttempts,
-) -> None:
+async def test_c11_without_a_key_a_lesson_has_its_fixed_form_at_last(past: PastAttempts) -> None:
     of = await ended(past, spec=NO_KEY)
     await past.say(of, REJECTION)
     for _ in range(4):
@@ -179,9 +175,7 @@ async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(
     assert "it failed 4 times" in review.error
 
 
-async def test_v25_a_review_that_takes_too_long_leaves_its_facts_to_a_person(
-    past: PastAttempts,
-) -> None:
+async def test_v25_a_slow_review_leaves_its_facts_to_a_person(past: PastAttempts) -> None:
     of = await waiting(past, "silent")
     await learner(past, facts=FactSettings(review=True), timeout_seconds=0.05).study_all()
     assert await for_a_person(past) == [True]

@@ -94,9 +94,7 @@ def test_the_first_demo_raises_alarms_in_four_tasks(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("task", STUCK)
-def test_a_rejection_comes_back_with_its_lesson_whatever_the_comment_says(
-    loop: Loop, task: str
-) -> None:
+def test_a_rejection_comes_back_with_its_lesson_in_any_words(loop: Loop, task: str) -> None:
     verdict = loop.verdicts[task]
     assert verdict["attempt"] == loop.attempts(loop.first, task)[-1]
     assert verdict["lesson"] in {each["id"] for each in loop.lessons}
@@ -115,9 +113,7 @@ def test_the_list_of_lessons_tells_the_source(loop: Loop, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", STUCK)
-def test_r34_the_second_demo_has_the_lesson_in_its_prompt_and_says_so(
-    loop: Loop, task: str
-) -> None:
+def test_r34_the_second_demo_has_the_lesson_and_says_so(loop: Loop, task: str) -> None:
     lessons = {each["id"]: each for each in recall_of(loop, task)["lessons"]}
     given = lessons[loop.verdicts[task]["lesson"]]
     assert (given["method"], given["origin"]) == ("task", "explicit")

@@ -139,9 +139,7 @@ async def test_s58_what_was_given_is_in_the_journal_before_the_worker_is_asked(
     assert kinds.index("Recall") < kinds.index("Step")
 
 
-async def test_d4_the_planner_reads_the_lessons_too(
-    harness: RunHarness, past: PastAttempts
-) -> None:
+async def test_d4_the_planner_reads_lessons_too(harness: RunHarness, past: PastAttempts) -> None:
     await learned(past)
     await harness.run(tasks(f', planner: "scripted:{__name__}"'))
     plans = await harness.told(Plan, attempt=2)
@@ -157,9 +155,7 @@ async def test_d42_what_ended_is_there_for_all_later_attempts_of_the_project(
     assert (summary.summary.model, summary.task_name) == ("reflector", "fix")
 
 
-async def test_what_is_learned_comes_after_the_end_and_changes_nothing_of_it(
-    harness: RunHarness,
-) -> None:
+async def test_learning_comes_after_the_end_and_changes_none_of_it(harness: RunHarness) -> None:
     assert await harness.run(tasks()) == 0
     kinds = [type(entry.record) for entry in await harness.journal.entries(attempt=1)]
     end = max(at for at, kind in enumerate(kinds) if kind is AttemptTransition)
@@ -167,9 +163,7 @@ async def test_what_is_learned_comes_after_the_end_and_changes_nothing_of_it(
     assert await harness.told(Fault) == []
 
 
-async def test_without_room_in_the_prompt_nothing_is_looked_for(
-    harness: RunHarness, past: PastAttempts
-) -> None:
+async def test_without_room_nothing_is_looked_for(harness: RunHarness, past: PastAttempts) -> None:
     settings = LearningSettings(prompt_tokens=0)
     harness.settings = harness.settings.model_copy(update={"learning": settings})
     await learned(past)

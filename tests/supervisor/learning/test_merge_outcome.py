@@ -113,9 +113,7 @@ AGAIN = commit("again", "revert", reverts="revert", a=("old", "new"))
         (30 * DAY + timedelta(seconds=1), None),
     ],
 )
-def test_r41_work_is_kept_after_a_day_and_looked_at_for_thirty(
-    at: timedelta, sign: VerdictBasis | None
-) -> None:
+def test_r41_kept_after_one_day_looked_at_for_30(at: timedelta, sign: VerdictBasis | None) -> None:
     assert became(at=at) is sign
 
 

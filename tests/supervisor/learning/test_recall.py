@@ -111,9 +111,7 @@ def recalled(given: RecalledText) -> Recall:
     return record
 
 
-async def test_r4_a_lesson_of_one_run_is_given_in_the_next_one_and_that_is_recorded(
-    shop: Shop,
-) -> None:
+async def test_r4_a_lesson_of_one_run_is_given_and_recorded_in_the_next(shop: Shop) -> None:
     lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     given = await shop.given(await shop.request())
     assert CENT.text in given.text
@@ -140,9 +138,7 @@ async def test_r34_the_outcome_of_a_use_is_filled_in_when_its_attempt_ends(shop:
     assert (await shop.lesson(lesson)).helped == 1
 
 
-async def test_requirement_18_a_crash_after_the_record_gives_the_same_and_counts_no_use_twice(
-    shop: Shop,
-) -> None:
+async def test_requirement_18_after_a_crash_the_same_is_given_and_counted_once(shop: Shop) -> None:
     lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     request = await shop.request()
     before = await shop.given(request)
@@ -161,9 +157,7 @@ async def test_requirement_18_what_was_retired_never_comes_back(shop: Shop) -> N
     assert await shop.given(request) == RecalledText()
 
 
-async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_project(
-    shop: Shop,
-) -> None:
+async def test_r74_a_lesson_reaches_other_tasks_but_no_other_project(shop: Shop) -> None:
     await shop.say(await shop.attempt(task=assigned("totals", tags=("python",))), CENT)
     other = await shop.given(await shop.request("rounding", tags=("python",)))
     assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
@@ -173,26 +167,20 @@ async def test_r74_a_lesson_reaches_another_task_of_the_project_and_no_other_pro
     )
 
 
-async def test_a_lesson_of_an_attempt_before_is_left_out_because_the_prompt_tells_of_that(
-    shop: Shop,
-) -> None:
+async def test_a_lesson_of_an_attempt_that_the_prompt_tells_is_left_out(shop: Shop) -> None:
     first = await shop.request()
     await shop.say(first.attempt, replace(CENT, sources=(first.attempt.id,)))
     assert await shop.given(await shop.again(first)) == RecalledText()
     assert CENT.text in (await shop.given(await shop.request())).text
 
 
-async def test_a_lesson_that_rests_on_another_run_too_is_given_to_a_second_attempt(
-    shop: Shop,
-) -> None:
+async def test_a_lesson_from_another_run_too_is_given_to_a_second_attempt(shop: Shop) -> None:
     other, first = await shop.request(), await shop.request()
     await shop.say(first.attempt, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
     assert CENT.text in (await shop.given(await shop.again(first))).text
 
 
-async def test_s58_guidelines_in_force_are_always_given_and_lessons_only_where_they_fit(
-    shop: Shop,
-) -> None:
+async def test_s58_guidelines_are_always_given_lessons_where_they_fit(shop: Shop) -> None:
     source = await shop.attempt(task="totals")
     version = await shop.say(source, RULES)
     await shop.say(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
@@ -222,9 +210,7 @@ def test_r66_the_split_is_the_same_on_every_machine() -> None:
     assert drawn == {"totals": Group.CONTROL, "delivery": Group.TREATMENT}
 
 
-async def test_r66_the_control_group_gets_facts_and_no_lessons_and_the_journal_says_so(
-    shop: Shop,
-) -> None:
+async def test_r66_the_control_group_gets_facts_but_no_lessons(shop: Shop) -> None:
     source = await shop.attempt(task="totals")
     await shop.say(source, CENT)
     fact = await shop.say(source, replace(PORT, files=("totals.py",)))
@@ -233,9 +219,7 @@ async def test_r66_the_control_group_gets_facts_and_no_lessons_and_the_journal_s
     assert (record.group, record.lessons, record.facts) == (Group.CONTROL, (), (fact,))
 
 
-async def test_r66_an_attempt_that_finds_nothing_still_says_in_which_group_it_is(
-    shop: Shop,
-) -> None:
+async def test_r66_an_attempt_that_finds_nothing_still_tells_its_group(shop: Shop) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
     record = recalled(await shop.given(await shop.request(), settings))
     assert record == Recall(group=Group.CONTROL, seconds=0.25)
@@ -254,9 +238,7 @@ async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop:
 @pytest.mark.parametrize(
     "settings", [OFF, LearningSettings(prompt_tokens=0)], ids=["switched off", "no room"]
 )
-async def test_c16_what_is_switched_off_is_not_given(
-    shop: Shop, settings: LearningSettings
-) -> None:
+async def test_c16_what_is_off_is_not_given(shop: Shop, settings: LearningSettings) -> None:
     source = await shop.attempt(task="totals")
     await shop.say(source, CENT)
     await shop.say(source, PORT)

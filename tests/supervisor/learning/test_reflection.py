@@ -145,9 +145,7 @@ async def test_s1_a_look_back_gives_insights_and_a_document(past: PastAttempts, 
     assert (found.attempts, found.insights, found.proposed, found.error) == ((one,), 1, True, "")
 
 
-async def test_s37_a_new_version_is_proposed_and_not_in_force(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s37_a_new_version_is_only_proposed(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector())
     (version,) = await past.learned.guidelines("shop")
@@ -155,27 +153,21 @@ async def test_s37_a_new_version_is_proposed_and_not_in_force(
     assert await past.learned.live_guidelines("shop") is None
 
 
-async def test_s30_an_insight_is_kept_with_its_own_attempts_only(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s30_an_insight_has_its_own_attempts_only(past: PastAttempts, look: Look) -> None:
     one, _, three = await ended(past), await ended(past), await ended(past)
     await look(Reflector(answer(one, three)))
     (insight,) = await past.learned.lessons(project="shop")
     assert (insight.lesson.sources, insight.attempt) == ((one, three), three)
 
 
-async def test_s41_the_document_is_not_stored_as_a_lesson_too(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s41_the_document_is_no_lesson_too(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector())
     texts = [each.text for each in await past.told(Lesson)]
     assert texts == [INSIGHT]
 
 
-async def test_s40_without_anything_new_nothing_is_asked_or_stored(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s40_without_news_nothing_is_asked_or_stored(past: PastAttempts, look: Look) -> None:
     await past.attempt("shop")
     reflector = Reflector()
     before = await past.journal.last_id()
@@ -193,9 +185,7 @@ async def test_s50_no_attempt_is_used_twice(past: PastAttempts, look: Look) -> N
     assert (found.skipped, reflector.asked) == ("no qualifying attempts", [])
 
 
-async def test_requirement_20_no_attempt_is_used_twice_or_missed(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_requirement_20_each_attempt_is_used_once(past: PastAttempts, look: Look) -> None:
     attempts = [await ended(past) for _ in range(5)]
     seen = [await look(Reflector(), max_runs=2) for _ in range(4)]
     assert [each.attempts for each in seen if each] == [
@@ -253,9 +243,7 @@ async def test_s50_a_text_that_waits_or_was_turned_down_is_not_proposed_again(
     assert (found.proposed, len(await past.learned.guidelines("shop"))) == (False, 1)
 
 
-async def test_s34_a_failed_document_keeps_the_insights_visibly(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s34_a_failed_document_keeps_the_insights(past: PastAttempts, look: Look) -> None:
     one = await ended(past)
     found = await look(Reflector(second=ConnectionError("gone")))
     assert found is not None
@@ -266,9 +254,7 @@ async def test_s34_a_failed_document_keeps_the_insights_visibly(
     assert len(await past.learned.lessons(project="shop")) == 1
 
 
-async def test_insights_without_a_document_are_told_the_next_time(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_insights_without_a_document_are_told_later(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector(second=ConnectionError("gone")))
     await ended(past, text="It wrote the login form, and ran pytest at once.")
@@ -355,9 +341,7 @@ async def test_what_a_look_costs_that_comes_to_nothing_is_recorded(
     assert [each.requests for each in await past.told(Spending)] == requests
 
 
-async def test_what_a_look_costs_that_is_canceled_is_recorded(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_what_a_canceled_look_costs_is_recorded(past: PastAttempts, look: Look) -> None:
     await ended(past)
     reflector = Reflector(second=asyncio.Event())
     work = asyncio.ensure_future(look(reflector))
@@ -368,9 +352,7 @@ async def test_what_a_look_costs_that_is_canceled_is_recorded(
     assert [each.requests for each in await past.told(Spending)] == [1]
 
 
-async def test_s52_lessons_are_shown_where_summaries_are_thin(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s52_lessons_are_shown_with_summaries(past: PastAttempts, look: Look) -> None:
     attempt = await past.attempt("shop")
     await past.end(attempt)
     await past.say(attempt, Lesson(text="Halves were rounded up in totals.py."))
@@ -380,9 +362,7 @@ async def test_s52_lessons_are_shown_where_summaries_are_thin(
     assert "  - lesson: Halves were rounded up in totals.py." in reflector.asked[0]
 
 
-async def test_s60_what_operators_said_is_shown_where_that_is_wanted(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s60_what_operators_said_is_shown_if_wanted(past: PastAttempts, look: Look) -> None:
     attempt = await past.attempt("shop")
     said = intervention(by=Actor.OPERATOR, message="Look at halves.")
     await past.say(attempt, said, intervention(message="Look again."))
@@ -414,9 +394,7 @@ async def test_s59_a_skip_and_an_update_are_logged_with_counts_and_no_text(
     ]
 
 
-async def test_c3_evidence_is_kept_and_the_document_has_versions(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_c3_evidence_and_versions_are_kept(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector())
     found = answer(await ended(past), content="Tests of totals.py ran after five rounding edits.")

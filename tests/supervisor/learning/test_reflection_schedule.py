@@ -251,9 +251,7 @@ async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Pa
     assert len(await past.learned.guidelines("shop")) == 1
 
 
-async def test_settings_of_another_version_are_told_once(
-    past: Past, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_settings_too_new_are_told_once(past: Past, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     await past.say(
         await past.attempt(task=assigned(), settings="{", supervised_by=SupervisedBy.MONITOR), OVER
@@ -281,9 +279,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
 
 
 @pytest.mark.parametrize("once", [True, False])
-async def test_a_monitor_looks_back_at_what_its_fleet_has_done(
-    past: Past, location: str, once: bool
-) -> None:
+async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once: bool) -> None:
     await past.over()
     keeping = FleetMonitor(
         past.journal,

@@ -159,9 +159,7 @@ def transient(tries: int) -> list[Record | tuple[Record, ...]]:
 
 
 @pytest.mark.parametrize(("tries", "wait"), [(0, 1.0), (1, 2.0), (2, 4.0)])
-def test_a_transient_failure_is_tried_again_after_waits_that_double(
-    tries: int, wait: float
-) -> None:
+def test_a_transient_failure_is_tried_again_after_doubling_waits(tries: int, wait: float) -> None:
     assert gate(*transient(tries)).may(run(9), NOTHING) == Permission(wait=wait)
 
 
@@ -191,9 +189,7 @@ def operator_spoke(action: Action = Action.NUDGE, by: Actor = Actor.OPERATOR) ->
     ],
     ids=["an edit", "a person's edit", "an install", "an operator's word"],
 )
-def test_a_permanent_failure_is_tried_again_once_something_changed(
-    since: tuple[Record, ...],
-) -> None:
+def test_a_permanent_failure_is_tried_again_after_a_change(since: tuple[Record, ...]) -> None:
     assert gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING) == ALLOWED
 
 
@@ -211,9 +207,7 @@ LOOKED = step(4, "read_file", request=4, args="{}")
     ],
     ids=["nothing", "a look", "a look by a command", "another failure", "the policy's word"],
 )
-def test_a_permanent_failure_is_not_tried_again_as_long_as_nothing_changed(
-    since: tuple[Record, ...],
-) -> None:
+def test_a_permanent_failure_is_not_tried_again_unchanged(since: tuple[Record, ...]) -> None:
     verdict = gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING)
     assert refused(verdict, "failed (E   KeyError: 'a'); by your analysis the cause is permanent")
 
@@ -232,9 +226,7 @@ def test_a_worker_that_called_it_permanent_may_still_say_that_it_passes() -> Non
     ("unknown", "verdict"),
     [(TRANSIENT, Permission(wait=1.0)), (UNKNOWN, ALLOWED)],
 )
-def test_requirement_9_an_unknown_cause_counts_as_the_settings_say(
-    unknown: Cause, verdict: Permission
-) -> None:
+def test_requirement_9_settings_say_what_unknown_means(unknown: Cause, verdict: Permission) -> None:
     errors = ErrorSettings(unknown=unknown)
     assert gate(run(1), report(2, UNKNOWN), errors=errors).may(run(3), NOTHING) == verdict
 
@@ -479,9 +471,7 @@ def test_failures_that_say_nothing_are_not_equal() -> None:
     [fail(2, "sed -i s/a/b/ x.py", ""), work(2, "update_document")],
     ids=["a command", "the agent's own tool"],
 )
-def test_where_nobody_sees_the_files_what_succeeded_since_may_have_been_an_edit(
-    since: Step,
-) -> None:
+def test_where_nobody_sees_the_files_any_success_may_have_been_an_edit(since: Step) -> None:
     state = gate(fail(1, "pytest -q"), since, sees_files=False)
     assert state.may(fail(3, "pytest -q"), NOTHING) == ALLOWED
     seen = gate(fail(1, "pytest -q"), since)

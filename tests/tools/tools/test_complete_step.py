@@ -49,9 +49,7 @@ def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[Accepta
     return check
 
 
-async def test_what_was_seen_is_done_and_the_worker_is_told_what_comes_next(
-    perform: Performer,
-) -> None:
+async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: Performer) -> None:
     budget = Budget(requests=Meter(limit=20))
     result = await perform([PUT, completing("a.py")], budget=budget)
     (answer,) = answers(result.all_messages(), "complete_step")
@@ -97,9 +95,7 @@ async def test_requirement_16_a_claim_out_of_nothing_is_refused_and_the_plan_ste
     assert (await perform.records(Step))[0].ok is False
 
 
-async def test_requirement_16_a_file_that_is_merely_there_is_no_evidence(
-    perform: Performer,
-) -> None:
+async def test_requirement_16_a_file_that_is_just_there_is_no_evidence(perform: Performer) -> None:
     (perform.workspace / "README.md").write_text("Old.")
     result = await perform([completing("README.md")])
     assert (
@@ -107,18 +103,14 @@ async def test_requirement_16_a_file_that_is_merely_there_is_no_evidence(
     )
 
 
-async def test_a_worker_that_only_asks_its_own_tools_ends_a_plan_step_with_a_flag(
-    perform: Performer,
-) -> None:
+async def test_a_worker_that_only_asks_its_tools_is_done_with_a_flag(perform: Performer) -> None:
     said = [{"what": "lookup answers", "state": "passed"}]
     result = await perform([("lookup", {})], [completing(functional=said)], tools=(lookup,))
     assert answers(result.all_messages(), "complete_step")[0].startswith("Done with a flag")
     assert (await perform.records(Completion))[0].accepted
 
 
-async def test_requirement_16_a_claim_with_half_of_its_evidence_is_done_with_a_flag(
-    perform: Performer,
-) -> None:
+async def test_requirement_16_a_claim_with_half_its_evidence_is_flagged(perform: Performer) -> None:
     result = await perform([PUT, completing("a.py", functional=[PASSED])])
     assert "Done with a flag" in answers(result.all_messages(), "complete_step")[0]
     (completion,) = await perform.records(Completion)
@@ -137,9 +129,7 @@ async def test_a_command_proves_behaviour_only_after_the_last_edit(
     assert (await perform.records(Completion))[0].claims[-1].state is state
 
 
-async def test_the_plan_steps_own_check_is_run_meanwhile_and_refuses_when_it_fails(
-    perform: Performer,
-) -> None:
+async def test_a_plan_steps_own_check_is_run_and_refuses_if_it_fails(perform: Performer) -> None:
     plan, check = (CHECKED,), checks(passed=False)
     result = await perform([PUT, completing()], plan=plan, check=check)
     assert (

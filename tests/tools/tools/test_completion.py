@@ -91,9 +91,7 @@ def test_an_acceptance_command_that_fails_is_refused_with_what_it_printed_first(
 @pytest.mark.parametrize(
     ("ran", "state"), [("make  test", "passed"), ("make test2", "unproven"), ("", "unproven")]
 )
-def test_an_acceptance_command_that_cannot_be_run_is_proved_by_its_last_run(
-    ran: str, state: str
-) -> None:
+def test_a_check_that_cannot_be_run_is_proved_by_its_last_run(ran: str, state: str) -> None:
     done = replace(DEEDS, passed={ran: None})
     evidence = replace(EVIDENCE, deeds=done, unrun=("make test",))
     assert states(judged(evidence=evidence)) == ["passed", state]

@@ -86,9 +86,7 @@ def test_tests_and_programs_of_the_work_show_what_works(command: str) -> None:
         ("`c` is 3", "cargo build", False),
     ],
 )
-def test_what_stands_in_backquotes_has_to_be_what_was_run(
-    claim: str, command: str, proved: bool
-) -> None:
+def test_what_is_in_backquotes_has_to_be_run(claim: str, command: str, proved: bool) -> None:
     assert shows_claim(command, claim) is proved
 
 
@@ -163,7 +161,5 @@ def call(tool: str, **args: Any) -> ToolCallPart:
         ),
     ],
 )
-def test_a_turn_says_what_its_calls_say_that_will_be_taken(
-    calls: list[ToolCallPart], said: Statements
-) -> None:
+def test_a_turn_says_what_its_good_calls_say(calls: list[ToolCallPart], said: Statements) -> None:
     assert statements_in(calls) == said

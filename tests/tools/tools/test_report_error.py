@@ -26,9 +26,7 @@ def test_a_transient_failure_is_told_its_waits() -> None:
         (None, "what the approach took for granted"),
     ],
 )
-def test_a_permanent_failure_is_told_where_to_look_first(
-    failure: LastFailure | None, where: str
-) -> None:
+def test_a_permanent_failure_is_told_where_to_look(failure: LastFailure | None, where: str) -> None:
     said = analysis_answer(Cause.PERMANENT, failure, ErrorSettings())
     assert said.startswith("Recorded. Change the approach before you try again")
     assert f"Look first at {where}" in said

@@ -53,9 +53,7 @@ def last_limits(changes: Sequence[Change]) -> Meter:
     return [each.budget.requests for each in changes if each.budget is not None][-1]
 
 
-async def test_requirement_22_the_worker_sees_the_budget_that_the_rules_see(
-    perform: Performer,
-) -> None:
+async def test_requirement_22_the_worker_sees_the_budget_of_the_rules(perform: Performer) -> None:
     budget = Budget(requests=Meter(used=6, limit=20))
     result = await perform(WORK[0], [("reflect", SAID), *WORK[1]], budget=budget)
     (answer,) = answers(result.all_messages(), "reflect")
@@ -167,9 +165,7 @@ async def test_it_still_answers_after_a_crash(perform: Performer) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_where_there_is_no_such_model_the_present_one_goes_on(
-    perform: Performer, known: bool
-) -> None:
+async def test_without_that_model_the_present_one_goes_on(perform: Performer, known: bool) -> None:
     id = await perform.write(replace(SWITCH, terms=Terms(model="none")))
     result = await perform(*WORK, model_for=Other().by_name if known else None)
     assert result.output == "Done."

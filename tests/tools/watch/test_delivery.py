@@ -42,9 +42,7 @@ STANDS = transition(Lifecycle.INPUT_REQUIRED, reason="a proposal is waiting for 
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
-async def test_an_intervention_arrives_once_with_its_number_and_its_sender(
-    perform: Performer,
-) -> None:
+async def test_an_intervention_arrives_once_with_number_and_sender(perform: Performer) -> None:
     id = await perform.write(NUDGE)
     result = await perform(*WORK)
     assert guidance(result.all_messages()) == [
@@ -208,9 +206,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
     assert len(await perform.records(Step)) > 3
 
 
-async def test_an_attempt_that_stands_goes_on_undecided_if_a_person_says_so(
-    perform: Performer,
-) -> None:
+async def test_an_attempt_that_stands_goes_on_if_a_person_says_so(perform: Performer) -> None:
     await perform.write(HELD)
     running = asyncio.create_task(perform(*WORK, *WORK))
     await perform.until(STANDS)
@@ -229,9 +225,7 @@ async def test_who_goes_on_after_a_pause_is_working_and_no_more_is_said(perform:
     assert (await perform.records(AttemptTransition))[-1] == transition()
 
 
-async def test_a_decision_made_while_nobody_ran_the_attempt_lets_it_go_on(
-    perform: Performer,
-) -> None:
+async def test_a_decision_made_while_nobody_worked_lets_it_go_on(perform: Performer) -> None:
     id = await perform.write(HELD)
     first = asyncio.create_task(perform(*WORK))
     await perform.until(STANDS)

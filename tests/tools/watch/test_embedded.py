@@ -104,9 +104,7 @@ async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_
         assert not await is_interrupted(journal, 1)
 
 
-async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_request(
-    watch: Watch,
-) -> None:
+async def test_an_agent_with_one_call_a_tool_is_watched_without_more_requests(watch: Watch) -> None:
     plain = await Agent(TestModel()).run("Fix it.")
     watched = await Agent(TestModel(), capabilities=[watch]).run("Fix it.")
     assert (plain.usage.requests, watched.usage.requests) == (1, 2)
@@ -129,9 +127,7 @@ async def test_an_agent_that_calls_each_tool_once_is_watched_without_another_req
         ({"root": "/nowhere"}, "/nowhere is not a folder"),
     ],
 )
-def test_a_watch_that_could_not_be_meant_is_refused_at_once(
-    wrong: dict[str, Any], said: str
-) -> None:
+def test_a_watch_that_cannot_be_meant_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Watch(**wrong)
 
@@ -224,9 +220,7 @@ async def test_a_tool_that_ends_the_program_is_the_reason_of_the_end(journal_fil
     )
 
 
-async def test_the_agents_own_error_stays_its_own(
-    worker: Build, watch: Watch, journal_file: Path
-) -> None:
+async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_file: Path) -> None:
     def explode() -> str:
         raise LookupError("no such thing")
 
@@ -237,9 +231,7 @@ async def test_the_agents_own_error_stays_its_own(
     )
 
 
-async def test_a_cancelled_run_is_recorded_as_cancelled(
-    worker: Build, watch: Watch, journal_file: Path
-) -> None:
+async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: Path) -> None:
     hanging = asyncio.Event()
 
     async def hang() -> str:

@@ -142,9 +142,7 @@ async def test_the_same_fact_twice_in_one_turn_is_stored_once(journal: Journal, 
     assert len(await standing(journal)) == 1
 
 
-async def test_v3_a_fact_with_another_number_is_news(
-    journal: Journal, known: Known, do: Do
-) -> None:
+async def test_v3_a_fact_with_a_new_number_is_news(journal: Journal, known: Known, do: Do) -> None:
     await known(Fact(text=REDIS))
     await do(record("The tests need Redis on port 6380"))
     assert len(await standing(journal)) == 2
@@ -218,9 +216,7 @@ async def test_other_projects_and_facts_that_wait_are_not_found(known: Known, do
     assert await do(search()) == ["Nobody has recorded a fact like that."]
 
 
-async def test_recording_facts_is_no_loop(
-    journal: Journal, own: Attempt, known: Known, do: Do
-) -> None:
+async def test_facts_are_no_loop(journal: Journal, own: Attempt, known: Known, do: Do) -> None:
     await known(Fact(text="The linter is ruff"))
     await do(*[record()] * 15, *[search()] * 15)
     rules = {each.key.rule for each in await records_of(journal, Alert, attempt=own.id)}

@@ -43,9 +43,7 @@ def reporting(category: str = "transient", what: str = "the server did not answe
     return ("report_error", {**said, "category": category})
 
 
-async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
-    perform: Performer,
-) -> None:
+async def test_a_failure_is_refused_until_analysed_in_the_same_turn(perform: Performer) -> None:
     result = await perform([FAILING], [FAILING], [reporting(), FAILING], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
     steps = await perform.records(Step)
@@ -67,9 +65,7 @@ async def test_a_failure_is_refused_until_it_is_analysed_in_the_same_turn(
     ]
 
 
-async def test_the_analysis_may_stand_after_the_call_that_it_is_asked_for(
-    perform: Performer,
-) -> None:
+async def test_the_analysis_may_stand_after_the_call_it_is_asked_for(perform: Performer) -> None:
     result = await perform([FAILING], [FAILING, reporting()], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, False]
 
@@ -101,9 +97,7 @@ async def test_nothing_is_refused_where_midwatch_only_records(perform: Performer
     assert turned_away(result.all_messages()) == [False] * 4
 
 
-async def test_an_operators_word_lets_what_was_called_permanent_be_tried_again(
-    perform: Performer,
-) -> None:
+async def test_an_operators_word_lets_a_permanent_failure_be_tried(perform: Performer) -> None:
     nudge = intervention(by=Actor.OPERATOR, message="It is mended.")
 
     async def read_log() -> str:

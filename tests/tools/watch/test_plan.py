@@ -120,9 +120,7 @@ async def test_the_board_shows_the_task_before_and_the_project_beside(
     assert "parser" not in answer
 
 
-async def test_at_its_start_an_attempt_is_shown_only_those_beside_it(
-    journal: Journal, others: Attempt
-) -> None:
+async def test_a_new_attempt_is_shown_those_beside_it(journal: Journal, others: Attempt) -> None:
     task = await journal.task(others.task)
     beside = await Board(journal=journal, task=task, attempt=others).beside(BLOCKS)
     names = [line.split(" (")[0] for line in beside.splitlines() if line.startswith("- ")]

@@ -225,9 +225,7 @@ async def test_a_steady_worker_is_reminded_less(perform: Performer) -> None:
     assert [each.reflect_every for each in changes if each.reflect_every] == [6]
 
 
-async def test_checkpoints_beyond_the_cap_are_refused_and_no_more_are_asked_for(
-    perform: Performer,
-) -> None:
+async def test_checkpoints_beyond_the_cap_are_refused_and_not_asked_for(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=2, remind_every=1))
     result = await perform(*[[reflecting()]] * 4, [putting("a.py", "1")], settings=settings)
     said = answers(result.all_messages(), "reflect")

@@ -103,9 +103,7 @@ async def test_of_several_projects_one_is_named(say: Say, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("json_option", [True, False])
-async def test_where_there_is_nothing_nothing_is_told(
-    journal: Journal, cli: Cli, json_option: bool
-) -> None:
+async def test_without_facts_none_are_told(journal: Journal, cli: Cli, json_option: bool) -> None:
     out = await cli.said("facts", "list", *(["--json"] if json_option else []))
     assert out == "" if json_option else out.startswith("there are no facts to list in ")
 
@@ -134,18 +132,14 @@ async def test_a_fact_is_taken_back_and_restored(say: Say, cli: Cli) -> None:
     assert (line["live"], line["reason"]) == (True, "it is so")
 
 
-async def test_of_several_projects_status_names_the_one_where_facts_wait(
-    say: Say, cli: Cli
-) -> None:
+async def test_of_several_projects_status_names_that_where_facts_wait(say: Say, cli: Cli) -> None:
     await say(REDIS)
     await say(Fact(text="Docs are built by hand", state=FactState.WAITING), project="a shed")
     told = await cli.said("status")
     assert "facts waiting for you: 1 (`midwatch facts list --project 'a shed'`)" in told
 
 
-async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
-    say: Say, cli: Cli
-) -> None:
+async def test_facts_that_wait_are_counted_listed_and_approved(say: Say, cli: Cli) -> None:
     waits = Fact(text="Tests run with make check", state=FactState.WAITING)
     numbers = await say(waits, replace(waits, text="Ruff is run by make lint"))
     await say(FactMark(fact=numbers[1], act=FactAct.HELD, reason="it names a command"))
@@ -162,9 +156,7 @@ async def test_facts_that_wait_are_counted_listed_with_the_reason_and_approved(
 
 
 @pytest.mark.parametrize("what", ["facts", "lessons"])
-async def test_who_approves_nothing_hears_where_they_are_listed(
-    say: Say, cli: Cli, what: str
-) -> None:
+async def test_who_approves_nothing_hears_of_the_list(say: Say, cli: Cli, what: str) -> None:
     await say(Fact(text="Tests run with make check", state=FactState.WAITING))
     assert f"`midwatch {what} list` shows them" in await cli.refused(what, "approve")
 

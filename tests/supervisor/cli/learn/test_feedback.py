@@ -76,9 +76,7 @@ async def test_r2_an_accepted_result_is_stored_as_said_by_a_person(
 
 
 @pytest.mark.parametrize("name", ["totals", "tot", "totals#1", "1"])
-async def test_r9_an_attempt_is_named_as_everywhere(
-    journal: Journal, attempted: Attempted, name: str
-) -> None:
+async def test_r9_an_attempt_is_named(journal: Journal, attempted: Attempted, name: str) -> None:
     await attempted(DONE)
     assert await midwatch("feedback", name, "reject", "--comment", COMMENT) == 0
     (verdict,) = await told(journal, Feedback)

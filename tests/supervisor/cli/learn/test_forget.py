@@ -50,9 +50,7 @@ async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
     assert await left(past) == ["other"]
 
 
-async def test_people_are_told_what_was_deleted_and_what_was_not(
-    cli: Cli, past: PastAttempts, two: None
-) -> None:
+async def test_people_are_told_what_was_deleted(cli: Cli, past: PastAttempts, two: None) -> None:
     said, kept = await cli.read("forget", "shop", "--yes")
     (record,) = await erasures(past.journal)
     assert said == f"deleted 1 task, 1 attempt and 5 entries of shop (record {record.id})"

@@ -83,9 +83,7 @@ async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, cli: Cli) -
 
 
 @pytest.mark.parametrize("named", ["number", "id"])
-async def test_a_version_is_named_by_its_number_or_its_id(
-    past: PastAttempts, cli: Cli, named: str
-) -> None:
+async def test_a_version_has_a_number_and_an_id(past: PastAttempts, cli: Cli, named: str) -> None:
     id = await propose(past, FIRST)
     (found,) = await cli.ask("guidelines", "show", str(id) if named == "id" else "1")
     assert (found["id"], found["text"]) == (id, FIRST)
@@ -123,9 +121,7 @@ async def test_a_diff_without_anything_that_waits_says_so(past: PastAttempts, cl
     assert await cli.read("guidelines", "diff") == ["no version of shop is waiting"]
 
 
-async def test_c5_a_version_is_in_force_once_a_person_approves_it(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_c5_a_version_is_in_force_once_it_is_approved(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
     assert await past.learned.live_guidelines("shop") is None
     assert await cli.read("guidelines", "approve", "--from", "Ada") == [
@@ -136,9 +132,7 @@ async def test_c5_a_version_is_in_force_once_a_person_approves_it(
     assert (live.guidelines.text, live.author) == (FIRST, "Ada")
 
 
-async def test_requirement_20_guidelines_are_never_in_force_without_an_approval(
-    past: PastAttempts,
-) -> None:
+async def test_requirement_20_none_is_in_force_without_an_approval(past: PastAttempts) -> None:
     await propose(past, FIRST)
     await propose(past, SECOND)
     assert await midwatch("guidelines", "reject", "2", "--comment", "Too vague.") == 0
@@ -146,9 +140,7 @@ async def test_requirement_20_guidelines_are_never_in_force_without_an_approval(
     assert await past.learned.live_guidelines("shop") is None
 
 
-async def test_requirement_20_a_rollback_restores_the_exact_text(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_requirement_20_a_rollback_restores_the_text(past: PastAttempts, cli: Cli) -> None:
     await propose(past, f"{FIRST}\n\n```\n  exact \t\n```")
     await midwatch("guidelines", "approve")
     await propose(past, SECOND)
@@ -207,17 +199,13 @@ async def test_a_dry_run_names_all_versions_that_would_go(past: PastAttempts, cl
         ("retire", "no guidelines are in force in shop\n"),
     ],
 )
-async def test_what_cannot_be_decided_is_said(
-    past: PastAttempts, cli: Cli, act: str, said: str
-) -> None:
+async def test_what_cannot_be_is_said(past: PastAttempts, cli: Cli, act: str, said: str) -> None:
     await propose(past, FIRST)
     await midwatch("guidelines", "reject", "--from", "Ada")
     assert await cli.refused("guidelines", *act.split()) == said
 
 
-async def test_an_approval_of_what_was_written_over_another_version_says_so(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_an_approval_of_an_outdated_version_says_so(past: PastAttempts, cli: Cli) -> None:
     await propose(past, FIRST)
     await propose(past, SECOND)
     await midwatch("guidelines", "approve", "1")

@@ -71,9 +71,7 @@ def looked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if each["type"] == "reflection"]
 
 
-async def test_s4_what_was_learned_becomes_proposed_guidelines(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_s4_what_was_learned_is_proposed_as_guidelines(past: PastAttempts, cli: Cli) -> None:
     attempt = await ended(past)
     (found,) = looked(await cli.ask("learn"))
     assert found.pop("watermark") > 0
@@ -100,17 +98,13 @@ async def test_s50_it_says_what_it_came_to_and_the_second_time_that_there_is_not
     assert (await cli.read("learn"))[-1] == "shop: skipped: no qualifying attempts"
 
 
-async def test_without_a_model_chores_are_done_and_nothing_is_looked_back_at(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_without_a_model_only_chores_are_done(past: PastAttempts, cli: Cli) -> None:
     await ended(past, reflector=False)
     (found,) = looked(await cli.ask("learn"))
     assert found["skipped"].startswith("there is no model to look back with: ")
 
 
-async def test_each_project_is_looked_at_by_itself_and_a_failure_is_said(
-    past: PastAttempts, cli: Cli
-) -> None:
+async def test_each_project_is_looked_at_and_a_failure_said(past: PastAttempts, cli: Cli) -> None:
     await ended(past)
     await ended(past, task="broken", project="site")
     shop, site = looked(await cli.ask("learn", code=1))

@@ -178,9 +178,7 @@ async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(cli: Cli, taught
     assert (line["obsolete"], line["text"]) == (True, TEXT)
 
 
-async def test_r58_the_last_rating_of_a_person_counts(
-    cli: Cli, past: PastAttempts, taught: int
-) -> None:
+async def test_r58_a_persons_last_rating_counts(cli: Cli, past: PastAttempts, taught: int) -> None:
     for rating in ("2", "5"):
         said = await cli.read("lessons", "rate", str(taught), rating, "--from", "ada")
         assert said == [f"lesson {taught} is rated {rating} of 5"]
@@ -243,9 +241,7 @@ async def test_a_verdict_of_what_a_person_did_is_told_as_such(cli: Cli, past: Pa
 SETTINGS = LessonSettings(archive_unused_after=parse_duration("30d"))
 
 
-async def test_r59_lessons_that_nobody_needed_for_long_are_archived(
-    past: PastAttempts, taught: int
-) -> None:
+async def test_r59_long_unused_lessons_are_archived(past: PastAttempts, taught: int) -> None:
     old = await past.say(await past.attempt(), Lesson(text="old"))
     now = past.at + timedelta(days=30)
     fresh = await past.attempt()

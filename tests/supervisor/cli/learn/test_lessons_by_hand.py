@@ -73,9 +73,7 @@ def methods(given: RecalledText) -> list[Method]:
     ]
 
 
-async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_a_persons_lesson_waits_for_nobody(cli: Cli, past: PastAttempts) -> None:
     attempt = await past.attempt()
     words = ("--instead", "Change src/money.py.", "--tag", "python", "--file", "src/money.py")
     id = await added(cli, *words, "--class", "wrong-location", "--from", "ada")
@@ -86,9 +84,7 @@ async def test_a_person_writes_a_lesson_and_it_waits_for_nobody(
     assert told | kept | by == {key: line[key] for key in told | kept | by}
 
 
-async def test_it_is_of_the_project_and_reaches_a_task_that_it_fits(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_it_reaches_a_task_of_the_project_that_fits(cli: Cli, past: PastAttempts) -> None:
     last = await past.attempt()
     id = await added(cli, "--tag", "money", "--from", "ada")
     told = await lesson_line(cli, "show", str(id))
@@ -102,9 +98,7 @@ async def test_it_is_of_the_project_and_reaches_a_task_that_it_fits(
     assert last.number == 1
 
 
-async def test_with_a_task_it_reaches_that_task_whatever_its_words(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_with_a_task_it_reaches_that_task(cli: Cli, past: PastAttempts) -> None:
     attempt = await past.attempt()
     id = await added(cli, "--task", "fix")
     assert methods(await given_to(past, await past.attempt(number=2))) == [Method.TASK]
@@ -189,9 +183,7 @@ async def test_a_given_lesson_that_found_no_room_is_given_to_the_attempt_after(
     ]
 
 
-async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_a_lesson_retired_meanwhile_is_not_given(cli: Cli, past: PastAttempts) -> None:
     await past.attempt()
     id = await added(cli)
     chart = await past.attempt(task="chart")
@@ -200,9 +192,7 @@ async def test_a_given_lesson_that_was_retired_meanwhile_is_not_given(
     assert await given_to(past, chart) == RecalledText()
 
 
-async def test_a_task_with_a_given_lesson_is_in_no_group_of_the_comparison(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_a_task_with_a_given_lesson_is_in_no_group(cli: Cli, past: PastAttempts) -> None:
     await past.attempt()
     id = await added(cli)
     chart = await past.attempt(task="chart")
@@ -225,9 +215,7 @@ async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> No
     assert key not in known.lesson.text
 
 
-async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_who_writes_a_secret_is_told_how_it_is_masked(cli: Cli, past: PastAttempts) -> None:
     await past.attempt()
     words = ("lessons", "add", "Use the key.", "--instead", "Send sk-proj-" + "a1B2c3D4" * 6)
     (would,) = await cli.read(*words, "--dry-run")
@@ -240,9 +228,7 @@ async def test_who_writes_a_secret_is_told_how_the_lesson_reads_without_it(
 
 
 @pytest.mark.parametrize("name", ["wrong-location", "other", "unknown"])
-async def test_every_class_that_an_error_names_is_taken(
-    cli: Cli, past: PastAttempts, name: str
-) -> None:
+async def test_each_class_of_the_error_is_taken(cli: Cli, past: PastAttempts, name: str) -> None:
     await past.attempt()
     assert name.replace("-", "_") in (
         await cli.refused("lessons", "add", "x", "--class", "nonsense")
