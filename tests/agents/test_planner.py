@@ -101,9 +101,7 @@ async def test_a_plan_that_cannot_be_followed_is_handed_back(wrong: Draft, said:
         (RuntimeError("no such host"), "the planner planning failed: RuntimeError: no such host"),
     ],
 )
-async def test_a_planner_without_a_usable_plan_fails_with_the_reason(
-    plan: Draft | Exception, said: str
-) -> None:
+async def test_without_a_usable_plan_it_says_why(plan: Draft | Exception, said: str) -> None:
     planner = Planner(plan)
     with pytest.raises(WorkerError, match=said):
         await planner.draft()
@@ -232,9 +230,7 @@ async def test_it_can_only_read_and_what_it_reads_is_data() -> None:
         ("gone.py", "gone.py cannot be read: there is no gone.py", ["gone.py"]),
     ],
 )
-async def test_a_file_that_cannot_be_shown_is_no_reason_to_give_up(
-    path: str, said: str, read: list[str]
-) -> None:
+async def test_an_unreadable_file_ends_nothing(path: str, said: str, read: list[str]) -> None:
     reviewer = Reviewer(path, GOOD)
     assert (await reviewer.review()).answer.approved
     assert (said in reviewer.told[1], reviewer.read) == (True, read)

@@ -181,9 +181,7 @@ async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
     assert [step.number for step in run.steps] == [1, 2]
 
 
-async def test_an_attempt_that_a_provider_lets_wait_is_rate_limited_until_it_answers(
-    serve: Serve, perform: Perform
-) -> None:
+async def test_an_attempt_that_has_to_wait_is_rate_limited(serve: Serve, perform: Perform) -> None:
     server = await serve(WRITING, refusal(429, "retry-after: 0\r\n"), DONE)
     run = await perform(server.spec(tries=2))
     waited = run.activities.index(Activity.RATE_LIMITED)

@@ -20,9 +20,7 @@ CONNECT = (
 
 @pytest.mark.parametrize("attended", [True, False])
 @pytest.mark.parametrize("wish", list(Sandbox))
-async def test_without_bubblewrap_a_start_is_refused_unless_it_may_do_without(
-    wish: Sandbox, attended: bool
-) -> None:
+async def test_without_bubblewrap_a_start_may_be_refused(wish: Sandbox, attended: bool) -> None:
     found = find_sandbox(wish, attended=attended, program="no-such-program")
     if wish is Sandbox.REQUIRED or (wish is Sandbox.DEFAULT and not attended):
         with pytest.raises(SandboxError, match="required, but no-such-program is not installed"):

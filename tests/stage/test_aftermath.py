@@ -192,9 +192,7 @@ def test_what_stopped_while_others_move_and_nobody_has_it_is_lost() -> None:
 
 
 @pytest.mark.parametrize("standing", [replace(LATE, held=frozenset({1})), replace(LATE, full=True)])
-def test_what_a_node_has_or_a_slot_is_missing_for_is_unfinished_while_others_move(
-    standing: Standing,
-) -> None:
+def test_what_is_held_or_waits_is_unfinished_while_others_move(standing: Standing) -> None:
     counts = beside_another(standing)
     assert (set(counts.unfinished), counts.lost) == ({*OPEN, "task other never ended"}, ())
 

@@ -77,9 +77,7 @@ async def test_a_process_that_ends_when_told_to_is_right(keep: Keep, tmp_path: P
     assert (process.exits, process.stubborn, process.starts) == ([], False, 1)
 
 
-async def test_a_process_that_does_not_end_when_it_is_told_to_is_killed_and_it_is_noted(
-    keep: Keep, tmp_path: Path
-) -> None:
+async def test_a_process_that_does_not_end_when_told_is_killed(keep: Keep, tmp_path: Path) -> None:
     process = keep(DEAF)
     await until_it_said(GREETING, tmp_path)
     await process.stop(0.1)
@@ -111,9 +109,7 @@ async def test_a_signal_that_nobody_here_sent_is_an_unexpected_exit(keep: Keep) 
     assert codes(process)[0] == -signal.SIGKILL
 
 
-async def test_an_exit_code_that_is_not_zero_is_unexpected_of_one_that_was_told_to_end(
-    keep: Keep, tmp_path: Path
-) -> None:
+async def test_an_exit_code_is_unexpected_of_one_told_to_end(keep: Keep, tmp_path: Path) -> None:
     process = keep(f"{HEEDS}\nraise SystemExit(4)")
     await until_it_said(GREETING, tmp_path)
     await process.stop(ENOUGH)

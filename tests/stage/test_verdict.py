@@ -82,9 +82,7 @@ NO_DATABASE = Exit(code=1, began=5.0, ended=15.0, ready=False)
 
 
 @pytest.mark.parametrize(("began", "ended"), [(5, 15), (12, 15), (5, 25), (15, 25), (20, 25)])
-def test_a_process_that_begins_while_the_database_is_away_may_end_with_1(
-    began: float, ended: float
-) -> None:
+def test_one_begun_while_the_database_is_away_may_end_with_1(began: float, ended: float) -> None:
     exits = [replace(NO_DATABASE, began=began, ended=ended)]
     assert unexpected_exits("node-1", exits, [AWAY]) == []
 

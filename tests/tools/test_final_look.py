@@ -52,9 +52,7 @@ def test_r54_the_question_names_the_goal_and_the_checks_and_how_to_end_it() -> N
         ((call("read_file"), ModelResponse(parts=[TextPart("Nothing to mend.")])), ""),
     ],
 )
-def test_r54_only_a_worker_that_mended_something_is_asked_again(
-    after: tuple[ModelMessage, ...], asked: str
-) -> None:
+def test_r54_only_who_mended_is_asked_again(after: tuple[ModelMessage, ...], asked: str) -> None:
     assert refine_question([*ASKED, *after], TWICE, None, "0badcafe") == asked
 
 

@@ -194,9 +194,7 @@ async def test_an_open_breaker_is_waited_for_and_costs_no_try() -> None:
 @pytest.mark.parametrize(
     ("error", "failures"), [(DOWN, 1), (ModelHTTPError(401, "m"), 0), (ValueError(), 0)]
 )
-async def test_only_what_the_provider_could_not_serve_counts_against_it(
-    error: Exception, failures: int
-) -> None:
+async def test_only_unserved_requests_count_as_failed(error: Exception, failures: int) -> None:
     breaker = Breaker(ProviderSettings())
     with pytest.raises(type(error)):
         await Pauses().ask(failing(error), breaker, tries=1)

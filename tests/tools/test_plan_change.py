@@ -120,9 +120,7 @@ REFUSED = step(2, "set_plan", ok=False)
         ([PIVOT, SET], StepsWanted.NOTHING),
     ],
 )
-def test_new_plan_steps_are_wanted_until_they_are_written(
-    records: Sequence[Record], wanting: StepsWanted
-) -> None:
+def test_steps_are_wanted_until_written(records: Sequence[Record], wanting: StepsWanted) -> None:
     assert steps_wanted(entries(*records)) is wanting
 
 
@@ -229,9 +227,7 @@ def answer(action: Action) -> Intervention:
         ((PENDING, answer(Action.REPLAN)), True),
     ],
 )
-def test_a_plan_step_is_checked_once_unless_the_answer_was_no(
-    records: tuple[Record, ...], is_in: bool
-) -> None:
+def test_a_plan_step_is_checked_until_a_yes(records: tuple[Record, ...], is_in: bool) -> None:
     assert answered(entries(*records), 2) is is_in
 
 

@@ -105,9 +105,7 @@ def test_of_a_command_of_qwen_only_what_it_printed_is_its_output() -> None:
     ("status", "output", "code"),
     [("completed", "1 error: none", 0), ("failed", "Exit code 3\nno", 3), ("failed", "no", None)],
 )
-def test_claude_code_says_the_exit_code_by_its_status_and_first_line(
-    status: str, output: str, code: int | None
-) -> None:
+def test_claude_code_tells_the_exit_code_first(status: str, output: str, code: int | None) -> None:
     meta = {"claudeCode": {"toolName": "Bash"}}
     content = [{"type": "content", "content": {"type": "text", "text": f"```\n{output}\n```"}}]
     end = {"status": status, "rawOutput": output, "content": content}

@@ -199,9 +199,7 @@ async def test_s31_the_document_is_what_was_written_anew_and_nothing_is_added_to
 
 
 @pytest.mark.parametrize("answer", [{"insights": "none"}, "I saw that the tests failed."])
-async def test_s25_after_two_retries_of_a_malformed_answer_nothing_is_kept(
-    answer: dict[str, Any] | str,
-) -> None:
+async def test_s25_after_two_bad_retries_nothing_is_kept(answer: dict[str, Any] | str) -> None:
     reflector = Reflector(answer, "There is nothing to say.")
     result = await reflector.look()
     assert (result.insights, result.guidelines) == ((), None)

@@ -241,9 +241,7 @@ async def test_r42_what_is_not_committed_does_not_count(work: Merging) -> None:
 
 
 @pytest.mark.parametrize("option", ["--ff", "--no-ff"])
-async def test_r43_a_revert_is_a_rejection_of_its_own_sign_and_never_explicit(
-    unmerged: Merging, option: str
-) -> None:
+async def test_r43_a_revert_is_a_rejection_of_its_own_sign(unmerged: Merging, option: str) -> None:
     await unmerged.attempt()
     unmerged.merge("fix-1", option)
     main = ("-m", "1") if option == "--no-ff" else ()
@@ -265,9 +263,7 @@ async def test_r43_the_files_as_they_were_before_are_a_revert_too(work: Merging)
 
 
 @pytest.mark.parametrize("options", [("--no-ff",), ("--squash",)])
-async def test_c17_what_another_attempt_changes_is_no_persons_edit(
-    work: Merging, options: tuple[str, ...]
-) -> None:
+async def test_c17_anothers_change_is_no_edit(work: Merging, options: tuple[str, ...]) -> None:
     later = MERGED + HOUR
     await work.attempt("more", at=later, a="one\nTWO\nTHREE\n")
     work.merge("more-1", *options, at=later)

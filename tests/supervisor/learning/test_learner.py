@@ -250,9 +250,7 @@ async def test_s12_every_ended_attempt_gets_a_summary_with_topics_and_turns(
 
 
 @pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CANCELED, Ending.SPLIT])
-async def test_s12_an_attempt_that_says_nothing_of_its_work_is_summed_up_too(
-    school: School, ending: Ending
-) -> None:
+async def test_s12_a_silent_attempt_is_summed_up_too(school: School, ending: Ending) -> None:
     attempt = await school.begun()
     await school.end(attempt, ending)
     await school.learner().study_all()

@@ -210,9 +210,7 @@ async def test_an_outage_that_goes_on_costs_one_question_a_pause(past: PastAttem
         assert len(_asked) == asked
 
 
-async def test_the_end_of_a_run_asks_whether_an_outage_is_over(
-    past: PastAttempts, tmp_path: Path
-) -> None:
+async def test_a_runs_end_tries_an_outage_again(past: PastAttempts, tmp_path: Path) -> None:
     _down.append("totals")
     for _ in range(4):
         await ended(past)

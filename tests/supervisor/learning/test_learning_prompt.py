@@ -107,9 +107,7 @@ async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before
     assert RULES not in instructions
 
 
-async def test_r1_of_the_one_who_acts_nothing_changes_but_the_prompt(
-    harness: RunHarness, past: PastAttempts
-) -> None:
+async def test_r1_only_the_workers_prompt_changes(harness: RunHarness, past: PastAttempts) -> None:
     """What it is asked stays word for word as it was, and so does the model that is asked."""
     before, after = tasks().replace("shop", "elsewhere"), tasks()
     assert await harness.run(before) == 0
@@ -126,9 +124,7 @@ async def test_r1_of_the_one_who_acts_nothing_changes_but_the_prompt(
     assert models[0] == models[1]
 
 
-async def test_s58_what_was_given_is_in_the_journal_before_the_worker_is_asked(
-    harness: RunHarness, past: PastAttempts
-) -> None:
+async def test_s58_what_is_given_is_recorded_first(harness: RunHarness, past: PastAttempts) -> None:
     await learned(past)
     await harness.run(tasks())
     (given,) = await harness.told(Recall, attempt=2)
@@ -146,9 +142,7 @@ async def test_d4_the_planner_reads_lessons_too(harness: RunHarness, past: PastA
     assert plans[0].steps[0].title == "with the lesson"
 
 
-async def test_d42_what_ended_is_there_for_all_later_attempts_of_the_project(
-    harness: RunHarness, past: PastAttempts
-) -> None:
+async def test_d42_all_later_attempts_have_it(harness: RunHarness, past: PastAttempts) -> None:
     await harness.run(tasks())
     (summary,) = await past.learned.summaries("shop")
     assert summary.summary.text == BACK["summary"]

@@ -285,9 +285,7 @@ async def add(past: PastAttempts) -> Add:
     return task
 
 
-async def test_a_precedent_tells_steps_attempts_outcome_and_checks_and_no_words_of_workers(
-    journal: Journal, add: Add
-) -> None:
+async def test_a_precedent_has_numbers_and_no_words_of_workers(journal: Journal, add: Add) -> None:
     failed = task_transition(Lifecycle.FAILED, reason="pytest: run me", passed=1, total=2)
     records = (plan("a", "b", done=1), message(1), message(2), analysis(), failed)
     await add("Parse dates", *records)
@@ -314,9 +312,7 @@ async def test_goals_count_as_titles_do(journal: Journal, add: Add) -> None:
     assert told.startswith("- One (run 1): completed")
 
 
-async def test_other_projects_and_what_is_not_finished_are_no_precedent(
-    journal: Journal, add: Add
-) -> None:
+async def test_only_finished_tasks_of_the_project_are_told(journal: Journal, add: Add) -> None:
     await add("Parse dates", DONE, workspace="/other")
     await add("Parse dates", task_transition(Lifecycle.WORKING))
     assert await precedents(journal, await add("Parse dates")) == ""

@@ -232,9 +232,7 @@ async def test_s24_the_version_in_force_is_built_upon(past: PastAttempts, look: 
     assert (second.guidelines.version, second.guidelines.base) == (2, first.id)
 
 
-async def test_s50_a_text_that_waits_or_was_turned_down_is_not_proposed_again(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s50_a_known_text_is_not_proposed_again(past: PastAttempts, look: Look) -> None:
     await ended(past)
     await look(Reflector())
     await ended(past)
@@ -265,9 +263,7 @@ async def test_insights_without_a_document_are_told_later(past: PastAttempts, lo
     assert f"- {INSIGHT}" in reflector.asked[1]
 
 
-async def test_s34_a_failed_look_stores_no_insight_and_is_tried_again(
-    past: PastAttempts, look: Look
-) -> None:
+async def test_s34_a_failed_look_is_stored_and_retried(past: PastAttempts, look: Look) -> None:
     one = await ended(past)
     found = await look(Reflector(ConnectionError("gone")))
     assert found is not None

@@ -283,9 +283,7 @@ def test_equal_failures_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("cause", "verdict"), [(TRANSIENT, Permission(wait=1.0)), (PERMANENT, None), (None, None)]
 )
-def test_an_analysis_in_the_same_turn_counts_by_what_it_says(
-    cause: Cause | None, verdict: Permission | None
-) -> None:
+def test_an_analysis_in_the_turn_counts(cause: Cause | None, verdict: Permission | None) -> None:
     found = gate(run(1)).may(run(2), Statements(cause=cause))
     assert found == verdict if verdict else found.refusal
 

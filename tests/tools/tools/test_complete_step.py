@@ -84,9 +84,7 @@ async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: P
     ]
 
 
-async def test_requirement_16_a_claim_out_of_nothing_is_refused_and_the_plan_step_stays_open(
-    perform: Performer,
-) -> None:
+async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Performer) -> None:
     result = await perform([completing(functional=[PASSED])])
     (answer,) = answers(result.all_messages(), "complete_step")
     assert answer.startswith("[midwatch] refused: the plan step stays open, because\n- nothing was")

@@ -151,9 +151,7 @@ async def test_a_run_is_called_by_the_first_line_of_its_prompt(
         assert (await journal.task(1)).title == title
 
 
-async def test_a_secret_in_a_prompt_does_not_stand_in_the_title(
-    worker: Build, watch: Watch, journal_file: Path
-) -> None:
+async def test_a_title_holds_no_secret(worker: Build, watch: Watch, journal_file: Path) -> None:
     secret = SECRETS["openai key"]
     await worker().run(f"Call it with {secret}.", capabilities=[watch])
     async with await Journal.open_to_read(journal_file) as journal:
@@ -161,9 +159,7 @@ async def test_a_secret_in_a_prompt_does_not_stand_in_the_title(
     assert title.startswith("Call it with [masked: openai key ")
 
 
-async def test_two_runs_at_once_are_two_attempts_that_never_mix(
-    worker: Build, watch: Watch, journal_file: Path
-) -> None:
+async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_file: Path) -> None:
     agent = worker([REFLECT], [REFLECT])
     await asyncio.gather(*(agent.run(f"{n}", capabilities=[watch]) for n in range(3)))
     async with await Journal.open_to_read(journal_file) as journal:

@@ -148,9 +148,7 @@ async def test_v3_a_fact_with_a_new_number_is_news(journal: Journal, known: Know
     assert len(await standing(journal)) == 2
 
 
-async def test_what_is_added_to_a_known_fact_waits_beside_it(
-    journal: Journal, known: Known, do: Do
-) -> None:
+async def test_an_addition_waits_by_a_known_fact(journal: Journal, known: Known, do: Do) -> None:
     old = await known(Fact(text=REDIS, files=("a.py",)))
     assert await do(record(value=6379)) == [RECORDED]
     before, more = await standing(journal)

@@ -39,9 +39,7 @@ def capped(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
     return Settings(plan=plan, monitor=MonitorSettings(poll_seconds=0.01))
 
 
-async def test_requirement_11_a_revision_beyond_the_cap_is_refused_and_the_worker_is_told(
-    perform: Performer,
-) -> None:
+async def test_requirement_11_a_revision_beyond_the_cap_is_refused(perform: Performer) -> None:
     turns = [[planning(name)] for name in "abc"]
     result = await perform(*turns, settings=capped(2))
     said = answers(result.all_messages(), "set_plan")
@@ -106,9 +104,7 @@ async def others(journal: Journal, at: datetime) -> Attempt:
     return attempts[1]
 
 
-async def test_the_board_shows_the_task_before_and_the_project_beside(
-    perform: Performer, others: Attempt
-) -> None:
+async def test_the_board_shows_task_and_project(perform: Performer, others: Attempt) -> None:
     board = Board(
         journal=perform.journal, task=await perform.journal.task(others.task), attempt=others
     )
@@ -214,9 +210,7 @@ async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
 SUPERVISED = QUICK.model_copy(update={"plan": PlanSettings(approval=Approver.SUPERVISOR)})
 
 
-async def test_where_the_supervisor_approves_another_plan_may_be_proposed_within_a_plan_step(
-    perform: Performer,
-) -> None:
+async def test_another_plan_may_be_proposed_within_a_plan_step(perform: Performer) -> None:
     turns: list[list[Call]] = [[checking()], [checking("look", "prove")], [checking()]]
     result = await perform(*turns, settings=SUPERVISED)
     kept, proposed, again = answers(result.all_messages(), "check_plan")

@@ -173,9 +173,7 @@ def words_of(messages: list[ModelMessage]) -> list[str]:
     return words
 
 
-async def test_what_is_said_after_a_crash_is_stored_where_something_was_said_before(
-    perform: Performer,
-) -> None:
+async def test_what_is_said_after_a_crash_is_stored_as_what_was_before(perform: Performer) -> None:
     hanging, going = asyncio.Event(), asyncio.Event()
     issued: list[int] = []
 

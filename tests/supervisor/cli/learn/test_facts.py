@@ -170,9 +170,7 @@ async def test_a_dry_run_only_says_what_it_would_do(say: Say, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("dry", [False, True])
-async def test_what_is_done_to_a_fact_is_one_object(
-    say: Say, journal: Journal, cli: Cli, dry: bool
-) -> None:
+async def test_each_mark_is_one_object(say: Say, journal: Journal, cli: Cli, dry: bool) -> None:
     (number,) = await say(REDIS)
     options = ["--dry-run"] if dry else []
     (line,) = await cli.ask("facts", "retire", str(number), *options)

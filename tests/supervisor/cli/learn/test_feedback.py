@@ -64,9 +64,7 @@ async def told(journal: Journal, kind: type[Record]) -> list[Record]:
     return [entry.record for entry in await journal.entries(kinds=(kind,))]
 
 
-async def test_r2_an_accepted_result_is_stored_as_said_by_a_person(
-    journal: Journal, attempted: Attempted, cli: Cli
-) -> None:
+async def test_r2_an_acceptance_is_stored(journal: Journal, attempted: Attempted, cli: Cli) -> None:
     await attempted(DONE)
     assert (await cli.said("feedback", "totals", "accept", "--from", "ada")).startswith(
         "accepted totals#1 ("
@@ -202,9 +200,7 @@ async def test_a_dry_run_stores_nothing(journal: Journal, attempted: Attempted, 
 
 
 @pytest.mark.parametrize("watched", [False, True])
-async def test_an_attempt_that_is_not_over_cannot_be_judged(
-    attempted: Attempted, cli: Cli, watched: bool
-) -> None:
+async def test_what_is_open_is_not_judged(attempted: Attempted, cli: Cli, watched: bool) -> None:
     await attempted(WORKING, *[Change(acts=())] * watched)
     tell = "" if watched else ", or send it a message with `midwatch tell`"
     said = f"totals#1 is not over (working): wait until it is{tell}\n"

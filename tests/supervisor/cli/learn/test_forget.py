@@ -31,9 +31,7 @@ async def left(past: PastAttempts) -> list[str]:
     return [known.lesson.text for known in await past.learned.lessons()]
 
 
-async def test_a_project_is_forgotten_and_a_record_without_content_is_left(
-    cli: Cli, past: PastAttempts, two: None
-) -> None:
+async def test_what_is_left_is_a_bare_record(cli: Cli, past: PastAttempts, two: None) -> None:
     (line,) = await cli.ask("forget", "shop", "--yes", "--from", "ada")
     (record,) = await erasures(past.journal)
     assert line == {
@@ -57,9 +55,7 @@ async def test_people_are_told_what_was_deleted(cli: Cli, past: PastAttempts, tw
     assert kept == KEPT
 
 
-async def test_a_dry_run_says_what_would_be_deleted(
-    cli: Cli, past: PastAttempts, two: None
-) -> None:
+async def test_a_dry_run_tells_what_would_go(cli: Cli, past: PastAttempts, two: None) -> None:
     text, _ = await cli.read("forget", "shop", "--dry-run")
     assert text == "would delete 1 task, 1 attempt and 5 entries of shop"
     (found,) = await cli.ask("forget", "shop", "--dry-run")
@@ -67,9 +63,7 @@ async def test_a_dry_run_says_what_would_be_deleted(
     assert (await left(past), await erasures(past.journal)) == (["other", "shop"], [])
 
 
-async def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(
-    cli: Cli, past: PastAttempts, two: None
-) -> None:
+async def test_without_a_terminal_it_needs_yes(cli: Cli, past: PastAttempts, two: None) -> None:
     assert (await cli.refused("forget", "shop")).startswith(
         "this would delete 1 task, 1 attempt and 5 entries"
     )
@@ -127,9 +121,7 @@ def test_a_project_is_named_by_its_name_its_folder_or_a_beginning(option: str, m
     ("known", "here", "meant"),
     [(KNOWN, "site", "site"), (("site",), "/elsewhere", "site")],
 )
-def test_without_a_name_it_is_that_of_the_folder_or_the_only_one(
-    known: tuple[str, ...], here: str, meant: str
-) -> None:
+def test_without_a_name_the_folder_says(known: tuple[str, ...], here: str, meant: str) -> None:
     assert choose_project(known, None, here=here) == meant
 
 

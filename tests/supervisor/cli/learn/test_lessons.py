@@ -83,9 +83,7 @@ async def test_the_list_for_people_is_a_line_each_of_bounded_width(
     assert oldest.split()[:2] == [str(taught), "wrong_location"]
 
 
-async def test_of_many_lessons_people_are_shown_the_newest(
-    cli: Cli, past: PastAttempts, taught: int
-) -> None:
+async def test_people_see_the_newest_lessons(cli: Cli, past: PastAttempts, taught: int) -> None:
     attempt = await past.attempt()
     await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
     assert len(await cli.ask("lessons", "list")) == LISTED + 1
@@ -150,9 +148,7 @@ async def test_show_for_people_says_it_all_in_words(cli: Cli, taught: int) -> No
         assert words in said
 
 
-async def test_r71_a_retired_lesson_never_comes_back_until_it_is_restored(
-    cli: Cli, past: PastAttempts, taught: int
-) -> None:
+async def test_r71_a_retired_lesson_stays_away(cli: Cli, past: PastAttempts, taught: int) -> None:
     wanted = LearnedQuery(project="shop", task="fix", text="rounding money")
     assert await cli.ask("lessons", "retire", str(taught), "--comment", "it moved") == [
         {

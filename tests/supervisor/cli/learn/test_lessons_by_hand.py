@@ -125,9 +125,7 @@ async def test_the_same_text_is_not_written_twice(cli: Cli, past: PastAttempts) 
     )
 
 
-async def test_a_result_that_is_accepted_takes_no_persons_own_lesson_back(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_accepting_a_result_ends_no_persons_lesson(cli: Cli, past: PastAttempts) -> None:
     attempt = await past.attempt()
     await added(cli, "--task", "fix")
     await past.end(attempt, Ending.DONE)
@@ -171,9 +169,7 @@ async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as
     assert (await lesson_line(cli, "show", str(id)))["uses"][0]["method"] == "manual"
 
 
-async def test_a_given_lesson_that_found_no_room_is_given_to_the_attempt_after(
-    cli: Cli, past: PastAttempts
-) -> None:
+async def test_a_given_lesson_without_room_is_given_later(cli: Cli, past: PastAttempts) -> None:
     chart = await past.attempt(task="chart")
     id = await added(cli)
     await midwatch("lessons", "give", str(id), "chart")
