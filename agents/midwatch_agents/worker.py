@@ -84,7 +84,7 @@ def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, 
     Its modules are imported. Models and programs are not checked: they depend on the machine.
     """
     parts: list[tuple[tuple[str | int, ...], Callable[[], object]]] = [
-        (("kind",), partial(_check_kind, spec, name))
+        (("kind",), partial(check_kind, spec, name))
     ]
     if spec.agent:
         parts += [(("agent",), partial(_ready_agent, spec))]
@@ -113,7 +113,7 @@ class Worker:
         Raises UsageError for a tool or an agent that cannot be imported, and MissingExtraError if
         an optional dependency is missing.
         """
-        _check_kind(spec, name)
+        check_kind(spec, name)
         self._preset = preset_of(spec, name) if speaks_acp(spec) else None
         if model is None:
             check_has_model(spec, name, None)
@@ -193,7 +193,8 @@ class Worker:
         return None if last.tool_calls else last.text
 
 
-def _check_kind(spec: WorkerSpec, name: str) -> None:
+def check_kind(spec: WorkerSpec, name: str) -> None:
+    """Raise UsageError for a kind of worker that there is not."""
     if not speaks_acp(spec) and not isinstance(spec.kind, WorkerKind):
         known = ", ".join((*WorkerKind, ACP, *PRESETS))
         raise UsageError(f"worker {name}: unknown kind {spec.kind!r}; known: {known}")

@@ -111,11 +111,16 @@ def check_key(key: str) -> None:
 
 
 def check(wanted: Sequence[Assignment], *, fleet: str) -> None:
-    """Raise UsageError for what no node could run: unknown providers of models, too many labels.
+    """Raise UsageError for what no node could run: unknown providers of models or kinds of workers,
+    too many labels.
 
     Builds nothing: API keys and the providers' packages may be on the nodes only.
     """
+    from midwatch_agents.worker import check_kind
+
     for each in wanted:
+        for name, spec in {each.worker: each.spec, **each.others}.items():
+            check_kind(spec, name)
         queues_of(fleet, each.task.labels)
         for spec in models_named(each):
             _check_model(spec, task=each.task.id)

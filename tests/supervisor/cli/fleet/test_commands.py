@@ -102,6 +102,7 @@ async def test_a_dry_run_refuses_a_database_that_there_is_not(say: Say, postgres
         ('worker: "none"', 'worker: "nonsense:x"', "there is no model 'nonsense:x'"),
         ("[gpu]", "[a, b, c, d, e, f, g]", "6 labels at most"),
         ("[a]", "[c]", "there is no task 'c'"),
+        ('agent: "nowhere:agent"', "kind: coding", "worker clerk: unknown kind 'coding'"),
     ],
 )
 async def test_what_no_node_could_do_is_refused(
