@@ -45,6 +45,7 @@ from midwatch_supervisor.learning.chores import error_reason
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_tools.data_blocks import DataBlocks, plain
+from midwatch_tools.tools.facts import repeats
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +168,13 @@ async def _find_learned(
         # Lessons chosen by a person make the attempt neither a control nor a random sample.
         group = Group.NONE
     if settings.facts.enabled and settings.facts.in_prompt:
-        facts = await known.facts_like(query_for(request), limit=settings.facts.in_prompt)
+        found = await known.facts_like(query_for(request), limit=settings.facts.in_prompt)
+        # Facts that waited for a person together may say the same.
+        facts = [
+            each
+            for at, each in enumerate(found)
+            if not any(repeats(each.fact, other.fact) for other in found[:at])
+        ]
     guidelines = await known.live_guidelines(request.task.project)
     tokens = settings.prompt_tokens
     return learned_text(guidelines, lessons, facts, tokens=tokens, blocks=blocks), group

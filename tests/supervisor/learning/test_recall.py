@@ -219,6 +219,14 @@ async def test_r66_the_control_group_gets_facts_but_no_lessons(shop: Shop) -> No
     assert (record.group, record.lessons, record.facts) == (Group.CONTROL, (), (fact,))
 
 
+async def test_facts_that_say_the_same_are_given_once(shop: Shop) -> None:
+    source = await shop.attempt(task="totals")
+    fact = replace(PORT, files=("totals.py",))
+    ids = {await shop.say(source, fact), await shop.say(source, fact)}
+    (given,) = recalled(await shop.given(await shop.request())).facts
+    assert given in ids
+
+
 async def test_r66_an_attempt_that_finds_nothing_still_tells_its_group(shop: Shop) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
     record = recalled(await shop.given(await shop.request(), settings))
