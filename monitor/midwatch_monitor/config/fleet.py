@@ -47,7 +47,7 @@ class FleetSettings(Section):
     broker: BrokerSettings = BrokerSettings()
     slots: Annotated[int, Field(ge=1, le=1000)] = 4
     """Concurrent attempts on one node; `--slots` overrides it for one node."""
-    labels: tuple[Name, ...] = ()
+    labels: Annotated[tuple[Name, ...], Field(max_length=6)] = ()
     """Abilities that not every node has; tasks ask for them. `--label` adds to them."""
     beat_seconds: Seconds = 1.0
     """How often a node writes a heartbeat to the journal."""

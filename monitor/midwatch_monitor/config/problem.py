@@ -1,7 +1,7 @@
 """Turns pydantic's findings into errors that a person can act on: the line, the key, the range."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,11 @@ class Scope:
     def errors(self, found: ValidationError) -> list[ConfigError]:
         """Return all findings, in pydantic's order."""
         details = found.errors(include_url=False)
-        return [self._config_error(detail) for detail in details if not _follows_from_items(detail)]
+        return [
+            self._config_error(detail)
+            for detail in details
+            if not _follows_from_items(detail) and not _is_other_branch(detail, details)
+        ]
 
     def _config_error(self, detail: ErrorDetails) -> ConfigError:
         path = self._path(detail["loc"])
@@ -123,6 +127,8 @@ def _plain_problem(detail: ErrorDetails) -> str:
             return "is missing"
         case "too_short" | "string_too_short":
             return "must not be empty"
+        case "too_long":
+            return f"must have at most {detail.get('ctx', {}).get('max_length')} items"
         case "finite_number":
             return "must be a finite number"
         case "string_pattern_mismatch":
@@ -140,6 +146,14 @@ def _pattern_problem(detail: ErrorDetails) -> str:
         return f"{_NAME}; is {_show_value(value)}"
     # Text before an @ may be a password, and is not repeated.
     return _BROKER if "@" in str(value) else f"{_BROKER}; is {_show_value(value)}"
+
+
+def _is_other_branch(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Whether a list was also tried as one of some words, although its items have errors."""
+    if detail["type"] != "literal_error" or not isinstance(detail["input"], list | tuple):
+        return False
+    above = detail["loc"][:-1]
+    return any(each["loc"][: len(above)] == above for each in details if each is not detail)
 
 
 def _follows_from_items(detail: ErrorDetails) -> bool:

@@ -105,6 +105,7 @@ def test_no_kind_of_mistake_in_a_configuration_hides_another(capsys: Capture) ->
         "rulez: 1\n"
         "rules:\n  low_confidence: {workers: {bob: {below: 300}}}\n"
         "console:\n  theme: midwatch-save\n  keys:\n    flet: f2\n"
+        "fleet: {labels: [a, b, c, d, e, f, g]}\n"
     )
     assert main(["config", "check", "a.yaml"]) == 2
     assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
@@ -112,6 +113,7 @@ def test_no_kind_of_mistake_in_a_configuration_hides_another(capsys: Capture) ->
         ["a.yaml:3", "rules.low_confidence.workers.bob.below"],
         ["a.yaml:5", "console.theme"],
         ["a.yaml:7", "console.keys.flet"],
+        ["a.yaml:8", "fleet.labels"],
     ]
 
 
@@ -122,6 +124,7 @@ def test_no_kind_of_mistake_in_a_task_file_hides_another(capsys: Capture) -> Non
         "  - {id: a, goal: '', acceptance: [x], worker: bop}\n"
         "  - {id: a, goal: x, acceptance: [x], other_workers: [ann]}\n"
         "  - {id: b, gaol: x, acceptance: [x], depends_on: [c]}\n"
+        "  - {id: d, goal: x, acceptance: [x], plan: [{title: ''}]}\n"
     )
     assert main(["config", "check", "a.yaml"]) == 2
     assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
@@ -133,6 +136,7 @@ def test_no_kind_of_mistake_in_a_task_file_hides_another(capsys: Capture) -> Non
         ["a.yaml:8", "tasks[2].goal"],
         ["a.yaml:8", "tasks[2].gaol"],
         ["a.yaml:8", "tasks[2].depends_on[0]"],
+        ["a.yaml:9", "tasks[3].plan[0].title"],
     ]
 
 
