@@ -28,7 +28,7 @@ from midwatch_stage.ports import free_port
 
 USER = "midwatch"
 """The role that owns everything; it has no password."""
-_SCHEME = "postgresql+psycopg"
+_SCHEME = "postgresql"
 _START_SECONDS = 120
 _PLAIN_USERS = ("postgres", "daemon")
 _MEMORY = Path("/dev/shm")

@@ -176,7 +176,7 @@ def is_url(location: str) -> bool:
 
 def url_name(url: URL) -> str:
     """Return a database's URL without password and options."""
-    return url.set(query={}).render_as_string(hide_password=True)
+    return url.set(drivername=url.get_backend_name(), query={}).render_as_string(hide_password=True)
 
 
 def url_of(location: str | Path) -> URL:

@@ -28,8 +28,8 @@ NameOption = Annotated[
 
 _OPTIONS = {
     "slots": "--slots {value}: a node has 1 to 1000 slots",
-    "labels": "--label {value!r}: a label has at most 80 letters (a-z, A-Z), digits and . _ -"
-    ", and begins with a letter or a digit",
+    "labels": "--label {value!r}: a node has at most 6 labels, each of at most 80 letters (a-z, "
+    "A-Z), digits and . _ -, beginning with a letter or a digit",
 }
 
 

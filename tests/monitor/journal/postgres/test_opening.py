@@ -142,7 +142,7 @@ async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
 def test_an_option_may_have_an_at_sign_in_it() -> None:
     url = "postgresql://ann:s3cr3t@127.0.0.1:1/db?sslrootcert=/nowhere/a@b.crt"
     store = connect(url, Access.READ, Synchronous.NORMAL)
-    assert store.name == "postgresql+psycopg://ann:***@127.0.0.1:1/db"
+    assert store.name == "postgresql://ann:***@127.0.0.1:1/db"
     store.close()
 
 

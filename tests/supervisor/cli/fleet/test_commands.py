@@ -149,9 +149,9 @@ async def test_of_a_repository_of_this_machine_named_by_url_it_is_not_said_that_
         (("--slots", "0"), "--slots 0: a node has 1 to 1000 slots"),
         (
             ("--label", "a b"),
-            "--label 'a b': a label has at most 80 letters (a-z, A-Z), digits",
+            "--label 'a b': a node has at most 6 labels, each of at most 80 letters",
         ),
-        (tuple(f"--label={each}" for each in "abcdefg"), "6 labels at most"),
+        (tuple(f"--label={each}" for each in "abcdefg"), "a node has at most 6 labels"),
     ],
 )
 async def test_bad_options_of_a_node_are_refused(
