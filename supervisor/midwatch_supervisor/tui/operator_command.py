@@ -217,12 +217,7 @@ _GOES_ON = (
 )
 _WAITS = (OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT, *_GOES_ON)
 _LIKELY: Mapping[Need, Sequence[OperatorCommand]] = {
-    Need.ANSWER: (
-        OperatorCommand.GUIDE,
-        OperatorCommand.RESUME,
-        OperatorCommand.STOP,
-        OperatorCommand.ACKNOWLEDGE,
-    ),
+    Need.ANSWER: tuple(each for each in _GOES_ON if each is not OperatorCommand.RESTART),
     Need.STUCK: (
         OperatorCommand.GUIDE,
         OperatorCommand.RESTART,
