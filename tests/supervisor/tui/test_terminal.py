@@ -144,23 +144,17 @@ async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(
     assert await again.left() == 130
 
 
-async def test_before_the_first_session_attach_says_whose_it_waits_for(
-    terminal: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stopped", [False, True], ids=["by a key", "told to stop"])
+async def test_attach_says_whose_session_it_waits_for_and_leaves_in_order(
+    terminal: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stopped: bool
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     attach = await terminal("attach", "codex")
     await attach.sees("No session of codex yet. Start an agent:")
-    attach.press("q")
-    assert await attach.left() == 0
-
-
-async def test_a_console_that_only_watches_leaves_in_order_when_its_process_is_told_to_stop(
-    terminal: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    attach = await terminal("attach", "codex")
-    await attach.sees("No session of codex yet. Start an agent:")
-    attach.process.terminate()
+    if stopped:
+        attach.process.terminate()
+    else:
+        attach.press("q")
     assert (await attach.left(), attach.restored) == (0, True)
 
 
