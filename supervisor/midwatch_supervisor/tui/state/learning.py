@@ -1,8 +1,7 @@
 """What was learned, and its statistics, for the console."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from midwatch_monitor.journal.learned.learned import Learned
@@ -33,19 +32,14 @@ class LearningView:
     lessons: tuple[KnownLesson, ...] = ()
     facts: tuple[KnownFact, ...] = ()
     guidelines: tuple[KnownGuidelines, ...] = ()
-    others: Mapping[int, KnownFact] = field(default_factory=dict[int, KnownFact])
-    """Older replacements of some of `facts`, by journal id."""
 
     @property
     def proposed(self) -> tuple[KnownGuidelines, ...]:
         return tuple(each for each in self.guidelines if each.state is GuidelinesState.PROPOSED)
 
     def successor(self, fact: KnownFact) -> KnownFact | None:
-        """Return a fact's replacement, if there is one and it is known."""
-        if fact.instead is None:
-            return None
-        found = (each for each in self.facts if each.id == fact.instead)
-        return next(found, self.others.get(fact.instead))
+        """Return a fact's replacement, if there is one and it is among those shown."""
+        return next((each for each in self.facts if each.id == fact.instead), None)
 
     def before(self, known: KnownGuidelines) -> KnownGuidelines | None:
         """Return what a version is compared with: the one in force or, once decided, its base."""
@@ -78,15 +72,10 @@ class LearningView:
 
 async def read_learning(learned: Learned) -> LearningView:
     """Read everything in its current state. Raises JournalError."""
-    facts = tuple(await learned.facts(live=False, limit=PAGE))
-    known = {fact.id for fact in facts}
-    lacking = sorted({fact.instead for fact in facts if fact.instead is not None} - known)
-    others = await learned.facts(ids=lacking, live=False) if lacking else []
     return LearningView(
         lessons=tuple(await learned.lessons(limit=PAGE)),
-        facts=facts,
+        facts=tuple(await learned.facts(live=False, limit=PAGE)),
         guidelines=tuple(await learned.guidelines()),
-        others={fact.id: fact for fact in others},
     )
 
 

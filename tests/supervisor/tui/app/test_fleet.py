@@ -191,25 +191,6 @@ async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:
         assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
 
 
-async def test_v_goes_from_one_grouping_to_the_next() -> None:
-    async with seated() as seat:
-        await seat.add("a", "b", "c")
-        await seat.say("c", ASKS)
-        shown: dict[str, str] = {}
-        for _ in range(6):
-            seat.app.pane.regroup()
-            await seat.pilot.pause()
-            shown[seat.app.pane.order.grouping.name] = " ".join(seat.shown)
-        assert shown == {
-            "task": "a b c",
-            "state": "▾ waits for you (1) c ▾ working (2) a b",
-            "worker": "▾ coder (3) c a b",
-            "project": "▾ no project (3) c a b",
-            "node": "▾ node-0 (1) b ▾ node-1 (2) c a",
-            "need": "c a b",
-        }
-
-
 async def by_node(seat: FleetDriver) -> None:
     await seat.add("a", "b", "c")
     while seat.app.pane.order.grouping.name != "node":

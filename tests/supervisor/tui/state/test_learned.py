@@ -148,10 +148,6 @@ def test_a_fact_says_where_it_stands(known: KnownFact, told: str) -> None:
     assert fact_standing(known) == told
 
 
-def test_a_successor_that_is_too_old_for_the_page_is_told_as_well() -> None:
-    assert LearningView(facts=(REPLACED,), others={2: FACT}).successor(REPLACED) is FACT
-
-
 def test_a_lesson_that_nobody_was_given_says_so() -> None:
     assert ("use", "not given to any attempt yet") in lesson_detail(LESSON)
     assert "state:\nretired or archived" in paragraphs(lesson_detail(OBSOLETE))
