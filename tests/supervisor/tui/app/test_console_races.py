@@ -16,7 +16,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
-    Commit,
     Delivery,
     DeliveryState,
     Entry,
@@ -56,11 +55,11 @@ class Slow(Journal):
             await self.stories.wait()
         return found
 
-    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+    async def write(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         gate, self.acts = self.acts, None
         if gate is not None:
             await gate.wait()
-        return await super().commit(commit)
+        return await super().write(work, *args, **kwargs)
 
     async def read(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self.fails and work.__module__.endswith(f".{self.fails}"):
