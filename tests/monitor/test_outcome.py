@@ -1,6 +1,8 @@
 """Recovered, made worse or no effect: by what was observed, never by a worker's word."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,7 +43,15 @@ def fires(rule: str, *evidence: int, **fields: Any) -> Alert:
     return about(AlertKey(rule=rule), FIRING, evidence=evidence, **fields)
 
 
-def tried(
+Trial = Callable[[], InterventionTrial]
+
+
+def tried(*movements: Movement, **fields: Any) -> Trial:
+    """An intervention that came at a step, and what was observed after it."""
+    return partial(_tried, *movements, **fields)
+
+
+def _tried(
     *movements: Movement,
     answers: tuple[AlertKey, ...] = (STALL,),
     then: tuple[Alert, ...] = (),
@@ -50,7 +60,6 @@ def tried(
     met: str = "",
     **fields: Any,
 ) -> InterventionTrial:
-    """An intervention that came at a step, and what was observed after it."""
     firing = {} if fields.get("fresh") else dict.fromkeys(answers, Severity.WARNING)
     fields = {"severities": firing, "delivered_step": step, **fields}
     trial = InterventionTrial(intervention=1, answers=answers, **fields)
@@ -60,11 +69,11 @@ def tried(
     return trial
 
 
-def grant(*movements: Movement) -> InterventionTrial:
+def grant(*movements: Movement) -> Trial:
     return tried(*movements, answers=(BUDGET,), grant=True)
 
 
-def since(*then: Alert) -> InterventionTrial:
+def since(*then: Alert) -> Trial:
     """One that answered edits and came at step 5, after which a check passed."""
     return tried(PASSED, answers=(EDITS,), then=then, step=5)
 
@@ -89,9 +98,9 @@ ON_EDITS = (about(EDITS, CLEARED),)
     ],
 )
 def test_a_recovery_says_what_proves_it(
-    trial: InterventionTrial, alerts: tuple[Alert, ...], reason: str
+    trial: Trial, alerts: tuple[Alert, ...], reason: str
 ) -> None:
-    assert trial.verdict({each.key: each for each in alerts}) == (RECOVERED, reason)
+    assert trial().verdict({each.key: each for each in alerts}) == (RECOVERED, reason)
 
 
 @pytest.mark.parametrize("alert", [CLEARED, FIRING, ENDED], ids=["cleared", "firing", "ended"])
@@ -108,7 +117,7 @@ def test_a_recovery_says_what_proves_it(
 def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_budget(
     movement: Movement, outcome: Outcome, alert: Alert
 ) -> None:
-    found, reason = grant(movement).verdict({BUDGET: about(BUDGET, alert)})
+    found, reason = grant(movement)().verdict({BUDGET: about(BUDGET, alert)})
     assert found is outcome
     assert (reason == NO_WORK) is (outcome is NO_EFFECT)
 
@@ -142,9 +151,9 @@ def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_b
     ],
 )
 def test_a_verdict_names_its_reason(
-    trial: InterventionTrial, alerts: tuple[Alert, ...], expected: tuple[Outcome, str]
+    trial: Trial, alerts: tuple[Alert, ...], expected: tuple[Outcome, str]
 ) -> None:
-    assert trial.verdict({each.key: each for each in alerts}) == expected
+    assert trial().verdict({each.key: each for each in alerts}) == expected
 
 
 NOTICE = fires("cycle", severity=Severity.NOTICE)
@@ -196,7 +205,7 @@ PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
         ),
         # An obstacle that is not met again no longer stands in the way.
         (
-            tried(CONTENT, answers=(BLOCKED,), met="permission"),
+            tried(CONTENT, answers=(BLOCKED,), met="permission", paths=("b.py",)),
             (about(BLOCKED, FIRING),),
             NO_EFFECT,
         ),
@@ -215,14 +224,14 @@ PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
     ],
 )
 def test_an_outcome_is_judged_by_what_was_observed(
-    trial: InterventionTrial, alerts: tuple[Alert, ...], outcome: Outcome
+    trial: Trial, alerts: tuple[Alert, ...], outcome: Outcome
 ) -> None:
-    assert trial.verdict({each.key: each for each in alerts})[0] is outcome
+    assert trial().verdict({each.key: each for each in alerts})[0] is outcome
 
 
 def test_a_grant_that_runs_out_has_no_effect() -> None:
     trial = grant(PASSED)
-    found = [trial.verdict({}, each)[0] for each in (Ending.OUT_OF_BUDGET, Ending.DONE, None)]
+    found = [trial().verdict({}, each)[0] for each in (Ending.OUT_OF_BUDGET, Ending.DONE, None)]
     assert found == [NO_EFFECT, RECOVERED, RECOVERED]
-    nudged = tried(PASSED, answers=(BUDGET,))
+    nudged = tried(PASSED, answers=(BUDGET,))()
     assert nudged.verdict({}, Ending.OUT_OF_BUDGET)[0] is RECOVERED
