@@ -2,7 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -73,7 +73,7 @@ def _rows(app: App) -> list[Row]:
         return []
     return [
         _row(argument)
-        for argument in app.assemble_argument_collection()
+        for argument in _arguments(app)
         if argument.show and argument.parse and argument.names
     ]
 
@@ -83,7 +83,14 @@ def option_names(app: App) -> set[str]:
     shared = {"--help", "--version", "--install-completion"}
     if app.default_command is None:
         return shared
-    return shared | {n for argument in app.assemble_argument_collection() for n in argument.names}
+    return shared | {name for argument in _arguments(app) for name in argument.names}
+
+
+def _arguments(app: App) -> Iterable[Any]:
+    """What a command takes, as it takes it: a command met on its own does not know what the whole
+    command line says of every option.
+    """
+    return app.assemble_argument_collection(default_parameter=build().default_parameter)
 
 
 def _row(argument: Any) -> Row:
