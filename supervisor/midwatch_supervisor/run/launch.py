@@ -1,19 +1,19 @@
 """The composition root: stores or loads a run, and starts everything it needs."""
 
-import asyncio
 import gc
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import SandboxKind, find_sandbox
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.cancellation import meanwhile
+from midwatch_monitor.cancellation import finish_before_cancel, meanwhile
 from midwatch_monitor.config.settings import Settings, settings_of
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
@@ -50,7 +50,7 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(YOUNG, 10, 10)
 
 
-Follow = Callable[[Sequence[Entry]], Awaitable[None]]
+Follow = Callable[[Sequence[Entry]], Coroutine[Any, Any, None]]
 """Receives every entry of the run, in order."""
 
 
@@ -273,7 +273,6 @@ class _Follower:
     def __init__(self, resources: RunResources, follow: Follow) -> None:
         self._resources = resources
         self._follow = follow
-        self._handing: asyncio.Future[None] | None = None
         self._after = 0
 
     async def run(self) -> None:
@@ -283,12 +282,9 @@ class _Follower:
                 await hints.wait(self._resources.settings.monitor.poll_seconds)
 
     async def look(self) -> None:
-        """Pass on all new entries, after any page that is still being passed on."""
-        if self._handing is not None and not self._handing.done():
-            await self._handing
+        """Pass on all new entries; a page that is being passed on is not interrupted."""
         while page := await self._resources.journal.entries(
             self._after, run=self._resources.run.id
         ):
             self._after = page[-1].id
-            self._handing = asyncio.ensure_future(self._follow(page))
-            await asyncio.shield(self._handing)
+            await finish_before_cancel(self._follow(page))

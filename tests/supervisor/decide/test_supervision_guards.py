@@ -224,6 +224,17 @@ def seldom(journal: Journal, at: datetime) -> tuple[Boss, Boss]:
     return Boss(journal, "a", at, settings), Boss(journal, "b", at, settings)
 
 
+@asynccontextmanager
+async def boss_over(
+    kind: type[Journal], location: str, at: datetime, settings: Settings | None = None
+) -> AsyncGenerator[Boss]:
+    """A boss that has the lease, and reads a journal of that kind."""
+    async with await kind.open(location) as opened, asyncio.timeout(120):
+        boss = Boss(opened, "a", at, settings or Settings())
+        await boss.leases.take([1])
+        yield boss
+
+
 async def lose_and_win_again(one: Boss, other: Boss) -> None:
     await hand_over(one, other)
     await other.leases.release()
@@ -290,12 +301,9 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
             return await super().entries(after, **rest)
 
     settings = Settings(monitor=MonitorSettings(poll_seconds=3600))
-    async with await Failing.open(location) as failing:
-        boss = Boss(failing, "a", at, settings)
+    async with boss_over(Failing, location, at, settings) as boss, boss.at_work():
         boss.may_answer.set()
-        await boss.leases.take([asked.attempt])
-        async with boss.at_work():
-            await until_told(journal, Intervention)
+        await until_told(journal, Intervention)
 
 
 async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
@@ -308,10 +316,8 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
                 await write(delivery(99))
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(120):
-        boss = Boss(busy, "a", at, Settings())
+    async with boss_over(Busy, location, at) as boss:
         boss.may_answer.set()
-        await boss.leases.take([asked.attempt])
         await boss.supervision.settle()
     assert len(await told(journal, Decision)) == 1
 
@@ -332,9 +338,7 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
                     await answered.wait()
             return found
 
-    async with await Late.open(location) as late, asyncio.timeout(120):
-        boss = Boss(late, "a", at, Settings())
-        await boss.leases.take([asked.attempt])
+    async with boss_over(Late, location, at) as boss:
         first = asyncio.create_task(boss.supervision.settle())
         await boss.asked.wait()
         second = asyncio.create_task(boss.supervision.settle())
@@ -362,10 +366,8 @@ async def test_who_approves_just_in_time_is_not_overruled(
             return found
 
     policy = PolicySettings(person=PersonSettings(timeout_minutes=1))
-    async with await Late.open(location) as late, asyncio.timeout(120):
-        boss = Boss(late, "a", at, Settings(policy=policy))
+    async with boss_over(Late, location, at, Settings(policy=policy)) as boss:
         boss.may_answer.set()
-        await boss.leases.take([asked.attempt])
         for _ in range(3):
             await boss.supervision.settle()
     assert await told(journal, Delivery) == [approved]

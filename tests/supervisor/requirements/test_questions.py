@@ -41,7 +41,7 @@ from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
-from midwatch_supervisor.run.launch import begin_run, conduct
+from midwatch_supervisor.run.launch import Follow, begin_run, conduct
 from midwatch_supervisor.tui.state.feed import Feed
 
 Perform = Callable[..., Awaitable[AgentRunResult[str]]]
@@ -208,7 +208,7 @@ async def conducted(
     harness: RunHarness,
     name: str,
     bus: LocalBus,
-    follow: Callable[[Sequence[Entry]], Awaitable[None]],
+    follow: Follow,
 ) -> int:
     """Run a task over a bus of our own, with somebody who follows it; the exit code."""
     wanted = assignments(TaskFile.model_validate(yaml.safe_load(tasks(name))), harness.folder)
