@@ -49,9 +49,17 @@ class Mortal(Journal):
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         entries = await super().commit(commit)
+        self._end_after(commit)
+        return entries
+
+    async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
+        entries = await super().answer(commit)
+        self._end_after(commit)
+        return entries
+
+    def _end_after(self, commit: Commit) -> None:
         if self.where in self._places(commit):
             os.kill(os.getpid(), signal.SIGKILL)
-        return entries
 
     def _places(self, commit: Commit) -> list[str]:
         places = [kind_of(type(draft.record)) for draft in commit.drafts]
