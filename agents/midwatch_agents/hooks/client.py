@@ -29,7 +29,8 @@ MAX_ANSWER = 1 << 20
 """Longest line, in bytes, without its newline."""
 CONNECT_SECONDS, ANSWER_SECONDS = 0.1, 0.4
 ABSENT_SECONDS = 30
-"""Seconds for which a listener that was late twice in a row is not asked."""
+"""Seconds for which a listener that was late twice in a row is not asked, if it does not ask for
+it by touching its socket."""
 _MOST_TEXT = 1 << 18
 """Characters kept of each text in an event of more than `MAX_PAYLOAD` bytes."""
 _LATE = ".late"
@@ -197,7 +198,7 @@ def _record_lateness(path: Path, now: float, *, late: bool) -> None:
 def _lateness(path: Path) -> tuple[int, float]:
     """Return how often in a row the listener was late, and when last.
 
-    A restarted listener makes a new socket, so it is not mistaken for the previous one.
+    What was noted before the socket was made or touched does not count.
     """
     try:
         times, at, of = path.with_suffix(_LATE).read_text("ascii").split()

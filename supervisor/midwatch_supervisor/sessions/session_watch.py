@@ -8,12 +8,13 @@ import socket
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
 from midwatch_agents.hooks.adapters import HookEvent
 from midwatch_agents.hooks.events import read_event
+from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.traces import FORMATS, claude_code, recognise
 from midwatch_monitor.traces.foreign import JsonNode
@@ -37,6 +38,8 @@ _NAMES = ("**/*.jsonl", "**/session-*.json")
 """Names of session files in a folder that was named."""
 _FIND_EVERY = 4
 """Number of looks between two searches for new files."""
+_INBOX_REST = timedelta(minutes=1)
+"""How long the inbox is left alone if it holds events for another watch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,11 @@ class SessionWatch:
         self._unknown = set[Path]()
         """Named files without a session that can be followed; each is logged once."""
         self._failing = False
+        self._folder = state_folder(environ, home)
+        """The folder of the hooks' inbox and socket."""
+        self._emptying = asyncio.Lock()
+        self._inbox_from = wanted.since
+        """When to look into the inbox again."""
 
     @property
     def sessions(self) -> tuple[ForeignSession, ...]:
@@ -93,7 +101,7 @@ class SessionWatch:
             try:
                 await self.look(find=looks % _FIND_EVERY == 0)
                 self._failing = False
-            except JournalError as error:  # the next look tries again
+            except (JournalError, OSError) as error:  # the next look tries again
                 level = logging.DEBUG if self._failing else logging.WARNING
                 log.log(level, "cannot watch sessions at present: %s", error)
                 self._failing = True
@@ -106,10 +114,14 @@ class SessionWatch:
             each.close()
 
     async def look(self, *, find: bool = True) -> bool:
-        """Take in what is new; return whether there was anything. Raises JournalError.
+        """Take in what is new; return whether there was anything.
 
-        With `find`, new sessions are searched for, and abandoned ones are ended.
+        With `find`, new sessions are searched for, what hooks left is taken in, and abandoned
+        sessions are ended. Raises JournalError, and OSError if the inbox cannot be read.
         """
+        if find and (self._wanted.agents or self._wanted.paths):
+            await self.empty_inbox()
+            _invite_hooks(socket_path(self._folder))
         if find:
             for path in await asyncio.to_thread(self._find_files):
                 if path not in self._passed_over:
@@ -229,6 +241,21 @@ class SessionWatch:
                 reply = await session.hear(event)
         return session, reply
 
+    async def empty_inbox(self) -> None:
+        """Take in what hooks left because nobody answered; what is for another watch stays.
+
+        Raises JournalError, and OSError if the inbox cannot be read.
+        """
+        async with self._emptying:
+            if self._journal.clock() < self._inbox_from:
+                return
+            lines = take_inbox(self._folder)
+            kept = [line for line in lines if await self.hear(line) is IgnoredHook.NOT_WATCHED]
+            for line in kept:
+                put_in_inbox(self._folder, line + b"\n")
+            if kept:
+                self._inbox_from = self._journal.clock() + _INBOX_REST
+
     def _is_watched(self, event: HookEvent) -> bool:
         if any(each.agent == event.agent for each in self._wanted.agents):
             return True
@@ -251,6 +278,13 @@ class SessionWatch:
         """Return the sub-agent that the event is about, if its file is followed."""
         name = replace(session.name, sub_agent=f"agent-{event.sub_agent}")
         return self._by_name.get(name)
+
+
+def _invite_hooks(at: Path | None) -> None:
+    """Let hooks that found the listener at this socket late ask it again."""
+    if at is not None:
+        with suppress(FileNotFoundError):
+            os.utime(at)
 
 
 def _transcript_of(event: HookEvent) -> Path | None:
@@ -323,6 +357,7 @@ async def _answer_hook(
             line = await reader.readline()
         if not line:  # another `attach` checks whether this one is there
             return
+        await watch.empty_inbox()  # it came earlier
         heard = await watch.hear(line)
         if not isinstance(heard, IgnoredHook):
             heard[0].note_callers(callers(writer.get_extra_info("socket")))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.hooks.client import hand_over
-from midwatch_agents.hooks.inbox import put_in_inbox, take_inbox
+from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
 from midwatch_monitor.records.verdict import verdict_of
@@ -358,6 +358,26 @@ async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
         )
     assert "Read the error." in answer
     assert len(await agents.records(Delivery)) == 1
+
+
+async def test_hooks_that_found_the_watch_late_are_heard_and_ask_it_again(
+    agents: ForeignAgents, transcript: str
+) -> None:
+    folder = state_folder({}, agents.home)
+    at = socket_path(folder)
+    assert at is not None
+
+    def ask(name: str) -> str:
+        payload = json.dumps({"session_id": "s1", **hook(name, transcript)}).encode()
+        return hand_over("claude-code", payload, folder=folder, now=agents.now.timestamp())
+
+    await agents.say(Action.STOP, "Enough.")
+    async with listen_for_hooks(at, agents.watch):
+        # As this blocks the watch, it is late twice, and is not asked for the third one.
+        assert [ask(each) for each in ("PreToolUse", "PreToolUse", "Stop")] == [""] * 3
+        await agents.watch.look()
+        assert (await agents.attempt()).idle
+        assert "deny" in await asyncio.to_thread(ask, "PreToolUse")
 
 
 async def test_a_second_attach_is_refused_and_the_first_one_takes_it_for_no_hook(

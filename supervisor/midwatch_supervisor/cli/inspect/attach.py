@@ -179,12 +179,8 @@ async def _start_watch(
 
     Raises UsageError if the hooks cannot be answered.
     """
-    from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
-    from midwatch_supervisor.sessions.session_watch import (
-        IgnoredHook,
-        SessionWatch,
-        listen_for_hooks,
-    )
+    from midwatch_agents.hooks.inbox import socket_path, state_folder
+    from midwatch_supervisor.sessions.session_watch import SessionWatch, listen_for_hooks
 
     watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
@@ -196,11 +192,7 @@ async def _start_watch(
         if at is None:
             raise PermissionError(EACCES, "it is not your folder")
         await stack.enter_async_context(listen_for_hooks(at, watch))
-        # Record what hooks left while no watch ran; what is for another watch stays.
-        lines = take_inbox(folder)
-        kept = [line for line in lines if await watch.hear(line) is IgnoredHook.NOT_WATCHED]
-        for line in kept:
-            put_in_inbox(folder, line + b"\n")
+        await watch.empty_inbox()
     except OSError as error:
         raise UsageError(
             f"cannot listen for hooks in {folder} ({error.strerror or error}): "
