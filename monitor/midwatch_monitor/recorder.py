@@ -157,17 +157,19 @@ class Recorder:
     async def record(
         self,
         *records: Record,
+        at: datetime | None = None,
         messages: Sequence[Message] = (),
         results: Sequence[Result] = (),
     ) -> tuple[Entry, ...]:
         """Judge the events among the records, and commit everything in one commit.
 
-        Steps are numbered here. Raises StaleIncarnationError if another process has taken the
+        Steps are numbered here. Entries have the time `at` (default: now), but events of the past
+        have their own. Raises StaleIncarnationError if another process has taken the
         attempt over, and JournalError if the journal cannot be written.
         """
         if self.before is not None:
             await self.before(records, results)
-        drafts = (*self._take_waiting(), *self._drafts(records, self.clock()))
+        drafts = (*self._take_waiting(), *self._drafts(records, at or self.clock()))
         entries = await self.journal.commit(
             Commit(
                 drafts=drafts,
@@ -218,20 +220,24 @@ class Recorder:
         taken, self._waiting = self._waiting, ()
         return taken
 
-    async def end(self, state: AttemptTransition, *more: Record) -> None:
-        """Close the attempt, and resolve its open alerts."""
-        now = self.clock()
-        alerts = () if self._judge is None else self._judge.end(now).alerts
-        await self.record(*alerts, *more, state)
+    async def end(
+        self, state: AttemptTransition, *more: Record, at: datetime | None = None
+    ) -> None:
+        """Close the attempt, by default now, and resolve its open alerts."""
+        at = at or self.clock()
+        alerts = () if self._judge is None else self._judge.end(at).alerts
+        await self.record(*alerts, *more, state, at=at)
 
     def _drafts(self, records: Sequence[Record], now: datetime) -> tuple[Draft, ...]:
         """Return the records in order, each followed by the alerts and faults of the rules."""
         task, attempt = self.attempt.task, self.attempt.id
         drafts: list[Draft] = []
         for record in records:
+            at = record.at if isinstance(record, Step | Change) else None
+            at = now if at is None or at > now else at
             for each in self._judge_record(record, now):
                 self._seq += 1
-                drafts.append(Draft(record=each, at=now, task=task, attempt=attempt, seq=self._seq))
+                drafts.append(Draft(record=each, at=at, task=task, attempt=attempt, seq=self._seq))
         return tuple(drafts)
 
     def _judge_record(self, record: Record, now: datetime) -> tuple[Record, ...]:

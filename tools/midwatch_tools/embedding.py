@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -120,7 +121,7 @@ async def begin_attempt(
         run=run.id, name=called, title=title, spec=EMBEDDED, project=project, at=clock()
     )
     recorder = await begin_attempt_at(
-        journal, task, name=name, root=root, settings=settings, bus=bus, clock=clock
+        journal, task, name=name, root=root, settings=settings, bus=bus, clock=clock, at=clock()
     )
     circumstances = Change(
         reflect=reflects,
@@ -151,6 +152,7 @@ async def begin_attempt_at(
     settings: Settings,
     bus: Bus,
     clock: Clock,
+    at: datetime,
 ) -> Recorder:
     """Begin the first attempt at a task, by the worker of that name. Raises JournalError."""
     node = socket.gethostname()
@@ -161,7 +163,7 @@ async def begin_attempt_at(
         model="",
         node=node,
         workspace=str(root or ""),
-        at=clock(),
+        at=at,
     )
     return await Recorder.claim(
         journal=journal,

@@ -244,6 +244,11 @@ def _is_recent(path: Path, folder: Path, since: datetime) -> bool:
 class SessionTail(Protocol):
     """Follows one file of a session from its beginning."""
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
     def read(self) -> list[TraceItem | Damage]:
         """Return what is new, or a part of it; empty once all is read.
 
@@ -360,7 +365,7 @@ class DocumentTail:
     """
 
     def __init__(self, path: Path, array: str, head: JsonNode) -> None:
-        self._path = path
+        self.path = path
         self._array = array
         self._known = set[str]()
         self._last = ""
@@ -395,7 +400,7 @@ class DocumentTail:
 
     def _is_new(self) -> bool:
         try:
-            now = self._path.stat()
+            now = self.path.stat()
         except FileNotFoundError:  # it may come back
             return False
         before, self._stamp = self._stamp, (now.st_ino, now.st_size, now.st_mtime_ns)
@@ -404,7 +409,7 @@ class DocumentTail:
     def _new_entries(self) -> Iterator[TraceItem | Damage]:
         """Yield the unread entries, and the one that was last before."""
         self._broken = None
-        for item in items(self._path, self._array):
+        for item in items(self.path, self._array):
             if isinstance(item, Damage):
                 yield from self._new_damage(item)
                 continue

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from midwatch_agents.hooks.adapters import HookEvent, HookKind
 from midwatch_agents.hooks.events import answer, as_lines, can_stop, passes_guidance
@@ -95,10 +95,10 @@ class ForeignSession:
         """
         self.name = name
         self._reader = reader
-        self._heard_at = journal.clock()
+        self._tail, self._journal = tail, journal
+        self._followed_since = journal.clock()
+        self._heard_at = self._written_at()
         """When it last gave a sign of life."""
-        self._tail = tail
-        self._journal = journal
         self._parent = parent
         self._lock = asyncio.Lock()
         self._run: Run | None = None
@@ -172,10 +172,11 @@ class ForeignSession:
         faults = [each for each in damage if each.error not in self._known_damage]
         worker = not self._named and is_in_workspace(self._reader.heading.folder)
         if not worker and any(isinstance(each, Step) for each in fresh):
-            await self._begin_attempt()
+            now = self._journal.clock()
+            await self._begin_attempt(min([now, *(each.at for each in fresh if each.at)]))
         if self._recorder is None or not (fresh or faults):
             return
-        self.note_sign_of_life()
+        self.note_sign_of_life(self._written_at())
         for at in range(0, len(fresh), _AT_ONCE):
             part = fresh[at : at + _AT_ONCE]
             # A sub-agent never waits for a person.
@@ -183,11 +184,21 @@ class ForeignSession:
             await self._recorder.record(*shown, *self._usage_changes(part))
         await self._recorder.record(*faults)
 
-    def note_sign_of_life(self) -> None:
-        """Note that something was read or reported, by it or by one of its sub-agents."""
-        self._heard_at = self._journal.clock()
+    def _written_at(self) -> datetime:
+        """Return when its file was last written; now, if there is none."""
+        now = self._journal.clock()
+        if self._tail is None:
+            return now
+        try:
+            return min(now, datetime.fromtimestamp(self._tail.path.stat().st_mtime, UTC))
+        except (OSError, ValueError, OverflowError):  # it was just removed, or has no usable time
+            return now
+
+    def note_sign_of_life(self, at: datetime) -> None:
+        """Note that something was written or reported, by it or by one of its sub-agents."""
+        self._heard_at = max(self._heard_at, at)
         if self._parent is not None:
-            self._parent.note_sign_of_life()
+            self._parent.note_sign_of_life(at)
 
     def _is_new(self, event: Event) -> bool:
         if isinstance(event, Step):
@@ -215,7 +226,7 @@ class ForeignSession:
         cost = sum(each.cost_usd for each in steps)
         used = spend(self._budget, requests=len(requests), tokens=tokens, cost_usd=cost)
         self._budget = spend(used, minutes=minutes)
-        return (Change(budget=self._budget),)
+        return (Change(at=events[-1].at, budget=self._budget),)
 
     def follow(self, tail: SessionTail, reader: SessionReader) -> None:
         """Read its file from now on; it did not exist when its hooks first reported."""
@@ -265,18 +276,18 @@ class ForeignSession:
                 await self._open_attempt(self._run, await self._journal.claim(state.attempt))
         self._asked = True
 
-    async def run(self) -> Run:
-        """Return the run of its last attempt, or begin one."""
+    async def run(self, at: datetime | None = None) -> Run:
+        """Return the run of its last attempt, or begin one at that time, by default now."""
         async with self._lock:
             await self._read_journal()
-            return self._run or await self._begin_attempt()
+            return self._run or await self._begin_attempt(at or self._journal.clock())
 
-    async def _begin_attempt(self) -> Run:
+    async def _begin_attempt(self, at: datetime) -> Run:
         if self._recorder is None or self._run is None:
-            run = None if self._parent is None else await self._parent.run()
+            run = None if self._parent is None else await self._parent.run(at)
             self._since = None
             self._run, recorder = await self._journal.begin(
-                self.name, self._reader.heading, run=run, acts=self._acts
+                self.name, self._reader.heading, run=run, acts=self._acts, at=at
             )
             await self._open_attempt(self._run, recorder)
         return self._run
@@ -295,12 +306,13 @@ class ForeignSession:
             with suppress(UsageError, OSError):
                 self._lock_file = await take_lock(self._journal.journal.name, run.id)
 
-    async def _end_attempt(self, ended: Ended) -> None:
+    async def _end_attempt(self, ended: Ended, at: datetime) -> None:
         if self._recorder is not None:
             lifecycle, reason = ended.lifecycle, ended.reason
             await self._recorder.end(
                 AttemptTransition(lifecycle=lifecycle, reason=reason, ending=ended.ending),
                 TaskTransition(lifecycle=lifecycle, reason=reason),
+                at=at,
             )
         if self._lock_file is not None and self._run is not None:
             await forget_lock(self._journal.journal, self._run.id)
@@ -312,19 +324,19 @@ class ForeignSession:
     async def settle(self, now: datetime) -> bool:
         """End the session if it was silent for too long; mark questions to a person as delivered.
 
-        Return whether it is over and was silent for a day.
+        Return whether it is over, and was silent for a day in which it was followed.
         """
         async with self._lock:
             silent = now - self._heard_at
             if self._recorder is None or self._inbox is None:
-                return silent > GONE
+                return min(silent, now - self._followed_since) > GONE
             step, due = self._recorder.last_step, await self._inbox.due()
             # A session does not wait here for a person's answer.
             asked = [id for id, each in due if each.action is Action.ASK_OPERATOR]
             await self._recorder.record(*(stamp(id, step) for id in asked))
             ended, after = self._silent_end()
             if silent >= after:
-                await self._end_attempt(ended)
+                await self._end_attempt(ended, min(now, self._heard_at + after))
             return False
 
     def _silent_end(self) -> tuple[Ended, timedelta]:
@@ -351,15 +363,18 @@ class ForeignSession:
 
     # -- its hooks -----------------------------------------------------------------------------
 
-    async def hear(self, event: HookEvent) -> Reply:
-        """Take in a hook event and return the answer. Raises what `read` does."""
+    async def hear(self, event: HookEvent, *, late: bool = False) -> Reply:
+        """Take in a hook event, a `late` one from the inbox; return the answer.
+
+        Raises what `read` does.
+        """
         async with self._lock:
             if not await self._read_file() and self._tail is None:
                 opened = not event.call or self._reader.knows(event.call)
                 lines = as_lines(event, opened=opened)
                 await self._take_lines([TraceItem(number=0, node=line) for line in lines])
             stop = self._told_to_stop()
-            await self._note_hook(event)
+            await self._note_hook(event, self._written_at() if late else self._journal.clock())
             if stop is not None and self._recorder is None:  # with this event it has stopped
                 return Reply(text=answer(event, guidance="", stop=stop.reason))
             return await self._reply_to_hook(event)
@@ -371,26 +386,26 @@ class ForeignSession:
         if self._parent is not None:
             self._parent.note_callers(ancestors)
 
-    async def _note_hook(self, event: HookEvent) -> None:
+    async def _note_hook(self, event: HookEvent, at: datetime) -> None:
         """Take in what only a hook reports, or reports earlier."""
-        self.note_sign_of_life()
+        self.note_sign_of_life(at)
         if self._acts is not HOOKED:
             self._acts = HOOKED
             if self._recorder is not None:
-                await self._recorder.record(Change(acts=HOOKED))
+                await self._recorder.record(Change(at=at, acts=HOOKED))
         if self._parent is not None:
             self._waits = event.kind is HookKind.SUB_AGENT_END
             return
         if event.sub_agent:
             return
         if event.kind is HookKind.SESSION_END:
-            await self._end_attempt(self._told_to_stop() or _SESSION_ENDED)
+            await self._end_attempt(self._told_to_stop() or _SESSION_ENDED, at)
         elif event.kind in {HookKind.TURN_END, HookKind.PROMPT}:
             ends = event.kind is HookKind.TURN_END
             now = Lifecycle.INPUT_REQUIRED if ends else Lifecycle.WORKING
             if (stop := self._told_to_stop()) is not None:
-                await self._end_attempt(stop)
-            await self._store_events([Change(lifecycle=now)])
+                await self._end_attempt(stop, at)
+            await self._store_events([Change(at=at, lifecycle=now)])
 
     def _told_to_stop(self, *due: Numbered) -> Ended | None:
         """Return the end that it was told to come to, or is told now by what is `due`."""

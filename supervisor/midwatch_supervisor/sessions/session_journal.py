@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePath
 
 from midwatch_agents.hooks.client import peer_of
@@ -163,11 +164,17 @@ class SessionJournal:
         )
 
     async def begin(
-        self, name: SessionName, heading: Heading, *, run: Run | None, acts: tuple[Action, ...]
+        self,
+        name: SessionName,
+        heading: Heading,
+        *,
+        run: Run | None,
+        acts: tuple[Action, ...],
+        at: datetime,
     ) -> tuple[Run, Recorder]:
         """Begin a new attempt for a session, in its parent's run if it has one."""
         root = Path(heading.folder) if heading.folder else None
-        settings, at = self.settings, self.clock()
+        settings = self.settings
         if run is None:
             run = await self.journal.add_run(
                 source=name.source,
@@ -192,7 +199,8 @@ class SessionJournal:
             settings=settings,
             bus=self.bus,
             clock=self.clock,
+            at=at,
         )
         begun = Change(reflect=False, lifecycle=Lifecycle.WORKING, acts=acts)
-        await recorder.record(working_transition(), begun)
+        await recorder.record(working_transition(), begun, at=at)
         return run, recorder

@@ -220,8 +220,13 @@ class SessionWatch:
 
     # -- hooks -----------------------------------------------------------------------------
 
-    async def hear(self, line: bytes) -> tuple[ForeignSession, Reply] | IgnoredHook:
-        """Take in a hook event and return the answer. Raises JournalError."""
+    async def hear(
+        self, line: bytes, *, late: bool = False
+    ) -> tuple[ForeignSession, Reply] | IgnoredHook:
+        """Take in a hook event, a `late` one from the inbox; return the answer.
+
+        Raises JournalError.
+        """
         sent = object_of(line)
         event = None if isinstance(sent, str) else read_event(sent["agent"].text, sent["event"])
         if event is None:
@@ -232,13 +237,13 @@ class SessionWatch:
             return IgnoredHook.NOT_WATCHED
         session, reply = self._session_of(event), Reply()
         with self._letting_go(session):
-            reply = await session.hear(event)
+            reply = await session.hear(event, late=late)
         # A stop of a session holds for its sub-agents.
         sub_agent = None if reply.text else self._sub_agent_of(session, event)
         if sub_agent is not None:
             session = sub_agent
             with self._letting_go(session):
-                reply = await session.hear(event)
+                reply = await session.hear(event, late=late)
         return session, reply
 
     async def empty_inbox(self) -> None:
@@ -250,7 +255,8 @@ class SessionWatch:
             if self._journal.clock() < self._inbox_from:
                 return
             lines = take_inbox(self._folder)
-            kept = [line for line in lines if await self.hear(line) is IgnoredHook.NOT_WATCHED]
+            unheard = IgnoredHook.NOT_WATCHED
+            kept = [line for line in lines if await self.hear(line, late=True) is unheard]
             for line in kept:
                 put_in_inbox(self._folder, line + b"\n")
             if kept:

@@ -14,7 +14,7 @@ from midwatch_monitor.records import Action, Actor, Alert, Commit, Entry, Fault,
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_stage.factories import draft, intervention
-from midwatch_stage.sessions import NOON, Dialect, Lines
+from midwatch_stage.sessions import NOON, Dialect, Line, Lines
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.sessions.session import Reply
 from midwatch_supervisor.sessions.session_journal import SessionJournal
@@ -40,6 +40,11 @@ def loop(dialect: Dialect, times: int, *, first: int = 1) -> Lines:
 def asked(dialect: Dialect, text: str = "Mend it.") -> Lines:
     """The beginning of a session."""
     return [*dialect.head, *dialect.prompt(text, NOON)]
+
+
+def at(time: datetime, lines: Sequence[Line]) -> Lines:
+    """The same lines, all written at that time."""
+    return [{**e, "timestamp": time.isoformat()} if "timestamp" in e else e for e in lines]
 
 
 def hook(name: str, transcript: object) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Ending, Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, at, hook, loop
 from midwatch_stage.sessions import DIALECTS, NOON, Line, Lines
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.present.assignment import folder_of
@@ -55,22 +55,21 @@ async def test_what_is_appended_is_taken_in_once_also_by_who_comes_next(
 async def test_minutes_are_counted_but_those_in_which_it_waits_for_its_person(
     agents: ForeignAgents, format: str
 ) -> None:
-    dialect = DIALECTS[format]
+    dialect, noon = DIALECTS[format], datetime.fromisoformat(NOON)
 
-    def at(minute: int, lines: Sequence[Line]) -> Lines:
-        time = f"2026-11-21T12:{minute:02}:00Z"
-        return [{**each, "timestamp": time} if "timestamp" in each else each for each in lines]
+    def minute(past: int, lines: Sequence[Line]) -> Lines:
+        return at(noon + timedelta(minutes=past), lines)
 
-    agents.write(FILES[format], [*at(0, asked(dialect)), *at(1, loop(dialect, 1))])
+    agents.write(FILES[format], [*minute(0, asked(dialect)), *minute(1, loop(dialect, 1))])
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 0
-    agents.write(FILES[format], [*at(3, loop(dialect, 1, first=2))])
+    agents.write(FILES[format], [*minute(3, loop(dialect, 1, first=2))])
     await agents.another_watch().look()
-    agents.write(FILES[format], at(4, dialect.said("Well?", NOON)))
+    agents.write(FILES[format], minute(4, dialect.said("Well?", NOON)))
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 3
-    agents.write(FILES[format], at(30, dialect.prompt("Go on.", NOON)))
-    agents.write(FILES[format], at(32, loop(dialect, 1, first=3)))
+    agents.write(FILES[format], minute(30, dialect.prompt("Go on.", NOON)))
+    agents.write(FILES[format], minute(32, loop(dialect, 1, first=3)))
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 5
 

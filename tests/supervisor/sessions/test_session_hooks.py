@@ -346,6 +346,16 @@ async def test_what_hooks_left_in_the_inbox_is_taken_in(
     assert len(await agents.steps()) == 1
 
 
+async def test_what_waited_in_the_inbox_is_no_sign_of_life(agents: ForeignAgents) -> None:
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2), *CLAUDE.said("Done.", NOON)])
+    event = json.dumps({"session_id": "s1", **hook("Stop", path)})
+    line = f'{{"v":1,"agent":"claude-code","event":{event}}}\n'.encode()
+    assert put_in_inbox(state_folder({}, agents.home), line)
+    agents.now += timedelta(hours=2)
+    await agents.another_watch().look()
+    assert (await agents.attempt()).over
+
+
 async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
     agents: ForeignAgents, transcript: str, folder: Path
 ) -> None:

@@ -229,9 +229,10 @@ def entries(
 
 
 def active(connection: Connection, since: datetime) -> list[int]:
-    """Return the ids of tasks with entries at or after a time."""
-    entry = tables.entry
-    query = select(entry.c.task).where(entry.c.at >= since).distinct().order_by(entry.c.task)
+    """Return the ids of tasks whose newest entry is at or after a time."""
+    entry, task = tables.entry, tables.task
+    of = select(entry.c.at).where(entry.c.task == task.c.id).order_by(entry.c.id.desc()).limit(1)
+    query = select(task.c.id).where(of.scalar_subquery() >= since).order_by(task.c.id)
     return list(connection.execute(query).scalars())
 
 

@@ -142,7 +142,7 @@ async def status(
         known = Nodes(opened)
         nodes = await known.all()
         now, needy = await opened.now(), set[str]()
-        shown = runs[::-1] if all else latest(runs)
+        shown = runs[::-1] if all else await latest(opened, runs)
         told = list[Notice]()
         async for each, tasks, ours in read_states(opened, shown, nodes):
             shared = each.supervised_by is SupervisedBy.MONITOR
@@ -166,13 +166,13 @@ async def status(
     _say_all(told, json=json)
 
 
-def latest(runs: Sequence[Run]) -> list[Run]:
-    """Return the newest run; for watched sessions, all that began in the day before it."""
+async def latest(journal: Journal, runs: Sequence[Run]) -> list[Run]:
+    """Return the newest run; for watched sessions, all that went on in the day before it."""
     if not runs or not runs[0].of_session:
         return list(runs[:1])
-    since = runs[0].started_at - DAY
-    found = [each for each in runs if each.of_session]
-    return [each for each in found if each.started_at >= since][::-1]
+    active = await journal.active(runs[0].started_at - DAY)
+    found = {(await journal.task(each)).run for each in active}
+    return [each for each in runs[::-1] if each.of_session and each.id in found]
 
 
 def _open_to_nodes(state: TaskState) -> bool:

@@ -77,7 +77,7 @@ class ReadingTools:
         async with await journal_to_read(self._journal) as journal:
             runs = await chosen_runs(journal, run)
             nodes = await Nodes(journal).all()
-            chosen = latest(runs) if run is None else runs
+            chosen = await latest(journal, runs) if run is None else runs
             async for _, tasks, ours in read_states(journal, chosen, nodes):
                 wanted = tasks
                 if only_needing_a_person:

@@ -205,7 +205,7 @@ class FleetBoard:
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt must be known."""
         if not said_by_person(entry.record):
-            self.last_at = entry.at
+            self.last_at = max(self.last_at or entry.at, entry.at)
         if isinstance(entry.record, TaskTransition | AttemptTransition):
             self.ended_at = entry.at if entry.record.lifecycle.over else self.ended_at
         if isinstance(entry.record, TaskTransition):

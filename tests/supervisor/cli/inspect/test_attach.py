@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from asyncio.subprocess import PIPE
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,14 +18,19 @@ from midwatch_monitor.journal import Journal
 from midwatch_stage.collector import tool_span, tracing
 from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch, process, refused
 from midwatch_stage.console import console_on
-from midwatch_stage.foreign import FILES, asked, loop
+from midwatch_stage.foreign import FILES, asked, at, loop
 from midwatch_stage.receivers import webhook
-from midwatch_stage.sessions import DIALECTS, write
+from midwatch_stage.sessions import DIALECTS, Line, Lines, write
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.tui.state.row import Need
 
 CLAUDE = DIALECTS["claude-code"]
 Capture = pytest.CaptureFixture[str]
+
+
+def lately(*lines: Line) -> Lines:
+    """The lines as if they were written now."""
+    return at(datetime.now(UTC), lines)
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     path = folder / FILES["claude-code"]
     path.parent.mkdir(parents=True)
-    write(path, [*asked(CLAUDE), *loop(CLAUDE, 6)])
+    write(path, lately(*asked(CLAUDE), *loop(CLAUDE, 6)))
     monkeypatch.setenv("HOME", str(folder))
     return folder
 
@@ -50,6 +56,23 @@ async def test_once_takes_in_what_there_is_and_judges_it(
     assert "step" not in again
 
 
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_a_session_of_last_night_has_its_own_times_and_calls_nobody(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, night = home / FILES["claude-code"], datetime.now(UTC) - timedelta(hours=13)
+    write(path, at(night, [*asked(CLAUDE), *loop(CLAUDE, 10), *CLAUDE.said("I give up.", "")]))
+    os.utime(path, (night.timestamp(), night.timestamp()))
+    told = await ask(capsys, "attach", "--once", "--since", "20")
+    times = [datetime.fromisoformat(str(each["at"])) for each in told]
+    assert {each - times[0] for each in times} == {timedelta(), timedelta(hours=1)}
+    assert abs(times[0] - night) < timedelta(seconds=1)
+    assert told[-1]["reason"] == "nobody continued it for an hour"
+    (stands,) = await ask(capsys, "status")
+    assert (stands["needs_person"], stands["stands"]) == (False, "ended")
+    assert datetime.fromisoformat(str(stands["started_at"])) == times[0]
+
+
 @pytest.mark.parametrize("agent", FILES)
 @pytest.mark.usefixtures("named_by_the_environment")
 async def test_what_is_asked_about_a_session_that_was_taken_in_once_needs_a_person(
@@ -58,7 +81,7 @@ async def test_what_is_asked_about_a_session_that_was_taken_in_once_needs_a_pers
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / FILES[agent]
     path.parent.mkdir(parents=True)
-    write(path, [*asked(DIALECTS[agent]), *loop(DIALECTS[agent], 10)])
+    write(path, lately(*asked(DIALECTS[agent]), *loop(DIALECTS[agent], 10)))
     assert await midwatch("attach", agent, "--once") == 0
     capsys.readouterr()
     (told,) = await ask(capsys, "status")
@@ -74,7 +97,9 @@ async def test_status_shows_the_sessions_of_a_day_together(
 ) -> None:
     other = home / FILES["codex"]
     other.parent.mkdir(parents=True)
-    write(other, [*asked(DIALECTS["codex"]), *loop(DIALECTS["codex"], 1)])
+    write(other, lately(*asked(DIALECTS["codex"]), *loop(DIALECTS["codex"], 1)))
+    began = at(datetime.now(UTC) - timedelta(days=3), [*asked(CLAUDE), *loop(CLAUDE, 1)])
+    write(home / FILES["claude-code"], [*began, *lately(*loop(CLAUDE, 5, first=2))])
     assert await midwatch("attach", "--once") == 0
     told = await ask(capsys, "status")
     assert [each["steps"] for each in told] == [6, 1]

@@ -103,6 +103,13 @@ def test_what_a_person_says_makes_no_attempt_look_alive() -> None:
     assert (fleet.board.last_at, row.state.last_at) == (later, later)
 
 
+def test_a_session_of_the_past_does_not_make_the_journal_look_still() -> None:
+    fleet = Fleet("ab")
+    fleet.say("a", WORKING, at=AT)
+    fleet.say("b", WORKING, at=AT - timedelta(hours=13))
+    assert fleet.board.last_at == AT
+
+
 def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later() -> None:
     fleet = Fleet("ab")
     fleet.board.meet_run(run())
