@@ -30,6 +30,8 @@ class Format:
 
     suffixes: tuple[str, ...]
     """File name endings, for searching folders."""
+    folders: bool = False
+    """Whether a folder of files can be one run."""
     recognise: Callable[[Path], bool]
     read: Callable[[Path], Iterator[Event | Damage]]
     session: Callable[[Path], SessionReader] | None = None
@@ -71,7 +73,10 @@ _KNOWN = {
     ),
     "qwen": _by_lines(qwen.recognise, lambda _: qwen.QwenSession()),
     "openhands": Format(
-        suffixes=(".json", ".jsonl"), recognise=openhands.recognise, read=openhands.read
+        suffixes=(".json", ".jsonl"),
+        folders=True,
+        recognise=openhands.recognise,
+        read=openhands.read,
     ),
     "midwatch": Format(suffixes=(".jsonl",), recognise=native.recognise, read=native.read),
 }
@@ -79,12 +84,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(_KNOWN)
 
 
 def recognise(path: Path, format: str = AUTO) -> str | None:
-    """Return the name of a file's format, or `None`; with a `format`, try only that one.
+    """Return the name of a trace's format, or `None`; with a `format`, try only that one.
 
     Raises OSError if it is unreadable.
     """
-    known = ((name, each) for name, each in FORMATS.items() if format in (AUTO, name))
-    return next((name for name, each in known if each.recognise(path)), None)
+    known = {name: each for name, each in FORMATS.items() if format in (AUTO, name)}
+    if path.is_dir():
+        known = {name: each for name, each in known.items() if each.folders}
+    return next((name for name, each in known.items() if each.recognise(path)), None)
 
 
 def open_trace(path: Path, format: str = AUTO) -> Generator[Event | Damage, None, None]:
@@ -113,16 +120,23 @@ def _stream_events(path: Path, format: Format) -> Generator[Event | Damage, None
 
 
 def find_traces(folder: Path, format: str = AUTO) -> Iterator[Path]:
-    """Yield every known trace below a folder, in sorted order; other files are skipped."""
+    """Yield every known trace in a folder, in sorted order; other files are skipped.
+
+    A trace may be the folder itself, or another one.
+    """
     formats = [each for name, each in FORMATS.items() if format in (AUTO, name)]
-    for path in sorted(folder.rglob("*")):
-        if any(path.suffix in each.suffixes and _is_one(path, each) for each in formats):
+    whole: Path | None = None
+    for path in (folder, *sorted(folder.rglob("*"))):
+        if path.parent != whole and any(_is_one(path, each) for each in formats):
+            whole = path
             yield path
 
 
 def _is_one(path: Path, format: Format) -> bool:
     try:
-        return path.is_file() and format.recognise(path)
+        if path.is_file():
+            return path.suffix in format.suffixes and format.recognise(path)
+        return format.folders and path.is_dir() and format.recognise(path)
     except OSError:
         return False
 

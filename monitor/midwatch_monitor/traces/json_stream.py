@@ -60,6 +60,12 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
+def document(path: Path, number: int) -> TraceItem | Damage:
+    """Return the object that a file is, or damage."""
+    with path.open("rb") as file:
+        return item_of(file.read(MAX_LINE + 1), number)
+
+
 def item_of(line: bytes, number: int) -> TraceItem | Damage:
     """Return the object on a line, or damage."""
     read = object_of(line)

@@ -1,10 +1,9 @@
 """Conversations of OpenHands: events of the 0.x server and of the SDK (1.x).
 
 A file is one JSON array of events, a document that contains one (as `trajectory`, `history`,
-`events` or `items`), or one event a line. One step for each action of the agent, and for each
-message without one. People's messages, recalls and changes of state are not steps. A 1.x
-conversation stored as a folder of `event-*.json` files is not read: join them into one file, one
-event a line.
+`events` or `items`), or one event a line; or a folder has a file `event-*.json` for each event, in
+the order of their names. One step for each action of the agent, and for each
+message without one. People's messages, recalls and changes of state are not steps.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +14,14 @@ from pathlib import Path
 from midwatch_monitor.records import Edit, Event, Step, StepKind
 from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.traces.foreign import CallNumbers, JsonNode, TraceItem, Workplace, finish_call
-from midwatch_monitor.traces.json_stream import Damage, first_items, first_lines, items, lines
+from midwatch_monitor.traces.json_stream import (
+    Damage,
+    document,
+    first_items,
+    first_lines,
+    items,
+    lines,
+)
 
 ActionEffect = Callable[[Workplace, str], tuple[Edit, ...]]
 """Returns what an action changes if it succeeds."""
@@ -127,15 +133,19 @@ _RECOGNISED_BY = 20
 
 
 def recognise(path: Path) -> bool:
-    """Whether the head of the file contains events of either kind."""
-    if _events_key(path) is not None:
+    """Whether the head of the file or folder contains events of either kind."""
+    if path.is_dir():
+        first = (each.node for each in _folder_events(path) if isinstance(each, TraceItem))
+    elif _events_key(path) is not None:
         return True
-    return any(_is_event(line) for line in islice(first_lines(path), _RECOGNISED_BY))
+    else:
+        first = first_lines(path)
+    return any(map(_is_event, islice(first, _RECOGNISED_BY)))
 
 
 def read(path: Path) -> Iterator[Event | Damage]:
     """Yield the steps of a conversation lazily, in order of completion."""
-    array = _events_key(path)
+    array = None if path.is_dir() else _events_key(path)
     run = _Run(_root_folder(path, array))
     for item in _events(path, array):
         if isinstance(item, Damage):
@@ -301,7 +311,16 @@ def _events_key(path: Path) -> str | None:
     return None
 
 
+def _folder_events(folder: Path) -> Iterator[TraceItem | Damage]:
+    """Yield the events of the files in a folder; a `Damage` has the number of the file."""
+    found = sorted(each for each in folder.glob("event-*.json") if each.is_file())
+    for number, path in enumerate(found, 1):
+        yield document(path, number)
+
+
 def _events(path: Path, array: str | None) -> Iterator[TraceItem | Damage]:
+    if path.is_dir():
+        return _folder_events(path)
     return lines(path) if array is None else items(path, array)
 
 

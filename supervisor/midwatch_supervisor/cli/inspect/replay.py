@@ -27,7 +27,7 @@ from midwatch_monitor.replay.replay import (
 )
 from midwatch_monitor.replay.replay import replay as replay_trace
 from midwatch_monitor.rules.overrides import rule_settings
-from midwatch_monitor.traces import AUTO, FORMATS, find_traces
+from midwatch_monitor.traces import AUTO, FORMATS, find_traces, recognise
 from midwatch_supervisor.cli.output import write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import ConfigOption, JsonOption, settings_in_force
 from midwatch_supervisor.present.numbers import count_noun, number
@@ -79,7 +79,8 @@ def replay(
         found = (find_traces(each, format) if each.is_dir() else [each] for each in files)
         traces = chain.from_iterable(found)
         runs = (_replay_trace(each, settings, format, worker, unread) for each in traces)
-    if not json and (len(files) > 1 or files[0].is_dir()):
+    several = len(files) > 1 or (files[0].is_dir() and recognise(files[0], format) is None)
+    if several and not json:
         _print_table(files, runs, unread)
     else:
         for line in chain.from_iterable(runs):
@@ -113,7 +114,7 @@ _PLACE = re.compile(r"(.+):\d+", re.DOTALL)
 def _without_step(path: Path) -> Path:
     """Return the file of `FILE:STEP`; a path that exists is taken as it is."""
     place = _PLACE.fullmatch(str(path))
-    if place is None or path.exists() or not Path(place[1]).is_file():
+    if place is None or path.exists() or not Path(place[1]).exists():
         return path
     return Path(place[1])
 
@@ -123,7 +124,7 @@ def _print_table(
 ) -> None:
     sessions = [each for run in runs for each in replayed_sessions(_find_alerts(run))]
     read = {each.path for each in sessions}.union(unread)
-    skipped = max(0, sum(map(_count_files, paths)) - len(read))
+    skipped = max(0, sum(map(_count_files, paths)) - sum(map(_count_files, read)))
     width = shutil.get_terminal_size().columns
     write_line(*session_table(sessions, skipped=skipped, width=width))
 
@@ -269,11 +270,13 @@ def _session_lines(found: Sequence[tuple[ReplayedSession, AlertLine]], width: in
 
 def _short_names(paths: Sequence[Path], width: int) -> list[str]:
     """Return short names; equal names are told apart by their folders."""
-    stems = [path.stem.removesuffix(".traj") for path in paths]
+    # OpenHands keeps a conversation in the folder ID/events.
+    named = [path.parent if path.name == "events" else path for path in paths]
+    stems = [path.stem.removesuffix(".traj") for path in named]
     often = Counter(stems)
     return [
         cut_middle(f"{path.parent.name}/{stem}" if often[stem] > 1 else stem, width)
-        for path, stem in zip(paths, stems, strict=True)
+        for path, stem in zip(named, stems, strict=True)
     ]
 
 

@@ -42,6 +42,20 @@ def claude_session(file: Path, calls: int) -> Path:
     return file
 
 
+def conversation(folder: Path, calls: int) -> Path:
+    """A conversation of OpenHands with the same failing command, a file for each event."""
+    folder.mkdir(parents=True)
+    for at in range(calls):
+        of = {"tool_call_id": f"c{at}", "tool_name": "terminal"}
+        call = {**of, "kind": "ActionEvent", "source": "agent", "action": {"command": "make"}}
+        seen = {"content": [{"type": "text", "text": "boom"}], "exit_code": 2}
+        result = {**of, "kind": "ObservationEvent", "source": "environment", "observation": seen}
+        for number, event in enumerate((call, result), 2 * at):
+            text = json.dumps(event, indent=2)
+            (folder / f"event-{number:05}-{number:04x}.json").write_text(text)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -114,6 +128,22 @@ def test_where_it_was_can_be_replayed_next(capsys: Capture, name: str) -> None:
     assert len(details) == 2
     assert f"{Path(name)}: step 2: warning low_confidence: " in details[0]
     assert replayed(capsys, where.rpartition(":")[0]) == details
+
+
+def test_a_conversation_with_a_file_for_each_event_is_one_session(capsys: Capture) -> None:
+    conversation(Path("oh/conversations/1a2b/events"), 12)
+    conversation(Path("oh/conversations/3c4d/events"), 1)
+    Path("oh/conversations/1a2b/base_state.json").write_text("{}")
+    assert main(["replay", "oh"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:5] == ["1a2b", "12", "4", "4", "repeated_call:"]
+    assert lines[-2] == "2 sessions, 13 steps, 1 with alarms (1 critical), 1 other file skipped"
+    where = "oh/conversations/1a2b/events"
+    assert lines[2].strip() == f"{where}:5"
+    for each in (where, f"{where}:5"):
+        assert main(["replay", each]) == 0
+        details = capsys.readouterr().out.splitlines()
+        assert details[-1] == f"{where}: 12 steps, 4 alerts, first alarm at step 4"
 
 
 def test_a_file_whose_name_ends_like_a_step_is_itself(capsys: Capture) -> None:
