@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from midwatch_monitor.errors import MissingExtraError, UsageError
+from midwatch_monitor.traces import FORMATS, find_traces, recognise
 from midwatch_monitor.traces.session_reader import KEPT
 from midwatch_supervisor.cli.journals import (
     FromOption,
@@ -276,7 +277,7 @@ def _watched_text(sources: "SessionSources", spans: str) -> str:
 
 def _empty_text(sources: "SessionSources", spans: str) -> str:
     """Return the console's text before the first session."""
-    back = "; `--since 24` shows those of the last day" if sources.agents or sources.paths else ""
+    back = "; `--since 24` shows those of the last day" if _looks_back_less(sources) else ""
     return (
         f"No session of {_watched_text(sources, spans)} yet. Start an agent: its session appears "
         f"here as soon as it does something{back}."
@@ -286,10 +287,26 @@ def _empty_text(sources: "SessionSources", spans: str) -> str:
 def _say_none_found(watch: "SessionWatch", sources: "SessionSources") -> int:
     """Say that `--once` found nothing to record, and return the exit code."""
     # For a file given by name, the watch has said why.
-    searched = replace(sources, paths=tuple(each for each in sources.paths if each.is_dir()))
-    if not watch.sessions and (what := _watched_text(searched, "")):
-        write_error(f"No recent session of {what}; `--since 24` looks back a day")
+    folders = tuple(each for each in sources.paths if each.is_dir())
+    what = _watched_text(replace(sources, paths=folders), "")
+    if watch.sessions or not what:
+        return 0
+    back = "; `--since 24` looks back a day" if _looks_back_less(sources) else ""
+    write_error(f"No recent session of {what}{back}")
+    for folder in folders:
+        trace = next(find_traces(folder), None)
+        format = None if trace is None else recognise(trace)
+        if format is not None and FORMATS[format].session is None:
+            write_error(f"{folder} cannot be followed: `midwatch replay` reads files of {format}")
     return 0
+
+
+def _looks_back_less(sources: "SessionSources") -> bool:
+    """Whether it searches sessions of less than the last day."""
+    from midwatch_monitor.journal.core.clock import now
+
+    searches = bool(sources.agents or sources.paths)
+    return searches and now() - sources.since < timedelta(days=1)
 
 
 async def _print_news(reporter: "Reporter", bus: "FleetBus", about: Sequence[str]) -> None:

@@ -152,6 +152,12 @@ async def test_once_says_where_it_has_found_no_session(
     told = capsys.readouterr().err
     assert f"{named} holds no session of a known program" in told
     assert "lately" not in told
+    (empty / "event-0-a.json").write_text('{"kind": "MessageEvent"}')
+    assert await midwatch("attach", str(empty), "--once", "--since", "24") == 0
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"No recent session of {empty}",
+        f"{empty} cannot be followed: `midwatch replay` reads files of openhands",
+    ]
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
