@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import os
-import socket
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from midwatch_agents.hooks.adapters import HookEvent
 from midwatch_agents.hooks.events import read_event
 from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
+from midwatch_monitor.command_hint import command, naming_journal
 from midwatch_monitor.errors import JournalError, StaleIncarnationError, UsageError
 from midwatch_monitor.traces import FORMATS, claude_code, recognise
 from midwatch_monitor.traces.foreign import JsonNode
@@ -88,6 +88,11 @@ class SessionWatch:
         self._emptying = asyncio.Lock()
         self._inbox_from = wanted.since
         """When to look into the inbox again."""
+
+    @property
+    def journal_name(self) -> str:
+        """The name of the journal where the sessions are recorded."""
+        return self._journal.journal.name
 
     @property
     def sessions(self) -> tuple[ForeignSession, ...]:
@@ -321,7 +326,7 @@ async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None
 
     Raises UsageError if another process already listens there, and OSError if that is impossible.
     """
-    _take_place(at)
+    await _take_place(at)
     under_way = set[asyncio.Task[None]]()
 
     def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -339,19 +344,24 @@ async def listen_for_hooks(at: Path, watch: SessionWatch) -> AsyncGenerator[None
         await asyncio.to_thread(at.unlink, missing_ok=True)
 
 
-def _take_place(at: Path) -> None:
-    """Remove the socket of a process that is gone."""
-    with socket.socket(socket.AF_UNIX) as client:
-        try:
-            client.connect(str(at))
-        except OSError:
-            with suppress(FileNotFoundError):
-                at.unlink()
-            return
-    raise UsageError(
-        "another `midwatch attach` already watches the sessions of this user; `midwatch watch` "
-        "shows what it sees"
-    )
+async def _take_place(at: Path) -> None:
+    """Remove the socket of a process that is gone. Raises UsageError if one listens there."""
+    try:
+        reader, writer = await asyncio.open_unix_connection(at)
+    except OSError:
+        await asyncio.to_thread(at.unlink, missing_ok=True)
+        return
+    journal = ""
+    with suppress(OSError, TimeoutError, ValueError):
+        writer.write_eof()
+        async with asyncio.timeout(_PATIENCE):
+            journal = (await reader.read()).decode()
+    writer.close()
+    with naming_journal(journal):
+        raise UsageError(
+            "another `midwatch attach` already watches the sessions of this user; "
+            f"`{command('watch')}` shows what it sees"
+        )
 
 
 async def _answer_hook(
@@ -362,6 +372,7 @@ async def _answer_hook(
         async with asyncio.timeout(_PATIENCE):
             line = await reader.readline()
         if not line:  # another `attach` checks whether this one is there
+            writer.write(watch.journal_name.encode())
             return
         await watch.empty_inbox()  # it came earlier
         heard = await watch.hear(line)

@@ -395,7 +395,8 @@ async def test_a_second_attach_is_refused_and_the_first_one_takes_it_for_no_hook
 ) -> None:
     place = folder / "hook.sock"
     async with listen_for_hooks(place, agents.watch):
-        with pytest.raises(UsageError, match="another `midwatch attach` already watches"):
+        shows = f"`midwatch watch --journal {agents.journal.name}` shows"
+        with pytest.raises(UsageError, match=f"another `midwatch attach` .*; {shows}"):
             async with listen_for_hooks(place, agents.another_watch()):
                 pass
     assert caplog.messages == []
