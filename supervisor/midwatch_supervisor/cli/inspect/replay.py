@@ -79,6 +79,7 @@ def replay(
         found = (find_traces(each, format) if each.is_dir() else [each] for each in files)
         traces = chain.from_iterable(found)
         runs = (_replay_trace(each, settings, format, worker, unread) for each in traces)
+    runs = map(_cut_damage, runs)
     several = len(files) > 1 or (files[0].is_dir() and recognise(files[0], format) is None)
     if several and not json:
         _print_table(files, runs, unread)
@@ -97,6 +98,23 @@ def _replay_trace(
     except TraceError as error:
         write_error(str(error))
         unread.append(trace)
+
+
+_MOST_DAMAGE = 3
+"""Number of skipped lines of one trace that are shown."""
+
+
+def _cut_damage(run: Iterator[ReplayLine]) -> Iterator[ReplayLine]:
+    """Yield the lines without the rest of much damage to a trace, which is reported at its end."""
+    damaged = Counter[str]()
+    for line in run:
+        if isinstance(line, DamageLine):
+            damaged[line.trace] += 1
+            if damaged[line.trace] > _MOST_DAMAGE:
+                continue
+        elif isinstance(line, TraceLine) and (more := damaged[line.trace] - _MOST_DAMAGE) > 0:
+            write_error(f"{line.trace}: {count_noun(more, 'more line')} skipped")
+        yield line
 
 
 def _check_worker(worker: str, rules: Rules) -> None:

@@ -127,6 +127,15 @@ def test_damage_goes_to_stderr_with_its_line(tmp_path: Path, capsys: Capture) ->
     assert err.startswith(f"{trace}:2: skipped: ")
 
 
+def test_of_much_damage_the_rest_is_counted(tmp_path: Path, capsys: Capture) -> None:
+    file = write(tmp_path / "a.jsonl", [report(10), report(20)])
+    file.write_text(file.read_text() + "Working…\n" * 27)
+    assert main(["replay", str(file), "--config", SEED]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [each.partition(": ")[0] for each in told[:3]] == [f"{file}:{n}" for n in (3, 4, 5)]
+    assert told[3:] == [f"{file}: 24 more lines skipped"]
+
+
 def test_a_folder_is_every_trace_below_it(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "below").mkdir()
     files = [write(tmp_path / name, [report(10)]) for name in ("a.jsonl", "below/b.jsonl")]
