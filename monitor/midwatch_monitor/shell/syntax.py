@@ -190,10 +190,11 @@ def _read_word(text: str, at: int) -> tuple[tuple[WordPart, ...], int]:
         piece: str = found[group]
         if group == "double":
             double = not double
-        elif (group, piece) == ("unknown", "$("):
+        elif group == "unknown" and piece == "$(":
             at = find_closing(text, at)
-        if (group, piece) != ("escaped", "\n"):
-            parts.append(_word_part(group, piece, double=double))
+        elif group == "escaped" and piece == "\n":
+            continue
+        parts.append(_word_part(group, piece, double=double))
     return tuple(parts), at
 
 
