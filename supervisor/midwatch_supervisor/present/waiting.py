@@ -89,9 +89,13 @@ def need_words(attempt: AttemptState) -> str:
 
 def is_stopped(task: TaskState) -> bool:
     """Whether nothing works on a task that could continue without a person or another task."""
-    latest = task.latest
-    asks = latest is not None and latest.needed_since is not None and not latest.goes_on
+    asks = task.latest is not None and asks_person(task.latest)
     return task.interrupted and not (task.over or asks or task.turn not in {"", TURN})
+
+
+def asks_person(attempt: AttemptState) -> bool:
+    """Whether an attempt needs a person, and no answer is on its way."""
+    return attempt.needed_since is not None and not attempt.goes_on
 
 
 def task_waits_for(task: TaskState) -> str:

@@ -53,6 +53,7 @@ from midwatch_supervisor.present.waiting import (
     TURN,
     adrift,
     answer_commands,
+    asks_person,
     fleet_of,
     is_stopped,
     missing_lines,
@@ -229,8 +230,7 @@ def waits_for(state: TaskState, nodes: Mapping[str, NodeStatus]) -> str:
         return task_waits_for(state)
     if latest.lifecycle is Lifecycle.SUBMITTED:
         return task_waits_for(state) or TURN
-    asks = latest.needed_since is not None and not latest.goes_on
-    if adrift(latest, nodes.get(latest.node)) and not asks:
+    if adrift(latest, nodes.get(latest.node)) and not asks_person(latest):
         return f"another node ({latest.node} is {nodes[latest.node].state})"
     return task_waits_for(state)
 

@@ -10,7 +10,7 @@ from textual.widgets import Static
 from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import Activity, Fault, Lifecycle
 from midwatch_supervisor.present.text_line import NODE, because, one_line
-from midwatch_supervisor.present.waiting import attach_command, monitor_absent
+from midwatch_supervisor.present.waiting import TURN, asks_person, attach_command, monitor_absent
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.widgets.table import clock, long_span, span
@@ -92,8 +92,8 @@ def journal_still(
 
 
 def interrupted_run(board: FleetBoard) -> Trouble | None:
-    """Return the problem that agents should be working but their process is gone, else `None`."""
-    for id in sorted({row.run for row in board.rows.values() if works(row)}):
+    """Return the problem that tasks could continue but their process is gone, else `None`."""
+    for id in sorted({row.run for row in board.all_rows() if _could_continue(board, row)}):
         run = board.runs.get(id)
         if run is not None and id in board.interrupted:
             since = board.last_at or run.started_at
@@ -143,6 +143,12 @@ def missing_parts(board: FleetBoard, now: datetime) -> Trouble | None:
         since=max(each.since for each in found),
         key=" ".join(each.mark[0] for each in found),
     )
+
+
+def _could_continue(board: FleetBoard, row: Row) -> bool:
+    """Whether a row works, or could without a person or another task."""
+    waits = row.over or row.state.idle or asks_person(row.state)
+    return works(row) or not (waits or board.turn(row) not in {"", TURN})
 
 
 def works(row: Row) -> bool:

@@ -12,10 +12,10 @@ from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import hold_run
-from midwatch_monitor.records import Fault, Lifecycle, Severity, Step
+from midwatch_monitor.records import Actor, Fault, Lifecycle, Severity, Step
 from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
-from midwatch_stage.factories import AT, alert, plan, reflecting, transition
+from midwatch_stage.factories import AT, alert, intervention, plan, reflecting, transition
 from midwatch_stage.harness import assigned
 
 Watch = ConsoleDriver[Journal]
@@ -344,3 +344,17 @@ async def test_the_banner_says_that_no_process_works_on_a_run_and_what_to_do(
             await left.until(lambda: 1 in left.app.board.interrupted)
             left.app.pass_a_second()
             assert f"no process works on run 1 → {remedy}" in left.app.banner.said
+
+
+async def test_an_answer_to_a_run_that_is_over_says_what_continues_it(tmp_path: Path) -> None:
+    async with await Journal.open(tmp_path / "journal.db") as journal, AsyncExitStack() as process:
+        await process.enter_async_context(hold_run(journal, 1, lease_seconds=15))
+        spec = assigned().model_dump_json()
+        async with console_of(journal, WORKING, PARKED, spec=spec, poll_seconds=0.01) as left:
+            await process.aclose()
+            await left.until(lambda: 1 in left.app.board.interrupted)
+            left.app.pass_a_second()
+            assert left.app.banner.said == ""
+            await left.write(intervention(by=Actor.OPERATOR, message="5432"))
+            left.app.pass_a_second()
+            assert "→ `midwatch resume --run 1` continues it" in left.app.banner.said
