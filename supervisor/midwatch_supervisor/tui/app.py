@@ -307,9 +307,16 @@ class Console(OperatorApp):
 
         self._visited = row.attempt
         attempt, task = self.board.attempts[row.attempt], self.board.tasks[row.task]
-        journal, calibrator = self._feed.journal, self._calibrator
         self.push_screen(
-            AttemptScreen(row, task, attempt, journal, now=self._now, calibrator=calibrator)
+            AttemptScreen(
+                row,
+                task,
+                attempt,
+                self._feed.journal,
+                now=self._now,
+                calibrator=self._calibrator,
+                trouble=lambda: self.banner.said,
+            )
         )
 
     @on(LearnedPane.Read)

@@ -31,6 +31,7 @@ from midwatch_supervisor.tui.screens.attempt_tabs import (
     numbered_steps,
     plan_tab,
 )
+from midwatch_supervisor.tui.screens.banner import BannerLine
 from midwatch_supervisor.tui.screens.chart import Chart
 from midwatch_supervisor.tui.screens.title import header
 from midwatch_supervisor.tui.state.attempt_timeline import AttemptTimeline
@@ -74,10 +75,11 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         *,
         now: Callable[[], datetime],
         calibrator: Calibrator,
+        trouble: Callable[[], str],
     ) -> None:
         """Show an attempt at a task; `row` is its row in the fleet, on which the keys act.
 
-        Times are shown in the zone of `now`.
+        Times are shown in the zone of `now`; `trouble` returns what the banner says.
         """
         super().__init__()
         self.timeline = AttemptTimeline(task, attempt, judged=row.state.judged)
@@ -87,6 +89,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._journal = journal
         self._now = now
         self._calibrator = calibrator
+        self._trouble = trouble
         self._calibration: Calibration | None = None
         self._after = 0
         self._behind = False
@@ -104,6 +107,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._messages = messages_tab(attempt.id, zone)
         self._checks = checks_tab()
         # Kept, because a query finds nothing if the view is closed while it reads.
+        self._banner = BannerLine(markup=False)
         self._standing = Static(id="standing", classes="header", markup=False)
         self._waiting = Static(id="waiting", classes="header", markup=False)
         self._detail = Detail()
@@ -121,6 +125,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
     def compose(self) -> ComposeResult:
         yield self._standing
         yield self._waiting
+        yield self._banner
         yield from self._compose_tabs()
         yield self._detail
         yield Footer()
@@ -245,6 +250,7 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         lines = header(self.timeline, self._now(), self._calibration, adrift=adrift)
         for line, cells in zip((self._standing, self._waiting), lines, strict=True):
             line.update(colours.assemble(cells), layout=False)
+        self._banner.show_text(self._trouble())
 
     def _show_detail(self) -> None:
         if self._detail.open:

@@ -173,14 +173,26 @@ def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
     return one_line(f"! since {clock(newest.since, now.tzinfo)} ({age}){others}: {newest.text}")
 
 
-class Banner(Static):
+class BannerLine(Static):
     """Shows what is wrong, in three lines at most; hidden while all is well."""
 
     DEFAULT_CSS = """
-    Banner { height: auto; max-height: 3; display: none; padding: 0 1; }
-    Banner { background: $error; color: $text; text-style: bold; }
-    Banner.trouble { display: block; }
+    BannerLine { height: auto; max-height: 3; display: none; padding: 0 1; }
+    BannerLine { background: $error; color: $text; text-style: bold; }
+    BannerLine.trouble { display: block; }
     """
+    said = ""
+    """Its current text."""
+
+    def show_text(self, said: str, hint: str = "") -> None:
+        if said != self.said:
+            self.said = said
+            self.set_class(bool(said), "trouble")
+            self.update(Text(f"{said}{hint}" if said else ""))
+
+
+class Banner(BannerLine):
+    """Looks for what is wrong; it can be dismissed."""
 
     def __init__(
         self,
@@ -199,8 +211,6 @@ class Banner(Static):
         self._troubles: Sequence[Trouble] = ()
         """All problems that were not dismissed."""
         self._put_away: set[tuple[str, datetime]] = set()
-        self.said = ""
-        """Its current text."""
 
     def report(self, part: str, what: str, *, remedy: str = "", passing: bool = False) -> None:
         """Report a problem with the watch that is not in the journal.
@@ -251,7 +261,7 @@ class Banner(Static):
         silence = [self._silence] if self._silence else []
         self._put_away &= {each.mark for each in (*silence, *troubles)}
         self._troubles = [each for each in silence or troubles if each.mark not in self._put_away]
-        self._show_text(banner_text(self._troubles, now))
+        self.show_text(banner_text(self._troubles, now), " (esc)")
 
     def put_away(self) -> bool:
         """Dismiss the shown problem until it changes; return whether there was one."""
@@ -260,9 +270,3 @@ class Banner(Static):
             self.refresh_board()
             return True
         return False
-
-    def _show_text(self, said: str) -> None:
-        if said != self.said:
-            self.said = said
-            self.set_class(bool(said), "trouble")
-            self.update(Text(f"{said} (esc)" if said else ""))

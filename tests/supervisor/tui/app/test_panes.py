@@ -17,6 +17,7 @@ from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, intervention, plan, reflecting, transition
 from midwatch_stage.harness import assigned
+from midwatch_supervisor.tui.screens.banner import BannerLine
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -308,6 +309,16 @@ async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy:
     await busy.write(reflects(3, 75), task="fine")
     busy.app.pass_a_second()
     assert not busy.app.banner.said
+
+
+async def test_the_banner_is_on_the_page_of_an_attempt_too(watch: Watch) -> None:
+    await watch.write(WORKING)
+    shown = (await watch.open_attempt()).query_one(BannerLine)
+    assert not shown.display
+    watch.app.time = AT + timedelta(seconds=61)
+    watch.app.pass_a_second()
+    await watch.until(lambda: "1 agent should be working" in shown.said)
+    assert shown.display
 
 
 async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
