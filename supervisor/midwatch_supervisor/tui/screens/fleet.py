@@ -32,6 +32,8 @@ _BAR = 4
 """Width of a progress bar in cells."""
 _TREND = 5
 """Number of confidences drawn."""
+_NAME = 20
+"""Cells of a long name for which other columns are dropped."""
 
 
 def sparkline(values: Sequence[int]) -> str:
@@ -53,7 +55,13 @@ def arrange_columns(columns: Sequence[Column[Row]], sort: str) -> list[Column[Ro
     """Return the columns, with a sign on the sorted one, which is never dropped."""
     signed = _SORTED.get(sort, "")
     return [
-        replace(each, title=f"{signed}↓", rank=0, width=max(each.width, len(signed) + 1))
+        replace(
+            each,
+            title=f"{signed}↓",
+            rank=0,
+            width=max(each.width, len(signed) + 1),
+            differs=lambda: True,
+        )
         if each.title == signed
         else each
         for each in columns
@@ -72,17 +80,24 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         said = why(row, board.wait(row))
         return said.text, tone_ink(said.tone)
 
+    def names() -> int:
+        longest = max((len(row.label) for row in board.all_rows()), default=0)
+        return min(longest, _NAME)
+
+    def some(value: Callable[[Row], object]) -> Callable[[], bool]:
+        return lambda: any(value(row) is not None for row in board.all_rows())
+
     return [
         Column("!", 2, 0, _sign_cell),
         Column("run", 3, 0, lambda row: (str(row.run), "dim"), differs=lambda: board.several_runs),
-        Column("task", 12, 0, _task_cell, grow=1),
+        Column("task", 12, 0, _task_cell, grow=1, needed=names, middle=True),
         Column("state", 10, 0, _state_cell),
-        Column("plan", 5, 5, _plan_cell),
-        Column("progress", _BAR + 5, 1, _progress_cell),
-        Column("conf", _TREND + 6, 1, _confidence_cell),
+        Column("plan", 5, 5, _plan_cell, 0, some(_planned)),
+        Column("progress", _BAR + 5, 1, _progress_cell, 0, some(lambda row: row.state.progress)),
+        Column("conf", _TREND + 6, 1, _confidence_cell, 0, some(lambda row: row.state.confidence)),
         Column("why, or latest checkpoint", 25, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
-        Column("budget", 6, 4, _budget_cell),
+        Column("budget", 6, 4, _budget_cell, 0, some(lambda row: row.used)),
         Column("worker", 8, 8, lambda row: (one_line(row.state.attempt.worker), "dim")),
         Column("model", 20, 9, lambda row: (one_line(row.state.model), "dim"), grow=1),
         Column("node", 10, 7, _node_cell, grow=1, differs=lambda: board.several_nodes),
@@ -120,8 +135,12 @@ def _task_cell(row: Row) -> Cell:
     return one_line(row.label), "dim" if row.need is Need.OVER else "strong"
 
 
+def _planned(row: Row) -> tuple[int, int] | None:
+    return planned(row.state.plan_step, row.state.plan_steps)
+
+
 def _plan_cell(row: Row) -> Cell:
-    found = planned(row.state.plan_step, row.state.plan_steps)
+    found = _planned(row)
     return plan_text(found), "text" if found else "dim"
 
 
@@ -155,7 +174,14 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
         return column.draw(line) if isinstance(line, Row) else ("", "text")
 
     return Column(
-        column.title, column.width, column.rank, drawn, column.grow, differs=column.differs
+        column.title,
+        column.width,
+        column.rank,
+        drawn,
+        grow=column.grow,
+        differs=column.differs,
+        needed=column.needed,
+        middle=column.middle,
     )
 
 

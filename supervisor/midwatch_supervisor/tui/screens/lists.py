@@ -48,7 +48,7 @@ class AttentionPane(Table[QueueItem], RowChooser):
                 Column("age", 4, 0, age),
                 Column("needs", 8, 2, lambda item: (item.kind, "text")),
                 Column("run", 3, 0, run, differs=lambda: board.several_runs),
-                Column("task", 14, 0, lambda item: (item.name, "strong"), grow=1),
+                Column("task", 14, 0, lambda item: (item.name, "strong"), grow=1, middle=True),
                 Column("what", 36, 1, lambda item: (item.what or "-", "text"), grow=6),
                 Column("alerts", 16, 3, lambda item: (item.rules or "-", "dim"), grow=1),
             ],
@@ -108,7 +108,7 @@ class CheckpointsPane(Table[Report], RowChooser):
             [
                 Column("time", 8, 1, lambda each: (clock(each.at, now().tzinfo), "dim")),
                 Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
-                Column("attempt", 14, 0, lambda each: (one_line(each.row.label), "strong"), 1),
+                Column("attempt", 14, 0, _label_cell, grow=1, middle=True),
                 Column("plan", 5, 6, _plan_cell),
                 Column("prog", 4, 2, _progress_cell),
                 Column("conf", 4, 0, _confidence_cell),
@@ -148,6 +148,10 @@ class CheckpointsPane(Table[Report], RowChooser):
     def _follows_end(self, *, changed: bool) -> bool:
         del changed
         return not self.list.picked
+
+
+def _label_cell(report: Report) -> Cell:
+    return one_line(report.row.label), "strong"
 
 
 def _run_cell(report: Report) -> Cell:

@@ -16,6 +16,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
+from midwatch_supervisor.present.text_line import cut_middle
 from midwatch_supervisor.tui.widgets.line_list import LineList
 from midwatch_supervisor.tui.widgets.palette import Cell, on_theme_change, palette_of
 from midwatch_supervisor.tui.widgets.scrolling_text import TextField
@@ -41,34 +42,43 @@ class Column(Generic[T]):
     """Its share of surplus width."""
     differs: Callable[[], bool] = lambda: True
     """Whether it currently distinguishes items; otherwise it is dropped."""
+    needed: Callable[[], int] = lambda: 0
+    """Width that it needs, if less important columns are dropped for that."""
+    middle: bool = False
+    """Whether a text that is too long loses its middle, not its end."""
 
 
 def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
     """Return the columns that fit into a width, in their order, with their widths."""
     kept = [each for each in columns if each.differs()]
-    while len(kept) > 1 and _needed_width(kept) > width:
+    while (spare := _spare_width(kept, width)) < 0 and len(kept) > 1:
         worst = max(kept, key=lambda column: column.rank)
         if worst.rank == 0:
             break
         kept.remove(worst)
-    spare = max(0, width - _needed_width(kept))
-    shares = sum(column.grow for column in kept)
+    shares = sum(column.grow for column in kept) or 1
+    cut, more = min(0, spare), max(0, spare)
     return [
-        (column, column.width + (spare * column.grow // shares if shares else 0)) for column in kept
+        (each, max(each.width, each.needed() + cut) + more * each.grow // shares) for each in kept
     ]
 
 
-def _needed_width(columns: Sequence[Column[T]]) -> int:
-    return sum(column.width for column in columns) + len(columns) - 1
+def _spare_width(columns: Sequence[Column[T]], width: int) -> int:
+    return width + 1 - sum(max(each.width, each.needed()) + 1 for each in columns)
 
 
 def draw(item: T, layout: Sequence[tuple[Column[T], int]]) -> list[Cell]:
     """Return an item's line; neighbours of one style are merged, since each piece costs time."""
-    drawn = ((*column.draw(item), width) for column, width in layout)
+    drawn = (_fit_cell(column, column.draw(item), width) for column, width in layout)
     return [
-        ("".join(f"{fit_text(text, width)} " for text, _, width in cells), ink)
+        ("".join(f"{text} " for text, _ in cells), ink)
         for ink, cells in groupby(drawn, key=itemgetter(1))
     ]
+
+
+def _fit_cell(column: Column[T], cell: Cell, width: int) -> Cell:
+    text, ink = cell
+    return fit_text(cut_middle(text, width) if column.middle else text, width), ink
 
 
 def title_cells(layout: Sequence[tuple[Column[T], int]]) -> list[Cell]:

@@ -10,8 +10,18 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from midwatch_monitor.records import Activity, Change, Lifecycle, Record
-from midwatch_stage.factories import AT, after, attempt, entry, reflecting, run, task, transition
+from midwatch_monitor.records import Activity, Budget, Change, Lifecycle, Meter, Record
+from midwatch_stage.factories import (
+    AT,
+    after,
+    attempt,
+    entry,
+    plan,
+    reflecting,
+    run,
+    task,
+    transition,
+)
 from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
@@ -142,6 +152,7 @@ async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
+FULL = (REPORT, plan(), Change(budget=Budget(requests=Meter(used=3, limit=10))))
 ALL = "! task state plan progress conf why, or latest checkpoint idle budget worker model"
 
 
@@ -156,15 +167,36 @@ ALL = "! task state plan progress conf why, or latest checkpoint idle budget wor
 async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, titles: str) -> None:
     async with seated(width) as seat:
         await seat.add("fix")
-        await seat.say("fix", REPORT)
+        for record in FULL:
+            await seat.say("fix", record)
         assert " ".join(seat.titles) == titles
         assert "●" in seat.lines[0]
+
+
+async def test_a_column_without_a_value_is_left_out() -> None:
+    async with seated(200) as seat:
+        await seat.add("fix")
+        assert " ".join(seat.titles) == "! task state why, or latest checkpoint idle worker model"
+
+
+@pytest.mark.parametrize("width", [80, 130])
+async def test_a_long_name_is_cut_last_and_in_its_middle(width: int) -> None:
+    async with seated(width) as seat:
+        await seat.add("p2-a0d7/agent-a5046f1f4c42f813e", "p2-a0d7/agent-a10fd559bf7e30734")
+        for record in FULL:
+            await seat.say(seat.names[0], record)
+        names = [word for line in seat.lines for word in line.split() if "p2" in word]
+        assert {(name[:9], name[-6:]) for name in names} == {
+            ("p2-a0d7/a", "0734#1"),
+            ("p2-a0d7/a", "813e#1"),
+        }
 
 
 async def test_the_node_is_named_once_there_are_two() -> None:
     async with seated(200) as seat:
         await seat.add("fix")
-        await seat.say("fix", Change(node="south"))
+        for record in (*FULL, Change(node="south")):
+            await seat.say("fix", record)
         assert " ".join(seat.titles) == f"{ALL} node"
         assert seat.lines[0].split()[-1] == "south"
 

@@ -1,5 +1,7 @@
 """How a line is divided into columns, and the colours of every theme."""
 
+from dataclasses import replace
+
 import pytest
 from rich.cells import cell_len
 from rich.style import Style
@@ -48,6 +50,13 @@ COLUMNS: list[Column[str]] = [
 )
 def test_the_least_important_column_goes_first(width: int, kept: list[tuple[str, int]]) -> None:
     assert [(column.title, cells) for column, cells in fit_columns(COLUMNS, width)] == kept
+
+
+def test_a_column_that_needs_more_displaces_less_important_ones() -> None:
+    columns = [replace(each, needed=lambda: 14) if each.rank == 0 else each for each in COLUMNS[1:]]
+    widths = (80, 24, 19, 10, 3)
+    kept = [[cells for _, cells in fit_columns(columns, width)] for width in widths]
+    assert kept == [[27, 4, 46], [19, 4], [14, 4], [10], [6]]
 
 
 @pytest.mark.parametrize(
