@@ -327,6 +327,8 @@ class Reporter:
         self._clock = clock
         self._json = output is Output.JSON
         self._transcript = Transcript([job.task for job in jobs])
+        self._day = clock().astimezone().date()
+        """Of the last printed line."""
 
     async def catch_up(self) -> None:
         """Print what the journal has received since the last call."""
@@ -342,6 +344,9 @@ class Reporter:
             if line is not None and not self._json:
                 line = progress_line(entry, self._transcript)
             if line is not None and entry.id > self._told and not self._quiet:
+                if not self._json and self._day != (day := entry.at.astimezone().date()):
+                    self._day = day
+                    lines.append(f"— {day:%a %d %b %Y} —")
                 lines.append(line)
         self._read = entries[-1].id
         if lines:

@@ -1,7 +1,7 @@
 """Statistics of learning: verdicts by origin, lessons, failure classes, facts, failures."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, tzinfo
+from datetime import datetime
 
 from rich.text import Text
 
@@ -44,13 +44,13 @@ def bar(number: int, most: int, width: int = 20) -> str:
 
 
 def statistics_text(
-    counts: LearningCounts, figures: LearningFigures, colours: Palette, zone: tzinfo | None
+    counts: LearningCounts, figures: LearningFigures, colours: Palette, now: datetime
 ) -> Text:
     """Return the statistics, with a heading for each part that has any."""
     if not figures and not counts.failed:
         return Text(EMPTY)
     text = Text(no_wrap=True, overflow="ellipsis")
-    for title, lines in _statistics_sections(counts, figures, zone):
+    for title, lines in _statistics_sections(counts, figures, now):
         text.append(f"{title}\n", colours.heading)
         for line in lines:
             text.append(f"  {line}\n", colours.text)
@@ -59,7 +59,7 @@ def statistics_text(
 
 
 def _statistics_sections(
-    counts: LearningCounts, figures: LearningFigures, zone: tzinfo | None
+    counts: LearningCounts, figures: LearningFigures, now: datetime
 ) -> Iterator[tuple[str, Iterable[str]]]:
     told = [
         f"{each.origin.value:<10} {percent(each.accepted):<18} {curve(each)}"
@@ -77,7 +77,7 @@ def _statistics_sections(
         yield title, [f"{failed}{because(counts.failure)}"]
     if history := list(counts.history)[-_VERDICTS:]:
         verdicts = (
-            f"{clock(each.at, zone)} {brief(each.name)} "
+            f"{clock(each.at, now)} {brief(each.name)} "
             f"{verdict_text(each.verdict)}{because(each.verdict.comment)}"
             for each in reversed(history)
         )
@@ -144,6 +144,5 @@ class StatisticsPart(ScrollingText):
 
     def recolour(self) -> None:
         if self._figures is not None:
-            zone = self._now().tzinfo
             colours = palette_of(self)
-            self.show_text(statistics_text(self._counts, self._figures, colours, zone))
+            self.show_text(statistics_text(self._counts, self._figures, colours, self._now()))

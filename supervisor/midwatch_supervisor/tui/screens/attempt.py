@@ -98,13 +98,12 @@ class AttemptScreen(Screen[None], DetailTabs, RowChooser):  # pyright: ignore[re
         self._compared = -1
         """The newest step with edits when the diff was read; -1 before."""
         self._comparing = False
-        zone = now().tzinfo
-        self._timeline = TimelineTab(zone)
-        self._alerts = alerts_tab(zone)
+        self._timeline = TimelineTab(now)
+        self._alerts = alerts_tab(now)
         self._chart = Chart(id="chart")
         self._plan = plan_tab()
         self._diff = diff_tab()
-        self._messages = messages_tab(attempt.id, zone)
+        self._messages = messages_tab(attempt.id, now)
         self._checks = checks_tab()
         # Kept, because a query finds nothing if the view is closed while it reads.
         self._banner = BannerLine(markup=False)

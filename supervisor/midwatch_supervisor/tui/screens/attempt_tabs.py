@@ -1,7 +1,7 @@
 """The tabs of an attempt's view: timeline, alerts, plan, diff, messages, acceptance checks."""
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import tzinfo
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 
 from midwatch_monitor.records import (
     Acceptance,
@@ -35,7 +35,7 @@ from midwatch_supervisor.tui.state.attempt_timeline import (
     intervention_detail,
 )
 from midwatch_supervisor.tui.widgets.palette import Cell, Ink, tone_ink
-from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, clock
+from midwatch_supervisor.tui.widgets.table import Column, Draw, Table, clock, time_column
 
 EVIDENCE = "◀"
 """Marks steps that are evidence of an alert."""
@@ -44,7 +44,7 @@ EVIDENCE = "◀"
 class TimelineTab(Table[TimelineItem]):
     """Steps, checkpoints, alerts and interventions, in journal order."""
 
-    def __init__(self, zone: tzinfo | None) -> None:
+    def __init__(self, now: Callable[[], datetime]) -> None:
         def marked(item: TimelineItem) -> Cell:
             of_step = isinstance(item.record, Step) and item.record.number in self.evidence
             return (EVIDENCE if of_step else " "), "warn"
@@ -54,7 +54,7 @@ class TimelineTab(Table[TimelineItem]):
 
         super().__init__(
             [
-                Column("time", 8, 2, lambda item: (clock(item.at, zone), "dim")),
+                time_column("time", 2, lambda item: item.at, now),
                 Column("step", 4, 1, lambda item: (f"{item.step or '-':>4}", "dim")),
                 Column("", 1, 0, marked),
                 Column("", 1, 0, said("sign")),
@@ -99,13 +99,13 @@ _ALERT_STYLES: Mapping[AlertStatus, Ink] = {
 """A firing alert has the style of its severity."""
 
 
-def alerts_tab(zone: tzinfo | None) -> Table[AlertTabLine]:
+def alerts_tab(now: Callable[[], datetime]) -> Table[AlertTabLine]:
     """Return the table of alerts in their current state, each with its changes below."""
     return Table(
         [
             Column("", 1, 0, _alert_sign),
             Column("state", 12, 0, _alert_state),
-            Column("since", 8, 2, lambda line: (clock(line.at, zone), "dim")),
+            time_column("since", 2, lambda line: line.at, now),
             Column("step", 4, 1, lambda line: (f"{line.alert.step or '-':>4}", "dim")),
             Column("severity", 8, 3, lambda line: (line.alert.severity.value, "text")),
             Column("rule", 20, 0, _rule_cell),
@@ -217,18 +217,21 @@ def _plan_detail(each: NumberedStep) -> str:
     )
 
 
-def messages_tab(attempt: int, zone: tzinfo | None) -> Table[InterventionState]:
+def messages_tab(attempt: int, now: Callable[[], datetime]) -> Table[InterventionState]:
     """Return the table of an attempt's interventions, with author, delivery and outcome."""
 
     def arrived(each: InterventionState) -> Cell:
         if each.delivered and each.stamped_at is not None:
             step = f" step {each.delivered_step}" if each.attempt == attempt else ""
-            return f"» {clock(each.stamped_at, zone)}{step}", "good"
+            return (
+                f"» {clock(each.stamped_at, each.issued_at.astimezone(now().tzinfo))}{step}",
+                "good",
+            )
         return _WAYS[each.status], "warn" if each.needs_approval else "dim"
 
     return Table(
         [
-            Column("time", 8, 3, lambda each: (clock(each.issued_at, zone), "dim")),
+            time_column("time", 3, lambda each: each.issued_at, now),
             Column("step", 4, 4, lambda each: (f"{each.issued_step or '-':>4}", "dim")),
             Column("action", 12, 0, lambda each: (each.action.value, "strong")),
             Column("by", 12, 1, lambda each: (author_text(each.intervention), "text"), grow=1),

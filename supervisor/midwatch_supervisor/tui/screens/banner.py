@@ -170,7 +170,7 @@ def banner_text(troubles: Sequence[Trouble], now: datetime) -> str:
     newest = newest_of(troubles)
     others = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
     age = span((now - newest.since).total_seconds())
-    return one_line(f"! since {clock(newest.since, now.tzinfo)} ({age}){others}: {newest.text}")
+    return one_line(f"! since {clock(newest.since, now)} ({age}){others}: {newest.text}")
 
 
 class BannerLine(Static):

@@ -80,17 +80,13 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         said = why(row, board.wait(row))
         return said.text, tone_ink(said.tone)
 
-    def names() -> int:
-        longest = max((len(row.label) for row in board.all_rows()), default=0)
-        return min(longest, _NAME)
-
     def some(value: Callable[[Row], object]) -> Callable[[], bool]:
         return lambda: any(value(row) is not None for row in board.all_rows())
 
     return [
         Column("!", 2, 0, _sign_cell),
         Column("run", 3, 0, lambda row: (str(row.run), "dim"), differs=lambda: board.several_runs),
-        Column("task", 12, 0, _task_cell, grow=1, needed=names, middle=True),
+        Column("task", 12, 0, _task_cell, grow=1, needed=_name_width, middle=True),
         Column("state", 10, 0, _state_cell),
         Column("plan", 5, 5, _plan_cell, 0, some(_planned)),
         Column("progress", _BAR + 5, 1, _progress_cell, 0, some(lambda row: row.state.progress)),
@@ -133,6 +129,10 @@ def _state_cell(row: Row) -> Cell:
 
 def _task_cell(row: Row) -> Cell:
     return one_line(row.label), "dim" if row.need is Need.OVER else "strong"
+
+
+def _name_width(rows: Sequence[Row]) -> int:
+    return min(_NAME, max((len(row.label) for row in rows), default=0))
 
 
 def _planned(row: Row) -> tuple[int, int] | None:
@@ -180,7 +180,7 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
         drawn,
         grow=column.grow,
         differs=column.differs,
-        needed=column.needed,
+        needed=lambda lines: column.needed([line for line in lines if isinstance(line, Row)]),
         middle=column.middle,
     )
 

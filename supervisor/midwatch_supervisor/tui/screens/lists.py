@@ -15,7 +15,7 @@ from midwatch_supervisor.tui.state.board import FleetBoard, Report
 from midwatch_supervisor.tui.state.node_list import node_word
 from midwatch_supervisor.tui.state.row import Need, Row
 from midwatch_supervisor.tui.widgets.palette import Cell, tone_ink
-from midwatch_supervisor.tui.widgets.table import Column, Table, clock, span
+from midwatch_supervisor.tui.widgets.table import Column, Table, span, time_column
 
 LATE = 30.0
 """Seconds without a heartbeat that are highlighted: a node sends one every second."""
@@ -106,7 +106,7 @@ class CheckpointsPane(Table[Report], RowChooser):
     def __init__(self, board: FleetBoard, now: Callable[[], datetime]) -> None:
         super().__init__(
             [
-                Column("time", 8, 1, lambda each: (clock(each.at, now().tzinfo), "dim")),
+                time_column("time", 1, lambda each: each.at, now),
                 Column("run", 3, 0, _run_cell, differs=lambda: board.several_runs),
                 Column("attempt", 14, 0, _label_cell, grow=1, middle=True),
                 Column("plan", 5, 6, _plan_cell),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 
 from rich.style import Style
 from rich.text import Text
@@ -125,7 +125,7 @@ def overview_text(
     colours: Palette,
     *,
     width: int,
-    zone: tzinfo | None = None,
+    now: datetime,
     about: Sequence[str] = (),
 ) -> Text:
     """Return the whole overview for a width; `about` is the constant part."""
@@ -155,7 +155,7 @@ def overview_text(
     for what, style in (("alerts", colours.bad), ("interventions", colours.accent)):
         found = bars(totals.times, what, most=max(1, width - _AXIS - 2))
         text.append(f"{what.capitalize()} per {found.length}\n", colours.heading)
-        _add_chart(text, found, width - _AXIS - 2, style, colours, zone)
+        _add_chart(text, found, width - _AXIS - 2, style, colours, now)
     if about:
         text.append("Watching\n", colours.heading)
         text.append("".join(f"  {one_line(line)}\n" for line in about), colours.text)
@@ -178,7 +178,7 @@ def _add_nodes(text: Text, nodes: NodeList, colours: Palette) -> None:
 
 
 def _add_chart(
-    text: Text, found: Bars, room: int, style: Style, colours: Palette, zone: tzinfo | None
+    text: Text, found: Bars, room: int, style: Style, colours: Palette, now: datetime
 ) -> None:
     width = min(_WIDEST, max(1, room) // max(1, len(found.values)))
     lines = draw_bars(found.values, width=width)
@@ -189,15 +189,15 @@ def _add_chart(
         mark = {0: str(max(found.values)), len(lines) - 1: "0"}.get(number, "")
         text.append(f"{mark:>{_AXIS - 1}} ", colours.dim)
         text.append(f"{line}\n", style)
-    text.append(f"{'':{_AXIS}}{axis(found, zone, width=width)}\n\n", colours.dim)
+    text.append(f"{'':{_AXIS}}{axis(found, now, width=width)}\n\n", colours.dim)
 
 
-def axis(found: Bars, zone: tzinfo | None, *, width: int = 1) -> str:
+def axis(found: Bars, now: datetime, *, width: int = 1) -> str:
     """Return when the first and the last bar began, for bars of a width in cells."""
     if found.first is None:
         return ""
     last = found.first + timedelta(seconds=found.seconds * (len(found.values) - 1))
-    ends = [clock(found.first, zone), clock(last, zone)]
+    ends = [clock(found.first, now), clock(last, now)]
     room = len(found.values) * width - len(ends[0])
     return f"{ends[0]}{ends[1]:>{room}}" if room > len(ends[1]) else " to ".join(ends)
 
@@ -222,9 +222,9 @@ class OverviewPane(ScrollingText, RowChooser):
         self.refresh_board()
 
     def refresh_board(self) -> None:
-        colours, zone = palette_of(self), self._now().tzinfo
+        colours = palette_of(self)
         width = max(20, self.scrollable_content_region.width)
-        text = overview_text(self._board, colours, width=width, zone=zone, about=self._about)
+        text = overview_text(self._board, colours, width=width, now=self._now(), about=self._about)
         if (text, colours) != self._drawn:  # an update lays out the whole screen again
             self._drawn = (text, colours)
             self.show_text(text)

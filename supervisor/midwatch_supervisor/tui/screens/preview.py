@@ -229,9 +229,10 @@ class Preview:
 
     def _checkpoint_lines(self, each: EqualCheckpoints, width: int) -> list[PreviewLine]:
         said = each.checkpoint
-        course = fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - 21))
+        at = clock(each.last_at, self.now)
+        course = fit_text(f"{said.decision}{repetition_text(each)}", max(0, width - len(at) - 13))
         head: PreviewLine = [
-            (f"{clock(each.last_at, self.now.tzinfo)} ", "dim"),
+            (f"{at} ", "dim"),
             (f"{said.progress_percent:>3}% ", "text"),
             (f"{said.confidence:>3}% {_change_sign(each)} ", confidence_ink(each)),
             (course.rstrip(), COURSES.get(said.decision, "text")),

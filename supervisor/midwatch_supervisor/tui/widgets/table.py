@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from itertools import groupby
 from math import inf
 from operator import itemgetter
@@ -42,29 +42,28 @@ class Column(Generic[T]):
     """Its share of surplus width."""
     differs: Callable[[], bool] = lambda: True
     """Whether it currently distinguishes items; otherwise it is dropped."""
-    needed: Callable[[], int] = lambda: 0
-    """Width that it needs, if less important columns are dropped for that."""
+    needed: Callable[[Sequence[T]], int] = lambda _: 0
+    """The width that it needs for items, if less important columns are dropped for that."""
     middle: bool = False
     """Whether a text that is too long loses its middle, not its end."""
 
 
-def fit_columns(columns: Sequence[Column[T]], width: int) -> list[tuple[Column[T], int]]:
+def fit_columns(
+    columns: Sequence[Column[T]], width: int, items: Sequence[T] = ()
+) -> list[tuple[Column[T], int]]:
     """Return the columns that fit into a width, in their order, with their widths."""
-    kept = [each for each in columns if each.differs()]
-    while (spare := _spare_width(kept, width)) < 0 and len(kept) > 1:
-        worst = max(kept, key=lambda column: column.rank)
-        if worst.rank == 0:
+    kept = [(each, max(each.width, each.needed(items))) for each in columns if each.differs()]
+    while (spare := width + 1 - sum(wanted + 1 for _, wanted in kept)) < 0 and len(kept) > 1:
+        worst = max(kept, key=lambda each: each[0].rank)
+        if worst[0].rank == 0:
             break
         kept.remove(worst)
-    shares = sum(column.grow for column in kept) or 1
+    shares = sum(column.grow for column, _ in kept) or 1
     cut, more = min(0, spare), max(0, spare)
     return [
-        (each, max(each.width, each.needed() + cut) + more * each.grow // shares) for each in kept
+        (column, max(column.width, wanted + cut) + more * column.grow // shares)
+        for column, wanted in kept
     ]
-
-
-def _spare_width(columns: Sequence[Column[T]], width: int) -> int:
-    return width + 1 - sum(max(each.width, each.needed()) + 1 for each in columns)
 
 
 def draw(item: T, layout: Sequence[tuple[Column[T], int]]) -> list[Cell]:
@@ -110,9 +109,21 @@ def long_span(seconds: float) -> str:
     return f"{short[:-1]} {short[-1].replace('m', 'min')}"
 
 
-def clock(at: datetime, zone: tzinfo | None) -> str:
-    """Return the time of day in a time zone; `None` is this machine's."""
-    return f"{at.astimezone(zone):%H:%M:%S}"
+def clock(at: datetime, now: datetime) -> str:
+    """Return the time of day in the zone of `now`, with the day if that is another one."""
+    local = at.astimezone(now.tzinfo)
+    return f"{local:%H:%M:%S}" if local.date() == now.date() else f"{local:%d %b %H:%M:%S}"
+
+
+def time_column(
+    title: str, rank: int, at: Callable[[T], datetime], now: Callable[[], datetime]
+) -> Column[T]:
+    """Return the column of the items' times."""
+
+    def needed(items: Sequence[T]) -> int:
+        return len(clock(min(map(at, items)), now())) if items else 0
+
+    return Column(title, 8, rank, lambda item: (clock(at(item), now()), "dim"), needed=needed)
 
 
 def holds(text: str, words: Sequence[str]) -> bool:
@@ -436,7 +447,7 @@ class Table(Vertical, Generic[T]):
         return draw(self.items[index], self._layout)
 
     def _fit_columns(self, width: int) -> None:
-        self._width, self._layout = width, fit_columns(self._columns, width)
+        self._width, self._layout = width, fit_columns(self._columns, width, self.items)
         self.call_after_refresh(self._draw_titles)
 
     @on(LineList.Moved)

@@ -7,6 +7,7 @@ import signal
 from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,9 +20,11 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
+from midwatch_stage.command import new_attempt, new_task, write
+from midwatch_stage.factories import AT, step
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.run.conduct import conduct_to_end
+from midwatch_supervisor.cli.run.conduct import Reporter, conduct_to_end
 from midwatch_supervisor.cli.run.options import Output
 
 NOTICE = "stopping what is in progress; press Ctrl-C again to leave at once\n"
@@ -51,6 +54,19 @@ TASKS = """
     workers: {clerk: {kind: task, tools: ["test_run_process:gate"]}}
     tasks: [{id: fix, goal: Fix it., acceptance: [file: waits]}]
 """
+
+
+async def test_progress_names_the_day_when_it_changes(
+    journal: Journal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempt = await new_attempt(journal, await new_task(journal))
+    reporter = Reporter(journal, (), Output.PROGRESS, clock=lambda: AT, told=0)
+    for days in (0, 1, 1):
+        await write(journal, attempt, AT + timedelta(days=days), step(1))
+    await reporter.catch_up()
+    shown = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    day = (AT + timedelta(days=1)).astimezone()
+    assert shown[-4:] == ["fix#1:", f"{day:%a}", "fix#1:", "fix#1:"]
 
 
 @pytest.fixture

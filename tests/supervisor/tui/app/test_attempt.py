@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -123,6 +124,16 @@ async def test_the_header_says_where_the_attempt_stands(seat: Seat) -> None:
     assert seat.text("#waiting") == (
         "waits for a decision  idle 0s  used: 0 requests, 0 tokens, 0 min"
     )
+
+
+async def test_a_time_of_another_day_is_told_with_its_day(sit: Sit) -> None:
+    async with sit(bare=True) as seat:
+        await seat.open_attempt()
+        assert seat.words("timeline")[-1] == ">20:00:00 - ▶ status working"
+        await seat.first_screen()
+        seat.app.time = AT + timedelta(days=2)
+        await seat.open_attempt()
+        assert seat.words("timeline")[-1] == ">21 Nov 20:00:00 - ▶ status working"
 
 
 async def test_that_no_check_was_run_is_said_as_final_of_an_attempt_that_is_over(sit: Sit) -> None:

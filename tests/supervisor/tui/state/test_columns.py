@@ -1,5 +1,6 @@
 """How a line is divided into columns, and the colours of every theme."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -53,9 +54,12 @@ def test_the_least_important_column_goes_first(width: int, kept: list[tuple[str,
 
 
 def test_a_column_that_needs_more_displaces_less_important_ones() -> None:
-    columns = [replace(each, needed=lambda: 14) if each.rank == 0 else each for each in COLUMNS[1:]]
+    def longest(items: Sequence[str]) -> int:
+        return max(map(len, items))
+
+    columns = [replace(COLUMNS[1], needed=longest), *COLUMNS[2:]]
     widths = (80, 24, 19, 10, 3)
-    kept = [[cells for _, cells in fit_columns(columns, width)] for width in widths]
+    kept = [[cells for _, cells in fit_columns(columns, width, ["a" * 14])] for width in widths]
     assert kept == [[27, 4, 46], [19, 4], [14, 4], [10], [6]]
 
 

@@ -1,7 +1,6 @@
 """What a person may do about what was learned, what is asked, and what is shown of it."""
 
 from dataclasses import replace
-from datetime import UTC
 
 import pytest
 
@@ -154,7 +153,7 @@ def test_a_lesson_that_nobody_was_given_says_so() -> None:
 
 
 def said(tally: LearningCounts) -> str:
-    return statistics_text(tally, tally.figures(), COLOURS, UTC).plain
+    return statistics_text(tally, tally.figures(), COLOURS, AT).plain
 
 
 def test_statistics_of_nothing_say_how_a_verdict_comes() -> None:

@@ -70,8 +70,8 @@ def test_the_largest_bar_fills_the_height_and_the_smallest_is_seen() -> None:
 
 def test_an_axis_names_its_ends_beneath_them_or_side_by_side() -> None:
     found = bars(times(0, 50), "alerts", most=60)
-    assert axis(found, UTC) == "20:00:00 to 20:00:50"
-    assert axis(found, UTC, width=4) == "20:00:00        20:00:50"
+    assert axis(found, AT) == "20:00:00 to 20:00:50"
+    assert axis(found, AT, width=4) == "20:00:00        20:00:50"
 
 
 def test_the_recovery_rate_comes_with_its_counts() -> None:
