@@ -22,6 +22,7 @@ from midwatch_monitor.records import (
     Feedback,
     Intervention,
     OutcomeReport,
+    Plan,
     Recall,
     Record,
     Snapshot,
@@ -178,8 +179,13 @@ class AttemptTimeline:
             case Change():
                 if (self.state.lifecycle, self.state.node) != before:
                     self._add_item(entry)
-            case Study(state=StudyState.DONE) | Snapshot() | TaskTransition():
+            case Study(state=StudyState.DONE) | Snapshot() | TaskTransition() | Plan(bare=True):
                 pass  # a study's results show that it is done
+            case AttemptTransition(lifecycle=lifecycle):
+                last = self.items[-1].record if self.items else None
+                if isinstance(last, Change) and last.node is None and last.lifecycle is lifecycle:
+                    del self.items[-1]  # it says the same without the reason
+                self._add_item(entry)
             case _:
                 self._add_item(entry)
 

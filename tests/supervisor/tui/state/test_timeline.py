@@ -45,6 +45,7 @@ from midwatch_stage.factories import (
     guidelines,
     intervention,
     outcome,
+    plan,
     reflecting,
     task,
     task_transition,
@@ -103,6 +104,17 @@ def test_a_change_is_an_item_only_where_the_lifecycle_changes() -> None:
     waits = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
     busy = Change(activity=Activity.COMMAND, doing="make")
     assert [item.id for item in timeline(transition(), busy, waits, waits).items] == [1, 3]
+
+
+def test_a_change_of_lifecycle_is_told_once_with_its_reason() -> None:
+    asks = transition(Lifecycle.INPUT_REQUIRED, reason="which port?")
+    waits = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
+    made = timeline(waits, asks, Change(lifecycle=Lifecycle.WORKING), transition())
+    assert [item.id for item in made.items] == [2, 4]
+
+
+def test_the_task_itself_is_no_plan() -> None:
+    assert [item.id for item in timeline(plan("fix"), plan("a", "b")).items] == [2]
 
 
 def test_checkpoints_are_points_of_the_chart() -> None:
