@@ -59,7 +59,7 @@ def attempt_waits_for(attempt: AttemptState, *, content: bool = True) -> str:
         case Awaited.APPROVAL | Awaited.DELIVERY:
             return f"{awaited} of {named}"
         case Awaited.ANSWER:
-            where = f" where it runs, or {SEEN}" if is_only_watched(attempt) else ""
+            where = f" where it runs (or press {SEEN})" if is_only_watched(attempt) else ""
             asked = f": {about.intervention.message}" if about and content else ""
             return f"an answer{where}{asked}"
         case Awaited.PERMISSION:

@@ -458,7 +458,7 @@ class Console(OperatorApp):
             self.push_screen(
                 ConfirmDialog(
                     DialogQuestion(
-                        title="Quit while the run is working?",
+                        title="Quit before the run is over?",
                         quote=f"The run stops; `{command('resume')}` continues it.",
                         send="Quit",
                         leave="Stay",

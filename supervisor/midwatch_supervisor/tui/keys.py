@@ -110,7 +110,7 @@ shows the possible ones, with the names from `operator_command.offers`.
 """
 
 ATTEMPT = (
-    Key("attempt.next", "l,right", "turn(1)", "Show the next tab", "Tab"),
+    Key("attempt.next", "l,right", "turn(1)", "Show the next tab", "Tabs"),
     Key("attempt.previous", "h,left", "turn(-1)", "Show the previous tab"),
     Key("attempt.detail", "space", "detail", "Show or hide the details of the line", "Details"),
     Key(

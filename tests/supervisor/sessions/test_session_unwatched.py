@@ -146,7 +146,7 @@ async def test_a_question_about_a_session_needs_a_person_until_its_alert_was_see
     await agents.journal.commit(Commit(drafts=(said,)))
     await agents.watch.look()
     (told,) = await ask(capsys, "status")
-    where = "" if hooks else " where it runs, or `c` in `midwatch watch`"
+    where = "" if hooks else " where it runs (or press `c` in `midwatch watch`)"
     assert (told["stands"], told["waits_for"]) == ("working", f"an answer{where}: What now?")
     assert f'"waits_for": "an answer{where}: What now?"' in await ReadingTools(None).waiting()
     tasks = await task_state(agents.journal, await agents.journal.task(state.task))

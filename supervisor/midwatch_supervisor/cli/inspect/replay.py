@@ -187,7 +187,7 @@ def _trace_text(line: TraceLine) -> str:
 
 
 _HEADS = ("session", "steps", "alarms", "first")
-_WRONG = "what was wrong"
+_WRONG = "worst alarm"
 _MIN_NAME = 10
 _MIN_WRONG = 20
 _MIN_WRONG_BESIDE = 40

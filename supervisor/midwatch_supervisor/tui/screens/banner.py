@@ -80,13 +80,13 @@ def journal_still(
     at_work = sum(works(row) for row in rows)
     if not at_work:
         return None
-    agents = "1 agent" if at_work == 1 else f"{at_work} agents"
+    agents, still = ("1 agent", "is it") if at_work == 1 else (f"{at_work} agents", "are they")
     silent = long_span((now - last_at).total_seconds())
     what = f"No new data for {silent}; {agents} should be working"
     return Trouble(
         what=what,
         since=last_at,
-        remedy=f"is the run's process alive? See `{command('status')}`",
+        remedy=f"{still} still running? See `{command('status')}`",
         key=f"still {agents}",
     )
 

@@ -119,7 +119,11 @@ class GroupHeading:
         """The number of rows in each state, in words; empty if the title says it."""
         if [standing.word for standing, _ in self.counts] == [self.group[1]]:
             return ()
-        return tuple((each, f"{count} {each.word}") for each, count in self.counts)
+        return tuple((each, _counted(each.word, count)) for each, count in self.counts)
+
+
+def _counted(word: str, count: int) -> str:
+    return f"{count} {word if count == 1 else word.replace('waits', 'wait')}"
 
 
 def folds_done(*, rows: int, open_rows: int, done_rows: int, room: int) -> bool:

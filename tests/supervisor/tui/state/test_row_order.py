@@ -102,6 +102,14 @@ def test_each_group_has_a_heading_that_counts_the_most_urgent_first(
     assert fleet.lines == lines
 
 
+def test_a_heading_of_several_that_wait_is_in_the_plural() -> None:
+    fleet = Fleet()
+    for name in ("one", "two"):
+        fleet.add(name, ASKS, node="north")
+    fleet.order.arrange(grouping=by["node"])
+    assert fleet.lines[0] == "▾ north (2) 2 wait for you"
+
+
 def test_a_session_between_two_prompts_is_idle_not_queued() -> None:
     fleet = Fleet()
     fleet.add("chat", Change(acts=(Action.OBSERVE,)), ASKS, node="north")
