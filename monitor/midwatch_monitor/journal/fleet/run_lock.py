@@ -93,7 +93,7 @@ async def take_lock(journal: str, run: int) -> int | None:
 
 
 async def remember_lock(journal: Journal, run: int) -> None:
-    """Record that no process is working on a resumed run until one takes it."""
+    """Record that no process is working on a run that is not over, until one takes it."""
     if (file := _lock_file(journal.name, run)) is not None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     elif is_url(journal.name):  # as a lease that has already expired
@@ -158,7 +158,7 @@ def _new_holder() -> str:
 def _at_work(run: int) -> UsageError:
     return UsageError(
         f"another process is working on run {run}: `{command('watch')}` shows it; "
-        "to continue it here, end that process first"
+        "end that process first"
     )
 
 

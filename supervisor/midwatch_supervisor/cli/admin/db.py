@@ -1,6 +1,6 @@
 """`midwatch db`: maintain a journal's database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_place
-from midwatch_supervisor.cli.output import write_either, write_json, write_line
+from midwatch_supervisor.cli.output import write_either, write_error, write_json, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.present.numbers import count_noun
 
@@ -80,14 +81,16 @@ def copy(
 ) -> int:
     """Copy a journal into a new or empty database: SQLite to PostgreSQL, or back.
 
-    First stop all processes that write to it: entries added later are not copied. At the end, both
-    are compared; if anything is wrong, the new one stays empty.
+    First stop all processes that write to it: entries added later are not copied. A journal with a
+    run that a process works on is refused. At the end, both are compared; if anything is wrong, the
+    new one stays empty. Then use only the new one: both know the same workspaces.
     """
     from midwatch_monitor.journal.admin import copy as copying
     from midwatch_monitor.journal.core.engine import Access
 
     with closing(_open_store(source, Access.READ)) as old:
         counts = copying.contents(old)
+        interrupted = INTERRUPTS.run(_interrupted_runs(source))
         if dry_run and _is_new(target):
             _tell_copied(old.name, target, counts, dry_run=True, json=json)
             return 0
@@ -96,8 +99,30 @@ def copy(
                 copying.require_room(new)
             else:
                 counts = copying.copy(old, new, _progress_printer(counts, silent=json))
+                INTERRUPTS.run(_remember_interrupted(target, interrupted))
             _tell_copied(old.name, new.name, counts, dry_run=dry_run, json=json)
     return 0
+
+
+async def _interrupted_runs(location: str) -> Collection[int]:
+    """Return the runs whose process is gone. Raises UsageError if a process works on a run."""
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.fleet.run_lock import interrupted_runs, refuse_held
+
+    async with await Journal.open_to_read(location) as journal:
+        runs = [run.id for run in await journal.runs()]
+        for run in runs:
+            await refuse_held(journal, run, tell=write_error)
+        return await interrupted_runs(journal, runs)
+
+
+async def _remember_interrupted(location: str, runs: Collection[int]) -> None:
+    from midwatch_monitor.journal import Journal
+    from midwatch_monitor.journal.fleet.run_lock import remember_lock
+
+    async with await Journal.open(location, create=False) as journal:
+        for run in runs:
+            await remember_lock(journal, run)
 
 
 def _open_store(location: str, access: "Access") -> "Store":

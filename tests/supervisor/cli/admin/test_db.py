@@ -13,6 +13,7 @@ from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_monitor.journal.core.tables import REVISION
+from midwatch_monitor.journal.fleet.run_lock import hold_run, is_interrupted
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Commit,
@@ -139,6 +140,20 @@ async def test_nothing_is_copied_to_where_something_stands(
     for more in ([], ["--dry-run"]):
         assert await midwatch("db", "copy", location, location, *more) == 1
         assert "is not empty: there are rows in its `" in capsys.readouterr().err
+
+
+async def test_a_run_at_work_is_not_copied_and_an_interrupted_one_is_so_in_the_copy(
+    capsys: Capture, past: PastAttempts, location: str, postgres: str, tmp_path: Path
+) -> None:
+    await past.attempt()
+    async with hold_run(past.journal, 1, lease_seconds=15):
+        for more in ([], ["--dry-run"]):
+            assert await midwatch("db", "copy", location, postgres, *more) == 2
+            assert "another process is working on run 1: " in capsys.readouterr().err
+    for source, target in ((location, postgres), (postgres, str(tmp_path / "back.db"))):
+        assert await midwatch("db", "copy", source, target) == 0
+        async with await Journal.open(target) as copied:
+            assert await is_interrupted(copied, 1)
 
 
 async def test_a_source_that_is_damaged_is_named_and_not_the_new_file(
