@@ -271,6 +271,8 @@ class Gated(Journal):
     """A journal with gates at some of what it does, by name."""
 
     gates: dict[str, Gate]
+    denied: dict[str, int]
+    """What it refuses, and how often it did."""
 
     async def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -294,6 +296,9 @@ class Gated(Journal):
         return self.gates[name]
 
     async def _pass(self, name: str) -> None:
+        if name in self.denied:
+            self.denied[name] += 1
+            raise JournalError("denied")
         gate = self.gates.pop(name, None)
         if gate is not None:
             gate.reached.set()
@@ -306,7 +311,7 @@ class Gated(Journal):
 async def gated(location: str, journal: Journal) -> AsyncGenerator[Gated]:
     """The same journal once more, as the monitors have it."""
     async with await Gated.open(location) as opened:
-        opened.gates = {}
+        opened.gates, opened.denied = {}, {}
         yield opened
 
 
@@ -345,6 +350,17 @@ async def test_what_could_not_be_taken_when_it_began_is_tried_again_at_once(
         gated.gate("_take_leases", JournalError("away")).open.set()
         await slowed.begin()
         await slowed.until(lambda: slowed.held("a") == [1, 2])
+
+
+async def test_what_fails_all_night_while_the_rest_succeeds_is_logged_once(
+    slowed: Fleet, gated: Gated, caplog: pytest.LogCaptureFixture
+) -> None:
+    await slowed.begin()
+    async with slowed.monitor("a"):
+        await slowed.until(lambda: slowed.held("a") == [1])
+        gated.denied["_take_leases"] = 0
+        await slowed.until(lambda: gated.denied["_take_leases"] > 2)
+    assert caplog.messages.count("cannot monitor now: denied") == 1
 
 
 async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(

@@ -7,9 +7,10 @@ dies, its leases run out and the others take them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from types import CoroutineType
 from typing import Any
 
 from midwatch_monitor.bus import FleetBus, NodeGone
@@ -138,7 +139,8 @@ class FleetMonitor:
         """Attempts that the broker assigned to this monitor."""
         self._stale: set[int] = set()
         """Claims that have lasted for a round and match no attempt here; dropped after the next."""
-        self._failing = False
+        self._failing: dict[str, str] = {}
+        """The errors of works that failed last time, by name."""
         self._outage_log = JournalOutageLog("the monitor", journal.name)
 
     @property
@@ -204,18 +206,20 @@ class FleetMonitor:
         except JournalError as error:  # leases run out by themselves
             log.warning("the leases will expire: %s", error)
 
-    async def _log_errors(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _log_errors(self, work: "CoroutineType[Any, Any, None]") -> None:
         """Run work; if it fails, log that once, and let it be tried again later."""
+        name = work.__name__
         try:
             await work
-        except JournalError as error:
-            known = self._failing or self._outage_log.away  # an outage may last all night
+        except JournalError as error:  # it may last all night, while other works succeed
+            known = name in self._failing or str(error) in self._failing.values()
+            known = known or self._outage_log.away
             log.log(logging.DEBUG if known else logging.WARNING, "cannot monitor now: %s", error)
-            self._failing = True
+            self._failing[name] = str(error)
         except Exception:  # a failure here must not stop the work
             log.exception("the monitor failed and will try again")
         else:
-            self._failing = False
+            self._failing.pop(name, None)
 
     # -- what is new -----------------------------------------------------------------------
 
