@@ -10,7 +10,9 @@ from pydantic_ai.workspaces import (
     Workspace,
     WorkspaceBackend,
     WorkspaceCommand,
+    WorkspaceError,
     WorkspaceRef,
+    WorkspaceTimeoutError,
     WrapperWorkspace,
 )
 
@@ -33,7 +35,14 @@ class PrefixedWorkspace(WrapperWorkspace):
         words = ["/bin/sh", "-c", command] if isinstance(command, str) and shell else command
         if isinstance(words, str) or (shell and words is command):
             raise TypeError("a shell takes a string, anything else a sequence")
-        return await self.wrapped.run([*self._prefix, *words], env=env, timeout=timeout)
+        try:
+            return await self.wrapped.run([*self._prefix, *words], env=env, timeout=timeout)
+        except WorkspaceTimeoutError:
+            raise
+        except TimeoutError as error:  # pydantic-ai allows a start 5 s; only the call has failed
+            raise WorkspaceError(
+                "the machine was too busy to start or end the command in time: try it again"
+            ) from error
 
 
 @dataclass

@@ -6,8 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic_ai.workspaces import CommandResult, WorkspaceTimeoutError
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import LocalWorkspace
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.workspaces import (
+    CommandResult,
+    LocalWorkspaceBackend,
+    WorkspaceRef,
+    WorkspaceTimeoutError,
+)
+from pydantic_ai_harness import Shell
 
+from midwatch_agents.command_prefix import PrefixedCommands
 from midwatch_agents.sandbox import MARK, SandboxKind, find_sandbox, place
 from midwatch_agents.sandbox_mounts import SandboxPaths, clean_git_config, mounts
 from midwatch_monitor.config.settings import Sandbox
@@ -212,6 +222,27 @@ CONFIG = """\
 [core "x"]
 	eol = secret
 """
+
+
+class Busy(LocalWorkspaceBackend):
+    """On a machine that takes too long to start a process."""
+
+    async def run(self, *args: object, **options: object) -> CommandResult:
+        raise TimeoutError("local workspace subprocess operation exceeded its grace period")
+
+
+class BusyPlace(LocalWorkspace[object]):
+    """The workspace there."""
+
+    def get_workspace(self, ctx: RunContext[object], *, ref: WorkspaceRef | None) -> Busy:
+        return Busy(self.working_dir)
+
+
+async def test_a_slow_start_of_a_process_fails_the_call_and_not_the_attempt(tmp_path: Path) -> None:
+    place = PrefixedCommands(BusyPlace(tmp_path))
+    agent = Agent(TestModel(call_tools=["run_command"]), capabilities=[place, Shell[object]()])
+    said = (await agent.run("Run it.")).all_messages_json().decode()
+    assert "the machine was too busy to start or end the command in time: try it again" in said
 
 
 def test_a_repositorys_configuration_keeps_only_how_it_is_stored() -> None:
