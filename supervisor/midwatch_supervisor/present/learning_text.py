@@ -9,7 +9,6 @@ from midwatch_monitor.records import (
     Fact,
     FactMark,
     FactReview,
-    FactState,
     Feedback,
     Group,
     Guidelines,
@@ -59,12 +58,6 @@ ORIGINS: Mapping[Origin, str] = {
     Origin.EXPLICIT: "a person",
     Origin.IMPLIED: "what a person did with the result",
     Origin.AUTOMATIC: "its checks and its end",
-}
-_FACT_STATES: Mapping[FactState, str] = {
-    FactState.UNREVIEWED: "unreviewed: ",
-    FactState.PENDING: "waiting for its review: ",
-    FactState.WAITING: "waiting for you: ",
-    FactState.REVIEWED: "",
 }
 _CHORES: Mapping[Chore, str] = {
     Chore.SUMMARY: "summary",
@@ -170,15 +163,15 @@ def _lesson_mark(mark: LessonMark) -> TextLine:
 
 
 def _fact_text(fact: Fact) -> TextLine:
-    text = f"{_FACT_STATES[fact.state]}{brief(fact.text)}"
-    return TextLine("=", "fact", text, Tone.PLAIN, fact_parts(fact))
+    # Not its state: later marks change that.
+    return TextLine("=", "fact", brief(fact.text), Tone.PLAIN, fact_parts(fact))
 
 
 def fact_parts(fact: Fact) -> Parts:
     """Return all parts of a fact's text."""
     return (
         ("fact", fact.text),
-        ("known", f"{fact.certainty}, {fact.state}, by {fact.maker}"),
+        ("known", f"{fact.certainty}, by {fact.maker}"),
         ("value", fact.value),
         ("files", "\n".join(fact.files)),
         ("tags", ", ".join(fact.tags)),
