@@ -11,11 +11,12 @@ from midwatch_supervisor.cli.output import write_either, write_line
 from midwatch_supervisor.cli.settings import JsonOption
 from midwatch_supervisor.fleet.monitors.leases import EXPORTER, LEARNER, NOTIFIER
 from midwatch_supervisor.present.json_lines import moment, pick_fields
-from midwatch_supervisor.present.waiting import missing_lines, round_time
+from midwatch_supervisor.present.waiting import missing_lines, monitor_absent, round_time
 
 
 async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> None:
     """List the nodes of all fleets, with their labels and attempts, and the monitors."""
+    from midwatch_monitor.journal.core.engine import is_url
     from midwatch_monitor.journal.fleet.nodes import Nodes
 
     async with await journal_to_read(journal) as opened:
@@ -32,8 +33,10 @@ async def nodes(*, journal: JournalOption = None, json: JsonOption = False) -> N
     for monitor in monitors:
         if monitor.lives(now):
             write_either(_monitor_fields(monitor), _monitor_text(monitor), json=json)
-    if not json:
+    if not json and (found or is_url(opened.name)):
         write_line(*missing_lines(found, monitors, now))
+    elif not json:  # a node needs PostgreSQL; a monitor may be beside a `Watch`
+        write_line(*filter(None, [monitor_absent(monitors, now)]))
 
 
 def _in_hand(

@@ -323,8 +323,14 @@ async def test_nodes_are_listed(say: Say, tmp_path: Path) -> None:
     }
 
 
-async def test_a_journal_without_nodes_says_so(say: Say, tmp_path: Path) -> None:
-    location = str(tmp_path / "journal.db")
+@pytest.mark.parametrize(
+    ("location", "first"),
+    [("postgresql", "no node has joined yet: "), ("file", "no monitor is running: ")],
+    indirect=["location"],
+)
+async def test_a_journal_without_nodes_says_so_where_one_could_join(
+    say: Say, location: str, first: str
+) -> None:
     await (await Journal.open(location)).close()
-    assert (await say("nodes", "--journal", location))[1].startswith("no node has joined yet")
+    assert (await say("nodes", "--journal", location))[1].startswith(first)
     assert (await say("nodes", "--journal", location, "--json"))[1] == ""
