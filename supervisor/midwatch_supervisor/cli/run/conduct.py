@@ -212,10 +212,12 @@ def conduct_to_end(
     told to stop; then a run that has begun can be resumed.
     """
     begun = [] if resumed is None else [resumed]
+    known = list[Job]()
 
     async def noted(log: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
         resources, jobs = await opened(log, clock)
         begun.append(resources.run.id)
+        known.extend(jobs)
         return resources, jobs
 
     if output is Output.CONSOLE:
@@ -228,6 +230,8 @@ def conduct_to_end(
         )
     except (KeyboardInterrupt, asyncio.CancelledError):
         said = f"`{_resume_command(begun)}` continues it" if begun else "the run had not begun"
+        if known and all(job.state.lifecycle.over for job in known):
+            said = "the run's tasks were over"  # it still learned, or notified somebody
         write_error(f"interrupted; {said}")
         raise KeyboardInterrupt from None
     except JournalFullError as error:

@@ -17,15 +17,22 @@ from pydantic_ai import RunContext
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.source import load_tasks
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
+from midwatch_monitor.records import Lifecycle, TaskTransition
 from midwatch_stage.command import new_attempt, new_task, write
 from midwatch_stage.factories import AT, step
 from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.run.conduct import Reporter, conduct_to_end
 from midwatch_supervisor.cli.run.options import Output
+from midwatch_supervisor.learning.run_learning import RunLearning
+from midwatch_supervisor.present.assignment import assignments
+from midwatch_supervisor.run.context import RunResources
+from midwatch_supervisor.run.job import Job
+from midwatch_supervisor.run.launch import begin_run
 
 NOTICE = "stopping what is in progress; press Ctrl-C again to leave at once\n"
 
@@ -212,3 +219,27 @@ def test_only_a_run_that_has_begun_can_be_resumed_after_an_interruption(
             resumed=resumed,
         )
     assert capsys.readouterr().err.startswith(f"interrupted; {said}")
+
+
+def test_a_run_that_only_learned_when_it_was_interrupted_is_not_to_be_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tasks.yaml").write_text(TASKS.replace("test_run_process", __name__))
+    wanted = assignments(load_tasks(tmp_path / "tasks.yaml"), tmp_path)
+    settings = Settings.model_validate({"run": {"sandbox": "off"}})
+
+    async def opened(journal: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+        resources, (job,) = await begin_run(
+            journal, wanted, source="", settings=settings, home=tmp_path, learning=RunLearning
+        )
+        job.state = TaskTransition(lifecycle=Lifecycle.FAILED)
+        main = asyncio.current_task()
+        assert main is not None
+        main.cancel()
+        return resources, (job,)
+
+    with pytest.raises(KeyboardInterrupt):
+        conduct_to_end(
+            opened, settings=settings, journal=str(tmp_path / "journal.db"), output=Output.QUIET
+        )
+    assert capsys.readouterr().err == "interrupted; the run's tasks were over\n"
