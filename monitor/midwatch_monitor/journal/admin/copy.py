@@ -7,7 +7,18 @@ from itertools import islice
 from shlex import quote
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, bindparam, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    bindparam,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from midwatch_monitor.errors import JournalCorruptError, JournalError
 from midwatch_monitor.journal.core import tables
@@ -121,9 +132,10 @@ def _make_room(connection: Connection, name: str) -> None:
         migrate(connection, name)
 
 
-def count_rows(connection: Connection, table: Table) -> int:
-    """Return the number of a table's rows."""
-    return connection.execute(select(func.count()).select_from(table)).scalar_one()
+def count_rows(connection: Connection, table: Table, *where: ColumnElement[bool]) -> int:
+    """Return the number of a table's rows, or of those that meet the conditions."""
+    query = select(func.count()).select_from(table).where(*where)
+    return connection.execute(query).scalar_one()
 
 
 def _rows(connection: Connection, table: Table, name: str) -> Iterator[Row[Any]]:

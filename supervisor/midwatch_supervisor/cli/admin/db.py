@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from midwatch_monitor.command_hint import command
 from midwatch_supervisor.cli.interrupts import INTERRUPTS
 from midwatch_supervisor.cli.journals import DryRunOption, JournalOption, journal_place
 from midwatch_supervisor.cli.output import write_either, write_error, write_json, write_line
@@ -39,6 +40,7 @@ def upgrade(
 
     with closing(_open_store(journal_place(journal), Access.WRITE)) as store:
         done = bring_up(store, dry_run=dry_run)
+        unread = "" if dry_run or done.before in {None, done.after} else _unread_words(store)
     fields = {"journal": store.name, "before": done.before, "after": done.after}
     fields |= {"oldest": done.oldest, "dry_run": dry_run}
     verb = "would be" if dry_run else "were"
@@ -49,7 +51,30 @@ def upgrade(
     if done.before == done.after:
         text = f"{store.name} is up to date: its tables are at {done.after}"
     write_either({"type": "upgrade", **fields}, text, json=json)
+    if unread and not json:
+        write_line(unread)
     return 0
+
+
+def _unread_words(store: "Store") -> str:
+    """Name what attempts are given though no person had to approve it; empty if there is none."""
+    from sqlalchemy import not_
+
+    from midwatch_monitor.journal.admin.copy import count_rows
+    from midwatch_monitor.journal.core.tables import fact, lesson
+    from midwatch_monitor.records import FactState
+
+    unreviewed = fact.c.live & (fact.c.state == FactState.UNREVIEWED.value)
+    with store.reader.connect() as connection:
+        lessons = count_rows(connection, lesson, not_(lesson.c.obsolete))
+        facts = count_rows(connection, fact, unreviewed)
+    found = (
+        f"{count_noun(number, what)} (`{command(f'{what}s list')}`)"
+        for number, what in ((lessons, "lesson"), (facts, "fact"))
+        if number
+    )
+    named = " and ".join(found)
+    return named and f"in use, though nobody had to approve it before: {named}"
 
 
 @app.command(name="check")

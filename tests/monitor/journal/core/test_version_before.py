@@ -57,6 +57,17 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.parametrize("before", ["as it is"], indirect=True)
+def test_what_is_in_use_unread_is_said_after_an_upgrade(
+    before: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(("db", "upgrade", "--journal", str(before))) == 0
+    lists = f"`midwatch lessons list --journal {before}`"
+    assert capsys.readouterr().out.endswith(
+        f"\nin use, though nobody had to approve it before: 2 lessons ({lists})\n"
+    )
+
+
 def test_status_says_what_that_version_said(
     before: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
