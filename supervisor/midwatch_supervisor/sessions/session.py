@@ -351,8 +351,8 @@ class ForeignSession:
         if self._agent is not None and self._agent.gone:
             ending = Ending.UNCHECKED if self._waits else Ending.ERROR
             return stop or Ended(ending=ending, reason="its program has ended"), _AFTER_END
-        if stop is not None and self._waits:
-            return stop, _AFTER_END
+        if stop is not None and (self._waits or self._parent is not None):
+            return stop, _AFTER_END  # no hook reports that a stopped sub-agent has ended
         if stop is not None:  # its model may be slow, so this says little
             reason = f"{stop.reason}; nothing was heard from it for an hour"
             return replace(stop, reason=reason), _LEFT

@@ -154,7 +154,8 @@ async def test_a_sub_agent_is_guided_and_stopped_through_its_own_hooks(
     reply = await agents.hook(its_hook)
     assert word in reply.text
     await agents.heard.note_delivery(reply)
-    agents.write_sub_agent(CLAUDE.said("I end.", NOON))
+    if action is Action.NUDGE:  # a stop lets it say nothing more
+        agents.write_sub_agent(CLAUDE.said("I end.", NOON))
     await agents.watch.look()
     agents.now += timedelta(seconds=10)
     await agents.watch.look()
