@@ -359,6 +359,9 @@ class ForeignSession:
         if self._waits:
             left = "nobody continued it for an hour"
             return Ended(ending=Ending.UNCHECKED, reason=left), _LEFT
+        if self._followed_since - self._heard_at >= _LEFT:
+            silent = "nothing was heard from it for an hour before it was watched"
+            return Ended(ending=Ending.UNCHECKED, reason=silent), _LEFT
         return Ended(ending=Ending.ERROR, reason="nothing was heard from it for a day"), GONE
 
     # -- its hooks -----------------------------------------------------------------------------

@@ -56,18 +56,25 @@ async def test_once_takes_in_what_there_is_and_judges_it(
     assert "step" not in again
 
 
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        (CLAUDE.said("I give up.", ""), "nobody continued it for an hour"),
+        ([], "nothing was heard from it for an hour before it was watched"),
+    ],
+)
 @pytest.mark.usefixtures("named_by_the_environment")
 async def test_a_session_of_last_night_has_its_own_times_and_calls_nobody(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str], last: Lines, reason: str
 ) -> None:
     path, night = home / FILES["claude-code"], datetime.now(UTC) - timedelta(hours=13)
-    write(path, at(night, [*asked(CLAUDE), *loop(CLAUDE, 10), *CLAUDE.said("I give up.", "")]))
+    write(path, at(night, [*asked(CLAUDE), *loop(CLAUDE, 10), *last]))
     os.utime(path, (night.timestamp(), night.timestamp()))
     told = await ask(capsys, "attach", "--once", "--since", "20")
     times = [datetime.fromisoformat(str(each["at"])) for each in told]
     assert {each - times[0] for each in times} == {timedelta(), timedelta(hours=1)}
     assert abs(times[0] - night) < timedelta(seconds=1)
-    assert told[-1]["reason"] == "nobody continued it for an hour"
+    assert told[-1]["reason"] == reason
     (stands,) = await ask(capsys, "status")
     assert (stands["needs_person"], stands["stands"]) == (False, "ended")
     assert datetime.fromisoformat(str(stands["started_at"])) == times[0]
