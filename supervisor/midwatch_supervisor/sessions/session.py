@@ -336,8 +336,14 @@ class ForeignSession:
             await self._recorder.record(*(stamp(id, step) for id in asked))
             ended, after = self._silent_end()
             if silent >= after:
-                await self._end_attempt(ended, min(now, self._heard_at + after))
+                left_at = self._heard_at + after
+                await self._end_attempt(ended, now if self._program_gone else min(now, left_at))
             return False
+
+    @property
+    def _program_gone(self) -> bool:
+        """Whether its program is known to have ended, which is seen within seconds."""
+        return self._agent is not None and self._agent.gone
 
     def _silent_end(self) -> tuple[Ended, timedelta]:
         """Return how it ends if nothing more is heard, and after how long."""
@@ -348,7 +354,7 @@ class ForeignSession:
             return stop or answered, _AFTER_END if self._acts is HOOKED else timedelta()
         if self._parent is not None and self._parent.ended:
             return stop or _SESSION_ENDED, _AFTER_END
-        if self._agent is not None and self._agent.gone:
+        if self._program_gone:
             ending = Ending.UNCHECKED if self._waits else Ending.ERROR
             return stop or Ended(ending=ending, reason="its program has ended"), _AFTER_END
         if stop is not None and (self._waits or self._parent is not None):

@@ -193,10 +193,11 @@ async def test_an_agent_that_is_killed_has_stopped_if_it_was_told_to_or_else_fai
         assert agent.stdout is not None
         denied = (await agent.stdout.readline()).count(b'"deny"')
         assert denied == (2 if told is Action.STOP else 0)
-    agents.now += timedelta(seconds=10)
+    agents.now += timedelta(minutes=20)
     await agents.watch.look()
     assert not (await agents.attempt()).over
     agent.kill()
     await agent.wait()
     await agents.watch.look()
-    assert (await agents.attempt()).status is status
+    state = await agents.attempt()
+    assert (state.status, state.last_at) == (status, agents.now)
