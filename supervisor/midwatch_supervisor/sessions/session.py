@@ -349,9 +349,9 @@ class ForeignSession:
         """Return how it ends if nothing more is heard, and after how long."""
         stop = self._told_to_stop()
         if self._parent is not None and self._waits:
-            answered = Ended(ending=Ending.UNCHECKED, reason="its session has its answer")
+            over = Ended(ending=Ending.UNCHECKED, reason="its turn is over")
             # Its hook may report the end before its last line is written.
-            return stop or answered, _AFTER_END if self._acts is HOOKED else timedelta()
+            return stop or over, _AFTER_END if self._acts is HOOKED else timedelta()
         if self._parent is not None and self._parent.ended:
             return stop or _SESSION_ENDED, _AFTER_END
         if self._program_gone:

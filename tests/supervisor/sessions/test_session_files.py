@@ -196,22 +196,26 @@ async def test_a_session_that_nobody_goes_on_with_ends_and_another_run_takes_up_
     assert second.lifecycle is Lifecycle.WORKING
 
 
-async def test_a_sub_agent_has_ended_once_it_has_answered_and_another_task_takes_up_the_rest(
-    agents: ForeignAgents, journal: Journal
+@pytest.mark.parametrize(
+    ("last", "steps"),
+    [
+        (CLAUDE.said("Found.", NOON), 3),
+        (CLAUDE.prompt("[Request interrupted by user for tool use]", NOON), 2),
+    ],
+)
+async def test_a_sub_agent_has_ended_once_its_turn_is_over_and_another_task_takes_up_the_rest(
+    agents: ForeignAgents, journal: Journal, last: Lines, steps: int
 ) -> None:
     agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    agents.write_sub_agent([*loop(CLAUDE, 2), *CLAUDE.said("Found.", NOON)])
+    agents.write_sub_agent([*loop(CLAUDE, 2), *last])
     await agents.watch.look()
     state = (await agents.attempts())[1]
-    assert (state.status, state.transition.reason) == (
-        AttemptStatus.ENDED,
-        "its session has its answer",
-    )
+    assert (state.status, state.transition.reason) == (AttemptStatus.ENDED, "its turn is over")
     agents.write_sub_agent([*CLAUDE.prompt("More.", NOON), *loop(CLAUDE, 1, first=3)])
     await agents.watch.look()
     agents.write_sub_agent(loop(CLAUDE, 1, first=4))
     await agents.another_watch().look()
-    assert [each.last_step for each in await agents.attempts()] == [1, 3, 2]
+    assert [each.last_step for each in await agents.attempts()] == [1, steps, 2]
     (run,) = await journal.runs()
     names = [each.name for each in await journal.tasks(run.id)]
     assert names == ["repo-s1", "repo-s1/agent-a1", "repo-s1/agent-a1/2"]

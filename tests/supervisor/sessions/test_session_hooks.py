@@ -167,7 +167,7 @@ async def test_a_sub_agent_is_guided_and_stopped_through_its_own_hooks(
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
-        ({"hook_event_name": "SubagentStop", "agent_id": "a1"}, "its session has its answer"),
+        ({"hook_event_name": "SubagentStop", "agent_id": "a1"}, "its turn is over"),
         ({"hook_event_name": "SessionEnd"}, "the session ended"),
     ],
 )
