@@ -1,13 +1,14 @@
 """Nothing is sent anywhere unless it is configured, and then only there."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
-from midwatch_stage.foreign import FILES, asked, loop
+from midwatch_stage.foreign import FILES, asked, at, loop
 from midwatch_stage.harness import STAGE
 from midwatch_stage.matrix import matrix
 from midwatch_stage.own_network import FOUND, RECEIVER, Extent, traffic
@@ -35,7 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     claude = DIALECTS["claude-code"]
     session = tmp_path / "home" / FILES["claude-code"]
     session.parent.mkdir(parents=True)
-    write(session, [*asked(claude), *loop(claude, 6)])
+    # Old sessions are no news for anybody.
+    write(session, at(datetime.now(UTC), [*asked(claude), *loop(claude, 6)]))
     (tmp_path / "tasks.yaml").write_text(TASKS)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{STAGE}")
