@@ -19,6 +19,7 @@ from midwatch_monitor.records import (
 from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
 from midwatch_stage.matrix import matrix
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -130,6 +131,9 @@ async def test_the_next_attempt_that_needs_a_person_is_looked_at_before_it_is_an
     await watch.press("a")
     assert watch.app.told == ["this attempt was just opened: look at it first"]
     watch.app.glance_seconds = 0
+    page = watch.app.screen
+    assert isinstance(page, AttemptScreen)
+    await watch.until(lambda: page.shows(held))  # it reads the journal first
     await watch.press("a")
     assert await watch.written() == [approved(held, step=0)]
 
