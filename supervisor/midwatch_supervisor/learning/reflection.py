@@ -58,7 +58,7 @@ from midwatch_monitor.records import (
     Record,
     Reflection,
 )
-from midwatch_supervisor.present.lookup import lesson_marks
+from midwatch_supervisor.present.lesson_history import lesson_marks
 from midwatch_tools.data_blocks import fold_lines
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ from midwatch_monitor.records import (
 )
 from midwatch_supervisor.present.json_lines import moment, pick_fields
 from midwatch_supervisor.present.learning_text import fact_parts, lesson_parts, verdict_text
-from midwatch_supervisor.present.lookup import LessonHistory, NamedAttempt, Use
+from midwatch_supervisor.present.lesson_history import LessonHistory, Use
+from midwatch_supervisor.present.lookup import NamedAttempt
 from midwatch_supervisor.present.numbers import count_noun
 from midwatch_supervisor.present.text_line import Parts, because, brief, by, list_lines
 

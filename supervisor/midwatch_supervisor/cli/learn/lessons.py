@@ -38,7 +38,8 @@ from midwatch_supervisor.present.known_text import (
     lesson_history_fields,
     lesson_standing,
 )
-from midwatch_supervisor.present.lookup import find, lesson_history, task_state
+from midwatch_supervisor.present.lesson_history import lesson_history
+from midwatch_supervisor.present.lookup import find, task_state
 from midwatch_supervisor.present.text_line import brief
 from midwatch_tools.data_blocks import fold_lines
 
