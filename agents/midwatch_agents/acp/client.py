@@ -277,6 +277,7 @@ class AgentSession:
             self._report_call(begun)
             if allow is None and not is_ours(begun.call.tool, self.ours):
                 allow = await begun.permission()
+            begun.call.refused = allow is False
         option = None if allow is None else choose_option(asked["options"], allow=allow)
         taken = {"outcome": "selected", "optionId": option}
         return {"outcome": {"outcome": "cancelled"} if option is None else taken}

@@ -44,6 +44,8 @@ class AgentCall:
     status: str = ""
     streamed: list[str] = field(default_factory=list[str])
     """The pieces of its output, if the agent sends it piece by piece."""
+    refused: bool = False
+    """Whether the permission that the agent asked for was refused."""
 
     def tell(self, said: JsonNode) -> None:
         """Take in an update or a permission request; fields it lacks are kept."""
@@ -102,7 +104,8 @@ class AgentCall:
         if said := "\n".join(filter(None, (self.output, code))):
             return said
         if self.failed:
-            return "It failed, and the agent does not say why."
+            unsaid = "It failed, and the agent does not say why."
+            return "It was not permitted." if self.refused else unsaid
         return UNREPORTED if self.kind in _SHOWING else ""
 
     def arguments(self) -> dict[str, object]:

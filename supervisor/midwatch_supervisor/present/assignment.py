@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationError
 
+from midwatch_agents.acp.presets import speaks_acp
 from midwatch_agents.models import NONE
 from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.tasks import (
@@ -72,9 +73,11 @@ class Assignment(Section):
         return self.others.get(name, self.spec) if name != self.worker else self.spec
 
     def worker_model(self, name: str) -> ModelSpec | None:
-        """Return the model that a worker of this task starts with."""
-        other = self.others.get(name) if name != self.worker else None
-        return self.model(Role.WORKER) if other is None else other.model
+        """Return the model that a worker of this task starts with; `None` if it brings its own."""
+        spec = self.worker_spec(name)
+        if spec.agent or speaks_acp(spec):
+            return None
+        return self.model(Role.WORKER) if spec is self.spec else spec.model
 
     @property
     def bare(self) -> bool:

@@ -80,6 +80,14 @@ async def test_it_reports_by_the_tools_that_midwatch_gives_it(
     assert not [each for each in others if "reflect" in each.tool]
 
 
+async def test_nothing_of_it_is_counted_for_the_model_of_the_other_workers(
+    harness: RunHarness, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await harness.run(fake(GREETS).replace("worker: none", "worker: test")) == 0
+    assert (await harness.journal.attempt(1)).model == ""
+    assert "Model of the worker" not in capsys.readouterr().out
+
+
 async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, fake: Fake) -> None:
     wrong = {"tool": "reflect", "args": {"confidence": 1000}}
     assert await harness.run(fake(wrong, {"tool": "no_such_tool", "args": {}}, GREETS)) == 0
@@ -242,6 +250,7 @@ async def test_what_it_asks_a_permission_for_is_answered_as_its_worker_says(
     assert (await harness.run(fake(*acts, more=f"permission: {answer}")) == 0) is (code == 0)
     asked = (await steps(harness))[0]
     assert asked.ok is (code == 0)
+    assert (asked.output == "It was not permitted.") is (code == 1)
 
 
 async def test_at_a_limit_of_its_own_it_is_told_to_go_on(harness: RunHarness, fake: Fake) -> None:

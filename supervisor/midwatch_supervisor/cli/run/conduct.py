@@ -296,9 +296,12 @@ def about(resources: RunResources, jobs: Sequence[Job]) -> list[str]:
     ]
     named = {
         f"{role}: {spec.name}"
-        for job in jobs
-        for role in (Role.WORKER, Role.SUPERVISOR)
-        if (spec := job.assignment.model(role)) is not None
+        for each in (job.assignment for job in jobs)
+        for role, spec in (
+            (Role.WORKER, each.worker_model(each.worker)),
+            (Role.SUPERVISOR, each.model(Role.SUPERVISOR)),
+        )
+        if spec is not None
     }
     for name in sorted(named):
         script = " (played by a script; no model is called)" if "scripted:" in name else ""
