@@ -2,20 +2,14 @@
 
 import os
 import subprocess
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from midwatch_monitor.config.tasks import AcceptanceSpec
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    AttemptTransition,
-    Commit,
-    Draft,
-    Ending,
-    Lifecycle,
-    TaskTransition,
-)
-from midwatch_stage.command import assignment, new_attempt, new_task, write
+from midwatch_monitor.records import AttemptTransition, Ending, Lifecycle, TaskTransition
+from midwatch_stage.command import Cli, assignment, new_attempt, new_task, write
 from midwatch_stage.factories import AT
 
 BRANCH = "midwatch/r1/totals-1"
@@ -37,26 +31,43 @@ def commit(folder: Path, file: str, text: str) -> None:
     git(folder, "commit", "--quiet", "--message", f"Write {file}")
 
 
-async def finish(
-    journal: Journal,
-    workspace: Path,
-    lifecycle: Lifecycle = Lifecycle.COMPLETED,
-    source: Path | None = None,
-    acceptance: tuple[AcceptanceSpec, ...] = ("true",),
-    base: str = "",
-    at: datetime = AT,
-) -> None:
-    """A task `totals` whose only attempt worked in `workspace` and has ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """A task `totals`, and the worktree in which its only attempt has worked."""
 
-    With a `base` a node of a fleet worked on it, from that commit on.
-    """
-    folder = source or workspace.parents[3] / "repository"
-    made = workspace.name == "totals-1" and not base
-    place = folder if made else None
-    spec = assignment("totals", acceptance=acceptance, workspace=place, base=base).model_dump_json()
-    task = await new_task(journal, "totals", spec=spec, at=at)
-    attempt = await new_attempt(journal, task, workspace=str(workspace))
-    state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
-    await write(journal, attempt, AT, state)
-    end = Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task.id)
-    await journal.commit(Commit(drafts=(end,)))
+    journal: Journal
+    repository: Path
+    worktree: Path
+    cli: Cli
+
+    async def finish(
+        self,
+        lifecycle: Lifecycle = Lifecycle.COMPLETED,
+        *,
+        workspace: Path | None = None,
+        source: Path | None = None,
+        base: str = "",
+        at: datetime = AT,
+        **fields: Any,
+    ) -> None:
+        """Let it be over. With a `base` a node of a fleet worked on it, from that commit on."""
+        folder = workspace or self.worktree
+        made = folder.name == "totals-1" and not base
+        wanted = assignment(
+            "totals",
+            workspace=(source or self.repository) if made else None,
+            base=base,
+            **fields,
+        )
+        task = await new_task(self.journal, "totals", spec=wanted.model_dump_json(), at=at)
+        attempt = await new_attempt(self.journal, task, workspace=str(folder))
+        state = AttemptTransition(lifecycle=lifecycle, ending=Ending.DONE)
+        await write(self.journal, attempt, AT, state, TaskTransition(lifecycle=lifecycle))
+
+    async def merge(self, *words: str) -> list[str]:
+        """The lines of a merge that succeeds."""
+        return await self.cli.read("merge", "totals", *words)
+
+    async def refused(self, *words: str) -> str:
+        """What is said where there is no merge."""
+        return await self.cli.refused("merge", "totals", *words)

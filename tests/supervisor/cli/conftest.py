@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.model_choice import PROVIDERS
-from midwatch_stage.command import midwatch
+from midwatch_stage.command import Cli, midwatch
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
 
@@ -19,6 +19,12 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(key, raising=False)
     monkeypatch.delenv("OLLAMA_BASE_URL", raising=False)
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs commands in this process, and answers what they print."""
+    return Cli(capsys)
 
 
 @pytest.fixture

@@ -4,23 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.merging import BRANCH, WORK, commit, git
+from midwatch_monitor.journal import Journal
+from midwatch_stage.command import Cli
+from midwatch_stage.merging import BRANCH, WORK, Totals, commit, git
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository on `main` with one file, and beside it the worktree of an attempt."""
+    """A repository on `main` with one file."""
     folder = tmp_path / "repository"
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch", "main")
     commit(folder, "a.py", "a = 1\n")
-    git(folder, "worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / WORK))
     return folder
 
 
 @pytest.fixture
 def worktree(repository: Path) -> Path:
-    """The attempt's worktree, with a commit of its own."""
+    """The worktree of an attempt, with a commit of its own."""
     folder = repository.parent / WORK
+    git(repository, "worktree", "add", "--quiet", "-b", BRANCH, str(folder))
     commit(folder, "a.py", "a = 2\n")
     return folder
+
+
+@pytest.fixture
+def totals(journal: Journal, repository: Path, worktree: Path, cli: Cli) -> Totals:
+    """A task `totals` that is not yet over."""
+    return Totals(journal=journal, repository=repository, worktree=worktree, cli=cli)
