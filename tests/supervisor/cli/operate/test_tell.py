@@ -1,0 +1,257 @@
+"""`midwatch tell` over a real journal: whom it means, what it writes, and what it refuses."""
+
+import shlex
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import pytest
+
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.journal.fleet.run_lock import hold_run
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    Attempt,
+    DeliveryState,
+    Ending,
+    Intervention,
+    Lifecycle,
+    PermissionRequest,
+    Record,
+)
+from midwatch_monitor.records.work import EMBEDDED
+from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task
+from midwatch_stage.command import write as _write
+from midwatch_stage.factories import (
+    change,
+    delivery,
+    ended,
+    intervention,
+    message,
+    task_transition,
+)
+
+Write = Callable[..., Awaitable[int]]
+
+PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
+PARKED = change(lifecycle=Lifecycle.INPUT_REQUIRED)
+PERMISSION = PermissionRequest(tool="execute", what="run `make`")
+OVER = ended(Ending.ERROR)
+FAILED = task_transition(Lifecycle.FAILED)
+SPEC = assignment("fix").model_dump_json()
+"""Of a task as `midwatch run` stores it."""
+
+pytestmark = pytest.mark.usefixtures("by_ada")
+
+
+async def written(journal: Journal, after: int) -> list[Record]:
+    """What was written since, each about the first attempt and without a `seq`."""
+    entries = await journal.entries(after)
+    assert {(entry.task, entry.attempt, entry.seq) for entry in entries} <= {(1, 1, None)}
+    return [entry.record for entry in entries]
+
+
+async def begun(journal: Journal, name: str = "fix", spec: str = "{}") -> Attempt:
+    """The first attempt at a task of a new run."""
+    return await new_attempt(journal, await new_task(journal, name, spec=spec))
+
+
+async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
+    journal: Journal, write: Write, cli: Cli
+) -> None:
+    id = await write(message(7))
+    (said,) = await cli.read("tell", "fix", "Use sk-proj-" + "a1B2c3D4" * 6)
+    (told,) = await written(journal, id)
+    assert isinstance(told, Intervention)
+    assert "[masked: openai key" in told.message
+    assert said == f"fix#1: guidance sent ({id + 1}); secrets in it are masked: {told.message}"
+
+
+@pytest.mark.parametrize(
+    ("before", "argv", "action", "text"),
+    [
+        (message(7), ["Look up."], Action.NUDGE, "Look up."),
+        (message(7), ["--pause"], Action.PAUSE, ""),
+        (message(7), ["Enough.", "--stop"], Action.STOP, "Enough."),
+        (message(7), ["Go day by day.", "--restart"], Action.RESTART, "Go day by day."),
+        (PARKED, ["--resume"], Action.RESUME, "Go on."),
+        (PAUSE, ["Try b.py.", "--resume"], Action.RESUME, "Try b.py."),
+    ],
+)
+async def test_what_is_told_becomes_an_operators_intervention(
+    journal: Journal,
+    write: Write,
+    cli: Cli,
+    before: Record,
+    argv: list[str],
+    action: Action,
+    text: str,
+) -> None:
+    last = await write(before)
+    what = "guidance" if action is Action.NUDGE else action.value
+    said = f"fix#1: {what} sent ({last + 1})"
+    assert await cli.read("tell", "fix#1", *argv, "--from", "eve") == [said]
+    told = intervention(action, Actor.OPERATOR, author="eve", message=text)
+    assert await written(journal, last) == [told]
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits"),
+    [
+        (SPEC, "no process works on it now: it waits for `midwatch resume --run 1`"),
+        (EMBEDDED, "its process is gone, and nothing reaches it: `midwatch cancel --run 1`"),
+    ],
+    ids=["of a task file", "of an agent with a Watch"],
+)
+async def test_who_speaks_to_an_attempt_whose_process_is_gone_hears_what_must_come_first(
+    journal: Journal, cli: Cli, spec: str, waits: str
+) -> None:
+    await begun(journal, spec=spec)
+    async with hold_run(journal, 1, lease_seconds=15):
+        assert (await cli.read("tell", "fix", "Hello."))[0].endswith(")")
+    assert (await cli.read("tell", "fix", "Hello."))[0].endswith(f"; {waits}")
+
+
+async def test_a_name_means_the_newest_attempt_that_can_still_be_told_something(
+    journal: Journal, attempt: Attempt, at: datetime, write: Write, cli: Cli
+) -> None:
+    dry = ("Look up.", "--dry-run")
+    await write(PARKED)
+    later = await begun(journal)
+    assert await cli.read("tell", "fix", *dry) == ["fix#1: guidance would be sent"]
+    await _write(journal, later, at, OVER)
+    for name in ("fix", "fi", "fix#1"):
+        said = ["fix#1 of run 1: guidance would be sent"]
+        assert await cli.read("tell", name, *dry) == said
+        said = ["fix#1 of run 1: restart would be sent"]
+        assert await cli.read("tell", name, "Anew.", "--restart", "--dry-run") == said
+    assert "fix#1 is over: failed" in await cli.refused("tell", str(later.id), "Look up.")
+    await write(OVER)
+    await new_attempt(journal, await journal.task(attempt.task), 2)
+    assert await cli.read("tell", "fix", *dry) == ["fix#2 of run 1: guidance would be sent"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tell", "fix", "Look up."), "fix#1: guidance"),
+        (("tell", "fi#1", "--pause"), "fix#1: pause"),
+        (("grant", "fix", "--requests", "5"), "fix#1: grant of 5 requests"),
+        (("switch", "fix", "openai:other"), "fix#1: switch to openai:other"),
+    ],
+)
+async def test_of_two_runs_with_a_task_of_one_name_the_one_that_is_named_is_meant(
+    journal: Journal, attempt: Attempt, at: datetime, cli: Cli, words: tuple[str, ...], said: str
+) -> None:
+    later = await begun(journal)
+    before = await journal.last_id()
+    for run, of in (("1", attempt), ("2", later)):
+        assert (await cli.read(*words, "--run", run))[0].startswith(f"{said} sent (")
+        assert [each.attempt for each in await journal.entries(before)] == [of.id]
+        before = await journal.last_id()
+    assert "there is no run 3 in " in await cli.refused(*words, "--run", "3")
+    await _write(journal, later, at, OVER)
+    assert "fix#1 is over: failed" in await cli.refused(*words, "--run", "2")
+
+
+@pytest.mark.parametrize("argv", [("tell", "proj", "--stop"), ("grant", "proj#1")])
+async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
+    journal: Journal, at: datetime, cli: Cli, argv: tuple[str, ...]
+) -> None:
+    first = await begun(journal, "proj-1a")
+    await begun(journal, "proj-2b")
+    assert await cli.refused(*argv) == "`proj` could mean any of proj-2b, proj-1a\n"
+    assert await midwatch("tell", "proj-1a", "--stop", "--dry-run") == 0
+    await _write(journal, first, at, OVER, FAILED)
+    assert "proj-2b#1" in await cli.said("tell", "proj", "--stop", "--dry-run")
+
+
+GIVE = "give a message, or use --pause, --resume, --stop or --restart"
+
+
+@pytest.mark.parametrize(
+    ("records", "argv", "said"),
+    [
+        ((), [], GIVE),
+        ((), [" "], GIVE),
+        ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
+        ((), ["--restart"], "say what the next attempt should do differently"),
+        ((OVER,), ["No.", "--restart"], "fix: it is not over: it continues by itself"),
+        ((), ["--resume"], "fix#1: it is not paused: submitted"),
+        ((PARKED,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
+        ((PAUSE,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
+        ((OVER,), ["Hello."], "fix#1 is over: failed; nothing reaches it any more"),
+        (
+            (PERMISSION, PARKED),
+            ["--resume"],
+            "fix#1: it waits for permission to run `make`: `midwatch approve 3` or "
+            "`midwatch reject 3`",
+        ),
+    ],
+)
+async def test_what_can_change_nothing_is_bad_usage(
+    journal: Journal,
+    write: Write,
+    cli: Cli,
+    records: tuple[Record, ...],
+    argv: list[str],
+    said: str,
+) -> None:
+    before = await write(*records) if records else await journal.last_id()
+    assert await cli.refused("tell", "fix", *argv) == f"{said}\n"
+    assert await written(journal, before) == []
+
+
+async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, cli: Cli) -> None:
+    await new_task(journal)
+    told = "fix has no attempt yet; `midwatch cancel fix` cancels it\n"
+    assert await cli.refused("tell", "fix", "Hello.") == told
+
+
+async def over_in(journal: Journal, at: datetime) -> Attempt:
+    """The failed attempt of a failed task."""
+    made = await begun(journal, spec=SPEC)
+    await _write(journal, made, at, message(7), OVER, FAILED)
+    return made
+
+
+async def test_a_task_that_is_over_is_begun_again_with_a_note(
+    journal: Journal, at: datetime, cli: Cli
+) -> None:
+    made = await over_in(journal, at)
+    before = await journal.last_id()
+    follows = "attempt 2 begins if run 1 is running, or with `midwatch resume --run 1`\n"
+    argv = ("tell", "fix", "Go day by day.", "--restart")
+    assert await cli.said(*argv, "--dry-run") == f"fix: would be begun again: {follows}"
+    assert await journal.last_id() == before
+    assert await cli.said(*argv) == f"fix: begun again: {follows}"
+    order = intervention(Action.RESTART, Actor.OPERATOR, author="ada", message="Go day by day.")
+    reason = "begun again by ada: Go day by day."
+    entries = await journal.entries(before)
+    assert [(entry.record, entry.attempt) for entry in entries] == [
+        (order, made.id),
+        (delivery(before + 1, DeliveryState.DELIVERED, step=7), made.id),
+        (task_transition(Lifecycle.SUBMITTED, reason=reason), None),
+    ]
+    async with hold_run(journal, 1, lease_seconds=15):
+        (line,) = await cli.ask("status")
+    assert (line["status"], line["waits_for"]) == ("submitted", "its turn")
+    (line,) = await cli.ask("status")
+    left = "`midwatch resume --run 1`: no process works on it"
+    assert (line["interrupted"], line["waits_for"]) == (True, left)
+    assert reason in await cli.said("show", "fix")
+
+
+async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again(
+    journal: Journal, at: datetime, cli: Cli
+) -> None:
+    made = await over_in(journal, at)
+    said = await cli.refused("tell", "fix", "Hello.")
+    assert said == (
+        "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --run 1 "
+        '--restart "what to do differently"` begins the task again\n'
+    )
+    await over_in(journal, at)  # a newer run with the same task
+    assert await cli.refused("tell", str(made.id), "Hello.") == said
+    words = shlex.split(said.split("`")[1])[1:]
+    assert "if run 1 is running" in await cli.said(*words, "--dry-run")
