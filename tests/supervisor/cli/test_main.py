@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import shlex
+import signal
 import subprocess
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -46,24 +48,23 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (["replay", "none.jsonl"], "none.jsonl: No such file or directory\n"),
         (["replay", ""], f"{EMPTY}\n"),
         (["replay", "a.jsonl", ""], EMPTY),
-        (["run", ""], EMPTY),
-        (["show", ""], EMPTY),
-        (["init", ""], EMPTY),
         (["tune", ".", "--outcomes="], f"Invalid value for --outcomes: {EMPTY}"),
         (["status", "--journal", ""], f"Invalid value for --journal: {EMPTY}"),
-        (["config", "show", "--config="], f"Invalid value for --config: {EMPTY}"),
         (["replay", ".", "--format", "x"], "no trace format is called 'x'"),
         (["replay", ".", "--config", "[x]"], "[x]: there is no such file\n"),
-        (
-            ["grant", "a", "--requests", "1.5"],
-            "Invalid value for --requests: `1.5` is not a whole ",
-        ),
         (["status", "--run", "0.5"], "Invalid value for --run: `0.5` is not a whole number"),
         (["lessons", "show", "9" * 20], f"`{'9' * 20}` is not a whole number of at most 18 digits"),
-        (["watch", "--port", "0.5"], "Invalid value for --port: `0.5` is not a whole number"),
         (["watch", "--port", "0"], 'Invalid value "0" for --port. Must be a port, from 1 to 65535'),
         (["watch", "--port", "99999"], 'Invalid value "99999" for --port. Must be a port'),
         (["attach", "--port", "-1"], 'Invalid value "-1" for --port. Must be a port, from 0 to'),
+        (
+            ["show", "fix", "again"],
+            "too many arguments: again; --help shows what the command takes\n",
+        ),
+        (
+            ["--install-completion", "--shell", "bash", "--output", "/usr"],
+            "/usr cannot be written: Is a directory\n",
+        ),
     ],
 )
 def test_bad_usage_is_said_plainly_and_exits_with_2(
@@ -81,13 +82,6 @@ def test_the_former_name_of_a_command_still_works_and_says_the_new_one(capsys: C
     assert out.startswith("Usage: midwatch learn ")
 
 
-def test_right_files_are_ok(capsys: Capture) -> None:
-    assert main(["init"]) == 0
-    capsys.readouterr()
-    assert main(["config", "check", "midwatch.yaml", "tasks.yaml"]) == 0
-    assert capsys.readouterr().out == "midwatch.yaml: ok\ntasks.yaml: ok\n"
-
-
 def test_all_that_is_wrong_is_said_one_a_line(capsys: Capture) -> None:
     Path("[b]a.yaml").write_text("mode: of\nrulez: 1\n")
     Path("good.yaml").write_text("mode: off\n")
@@ -100,43 +94,36 @@ def test_all_that_is_wrong_is_said_one_a_line(capsys: Capture) -> None:
     ]
 
 
-def test_no_kind_of_mistake_in_a_configuration_hides_another(capsys: Capture) -> None:
-    Path("a.yaml").write_text(
-        "rulez: 1\n"
-        "rules:\n  low_confidence: {workers: {bob: {below: 300}}}\n"
-        "console:\n  theme: midwatch-save\n  keys:\n    flet: f2\n"
-        "fleet: {labels: [a, b, c, d, e, f, g]}\n"
-    )
-    assert main(["config", "check", "a.yaml"]) == 2
-    assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
-        ["a.yaml:1", "rulez"],
-        ["a.yaml:3", "rules.low_confidence.workers.bob.below"],
-        ["a.yaml:5", "console.theme"],
-        ["a.yaml:7", "console.keys.flet"],
-        ["a.yaml:8", "fleet.labels"],
-    ]
-
-
-def test_no_kind_of_mistake_in_a_task_file_hides_another(capsys: Capture) -> None:
-    Path("a.yaml").write_text(
-        "workers:\n  bob:\n    kind: coder\n    agent: no_such_module:x\n"
-        "tasks:\n"
-        "  - {id: a, goal: '', acceptance: [x], worker: bop}\n"
-        "  - {id: a, goal: x, acceptance: [x], other_workers: [ann]}\n"
-        "  - {id: b, gaol: x, acceptance: [x], depends_on: [c]}\n"
-        "  - {id: d, goal: x, acceptance: [x], plan: [{title: ''}]}\n"
-    )
-    assert main(["config", "check", "a.yaml"]) == 2
-    assert [line.split(": ")[:2] for line in capsys.readouterr().err.splitlines()] == [
-        ["a.yaml:4", "workers.bob.agent"],
-        ["a.yaml:6", "tasks[0].goal"],
-        ["a.yaml:6", "tasks[0].worker"],
-        ["a.yaml:7", "tasks[1].id"],
-        ["a.yaml:7", "tasks[1].other_workers[0]"],
-        ["a.yaml:8", "tasks[2].goal"],
-        ["a.yaml:8", "tasks[2].gaol"],
-        ["a.yaml:8", "tasks[2].depends_on[0]"],
-        ["a.yaml:9", "tasks[3].plan[0].title"],
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "rulez: 1\n"
+            "rules:\n  low_confidence: {workers: {bob: {below: 300}}}\n"
+            "console:\n  theme: midwatch-save\n  keys:\n    flet: f2\n"
+            "fleet: {labels: [a, b, c, d, e, f, g]}\n",
+            "1 rulez, 3 rules.low_confidence.workers.bob.below, 5 console.theme, "
+            "7 console.keys.flet, 8 fleet.labels",
+        ),
+        (
+            "workers:\n  bob:\n    kind: coder\n    agent: no_such_module:x\n"
+            "tasks:\n"
+            "  - {id: a, goal: '', acceptance: [x], worker: bop}\n"
+            "  - {id: a, goal: x, acceptance: [x], other_workers: [ann]}\n"
+            "  - {id: b, gaol: x, acceptance: [x], depends_on: [c]}\n"
+            "  - {id: d, goal: x, acceptance: [x], plan: [{title: ''}]}\n",
+            "4 workers.bob.agent, 6 tasks[0].goal, 6 tasks[0].worker, 7 tasks[1].id, "
+            "7 tasks[1].other_workers[0], 8 tasks[2].goal, 8 tasks[2].gaol, "
+            "8 tasks[2].depends_on[0], 9 tasks[3].plan[0].title",
+        ),
+    ],
+    ids=["configuration", "task file"],
+)
+def test_no_kind_of_mistake_hides_another(capsys: Capture, text: str, found: str) -> None:
+    Path("a.yaml").write_text(text)
+    lines = refused_now(capsys, "config", "check", "a.yaml").splitlines()
+    assert [each.split(": ")[:2] for each in lines] == [
+        [f"a.yaml:{line}", key] for line, key in (each.split() for each in found.split(", "))
     ]
 
 
@@ -267,59 +254,65 @@ def test_the_configuration_in_force_can_be_read_back(capsys: Capture) -> None:
     assert "max_replans: 7" in shown
 
 
-def test_the_last_of_several_configurations_wins(capsys: Capture) -> None:
+def test_the_last_configuration_that_is_named_wins_or_else_the_one_in_this_folder(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(*words: str) -> dict[str, Any]:
+        return json.loads(printed_now(capsys, "config", "show", "--json", *words))
+
+    assert shown() == Settings().model_dump(mode="json")
+    Path("midwatch.yaml").write_text("mode: off\n")
+    assert shown()["mode"] == "off"
     Path("a.yaml").write_text("mode: off\nrun: {concurrency: 9}\n")
     Path("b.yaml").write_text("mode: advise\n")
-    main(["config", "show", "--json", "--config", "a.yaml", "--config", "b.yaml"])
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["mode"], shown["run"]["concurrency"]) == ("advise", 9)
+    found = shown("--config", "a.yaml", "--config", "b.yaml")
+    assert (found["mode"], found["run"]["concurrency"]) == ("advise", 9)
+    monkeypatch.setenv("MIDWATCH_CONFIG", "b.yaml")
+    assert shown()["mode"] == "advise"
 
 
-def test_a_configuration_in_this_folder_is_found(capsys: Capture) -> None:
-    Path("midwatch.yaml").write_text("mode: off\n")
-    main(["config", "show", "--json"])
-    assert json.loads(capsys.readouterr().out)["mode"] == "off"
+def test_a_wrong_variable_exits_with_2_and_no_traceback(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIDWATCH_MODE", "[red]on[/red]")
+    said = "environment: MIDWATCH_MODE: must be one of off, advise, act; is '[red]on[/red]'\n"
+    assert refused_now(capsys, "config", "show") == said
 
 
-def test_without_any_configuration_the_built_in_one_is_in_force(capsys: Capture) -> None:
-    main(["config", "show", "--json"])
-    assert json.loads(capsys.readouterr().out) == Settings().model_dump(mode="json")
-
-
-def test_init_says_what_it_writes(capsys: Capture) -> None:
+def test_init_says_what_it_writes_and_that_is_right(capsys: Capture) -> None:
+    files = ["new/folder/midwatch.yaml", "new/folder/tasks.yaml"]
     assert printed_now(capsys, "init", "new/folder") == (
-        "wrote new/folder/midwatch.yaml\nwrote new/folder/tasks.yaml\n"
-        "no test command was found: name the checks of your tasks in tasks.yaml\n"
+        "".join(f"wrote {file}\n" for file in files)
+        + "no test command was found: name the checks of your tasks in tasks.yaml\n"
         "the model is openai:gpt-5.2: OPENAI_API_KEY is set\n"
     )
-    assert sorted(file.name for file in Path("new/folder").iterdir()) == [
-        "midwatch.yaml",
-        "tasks.yaml",
-    ]
+    assert sorted(map(str, Path("new/folder").iterdir())) == files
+    checked = "".join(f"{file}: ok\n" for file in files)
+    assert printed_now(capsys, "config", "check", *files) == checked
 
 
-def test_a_dry_run_of_init_writes_nothing(capsys: Capture) -> None:
+def test_init_overwrites_nothing_and_a_dry_run_writes_nothing(capsys: Capture) -> None:
     assert printed_now(capsys, "init", "--dry-run").splitlines()[:3] == [
         "would write midwatch.yaml",
         "would write tasks.yaml",
         "the check is `go test ./...`, found in go.mod",
     ]
-    assert [file.name for file in Path().iterdir()] == ["go.mod"]
-
-
-@pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_init_overwrites_nothing(capsys: Capture, more: list[str]) -> None:
+    below = "go.mod/below/midwatch.yaml cannot be written: Not a directory\n"
+    assert refused_now(capsys, "init", "go.mod/below") == below
     Path("tasks.yaml").write_text("mine")
-    assert main(["init", *more]) == 2
-    assert capsys.readouterr() == ("", "tasks.yaml exists already, so nothing was written\n")
+    for more in ([], ["--dry-run"]):
+        said = "tasks.yaml exists already, so nothing was written\n"
+        assert refused_now(capsys, "init", *more) == said
     assert sorted(file.name for file in Path().iterdir()) == ["go.mod", "tasks.yaml"]
 
 
-def test_init_below_a_file_is_bad_usage(capsys: Capture) -> None:
-    Path("file").write_text("mine")
-    assert refused_now(capsys, "init", "file/below") == (
-        "file/below/midwatch.yaml cannot be written: Not a directory\n"
-    )
+def test_an_interrupted_command_exits_with_130() -> None:
+    os.mkfifo("never.jsonl")
+    child = subprocess.Popen([*MIDWATCH, "replay", "never.jsonl"], stderr=subprocess.PIPE)
+    with child, Path("never.jsonl").open("w"):  # opened once the command has begun to read
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=300)
+    assert (child.returncode, err) == (130, b"")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """`midwatch db` over real databases."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 
 from midwatch_monitor.config.modes import Synchronous
 from midwatch_monitor.journal import Journal
@@ -39,20 +38,13 @@ from midwatch_stage.reading import erasures
 Capture = pytest.CaptureFixture[str]
 
 
-def on(location: str, work: Callable[[Connection], object]) -> None:
+def say(location: str, *statements: str) -> None:
     store = connect(location, Access.WRITE, Synchronous.NORMAL)
     assert store.writing is not None
     with transaction(store.writing) as connection:
-        work(connection)
-    store.close()
-
-
-def say(location: str, *statements: str) -> None:
-    def work(connection: Connection) -> None:
         for statement in statements:
             connection.execute(text(statement))
-
-    on(location, work)
+    store.close()
 
 
 @pytest.fixture
@@ -96,42 +88,27 @@ async def everything(journal: Journal) -> tuple[object, ...]:
     )
 
 
-async def test_a_journal_is_copied_to_postgresql_and_back(
+async def test_a_journal_is_copied_to_postgresql_and_back_and_no_id_is_given_again(
     capsys: Capture, lived: PastAttempts, location: str, postgres: str, tmp_path: Path
 ) -> None:
-    back = str(tmp_path / "back.db")
+    database, back = postgres.replace("@", ":s3cr3t@"), str(tmp_path / "back.db")
     before = await everything(lived.journal)
-    for source, target in ((location, postgres), (postgres, back)):
-        assert await midwatch("db", "copy", source, target, "--json") == 0
+    said = ""
+    for source, target in ((location, database), (database, back)):
+        (planned,) = await ask(capsys, "db", "copy", source, target, "--dry-run")
+        assert (planned["dry_run"], planned["tables"]["message"]) == (True, 1200)
+        assert await midwatch("db", "check", "--journal", target) != 0
+        said += await printed(capsys, "db", "copy", source, target)
+        said += await printed(capsys, "db", "upgrade", "--journal", target)
+        said += await printed(capsys, "db", "check", "--journal", target)
         async with await Journal.open(target) as copied:
             assert await everything(copied) == before
-    said = objects(capsys)
-    assert [each["tables"] for each in said] == [said[0]["tables"]] * 2
-    assert said[0]["tables"]["message"] == 1200
-    assert await midwatch("db", "check", "--journal", postgres) == 0
-    assert await midwatch("db", "check", "--journal", back) == 0
-
-
-async def test_no_id_is_given_again_in_the_copy(
-    lived: PastAttempts, location: str, postgres: str
-) -> None:
-    assert await midwatch("db", "copy", location, postgres) == 0
-    async with await Journal.open(postgres) as copied:
-        added = [
-            (await journal.add_run(source="", settings="", at=lived.at)).id
-            for journal in (lived.journal, copied)
-        ]
-    assert added == [3, 3]
-
-
-async def test_what_would_be_copied_is_said_and_nothing_is_done(
-    capsys: Capture, lived: PastAttempts, location: str, postgres: str, tmp_path: Path
-) -> None:
-    for target in (postgres, str(tmp_path / "new.db")):
-        assert await midwatch("db", "copy", location, target, "--dry-run", "--json") == 0
-    assert [each["dry_run"] for each in objects(capsys)] == [True, True]
-    assert not (tmp_path / "new.db").exists()
-    assert await midwatch("db", "check", "--journal", postgres) == 1
+    assert await midwatch("db", "copy", database, database) == 1
+    assert "midwatch:***@" in said
+    assert "s3cr3t" not in said + capsys.readouterr().err
+    for each in (location, postgres, back):
+        async with await Journal.open(each) as journal:
+            assert (await journal.add_run(source="", settings="", at=lived.at)).id == 3
 
 
 async def test_nothing_is_copied_to_where_something_stands(
@@ -240,16 +217,3 @@ async def test_a_database_is_set_up_and_found_up_to_date(capsys: Capture, postgr
     assert [each["dry_run"] for each in said] == [True, False, False]
     async with await Journal.open(postgres, create=False) as journal:
         assert await journal.runs() == []
-
-
-async def test_no_command_says_a_password(
-    capsys: Capture, lived: PastAttempts, location: str, postgres: str
-) -> None:
-    target = postgres.replace("@", ":s3cr3t@")
-    assert await midwatch("db", "copy", location, target) == 0
-    for command in (["upgrade"], ["check"]):
-        assert await midwatch("db", *command, "--journal", target) == 0
-    assert await midwatch("db", "copy", target, target) == 1
-    said = capsys.readouterr()
-    assert "midwatch:***@" in said.out
-    assert "s3cr3t" not in said.out + said.err

@@ -74,17 +74,13 @@ def test_with_a_key_a_run_has_what_it_needs_and_the_key_is_not_shown(
     assert [each.name for each in folder.iterdir()] == ["midwatch.yaml"]
 
 
-def test_without_any_model_it_says_which_keys_help(capsys: Capture, monkeypatch: Patch) -> None:
+def test_without_any_model_it_says_which_keys_help_and_asks_no_other_machine(
+    capsys: Capture, monkeypatch: Patch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     code, found = findings(capsys)
-    assert code == 1
-    assert found["keys"]["state"] == "unused"
-    assert found["for a goal"]["state"] == "failed"
+    assert (code, found["keys"]["state"], found["for a goal"]["state"]) == (1, "unused", "failed")
     assert "set one of ANTHROPIC_API_KEY" in found["for a goal"]["detail"]
-
-
-def test_an_ollama_on_another_machine_is_not_asked(capsys: Capture, monkeypatch: Patch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.setenv("OLLAMA_HOST", "ollama.invalid")
     code, found = findings(capsys)
     assert (code, found["for a goal"]["state"]) == (0, "missing")
@@ -247,19 +243,14 @@ def test_a_journal_is_opened_and_told_as_it_is(capsys: Capture, folder: Path) ->
     assert "is not a journal, or it is damaged" in found["journal"]["detail"]
 
 
-def test_a_database_is_connected_to(capsys: Capture, postgres_journal: str) -> None:
+def test_a_database_is_connected_to_and_told_without_its_password(
+    capsys: Capture, postgres_journal: str, postgres: str
+) -> None:
     code, found = findings(capsys, "--journal", postgres_journal)
     assert (code, found["journal"]["state"]) == (0, "ok")
-
-
-def test_an_empty_database_wants_an_upgrade(capsys: Capture, postgres: str) -> None:
     code, found = findings(capsys, "--journal", postgres)
     assert (code, found["journal"]["fix"]) == (1, f"midwatch db upgrade --journal {postgres}")
-
-
-def test_a_database_that_is_away_is_told_without_its_password(capsys: Capture) -> None:
-    url = f"postgresql://ada:{KEY}@127.0.0.1:1/x"
-    code, found = findings(capsys, "--journal", url)
+    code, found = findings(capsys, "--journal", f"postgresql://ada:{KEY}@127.0.0.1:1/x")
     assert (code, found["journal"]["state"]) == (1, "failed")
     assert KEY not in str(found)
 
@@ -268,28 +259,21 @@ def test_a_database_that_is_away_is_told_without_its_password(capsys: Capture) -
 def test_a_broker_is_connected_to_and_not_needed(
     capsys: Capture, folder: Path, monkeypatch: Patch
 ) -> None:
-    with Broker.start(folder / "broker") as broker:
+    monkeypatch.setenv("MIDWATCH_FLEET__BROKER__USERNAME", "vm")
+    with Broker.start(folder / "broker", secure=True, accounts={"vm": KEY}) as broker:
         monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", broker.url)
-        _, found = findings(capsys)
-        assert found["broker"]["state"] == "ok"
+        for password, state in (("wrong", "missing"), (KEY, "ok")):
+            monkeypatch.setenv("MIDWATCH_BROKER_PASSWORD", password)
+            _, found = findings(capsys)
+            assert found["broker"]["state"] == state
+            if state == "missing":
+                assert found["broker"]["detail"].endswith(
+                    "refuses the user 'vm': check the account, and its password in "
+                    "$MIDWATCH_BROKER_PASSWORD"
+                )
         broker.kill()
         code, found = findings(capsys)
     assert (code, found["broker"]["state"]) == (0, "missing")
-
-
-@pytest.mark.skipif(program() is None, reason="mosquitto is not installed")
-def test_a_broker_that_refuses_the_user_is_told_with_what_to_check(
-    capsys: Capture, folder: Path, monkeypatch: Patch
-) -> None:
-    with Broker.start(folder / "broker", secure=True, accounts={"vm": KEY}) as broker:
-        monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", broker.url)
-        monkeypatch.setenv("MIDWATCH_FLEET__BROKER__USERNAME", "vm")
-        monkeypatch.setenv("MIDWATCH_BROKER_PASSWORD", "wrong")
-        _, found = findings(capsys)
-    assert found["broker"]["state"] == "missing"
-    assert found["broker"]["detail"].endswith(
-        "refuses the user 'vm': check the account, and its password in $MIDWATCH_BROKER_PASSWORD"
-    )
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
