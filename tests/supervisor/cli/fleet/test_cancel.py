@@ -1,6 +1,7 @@
 """`midwatch cancel` over a real journal."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,9 +17,7 @@ from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
-    AttemptTransition,
     Commit,
-    Draft,
     Ending,
     Intervention,
     Lifecycle,
@@ -26,26 +25,22 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.command import midwatch, new_attempt, new_task, printed, read, refused, write
+from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task, write
+from midwatch_stage.factories import draft, ended, intervention, task_transition, transition
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
 
-Capture = pytest.CaptureFixture[str]
-
-CANCELED = TaskTransition(lifecycle=Lifecycle.CANCELED, reason="canceled by ada: too dear")
-SPLIT = AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.SPLIT)
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
+CANCELED = task_transition(Lifecycle.CANCELED, reason="canceled by ada: too dear")
+WORKING = transition()
+DEAR = ("--comment", "too dear")
 
 both = pytest.mark.parametrize("location", DATABASES, indirect=True)
+pytestmark = pytest.mark.usefixtures("by_ada", "in_its_own_folder")
 
 
-@pytest.fixture(autouse=True)
-def _named_by_the_environment(  # pyright: ignore[reportUnusedFunction]
-    location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIDWATCH_JOURNAL", location)
-    monkeypatch.setenv("LOGNAME", "ada")
+@pytest.fixture
+def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -76,58 +71,63 @@ async def states(journal: Journal, task: int = 1) -> list[TaskTransition]:
 
 @both
 async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
-    submitted: Journal, capsys: Capture
+    submitted: Journal, cli: Cli
 ) -> None:
-    assert await read(capsys, "cancel", "fix", "--comment", "too dear") == ["canceled fix"]
+    (said,) = await cli.ask("cancel", "fix", *DEAR)
+    assert said == {
+        "type": "cancel",
+        "run": 1,
+        "task": "fix",
+        "attempt": None,
+        "course": "canceled",
+        "lifecycle": "canceled",
+        "stands": "canceled",
+        "intervention": None,
+        "already": False,
+        "dry_run": False,
+    }
     assert (await states(submitted))[-1] == CANCELED
     assert [each.lifecycle for each in await states(submitted, 2)] == [Lifecycle.SUBMITTED]
 
 
 @both
 async def test_whole_runs_are_canceled_what_depends_on_others_first(
-    submitted: Journal, capsys: Capture
+    submitted: Journal, cli: Cli
 ) -> None:
-    assert await printed(capsys, "cancel", "--run", "1") == "canceled ship\ncanceled fix\n"
-    assert await midwatch("cancel", "--run", "1", "fix", "ship") == 0
-    assert capsys.readouterr().out == "ship is over: canceled\nfix is over: canceled\n"
+    assert await cli.read("cancel", "--run", "1") == ["canceled ship", "canceled fix"]
+    said = await cli.read("cancel", "--run", "1", "fix", "ship")
+    assert said == ["ship is over: canceled", "fix is over: canceled"]
     assert [len(await states(submitted, task)) for task in (1, 2)] == [2, 2]
 
 
 @both
 async def test_an_attempt_under_way_is_stopped_once(
-    submitted: Journal, at: datetime, capsys: Capture
+    submitted: Journal, at: datetime, cli: Cli
 ) -> None:
     await begin(submitted, at, WORKING)
-    assert [await midwatch("cancel", "fix", "--comment", "too dear") for _ in range(2)] == [0, 0]
+    before = await submitted.last_id()
+    assert await cli.read("cancel", "--run", "1", "--dry-run") == [
+        "would cancel ship",
+        "fix#1: stop would be sent; fix ends with it",
+    ]
+    assert await submitted.last_id() == before
+    first, again = [await cli.said("cancel", "fix", *DEAR) for _ in range(2)]
     (entry,) = await submitted.entries(kinds=(Intervention,))
-    assert entry.attempt == 1
-    assert entry.record == Intervention(
-        action=Action.STOP,
-        by=Actor.OPERATOR,
-        author="ada",
-        message=CANCELED.reason,
-        terms=Terms(withdraws=True),
-    )
-    assert capsys.readouterr().out == (
-        f"fix#1: stop sent ({entry.id}); fix ends with it\n"
-        f"fix#1 is already being stopped ({entry.id})\n"
-    )
+    order = intervention(Action.STOP, Actor.OPERATOR, author="ada", terms=Terms(withdraws=True))
+    assert (entry.attempt, entry.record) == (1, replace(order, message=CANCELED.reason))
+    assert first == f"fix#1: stop sent ({entry.id}); fix ends with it\n"
+    assert again == f"fix#1 is already being stopped ({entry.id})\n"
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
 
 
 async def test_who_cancels_a_task_whose_process_is_gone_hears_what_must_come_first(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    (raw,) = assignments(
-        TaskFile.model_validate({"tasks": [{"id": "fix", "goal": "g", "acceptance": ["true"]}]}),
-        Path("/"),
-    )
-    await new_task(journal, "fix", spec=raw.model_dump_json())
+    await new_task(journal, "fix", spec=assignment().model_dump_json())
     async with hold_run(journal, 1, lease_seconds=15):
         await begin(journal, at, WORKING)
-    (said,) = await read(capsys, "cancel", "fix")
-    assert said.endswith(
-        "; fix ends with it; no process works on it now: it waits for `midwatch resume --run 1`"
+    assert (await cli.said("cancel", "fix")).endswith(
+        "; fix ends with it; no process works on it now: it waits for `midwatch resume --run 1`\n"
     )
 
 
@@ -135,11 +135,9 @@ async def test_an_attempt_that_nobody_has_begun_is_canceled_with_its_task(
     submitted: Journal, at: datetime
 ) -> None:
     await begin(submitted, at)
-    assert await midwatch("cancel", "fix", "--comment", "too dear") == 0
+    assert await midwatch("cancel", "fix", *DEAR) == 0
     last = (await submitted.entries(attempt=1))[-1].record
-    assert last == AttemptTransition(
-        lifecycle=Lifecycle.CANCELED, reason=CANCELED.reason, ending=Ending.CANCELED
-    )
+    assert last == ended(Ending.CANCELED, reason=CANCELED.reason)
     assert (await states(submitted))[-1] == CANCELED
 
 
@@ -158,15 +156,15 @@ async def test_what_moved_since_the_look_is_not_canceled_by_it(
 ) -> None:
     seen = (await submitted.entries(task=1))[-1].id
     await begin(submitted, at)
-    commit = Commit(drafts=(Draft(record=CANCELED, at=at, task=1),))
+    commit = Commit(drafts=(draft(CANCELED, attempt=None),))
     assert await submitted.write(commit_unmoved, commit, task=1, after=seen) is None
     assert len(await states(submitted)) == 1
 
 
 async def test_a_split_task_ends_with_its_parts(
-    submitted: Journal, at: datetime, capsys: Capture
+    submitted: Journal, at: datetime, capsys: pytest.CaptureFixture[str], cli: Cli
 ) -> None:
-    await begin(submitted, at, WORKING, SPLIT)
+    await begin(submitted, at, WORKING, ended(Ending.SPLIT))
     assert await midwatch("cancel", "fix") == 1
     assert capsys.readouterr().out == "fix is being split; try again in a moment\n"
     whole = json.loads((await submitted.task(1)).spec)
@@ -174,7 +172,7 @@ async def test_a_split_task_ends_with_its_parts(
         spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
         await new_task(submitted, f"part-{id}", run=1, spec=json.dumps(spec))
     await begin(submitted, at, WORKING, task=3)
-    assert [line.partition(" (")[0] for line in await read(capsys, "cancel", "--run", "1")] == [
+    assert [line.partition(" (")[0] for line in await cli.read("cancel", "--run", "1")] == [
         "canceled ship",
         "fix was split: it ends with its parts",
         "canceled part-4",
@@ -183,42 +181,17 @@ async def test_a_split_task_ends_with_its_parts(
     assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
 
 
-async def test_a_dry_run_cancels_nothing(submitted: Journal, at: datetime, capsys: Capture) -> None:
-    await begin(submitted, at, WORKING)
-    before = await submitted.last_id()
-    assert await printed(capsys, "cancel", "--run", "1", "--dry-run") == (
-        "would cancel ship\nfix#1: stop would be sent; fix ends with it\n"
-    )
-    assert await submitted.last_id() == before
-
-
-async def test_json_says_what_came_of_each(submitted: Journal, capsys: Capture) -> None:
-    assert await midwatch("cancel", "fix", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "type": "cancel",
-        "run": (await submitted.runs())[0].id,
-        "task": "fix",
-        "attempt": None,
-        "course": "canceled",
-        "lifecycle": "canceled",
-        "stands": "canceled",
-        "intervention": None,
-        "already": False,
-        "dry_run": False,
-    }
-
-
 async def test_work_that_was_not_checked_is_not_called_completed(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, at: datetime, cli: Cli
 ) -> None:
     task = await new_task(journal, "usage")
-    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.UNCHECKED)
-    await begin(journal, at, over, TaskTransition(lifecycle=Lifecycle.COMPLETED), task=task.id)
-    assert await read(capsys, "cancel", "--run", "1") == ["usage is over: ended"]
+    over = (ended(Ending.UNCHECKED), task_transition(Lifecycle.COMPLETED))
+    await begin(journal, at, *over, task=task.id)
+    assert await cli.read("cancel", "--run", "1") == ["usage is over: ended"]
 
 
 async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, at: datetime, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await new_task(journal)
     assert await midwatch("cancel", "fix") == 1
@@ -226,14 +199,6 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
     await begin(journal, at, WORKING)
     assert await midwatch("cancel", "fix") == 0
     assert len(await states(journal)) == 1
-
-
-async def test_what_waits_in_a_run_of_one_process_is_canceled(submitted: Journal) -> None:
-    spec = (await submitted.task(1)).spec
-    task = await new_task(submitted, spec=spec)
-    said = ("--run", str(task.run), "--comment", "too dear")
-    assert await midwatch("cancel", "fix", *said) == 0
-    assert (await states(submitted, task.id))[-1] == CANCELED
 
 
 @pytest.mark.parametrize(
@@ -246,30 +211,23 @@ async def test_what_waits_in_a_run_of_one_process_is_canceled(submitted: Journal
     ],
 )
 async def test_what_cannot_be_meant_is_bad_usage(
-    words: tuple[str, ...], told: str, submitted: Journal, at: datetime, capsys: Capture
+    words: tuple[str, ...], told: str, submitted: Journal, at: datetime, cli: Cli
 ) -> None:
     await begin(submitted, at, WORKING)
-    assert told in await refused(capsys, "cancel", *words)
+    assert told in await cli.refused("cancel", *words)
 
 
-async def test_an_attempt_of_an_older_run_is_stopped_or_withdrawn_with_its_run(
-    submitted: Journal, at: datetime, capsys: Capture
+async def test_of_several_runs_the_one_that_is_named_is_meant(
+    submitted: Journal, at: datetime, cli: Cli
 ) -> None:
     await begin(submitted, at, WORKING)
-    await new_task(submitted, "fix")
-    assert await midwatch("cancel", "fix#1", "--run", "1") == 2
-    told = "`midwatch tell fix#1 --run 1 --stop` stops it, and `midwatch cancel fix --run 1`"
-    assert told in capsys.readouterr().err
-
-
-async def test_a_task_that_is_open_in_several_runs_is_withdrawn_in_the_one_that_is_named(
-    journal: Journal, at: datetime, capsys: Capture
-) -> None:
-    first, second = [await new_task(journal, "fix", spec="{}") for _ in range(2)]
-    over = await new_task(journal, "fix", spec="{}")
-    done = Draft(record=CANCELED, at=at, task=over.id)
-    await journal.commit(Commit(drafts=(done,)))
-    assert await midwatch("cancel", "fix") == 2
-    said = f"fix is open in runs {second.run}, {first.run}: name one with --run"
-    assert said in capsys.readouterr().err
-    assert await midwatch("cancel", "fix", "--run", str(first.run), "--dry-run") in (0, 1)
+    spec = (await submitted.task(1)).spec
+    second, over = [await new_task(submitted, "fix", spec=spec) for _ in range(2)]
+    await submitted.commit(Commit(drafts=(draft(CANCELED, attempt=None, task=over.id),)))
+    said = "`midwatch tell fix#1 --run 1 --stop` stops it, and `midwatch cancel fix --run 1`"
+    assert said in await cli.refused("cancel", "fix#1", "--run", "1")
+    said = f"fix is open in runs {second.run}, 1: name one with --run"
+    assert said in await cli.refused("cancel", "fix")
+    assert await cli.read("cancel", "fix", "--run", str(second.run), *DEAR) == ["canceled fix"]
+    assert (await states(submitted, second.id))[-1] == CANCELED
+    assert len(await states(submitted)) == 1

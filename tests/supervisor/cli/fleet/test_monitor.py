@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from pydantic_ai import Agent
@@ -39,7 +39,7 @@ from midwatch_monitor.records import (
     StepKind,
     SupervisedBy,
 )
-from midwatch_stage.command import new_attempt, new_task, objects, refused_now, write
+from midwatch_stage.command import new_attempt, new_task, objects, write
 from midwatch_stage.factories import alert
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.made_up import SECRETS
@@ -51,6 +51,7 @@ from midwatch_supervisor.fleet.process import identity
 from midwatch_tools import Watch
 
 BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
+T = TypeVar("T")
 LEASE_SECONDS = 2
 CONFIG = f"""\
 monitor: {{poll_seconds: 0.05, tick_seconds: 1}}
@@ -238,65 +239,40 @@ async def test_every_line_that_the_loss_of_the_broker_leaves_in_the_log_has_its_
 def test_once_looks_at_everything_under_the_name_of_the_machine_and_ends(
     journal_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def begin(ask: Callable[[Journal], Awaitable[object]]) -> None:
+    async def in_journal(ask: Callable[[Fleet], Awaitable[T]]) -> T:
         async with await Journal.open(journal_file) as journal:
-            await ask(journal)
+            return await ask(Fleet(RunHarness(journal, journal_file.parent, Path()), ""))
 
-    async def asked(journal: Journal) -> None:
-        at = datetime.now(UTC)
-        task = await new_task(journal, "a", supervised_by=SupervisedBy.MONITOR, at=at)
-        await write(journal, await new_attempt(journal, task, at=at), at, *BEGUN)
+    async def asked(fleet: Fleet) -> None:
+        await fleet.say(await fleet.begin(), *BEGUN)
 
-    async def read(journal: Journal) -> None:
-        told.extend([entry.record for entry in await journal.entries()])
+    async def decisions(fleet: Fleet) -> int:
+        return len(await fleet.harness.told(Decision))
 
-    told: list[Record] = []
-    asyncio.run(begin(asked))
+    asyncio.run(in_journal(asked))
     assert main(["monitor", "--journal", str(journal_file), "--once", "--json"]) == 0
-    asyncio.run(begin(read))
+    assert asyncio.run(in_journal(decisions)) == 1
     lines = objects(capsys)
     assert [line["type"] for line in lines] == ["monitor", "lease"]
     assert lines[0]["name"] == identity(None).name
-    assert len([each for each in told if isinstance(each, Decision)]) == 1
 
 
-def test_a_name_that_no_topic_can_hold_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "a/b" in refused_now(capsys, "monitor", "--name", "a/b")
-
-
-def test_what_midwatch_tells_stands_on_stderr_with_its_time_while_the_log_is_open(
+def test_the_log_stands_on_stderr_with_its_time_masked_and_a_line_for_what_others_say(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
+    log, secret = logging.getLogger("midwatch_monitor.loop"), SECRETS["openai key"]
     with log_to_stderr():
         log.info("one takes no more turns")
         log.debug("a detail")
-    log.info("afterwards")
-    line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes no more turns\n"
-    assert re.fullmatch(line, capsys.readouterr().err)
-
-
-def test_what_is_told_of_others_is_one_line_and_their_errors_are_indented(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    log = logging.getLogger("midwatch_supervisor.fleet.nodes.node")
-    with log_to_stderr():
         try:
-            raise ValueError("a\nForged\x1b[2J")
+            raise ValueError(f"a\nForged\x1b[2J {secret}")
         except ValueError:
             log.exception("it said %s", "a\nForged\x1b[2J")
-    first, *rest = capsys.readouterr().err.splitlines()
-    assert first.endswith(r"ERROR it said a\nForged\x1b[2J")
-    assert rest[-2:] == ["  ValueError: a", r"  Forged\x1b[2J"]
-
-
-def test_a_secret_in_an_error_is_masked_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    secret = SECRETS["openai key"]
-    with log_to_stderr():
-        try:
-            raise ValueError(f"the provider refuses {secret}")
-        except ValueError:
-            logging.getLogger("midwatch_monitor.loop").exception("a request failed")
+    log.info("afterwards")
     said = capsys.readouterr().err
+    info, error, *rest = said.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO one takes no more turns", info)
+    assert error.endswith(r"ERROR it said a\nForged\x1b[2J")
+    assert rest[-2] == "  ValueError: a"
+    assert rest[-1].startswith(r"  Forged\x1b[2J [masked: openai key ")
     assert secret not in said
-    assert "ValueError: the provider refuses [masked: openai key " in said

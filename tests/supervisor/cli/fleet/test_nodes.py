@@ -1,11 +1,8 @@
 """What people are told of a fleet: who has what in hand, who watches it, and what is missing."""
 
-import json
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,19 +16,13 @@ from midwatch_monitor.journal.fleet.nodes import HeldAttempt, MonitorStatus, Nod
 from midwatch_monitor.records import (
     Action,
     Attempt,
-    AttemptTransition,
-    Change,
-    Commit,
-    Delivery,
     DeliveryState,
-    Draft,
     Lifecycle,
     NodeState,
     SupervisedBy,
-    TaskTransition,
 )
-from midwatch_stage.command import new_attempt, new_task, read, write
-from midwatch_stage.factories import intervention
+from midwatch_stage.command import Cli, new_attempt, new_task, write
+from midwatch_stage.factories import change, delivery, intervention, task_transition, transition
 from midwatch_stage.matrix import DATABASES
 from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.inspect.status import DAY, lost_notices
@@ -48,14 +39,10 @@ NO_MONITOR = (
 SPEC = "of a task file"
 """Not that of an agent that came by itself."""
 
-Say = Callable[..., Awaitable[list[str]]]
+LEFT = "left fix#1 (1), which no node has taken over yet"
+LABELS = {"id": "fix", "goal": "Fix it.", "labels": ["gpu"], "acceptance": ["true"]}
 
-
-@pytest.fixture
-def say(named_by_the_environment: None, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Runs a command; the lines that it prints."""
-
-    return partial(read, capsys)
+pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture
@@ -71,7 +58,7 @@ async def at_work(journal: Journal) -> Attempt:
 
 
 async def stands(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
-    await write(journal, attempt, datetime.now(UTC), AttemptTransition(lifecycle=lifecycle))
+    await write(journal, attempt, datetime.now(UTC), transition(lifecycle))
 
 
 async def leaves(journal: Journal, state: NodeState) -> None:
@@ -85,65 +72,58 @@ async def watched(journal: Journal, attempt: Attempt, *, seconds: float = 60) ->
         await monitor_leases.take_post(post, holder="watch:1", seconds=seconds)
 
 
+async def waits_for(cli: Cli) -> str:
+    """What the first task of `status` waits for."""
+    return (await cli.ask("status"))[0]["waits_for"]
+
+
 async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
-    at_work: Attempt, say: Say
+    at_work: Attempt, cli: Cli
 ) -> None:
-    node, _ = await say("nodes")
-    assert re.match(
-        rf"node-a: up, 1 of 2 slots, has had fix#1 \({at_work.id}\) for \d+ s, ver", node
-    )
+    node, _ = await cli.read("nodes")
+    assert re.match(r"node-a: up, 1 of 2 slots, has had fix#1 \(1\) for \d+ s, ver", node)
 
 
 @pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
-async def test_what_a_node_left_and_nobody_has_taken_is_named(
-    state: NodeState, journal: Journal, at_work: Attempt, say: Say
+async def test_what_a_node_left_and_nobody_has_taken_is_named_also_once_it_is_back(
+    state: NodeState, journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     await leaves(journal, state)
-    node, none, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
-    assert node.startswith(f"node-a: {state}, {left}, version 0.1.0, last heard from ")
+    node, none, _ = await cli.read("nodes")
+    assert node.startswith(f"node-a: {state}, {LEFT}, version 0.1.0, last heard from ")
     assert none == NO_NODE
-    line = json.loads((await say("nodes", "--json"))[0])
+    line = (await cli.ask("nodes"))[0]
     assert (line["attempts"], line["left_behind"]) == ([], [at_work.id])
-
-
-async def test_what_an_earlier_start_of_a_node_left_is_named_too(
-    journal: Journal, at_work: Attempt, say: Say
-) -> None:
-    await leaves(journal, NodeState.DOWN)
     await Nodes(journal).enter(replace(NODE_A, boot="2", busy=0), alive_seconds=1)
-    node, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
-    assert node.startswith(f"node-a: up, 0 of 2 slots, {left}, version ")
+    node, _ = await cli.read("nodes")
+    assert node.startswith(f"node-a: up, 0 of 2 slots, {LEFT}, version ")
 
 
 async def test_what_a_process_of_the_same_machine_has_to_itself_is_nothing_left(
-    journal: Journal, attempt: Attempt, say: Say
+    journal: Journal, attempt: Attempt, cli: Cli
 ) -> None:
     await Nodes(journal).enter(NODE_A, alive_seconds=1)
     await stands(journal, attempt, Lifecycle.WORKING)
     await journal.claim(attempt.id, holder="node-a:4711", at=datetime.now(UTC))
-    node, _ = await say("nodes")
+    node, _ = await cli.read("nodes")
     assert node.startswith("node-a: up, 1 of 2 slots, version ")
 
 
 async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note_it(
-    journal: Journal, at_work: Attempt, say: Say
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(minutes=5)
     await journal.write(_heard_at, long_ago)
-    node, none, _ = await say("nodes")
-    left = f"left fix#1 ({at_work.id}), which no node has taken over yet"
-    assert node.startswith(f"node-a: lost, {left}, version 0.1.0, last heard from 5 min ago")
+    node, none, _ = await cli.read("nodes")
+    assert node.startswith(f"node-a: lost, {LEFT}, version 0.1.0, last heard from 5 min ago")
     assert none == NO_NODE
-    line = json.loads((await say("nodes", "--json"))[0])
+    line = (await cli.ask("nodes"))[0]
     assert (line["state"], line["silent_seconds"] > 299) == ("lost", True)
-    status = await say("status")
+    status = await cli.read("status")
+    heard = f"{long_ago.astimezone():%Y-%m-%d %H:%M:%S}"
     assert "node-a (lost)" in status[2]
-    assert (
-        f"node node-a is lost: last heard from {long_ago.astimezone():%Y-%m-%d %H:%M:%S}" in status
-    )
-    task, lost, *_ = map(json.loads, await say("status", "--json"))
+    assert f"node node-a is lost: last heard from {heard}" in status
+    task, lost, *_ = await cli.ask("status")
     assert (lost["type"], lost["name"], lost["state"]) == ("node", "node-a", "lost")
     assert (task["health"], task["waits_for"]) == ("unknown", "another node (node-a is lost)")
     (stored,) = await Nodes(journal).starts()
@@ -155,27 +135,26 @@ def _heard_at(connection: Connection, moment: datetime) -> None:
 
 
 async def test_where_there_are_several_fleets_each_node_is_listed_with_its_own(
-    journal: Journal, at_work: Attempt, say: Say
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     gone = replace(NODE_A, name="node-b", fleet="theirs", state=NodeState.DOWN, busy=0)
     await Nodes(journal).enter(gone, alive_seconds=1)
-    ours, theirs, none, _ = await say("nodes")
+    ours, theirs, none, _ = await cli.read("nodes")
     assert ours.startswith("node-a: up, fleet midwatch, 1 of 2 slots, has had fix#1")
     assert theirs.startswith("node-b: down, fleet theirs, version ")
     assert none == NO_NODE.replace("no node", "no node of fleet theirs", 1)
-    lines = map(json.loads, await say("nodes", "--json"))
-    assert [line["fleet"] for line in lines] == ["midwatch", "theirs"]
+    assert [line["fleet"] for line in await cli.ask("nodes")] == ["midwatch", "theirs"]
 
 
 async def test_a_monitor_is_listed_with_what_it_does(
-    journal: Journal, at_work: Attempt, say: Say
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     await watched(journal, at_work)
-    _, monitor = await say("nodes")
+    _, monitor = await cli.read("nodes")
     assert monitor == (
         "monitor watch: watches 1 attempt, hands out the tasks of fleet midwatch, learns"
     )
-    line = json.loads((await say("nodes", "--json"))[1])
+    line = (await cli.ask("nodes"))[1]
     assert {key: line[key] for key in ("type", "name", "posts", "attempts")} == {
         "type": "monitor",
         "name": "watch",
@@ -193,11 +172,11 @@ async def test_a_monitor_is_listed_with_what_it_does(
     ],
 )
 async def test_of_each_post_of_a_monitor_it_is_said_what_is_done_there(
-    post: str, does: str, journal: Journal, say: Say
+    post: str, does: str, journal: Journal, cli: Cli
 ) -> None:
     for each in ("learner", post):
         await MonitorLeases(journal).take_post(each, holder="watch:1", seconds=60)
-    assert f"monitor watch: watches 0 attempts, learns, {does}" in await say("nodes")
+    assert f"monitor watch: watches 0 attempts, learns, {does}" in await cli.read("nodes")
 
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -233,53 +212,43 @@ def test_a_monitor_is_gone_once_all_its_leases_have_run_out(ago: int, absent: bo
 
 
 async def test_status_says_what_a_fleet_with_work_to_do_lacks(
-    journal: Journal, at_work: Attempt, say: Say
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
-    assert (await say("status"))[3:] == [NO_MONITOR]
+    assert (await cli.read("status"))[3:] == [NO_MONITOR]
     await watched(journal, at_work)
-    assert (await say("status"))[3:] == []
+    assert (await cli.read("status"))[3:] == []
     await leaves(journal, NodeState.DOWN)
-    assert (await say("status"))[3:] == [NO_NODE]
+    assert (await cli.read("status"))[3:] == [NO_NODE]
 
 
 async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
-    journal: Journal, at_work: Attempt, say: Say
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     held = intervention(Action.NUDGE, needs_approval=True)
-    await write(journal, at_work, datetime.now(UTC), Change(lifecycle=Lifecycle.INPUT_REQUIRED))
-    number = await write(journal, at_work, datetime.now(UTC), held)
+    parked = change(lifecycle=Lifecycle.INPUT_REQUIRED)
+    number = await write(journal, at_work, datetime.now(UTC), parked, held)
     await leaves(journal, NodeState.LOST)
-    line, *_ = map(json.loads, await say("status", "--json"))
-    assert line["waits_for"].startswith("approval of nudge")
-    approved = Delivery(intervention=number, state=DeliveryState.APPROVED)
+    assert (await waits_for(cli)).startswith("approval of nudge")
+    approved = delivery(number, DeliveryState.APPROVED)
     await write(journal, at_work, datetime.now(UTC), approved)
-    line, *_ = map(json.loads, await say("status", "--json"))
-    assert (line["stands"], line["waits_for"]) == ("resuming…", "another node (node-a is lost)")
+    assert (await cli.ask("status"))[0]["stands"] == "resuming…"
+    assert await waits_for(cli) == "another node (node-a is lost)"
 
 
-async def test_an_attempt_that_has_not_begun_waits_for_its_turn(
-    journal: Journal, at_work: Attempt, say: Say
+async def test_what_has_not_begun_waits_for_its_turn_or_for_a_node_that_can_do_it(
+    journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
     await stands(journal, at_work, Lifecycle.SUBMITTED)
-    line, *_ = map(json.loads, await say("status", "--json"))
-    assert line["waits_for"] == "its turn"
-
-
-async def test_a_task_that_is_begun_again_waits_for_a_node_that_can_do_it(
-    journal: Journal, at_work: Attempt, say: Say
-) -> None:
-    tasks = [{"id": "fix", "goal": "Fix it.", "labels": ["gpu"], "acceptance": ["true"]}]
-    file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": tasks})
+    assert await waits_for(cli) == "its turn"
+    file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": [LABELS]})
     spec = assignments(file, Path.cwd())[0].model_dump_json()
     now = datetime.now(UTC)
     task = await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec=spec, at=now)
     failed = await new_attempt(journal, task, node="node-a", at=now)
-    await stands(journal, failed, Lifecycle.FAILED)
-    over = Draft(record=TaskTransition(lifecycle=Lifecycle.FAILED), at=now, task=task.id)
-    await journal.commit(Commit(drafts=(over,)))
+    over = (transition(Lifecycle.FAILED), task_transition(Lifecycle.FAILED))
+    await write(journal, failed, now, *over)
     await OperatorActions(journal, author="ada").begin_again(failed, "Anew.", step=0)
-    line, *_ = map(json.loads, await say("status", "--json"))
-    assert line["waits_for"] == "a node with the label gpu (none is up)"
+    assert await waits_for(cli) == "a node with the label gpu (none is up)"
 
 
 @pytest.mark.parametrize(
