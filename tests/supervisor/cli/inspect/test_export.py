@@ -4,45 +4,32 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_ai.run import AgentRunResult
 
-from midwatch_monitor.config.settings import MonitorSettings, ReflectSettings, Settings
+from midwatch_monitor import records as r
+from midwatch_monitor.bus import LocalBus
+from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.journal import Journal
+from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    Attempt,
-    AttemptTransition,
-    Change,
-    Ending,
-    Entry,
-    Event,
-    Intervention,
-    Lifecycle,
-    Record,
-    Step,
-    StepKind,
-)
 from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import open_trace
-from midwatch_stage.command import midwatch, new_attempt, new_task, printed, refused
+from midwatch_stage import factories as make
+from midwatch_stage.command import ask, midwatch, new_attempt, new_task, printed, refused
+from midwatch_stage.reading import records_of
 
 Capture = pytest.CaptureFixture[str]
-Log = pytest.LogCaptureFixture
 Claim = Callable[..., Awaitable[Recorder]]
-Fired = tuple[str, str, str, int]
+Fired = tuple[str, str, str, str, int]
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 
 SETTINGS = Settings.model_validate(
     {
-        "monitor": MonitorSettings(poll_seconds=0.01),
+        "monitor": {"poll_seconds": 0.01},
         "rules": {
             "repeated_edits": {"notice_after": 3, "workers": {"coder": {"warn_after": 4}}},
             "low_confidence": {"hold": 2},
@@ -50,6 +37,7 @@ SETTINGS = Settings.model_validate(
         },
     }
 )
+UNMOVED = {"rules": {"silence": {"cooldown": 2, "unmoved": "100m"}}}
 
 
 @pytest.fixture(autouse=True)
@@ -60,36 +48,50 @@ def _in_a_folder_of_its_own(  # pyright: ignore[reportUnusedFunction]
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
 
 
-async def told(journal: Journal, attempt: int) -> list[Event]:
-    """What the rules were told of an attempt."""
-    entries = await journal.entries(attempt=attempt)
-    return [entry.record for entry in entries if isinstance(entry.record, Step | Change)]
+async def told(journal: Journal) -> list[r.Event]:
+    """What the rules were told of the first attempt."""
+    records = await records_of(journal, object, 1)
+    return [each for each in records if isinstance(each, r.Step | r.Change)]
 
 
-async def fired(journal: Journal, attempt: int) -> list[Fired]:
-    """The alerts as they fired or rose live."""
-    entries = await journal.entries(attempt=attempt)
-    alerts = [entry.record for entry in entries if isinstance(entry.record, Alert)]
-    return [(a.key.rule, a.key.subject, a.severity, a.step) for a in alerts if a.firing]
+async def fired(journal: Journal, **traces: int) -> list[Fired]:
+    """The alerts as they fired or rose live, by the name of the trace."""
+    return [
+        (name, a.key.rule, a.key.subject, a.severity.value, a.step)
+        for name, attempt in traces.items()
+        for a in await records_of(journal, r.Alert, attempt)
+        if a.firing
+    ]
 
 
-def replayed(trace: Path, settings: Settings = SETTINGS, worker: str = "coder") -> list[Fired]:
-    lines = replay(trace, settings, worker=worker)
-    alerts = [line for line in lines if isinstance(line, AlertLine)]
-    return [(line.rule, line.subject, line.severity, line.step) for line in alerts]
+def replayed(settings: Settings = SETTINGS) -> list[Fired]:
+    """The same of the trace that was exported."""
+    lines = replay(Path("run.jsonl"), settings, worker="coder")
+    return [
+        ("run", a.rule, a.subject, a.severity.value, a.step)
+        for a in lines
+        if isinstance(a, AlertLine)
+    ]
+
+
+async def replayed_by_command(capsys: Capture, *argv: str) -> list[Fired]:
+    """The same of what `midwatch replay --json` prints, in order."""
+    alerts = [line for line in await ask(capsys, "replay", *argv) if line["type"] == "alert"]
+    keys = ("rule", "subject", "severity", "step")
+    return sorted((Path(a["trace"]).stem, *(a[key] for key in keys)) for a in alerts)
 
 
 async def prove_the_round_trip(journal: Journal, rules: set[str]) -> None:
     """The only attempt, exported and replayed, is what it was; these rules at least fired."""
     assert await midwatch("export", "1", "--output", "run.jsonl") == 0
-    live = await fired(journal, 1)
-    assert {rule for rule, *_ in live} >= rules
-    assert replayed(Path("run.jsonl")) == live
-    assert list(open_trace(Path("run.jsonl"))) == await told(journal, 1)
+    live = await fired(journal, run=1)
+    assert {rule for _, rule, *_ in live} >= rules
+    assert replayed() == live
+    assert list(open_trace(Path("run.jsonl"))) == await told(journal)
 
 
-def act(output: str = "ü\u2028\0") -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="t", output=output)
+def act(output: str = "ü\u2028\0") -> r.Step:
+    return r.Step(number=0, kind=r.StepKind.TOOL, tool="t", output=output)
 
 
 def names(folder: str = ".") -> list[str]:
@@ -117,45 +119,30 @@ def running(command: str) -> list[Any]:
 
 
 async def test_a_run_that_circles_gives_the_same_alerts(journal: Journal, perform: Perform) -> None:
-    turns: list[Any] = [
-        reflecting(40, 80),
-        *(putting(f"{n}") for n in range(3)),
-        running("b.py broken"),
-    ]
+    turns = [reflecting(40, 80), *(putting(f"{n}") for n in range(3)), running("b.py broken")]
     turns += [reflecting(40, 50), *(putting(f"{n}") for n in range(3)), reflecting(40, 20)]
     turns += [reflecting(41, 20, "pivot"), reflecting(41, 25), putting("7", "8")]
     turns += [reflecting(42, 10, "escalate"), *[running("b.py x")] * 3]
     await perform(*turns, settings=SETTINGS)
-    await prove_the_round_trip(
-        journal,
-        {
-            "declining_confidence",
-            "explicit_escalation",
-            "low_confidence",
-            "repeated_edits",
-            "stalled_progress",
-        },
-    )
+    rules = {"declining_confidence", "explicit_escalation", "low_confidence"}
+    await prove_the_round_trip(journal, rules | {"repeated_edits", "stalled_progress"})
 
 
 async def test_a_silent_run_that_is_parked_gives_the_same_alerts(
     journal: Journal,
     perform: Perform,
-    write: Callable[[Record], Awaitable[int]],
-    until: Callable[[Record], Awaitable[Entry]],
+    write: Callable[[r.Record], Awaitable[int]],
+    until: Callable[[r.Record], Awaitable[r.Entry]],
 ) -> None:
     async def call_for_a_pause() -> str:
-        pause = Intervention(action=Action.PAUSE, by=Actor.OPERATOR, message="Wait.")
+        pause = make.intervention(r.Action.PAUSE, r.Actor.OPERATOR, message="Wait.")
         return str(await write(pause))
 
-    turns: list[Any] = [
-        *[running("c.py x")] * 4,
-        [("call_for_a_pause", {})],
-        *[running("c.py x")] * 12,
-    ]
+    run = running("c.py x")
+    turns: list[Any] = [*[run] * 4, [("call_for_a_pause", {})], *[run] * 12]
     work = asyncio.create_task(perform(*turns, settings=SETTINGS, tools=(call_for_a_pause,)))
-    await until(AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED, reason="Wait."))
-    await write(Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Go on."))
+    await until(make.transition(r.Lifecycle.INPUT_REQUIRED, reason="Wait."))
+    await write(make.intervention(by=r.Actor.OPERATOR, message="Go on."))
     await work
     await prove_the_round_trip(journal, {"missed_checkpoint"})
 
@@ -174,104 +161,80 @@ async def test_a_run_that_went_on_after_a_crash_gives_the_same_alerts(
     await prove_the_round_trip(journal, {"repeated_edits", "stalled_progress"})
 
 
-async def test_the_end_of_an_attempt_is_a_line_without_a_number(
-    journal: Journal, claim: Claim, capsys: Capture
-) -> None:
-    await (await claim()).end(AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE))
-    assert await midwatch("export", "1") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "kind": "state",
-        "at": "2026-11-21T20:00:00Z",
-        "lifecycle": "completed",
-    }
-
-
 async def test_the_interval_that_a_trace_names_wins_over_the_configured_one(
     journal: Journal, claim: Claim
 ) -> None:
-    recorder = await claim()
-    await recorder.record(working_transition(), Change(reflect=True, reflect_every=1), *[act()] * 6)
-    live = await fired(journal, 1)
-    assert "missed_checkpoint" in {rule for rule, *_ in live}
+    changes = working_transition(), r.Change(reflect=True, reflect_every=1)
+    await (await claim()).record(*changes, *[act()] * 6)
+    live = await fired(journal, run=1)
+    assert "missed_checkpoint" in {rule for _, rule, *_ in live}
     await midwatch("export", "1", "--output", "run.jsonl")
-    assert replayed(Path("run.jsonl"), Settings(reflect=ReflectSettings(remind_every=0))) == live
+    assert replayed(Settings(reflect=ReflectSettings(remind_every=0))) == live
 
 
+@pytest.mark.parametrize("words", [[], ["--output", "-"], ["--output=-"]])
 async def test_a_trace_goes_to_stdout_as_utf_8_line_by_line(
-    journal: Journal, claim: Claim, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    await (await claim()).record(working_transition(), Change(reflect=True), act())
-    assert await midwatch("export", "fix") == 0
-    out, err = capsysbinary.readouterr()
-    assert (out.count(b"\n"), err) == (2, b"")
-    state, step = (json.loads(line) for line in out.decode().splitlines())
-    assert (state["kind"], state["reflect"]) == ("state", True)
-    assert (step["step"], step["edits"], step["output"]) == (1, [], "ü\u2028\0")
-
-
-@pytest.mark.parametrize("words", [["--output", "-"], ["--output=-"]])
-async def test_a_dash_stands_for_stdout(
     claim: Claim, capsysbinary: pytest.CaptureFixture[bytes], words: Sequence[str]
 ) -> None:
-    await (await claim()).record(act())
-    assert await midwatch("export", "1") == 0
-    plain = capsysbinary.readouterr()
-    assert await midwatch("export", "1", *words) == 0
-    assert capsysbinary.readouterr() == plain
-    assert "-" not in names()
+    recorder = await claim()
+    await recorder.record(working_transition(), r.Change(reflect=True), act())
+    await recorder.end(make.ended())
+    assert await midwatch("export", "fix", *words) == 0
+    out, err = capsysbinary.readouterr()
+    assert (out.count(b"\n"), err, "-" in names()) == (3, b"", False)
+    state, step, end = (json.loads(line) for line in out.decode().splitlines())
+    assert (state["kind"], state["reflect"]) == ("state", True)
+    assert (step["step"], step["edits"], step["output"]) == (1, [], "ü\u2028\0")
+    assert end == {"kind": "state", "at": "2026-11-21T20:00:00Z", "lifecycle": "completed"}
 
 
-async def test_a_long_attempt_is_written_whole(
-    journal: Journal, claim: Claim, capsys: Capture
+async def test_a_long_attempt_is_written_whole_but_for_a_row_that_cannot_be_read(
+    journal: Journal,
+    journal_file: Path,
+    claim: Claim,
+    capsys: Capture,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    await (await claim()).record(*[act()] * 450)
-    assert await midwatch("export", "fix#1", "--output", "run.jsonl") == 0
-    assert capsys.readouterr() == ("wrote run.jsonl: 450 steps\n", "")
-    assert list(open_trace(Path("run.jsonl"))) == await told(journal, 1)
+    await (await claim()).record(*[act()] * 300)
+    export = ("export", "fix#1", "--output", "run.jsonl")
+    assert await printed(capsys, *export) == "wrote run.jsonl: 300 steps\n"
+    assert list(open_trace(Path("run.jsonl"))) == await told(journal)
+    with sqlite3.connect(journal_file) as raw:
+        raw.execute("update entry set body = '{}' where id = (select max(id) from entry)")
+    raw.close()
+    assert await printed(capsys, *export, "--force") == "wrote run.jsonl: 299 steps\n"
+    assert "broken 'step'" in caplog.text
 
 
-@pytest.mark.parametrize(("id", "number"), [("fix", 2), ("f", 2), ("fix#1", 1), ("1", 1), ("2", 2)])
-async def test_an_attempt_is_named_as_elsewhere_and_a_task_means_its_latest(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture, id: str, number: int
-) -> None:
-    await again(journal, attempt, at)
-    assert await midwatch("export", id, "--output", "a.jsonl", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "type": "export",
-        "file": "a.jsonl",
-        "attempt": number,
-        "steps": 0,
-    }
-
-
-async def again(journal: Journal, attempt: Attempt, at: datetime) -> Attempt:
+@pytest.fixture
+async def second(journal: Journal, attempt: r.Attempt) -> r.Attempt:
+    """The second attempt at the task."""
     return await new_attempt(journal, await journal.task(attempt.task), 2)
 
 
-async def test_every_attempt_of_a_run_has_a_file_of_its_own(
-    journal: Journal, attempt: Attempt, at: datetime, claim: Claim, capsys: Capture
+@pytest.mark.parametrize(("id", "number"), [("fix", 2), ("fix#1", 1), ("1", 1)])
+async def test_an_attempt_is_named_as_elsewhere_and_a_task_means_its_latest(
+    second: r.Attempt, capsys: Capture, id: str, number: int
+) -> None:
+    (said,) = await ask(capsys, "export", id, "--output", "a.jsonl")
+    assert said == {"type": "export", "file": "a.jsonl", "attempt": number, "steps": 0}
+
+
+async def test_every_attempt_of_a_run_has_a_file_of_its_own_whatever_an_agent_calls_its_task(
+    journal: Journal, second: r.Attempt, claim: Claim, capsys: Capture
 ) -> None:
     await (await claim()).record(act())
-    second = await again(journal, attempt, at)
     await (await claim(of=second)).record(act(), act())
-    assert await printed(capsys, "export", "--all", "traces") == (
-        "wrote traces/fix-1.jsonl: 1 step\nwrote traces/fix-2.jsonl: 2 steps\n"
-    )
-    assert names("traces") == ["fix-1.jsonl", "fix-2.jsonl"]
+    await new_attempt(journal, await new_task(journal, "../a b", run=1))
+    assert (await printed(capsys, "export", "--all", "traces")).splitlines() == [
+        "wrote traces/fix-1.jsonl: 1 step",
+        "wrote traces/fix-2.jsonl: 2 steps",
+        "wrote traces/.._a_b-1.jsonl: 0 steps",
+    ]
+    assert names("traces") == [".._a_b-1.jsonl", "fix-1.jsonl", "fix-2.jsonl"]
 
 
-async def test_the_task_of_an_own_agent_may_have_any_name(
-    journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    await new_attempt(journal, await new_task(journal, "../a b"))
-    assert await midwatch("export", "--all", "traces") == 0
-    assert names("traces") == [".._a_b-1.jsonl"]
-
-
-async def test_nothing_is_overwritten_unless_forced(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
-) -> None:
-    await again(journal, attempt, at)
+async def test_nothing_is_overwritten_unless_forced(second: r.Attempt, capsys: Capture) -> None:
     there, before = mine("fix-2.jsonl"), names()
     for argv in (["1", "--output", "fix-2.jsonl"], ["--all", "."]):
         assert await midwatch("export", *argv) == 2
@@ -287,8 +250,6 @@ async def test_nothing_is_overwritten_unless_forced(
         ([], "name either an ATTEMPT"),
         (["1", "--all", "x"], "name either an ATTEMPT"),
         (["--all", "x", "--output", "y"], "name either an ATTEMPT"),
-        (["none"], "there is no task or attempt `none`; the tasks are: fix\n"),
-        (["1", "--run", "7"], "there is no run 7"),
         (["1", "--output", "file/below"], "file/below cannot be written: Not a directory\n"),
         (
             ["1", "--output", "no/such/x"],
@@ -302,7 +263,7 @@ async def test_nothing_is_overwritten_unless_forced(
     ],
 )
 async def test_what_cannot_be_done_is_said_and_exits_with_2(
-    attempt: Attempt, capsys: Capture, argv: Sequence[str], said: str
+    attempt: r.Attempt, capsys: Capture, argv: Sequence[str], said: str
 ) -> None:
     mine("file")
     assert await midwatch("export", *argv) == 2
@@ -312,20 +273,97 @@ async def test_what_cannot_be_done_is_said_and_exits_with_2(
 
 
 async def test_a_task_that_has_not_begun_has_nothing_to_export(
-    journal: Journal, at: datetime, capsys: Capture
+    journal: Journal, capsys: Capture
 ) -> None:
     assert await refused(capsys, "export", "--all", "x") == "nothing has run yet\n"
     await new_task(journal)
     assert await refused(capsys, "export", "fix") == "fix has no attempt yet\n"
 
 
-async def test_an_export_names_a_row_that_cannot_be_read_and_writes_the_rest(
-    journal: Journal, journal_file: Path, claim: Claim, capsys: Capture, caplog: Log
+class Live:
+    """A monitor and its recorders, by a clock that shows the minute that a test says."""
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self.minute = 0
+        self._all: dict[str, Any] = {"journal": journal, "bus": LocalBus(), "settings": settings}
+        self._all["clock"] = lambda: make.after(minutes=self.minute)
+        self.monitor = Monitor(**self._all, run=1)
+
+    async def claim(self, attempt: r.Attempt) -> Recorder:
+        return await Recorder.claim(**self._all, attempt=attempt, holder="t")
+
+
+def edit(number: int, path: str = "") -> r.Step:
+    edits = (make.edit(path, f"{number}"),) if path else ()
+    return r.Step(number=0, kind=r.StepKind.TOOL, tool="t", args=f"{number}", edits=edits)
+
+
+async def test_what_only_time_shows_is_shown_by_the_trace_too(
+    journal: Journal, attempt: r.Attempt, tmp_path: Path, capsys: Capture
 ) -> None:
-    await (await claim()).record(*[act()] * 300)
-    with sqlite3.connect(journal_file) as raw:
-        raw.execute("update entry set body = '{}' where id = (select max(id) from entry)")
-    raw.close()
+    (tmp_path / "own.yaml").write_text(json.dumps(UNMOVED))
+    live = Live(journal, Settings.model_validate(UNMOVED))
+    recorder = await live.claim(attempt)
+    happens: dict[int, r.Step | r.Change] = {
+        0: r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.MODEL),
+        **{minute: edit(minute) for minute in (5, 17, 29, 30, 31, 45, 60)},
+        61: r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED, activity=r.Activity.WAITING),
+        200: r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.COMMAND),
+        **{minute: edit(minute) for minute in (229, 258, 287, 316)},
+    }
+    for minute in range(400):
+        live.minute = minute
+        if minute in happens:
+            await recorder.record(happens[minute])
+        await live.monitor.look()
+    await recorder.end(make.ended(r.Ending.STUCK))
+    await live.monitor.look()
+    shown = sorted(await fired(journal, run=1))
+    assert sorted((step, subject) for *_, subject, _, step in shown) == [
+        (1, ""),
+        (5, ""),
+        (10, "no movement"),
+        (11, ""),
+    ]
     assert await midwatch("export", "1", "--output", "run.jsonl") == 0
-    assert "broken 'step'" in caplog.text
-    assert capsys.readouterr().out == "wrote run.jsonl: 299 steps\n"
+    assert await replayed_by_command(capsys, "run.jsonl", "--config", "own.yaml") == shown
+
+
+EDITS: list[tuple[int, r.Step | r.Plan]] = [
+    *((1, edit(1, "a")), (2, edit(1, "b")), (2, edit(2, "a")), (1, edit(2, "c"))),
+    (1, r.Plan(steps=(r.PlanStep(title="mend", files=("b",)),))),
+    (2, r.Plan(steps=(r.PlanStep(title="mend", files=("d", "c")),))),
+    (2, r.Plan(steps=(r.PlanStep(title="mend", files=("d",)),))),
+    (1, edit(3, "b")),
+]
+"""Who does, or means to do, what, minute by minute."""
+
+
+async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
+    journal: Journal, attempt: r.Attempt, capsys: Capture
+) -> None:
+    live = Live(journal, Settings())
+    recorders: dict[int, Recorder] = {}
+    for number in (1, 2):
+        task = await new_task(journal, f"t{number}", run=1, spec='{"workspace": "/project"}')
+        recorders[number] = await live.claim(await new_attempt(journal, task))
+    for live.minute, (number, what) in enumerate(EDITS):
+        await recorders[number].record(what)
+        await live.monitor.look()
+    for recorder in recorders.values():
+        live.minute += 1
+        await recorder.end(make.ended())
+        await live.monitor.look()
+    shown = sorted(await fired(journal, **{"t1-1": 2, "t2-1": 3}))
+    assert shown == [
+        ("t1-1", "workspace_conflict", "a", "warning", 1),
+        ("t1-1", "workspace_conflict", "b", "notice", 2),
+        ("t1-1", "workspace_conflict", "b", "warning", 3),
+        ("t1-1", "workspace_conflict", "c", "notice", 2),
+        ("t2-1", "workspace_conflict", "a", "warning", 2),
+        ("t2-1", "workspace_conflict", "b", "notice", 2),
+        ("t2-1", "workspace_conflict", "b", "warning", 2),
+        ("t2-1", "workspace_conflict", "c", "notice", 2),
+    ]
+    await midwatch("export", "--all", "traces")
+    assert await replayed_by_command(capsys, "traces", "--together") == shown

@@ -1,98 +1,88 @@
-"""`midwatch replay`: the original's numbers at their boundaries, and traces made to stop it."""
+"""`midwatch replay`: each alert of one trace, a table of several, and traces made to stop it."""
 
 import json
 import resource
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_stage.command import objects, printed_now, process, refused_now
+from midwatch_stage.command import objects, process, refused_now
 from midwatch_supervisor.cli import main
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
+AT = "2026-11-21T20:00:00Z"
+LOW = "low_confidence"
 Capture = pytest.CaptureFixture[str]
 Line = dict[str, object]
 
 
-def report(progress: int, confidence: int = 80, **more: object) -> Line:
-    return {"kind": "checkpoint", "progress_percent": progress, "confidence": confidence, **more}
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
 
 
-def edit(content: int, path: str = "a.py") -> Line:
-    return {
-        "kind": "tool",
-        "tool": "edit_file",
-        "args": {"path": path, "content": content},
-        "path": path,
-        "edit": True,
-        "ok": True,
-        "content_digest": f"d{content}",
-    }
-
-
-def write(file: Path, lines: list[Line]) -> Path:
-    numbered = [{"step": at, **line} for at, line in enumerate(lines, 1)]
+def trace(name: str, lines: Iterable[Line]) -> str:
+    """A trace in Midwatch's own format; each line is a step."""
+    file = Path(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    numbered = ({"step": at, **line} for at, line in enumerate(lines, 1))
     file.write_text("".join(json.dumps(line) + "\n" for line in numbered))
-    return file
+    return name
 
 
-def alerts(out: str) -> list[tuple[object, object, object]]:
-    found = [json.loads(line) for line in out.splitlines()]
+def session(name: str, *confidence: int, **last: object) -> str:
+    """A session that reports so confident; `last` stands in its last report."""
+    reports: list[Line] = [
+        {"kind": "checkpoint", "progress_percent": 10 * at, "confidence": each}
+        for at, each in enumerate(confidence or (80, 80), 1)
+    ]
+    reports[-1].update(last)
+    return trace(name, reports)
+
+
+def edits(name: str, *times: str) -> str:
+    """A session that edits one file again at each of these times."""
+    edit: Line = {"kind": "tool", "tool": "edit", "path": "a.py", "edit": True, "ok": True}
+    return trace(name, [{**edit, "content_digest": at, "at": at} for at in times])
+
+
+def conversation(folder: Path, calls: int) -> None:
+    """A conversation of OpenHands with the same failing command, a file for each event."""
+    folder.mkdir(parents=True)
+    for at in range(calls):
+        of = {"tool_call_id": f"c{at}", "tool_name": "terminal"}
+        call = {**of, "kind": "ActionEvent", "source": "agent", "action": {"command": "make"}}
+        seen = {"content": [{"type": "text", "text": "boom"}], "exit_code": 2}
+        result = {**of, "kind": "ObservationEvent", "source": "environment", "observation": seen}
+        for number, event in enumerate((call, result), 2 * at):
+            text = json.dumps(event, indent=2)
+            (folder / f"event-{number:05}-{number:04x}.json").write_text(text)
+
+
+def replayed(capsys: Capture, *argv: str) -> list[str]:
+    assert main(["replay", *argv, "--config", SEED]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def alerts(capsys: Capture, *argv: str, code: int = 0) -> list[tuple[object, ...]]:
+    assert main(["replay", *argv, "--json"]) == code
+    found = objects(capsys)
     return [(a["step"], a["rule"], a["severity"]) for a in found if a["type"] == "alert"]
 
 
-LOW = "low_confidence"
-DECLINE = "declining_confidence"
-STALL = "stalled_progress"
-
-
-@pytest.mark.parametrize(
-    ("lines", "fired"),
-    [
-        ([report(10, 30)], []),
-        ([report(10, 29)], [(1, LOW, "warning")]),
-        ([report(10, 80), report(20, 70), report(30, 61)], []),
-        ([report(10, 80), report(20, 70), report(30, 60)], [(3, DECLINE, "warning")]),
-        ([report(10, 80), report(20, 50), report(30, 60)], []),
-        ([report(10, blockers=["a", "b"])], []),
-        ([report(10, blockers=["a", "b", "c"])], [(1, "multiple_blockers", "warning")]),
-        ([report(10, decision="escalate")], [(1, "explicit_escalation", "critical")]),
-        ([report(60), report(60)], []),
-        ([report(60), report(60), report(60)], [(3, STALL, "critical")]),
-        ([report(0), report(0), report(0)], [(3, STALL, "critical")]),
-        ([report(60), report(60), report(61)], []),
-        ([report(100), report(100), report(100)], []),
-        ([report(60), report(60, decision="pivot"), report(60)], []),
-        (
-            [report(60), report(60, decision="pivot"), report(60), report(60), report(60)],
-            [(5, STALL, "critical")],
-        ),
-        ([edit(n) for n in range(4)], []),
-        ([edit(n) for n in range(5)], [(5, "repeated_edits", "critical")]),
-        ([edit(n % 2) for n in range(4)], []),
-        ([edit(n, f"{n}.py") for n in range(5)], []),
-        ([report(10 * n, files_done=["a.py"] * n) for n in range(1, 9)], []),
-        ([{"kind": "message", "text": "thinking"}] * 30, []),
-    ],
-)
-def test_the_originals_numbers_hold_at_their_boundaries(
-    tmp_path: Path, capsys: Capture, lines: list[Line], fired: list[tuple[object, ...]]
-) -> None:
-    trace = write(tmp_path / "a.jsonl", lines)
-    assert main(["replay", str(trace), "--config", SEED, "--json"]) == 0
-    assert alerts(capsys.readouterr().out) == fired
-
-
-def test_the_lines_are_those_of_the_contract(tmp_path: Path, capsys: Capture) -> None:
-    trace = str(write(tmp_path / "a.jsonl", [report(10, 50), report(20, 29)]))
-    main(["replay", trace, "--config", SEED, "--json"])
+def test_the_lines_are_those_of_the_contract(capsys: Capture) -> None:
+    session("a.jsonl", 50, 29)
+    main(["replay", "a.jsonl", "--config", SEED, "--json"])
     alert, whole = objects(capsys)
     assert alert.pop("summary")
     assert alert == {
         "type": "alert",
-        "trace": trace,
+        "trace": "a.jsonl",
         "step": 2,
         "rule": LOW,
         "subject": "",
@@ -102,259 +92,249 @@ def test_the_lines_are_those_of_the_contract(tmp_path: Path, capsys: Capture) ->
     }
     assert whole == {
         "type": "trace",
-        "trace": trace,
+        "trace": "a.jsonl",
         "steps": 2,
         "alerts": 1,
         "first_alarm_step": 2,
     }
 
 
-def test_text_is_one_line_for_each_alert_and_trace(tmp_path: Path, capsys: Capture) -> None:
-    trace = write(tmp_path / "a.jsonl", [report(10, 29, decision="escalate")])
-    main(["replay", str(trace), "--config", SEED])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[-1] == f"{trace}: 1 step, 2 alerts, first alarm at step 1"
+def test_of_much_damage_the_first_lines_are_named_and_the_rest_is_counted(capsys: Capture) -> None:
+    with Path(session("runs/a.jsonl")).open("a") as file:
+        file.write("Working…\n" * 27)
+    for named, more in (("runs/a.jsonl", ["--json"]), ("runs", [])):
+        assert main(["replay", named, *more, "--config", SEED]) == 0
+        out, err = capsys.readouterr()
+        assert len(out.splitlines()) == 1
+        *first, rest = err.splitlines()
+        assert [each.partition("skipped: ")[0] for each in first] == [
+            f"runs/a.jsonl:{n}: " for n in (3, 4, 5)
+        ]
+        assert rest == "runs/a.jsonl: 24 more lines skipped"
 
 
-def test_damage_goes_to_stderr_with_its_line(tmp_path: Path, capsys: Capture) -> None:
-    trace = write(tmp_path / "a.jsonl", [report(10)])
-    with trace.open("a") as file:
-        file.write("{torn\n")
-    assert main(["replay", str(trace), "--config", SEED, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert [json.loads(line)["type"] for line in out.splitlines()] == ["trace"]
-    assert err.startswith(f"{trace}:2: skipped: ")
-
-
-def test_of_much_damage_the_rest_is_counted(tmp_path: Path, capsys: Capture) -> None:
-    file = write(tmp_path / "a.jsonl", [report(10), report(20)])
-    file.write_text(file.read_text() + "Working…\n" * 27)
-    assert main(["replay", str(file), "--config", SEED]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert [each.partition(": ")[0] for each in told[:3]] == [f"{file}:{n}" for n in (3, 4, 5)]
-    assert told[3:] == [f"{file}: 24 more lines skipped"]
-
-
-def test_a_folder_is_every_trace_below_it(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "below").mkdir()
-    files = [write(tmp_path / name, [report(10)]) for name in ("a.jsonl", "below/b.jsonl")]
-    (tmp_path / "notes.md").write_text("no trace")
-    assert main(["replay", str(tmp_path), "--config", SEED, "--json"]) == 0
-    found = [json.loads(line)["trace"] for line in capsys.readouterr().out.splitlines()]
-    assert found == [str(file) for file in files]
-
-
-@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("named", ["runs/a.jsonl", "runs"])
 def test_what_cannot_be_read_is_named_and_the_others_are_replayed(
-    tmp_path: Path, capsys: Capture, folder: bool
+    capsys: Capture, named: str
 ) -> None:
-    (tmp_path / "runs").mkdir()
-    good = write(tmp_path / "runs" / "a.jsonl", [report(10, 29)])
-    bad, gone = tmp_path / "b.txt", tmp_path / "c.jsonl"
-    bad.write_text("no trace")
-    named = [str(each) for each in (bad, good.parent if folder else good, gone)]
-    assert main(["replay", *named, "--config", SEED, "--json"]) == 2
+    session("runs/a.jsonl", 29)
+    Path("b.txt").write_text("no trace")
+    argv = ["replay", "b.txt", named, "c.jsonl", "--config", SEED]
+    assert main(argv) == 2
     out, err = capsys.readouterr()
-    assert alerts(out) == [(1, LOW, "warning")]
-    assert [line.partition(": ")[0] for line in err.splitlines()] == [str(bad), str(gone)]
-    assert main(["replay", *named, "--config", SEED]) == 2
-    assert "1 session, 1 step, 1 with alarms\n" in capsys.readouterr().out
+    assert "1 session, 1 step, 1 with alarms\n" in out
+    assert [line.partition(": ")[0] for line in err.splitlines()] == ["b.txt", "c.jsonl"]
+    assert alerts(capsys, *argv[1:], code=2) == [(1, LOW, "warning")]
+    assert alerts(capsys, *argv[1:], "--together", code=2) == []
 
 
-def test_traces_are_not_replayed_together_where_one_cannot_be_read(
-    tmp_path: Path, capsys: Capture
+def test_a_worker_has_thresholds_of_its_own_or_is_refused_with_those_that_have_some(
+    capsys: Capture,
 ) -> None:
-    good = write(tmp_path / "a.jsonl", [report(10, 29)])
-    assert main(["replay", str(good), str(tmp_path / "b.jsonl"), "--together"]) == 2
-    assert capsys.readouterr().out == ""
-
-
-def test_a_worker_has_thresholds_of_its_own(tmp_path: Path, capsys: Capture) -> None:
-    config = tmp_path / "own.yaml"
-    config.write_text("rules: {low_confidence: {workers: {timid: {below: 10}}}}\n")
-    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
-    for worker, fired in (([], [(1, LOW, "warning")]), (["--worker", "timid"], [])):
-        argv = ["replay", trace, *worker, "--config", str(config), "--json"]
-        assert main(argv) == 0
-        assert alerts(capsys.readouterr().out) == fired
-
-
-def test_a_worker_without_thresholds_of_its_own_is_refused_with_those_that_have_some(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    config = tmp_path / "own.yaml"
-    trace = str(write(tmp_path / "a.jsonl", [report(10)]))
-    for rules, there in (
-        ("{low_confidence: {workers: {timid: {below: 10}, bold: {}}}}", "some for: bold, timid"),
-        ("{}", "none for any"),
-    ):
-        config.write_text(f"rules: {rules}\n")
-        assert main(["replay", trace, "--worker", "nobody", "--config", str(config)]) == 2
-        said = "the configuration has no thresholds for a worker 'nobody'; there are"
-        assert tuple(capsys.readouterr()) == ("", f"{said} {there}\n")
-
-
-def test_thresholds_of_a_worker_that_are_wrong_are_a_wrong_configuration(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    config = tmp_path / "own.yaml"
-    config.write_text("rules: {low_confidence: {workers: {timid: {blow: 10}}}}\n")
-    trace = str(write(tmp_path / "a.jsonl", [report(10, 20)]))
-    assert main(["replay", trace, "--worker", "timid", "--config", str(config)]) == 2
-    assert capsys.readouterr().out == ""
-
-
-def test_traces_of_one_project_are_replayed_together(tmp_path: Path, capsys: Capture) -> None:
-    for name, minute in (("a", 0), ("b", 1)):
-        times = (f"2026-01-01T00:0{minute}:00Z", f"2026-01-01T00:0{minute + 2}:00Z")
-        lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
-        write(tmp_path / f"{name}.jsonl", lines)
-    conflict = (1, "workspace_conflict", "warning")
-    for more, fired in (([], []), (["--together"], [conflict, conflict])):
-        assert main(["replay", str(tmp_path), *more, "--json"]) == 0
-        assert alerts(capsys.readouterr().out) == fired
-
-
-def test_what_only_time_shows_is_shown_by_the_times_of_a_trace(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    times = ("2026-01-01T00:00:00Z", "2026-01-01T00:31:00Z")
-    lines = [{**edit(number), "at": at} for number, at in enumerate(times)]
-    trace = str(write(tmp_path / "a.jsonl", lines))
-    assert printed_now(capsys, "replay", trace).splitlines()[0] == (
-        f"{trace}: step 1: warning silence: nothing heard for 31 min; "
-        "nothing is known to be running (steps 1)"
+    session("a.jsonl", 20)
+    Path("own.yaml").write_text(
+        "rules: {low_confidence: {workers: {timid: {below: 10}, bold: {}}}}\n"
     )
+    argv = ("a.jsonl", "--config", "own.yaml")
+    assert alerts(capsys, *argv) == [(1, LOW, "warning")]
+    assert alerts(capsys, *argv, "--worker", "timid") == []
+    said = "the configuration has no thresholds for a worker 'nobody'; there are "
+    worker = ("--worker", "nobody")
+    assert refused_now(capsys, "replay", *argv, *worker) == f"{said}some for: bold, timid\n"
+    assert refused_now(capsys, "replay", "a.jsonl", *worker) == f"{said}none for any\n"
 
 
-AT = "2026-11-21T20:00:00Z"
-BEGUN: dict[str, object] = {"kind": "state", "at": AT, "lifecycle": "working"}
-OTHER: dict[str, object] = {"kind": "message", "step": 1, "text": "hello", "at": AT}
-MOST_MIB = 240
+def test_traces_of_one_project_are_replayed_together(capsys: Capture) -> None:
+    edits("runs/a.jsonl", "2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+    edits("runs/b.jsonl", "2026-01-01T00:01:00Z", "2026-01-01T00:03:00Z")
+    assert alerts(capsys, "runs") == []
+    assert alerts(capsys, "runs", "--together") == [(1, "workspace_conflict", "warning")] * 2
+    assert main(["replay", "runs", "--together"]) == 0
+    assert "2 sessions, 4 steps, 2 with alarms\n" in capsys.readouterr().out
 
 
-def tool(step: int, **more: object) -> dict[str, object]:
-    return {"step": step, "kind": "tool", "tool": "bash", "args": {"command": "ls"}, **more}
+def test_the_worst_comes_first_and_calm_sessions_are_counted(capsys: Capture) -> None:
+    for name in ("a", "b"):
+        session(f"runs/{name}.jsonl")
+    session("runs/low.jsonl", 80, 20)
+    session("runs/stuck.jsonl", 80, 20, decision="escalate", notes="no way on")
+    Path("runs/notes.md").write_text("no trace")
+    lines = replayed(capsys, "runs")
+    assert lines[0].split()[:4] == ["session", "steps", "alarms", "first"]
+    assert lines[1].split()[:5] == ["stuck", "2", "2", "2", "explicit_escalation:"]
+    assert lines[2] == "  runs/stuck.jsonl:2"
+    assert lines[3].split()[:5] == ["low", "2", "1", "2", "low_confidence:"]
+    assert lines[4] == "  runs/low.jsonl:2"
+    assert lines[5] == "2 more sessions without an alarm"
+    assert lines[-2] == "4 sessions, 8 steps, 2 with alarms (1 critical), 1 other file skipped"
+    assert lines[-1] == "All alerts of one session: midwatch replay FILE"
 
 
-def folder(tmp_path: Path, lines: Iterable[object]) -> Path:
-    """The trace, and a good one that comes after it."""
+def test_of_calm_sessions_there_is_one_line(capsys: Capture) -> None:
+    session("runs/a.jsonl")
+    assert replayed(capsys, "runs") == ["1 session, 2 steps, none with an alarm"]
+    Path("none").mkdir()
+    assert replayed(capsys, "none") == ["0 sessions, 0 steps, none with an alarm"]
+
+
+@pytest.mark.parametrize("columns", [60, 120, 200])
+def test_rows_fit_the_terminal_which_shows_the_place_beside_them_if_it_is_wide(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    session("runs/django__a-long-name-that-nobody-would-read-of-this-table-13344.jsonl", 80, 20)
+    head, row, *_ = replayed(capsys, "runs")
+    assert len(row) <= columns
+    assert row.startswith("django")
+    assert "13344  " in row
+    assert "…" in row
+    assert [head.endswith("  where"), row.endswith("13344.jsonl:2")] == [columns == 200] * 2
+
+
+@pytest.mark.parametrize("name", ["-home-me-shop/a b.jsonl", "it's.jsonl", "a:3.jsonl"])
+def test_where_it_was_can_be_replayed_next(capsys: Capture, name: str) -> None:
+    session(name, 80, 20)
+    (where,) = shlex.split(replayed(capsys, ".")[2])
+    details = replayed(capsys, where)
+    assert len(details) == 2
+    assert f"{Path(name)}: step 2: warning low_confidence: " in details[0]
+    assert details[1] == f"{Path(name)}: 2 steps, 1 alert, first alarm at step 2"
+    assert replayed(capsys, where.rpartition(":")[0]) == details
+
+
+def test_a_file_whose_name_ends_like_a_step_is_itself(capsys: Capture) -> None:
+    session("a.jsonl")
+    assert len(replayed(capsys, session("a.jsonl:2", 80, 20))) == 2
+
+
+def test_a_conversation_with_a_file_for_each_event_is_one_session(capsys: Capture) -> None:
+    conversation(Path("oh/conversations/1a2b/events"), 12)
+    conversation(Path("oh/conversations/3c4d/events"), 1)
+    Path("oh/conversations/1a2b/base_state.json").write_text("{}")
+    assert main(["replay", "oh"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:5] == ["1a2b", "12", "4", "4", "repeated_call:"]
+    assert lines[-2] == "2 sessions, 13 steps, 1 with alarms (1 critical), 1 other file skipped"
+    where = "oh/conversations/1a2b/events"
+    assert lines[2].strip() == f"{where}:5"
+    for each in (where, f"{where}:5"):
+        assert main(["replay", each]) == 0
+        details = capsys.readouterr().out.splitlines()
+        assert details[-1] == f"{where}: 12 steps, 4 alerts, first alarm at step 4"
+
+
+def test_sessions_of_one_name_are_told_apart_by_their_folders(capsys: Capture) -> None:
+    for project in ("shop", "bank"):
+        session(f"runs/{project}/main.jsonl", 80, 20)
+    names = [line.split()[0] for line in replayed(capsys, "runs")[1:5:2]]
+    assert names == ["bank/main", "shop/main"]
+
+
+def test_an_alarm_that_rises_is_one_and_one_that_comes_again_is_two(capsys: Capture) -> None:
+    look: Line = {"kind": "tool", "tool": "look", "args": "x", "output": "y", "ok": True}
+    trace("runs/a.jsonl", [look] * 12)
+    alarms = [rule for _, rule, severity in alerts(capsys, "runs") if severity != "notice"]
+    assert len(alarms) > len(set(alarms))
+    assert main(["replay", "runs"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[1:3] == ["12", str(len(set(alarms)))]
+    session("again.jsonl", 20, 35, 35, 35, 29)
+    assert replayed(capsys, "again.jsonl", session("b.jsonl"))[1].split()[1:4] == ["5", "2", "1"]
+
+
+BEGUN: Line = {"kind": "state", "at": AT, "lifecycle": "working"}
+OTHER: Line = {"kind": "message", "step": 1, "text": "hello", "at": AT}
+
+
+def tool(step: int, at: str = AT) -> Line:
+    return {"step": step, "kind": "tool", "tool": "bash", "args": {"command": "ls"}, "at": at}
+
+
+def hostile(capsys: Capture, *lines: Line | str) -> tuple[list[int], list[str]]:
+    """The steps of a trace and of a good one after it, and what was said on stderr."""
     text = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    (tmp_path / "a.jsonl").write_text("\n".join(text))
-    (tmp_path / "b.jsonl").write_text(json.dumps(OTHER))
-    return tmp_path
-
-
-def replayed(capsys: Capture, path: Path) -> tuple[list[int], list[str]]:
-    """The steps of each trace, and what was said on stderr."""
-    assert main(["replay", str(path), "--json"]) == 0
+    Path("a.jsonl").write_text("\n".join(text))
+    Path("b.jsonl").write_text(json.dumps(OTHER))
+    assert main(["replay", ".", "--json"]) == 0
     said = capsys.readouterr()
     found = [json.loads(line) for line in said.out.splitlines()]
-    steps = [each["steps"] for each in found if each["type"] == "trace"]
-    return steps, [line.rpartition("/")[2] for line in said.err.splitlines()]
+    return [each["steps"] for each in found if each["type"] == "trace"], said.err.splitlines()
 
 
 @pytest.mark.parametrize(
-    "at",
+    ("at", "known"),
     [
-        "9999-12-31T23:59:59Z",
-        "9999-12-31T23:59:59-14:00",
-        "9000-01-01T00:00:00Z",
-        "0001-01-01T00:00:00Z",
-        "0001-01-01T00:00:00+14:00",
-        "1969-12-31T23:59:59Z",
+        ("9999-12-31T23:59:59-14:00", False),
+        ("9000-01-01T00:00:00Z", False),
+        ("8999-12-31T23:59:59-14:00", True),
+        ("1970-01-01T00:00:00+14:00", True),
+        ("1969-12-31T23:59:59Z", False),
+        ("0001-01-01T00:00:00+14:00", False),
     ],
 )
 def test_a_time_at_the_end_of_the_calendar_is_damage_and_the_others_go_on(
-    capsys: Capture, tmp_path: Path, at: str
+    capsys: Capture, at: str, known: bool
 ) -> None:
-    lines = [BEGUN, tool(1, at=AT), tool(2, at=at), tool(3, at=AT)]
-    steps, said = replayed(capsys, folder(tmp_path, lines))
-    assert steps == [2, 1]
-    assert said == ["a.jsonl:3: skipped: at: Input should be a time of the years 1970 to 8999"]
-
-
-@pytest.mark.parametrize("at", ["8999-12-31T23:59:59-14:00", "1970-01-01T00:00:00+14:00"])
-def test_any_other_time_is_reckoned_with(capsys: Capture, tmp_path: Path, at: str) -> None:
-    steps, said = replayed(capsys, folder(tmp_path, [BEGUN, tool(1, at=at), tool(2, at=at)]))
-    assert (steps, said) == ([2, 1], [])
+    steps, said = hostile(capsys, BEGUN, tool(1), tool(2, at), tool(3, at if known else AT))
+    assert steps == [3 if known else 2, 1]
+    damage = "a.jsonl:3: skipped: at: Input should be a time of the years 1970 to 8999"
+    assert said == ([] if known else [damage])
 
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", 1e300])
-def test_a_time_of_a_foreign_run_that_is_none_is_left_out(
-    capsys: Capture, tmp_path: Path, at: object
-) -> None:
+def test_a_time_of_a_foreign_run_that_is_none_is_left_out(capsys: Capture, at: object) -> None:
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
     message = {"id": "m", "role": "assistant", "content": [call]}
     line = {"type": "assistant", "timestamp": at, "message": message}
-    assert replayed(capsys, folder(tmp_path, [line, line])) == ([1, 1], [])
+    assert hostile(capsys, line, line) == ([1, 1], [])
 
 
-@pytest.mark.parametrize("depth", [900, 100_000])
-def test_nesting_without_an_end_stops_nothing(capsys: Capture, tmp_path: Path, depth: int) -> None:
-    nested = '{"a":' * depth + "1" + "}" * depth
-    raw = f'{{"step":1,"kind":"tool","tool":"x","args":{nested}}}'
-    steps, _ = replayed(capsys, folder(tmp_path, [tool(1), raw, tool(3, args=nested)]))
-    assert steps in ([1, 1], [2, 1], [3, 1])
-
-
-def test_numbers_without_an_end_are_damage(capsys: Capture, tmp_path: Path) -> None:
+def test_numbers_without_an_end_are_damage(capsys: Capture) -> None:
     huge, endless = "9" * 400, "9" * 5_000
-    lines = [
+    steps, said = hostile(
+        capsys,
         f'{{"step":1,"kind":"message","text":"","tokens":{huge}}}',
         f'{{"step":2,"kind":"message","text":"","tokens":{endless}}}',
         f'{{"step":3,"kind":"checkpoint","progress_percent":1,"confidence":{huge}}}',
         '{"step":-5,"kind":"message","text":""}',
         '{"kind":"state","budget":{"tokens":[1e308,1e-308],"requests":[Infinity,NaN]}}',
         tool(6),
-    ]
-    steps, said = replayed(capsys, folder(tmp_path, lines))
+    )
     assert steps == [2, 1]
-    assert [line.partition(": skipped: ")[0] for line in said] == [
-        "a.jsonl:2",
-        "a.jsonl:3",
-        "a.jsonl:4",
+    assert [each.partition(": skipped: ")[0] for each in said] == [
+        f"a.jsonl:{number}" for number in (2, 3, 4)
     ]
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("name", ["run.jsonl", pytest.param("run.traj", marks=pytest.mark.matrix)])
-def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(tmp_path: Path, name: str) -> None:
-    step = json.dumps({"action": "ls", "observation": "", "response": "", "thought": "look"})
-    begin, end = f'{{"trajectory": [{step}, {{"action": "', '"}]}'
-    if name == "run.jsonl":
-        begin, end = json.dumps(OTHER) + '\n{"step": 2, "text": "', f'"}}\n{json.dumps(OTHER)}'
-    path = tmp_path / name
+@pytest.mark.parametrize("name", ["run.jsonl", "run.traj"])
+def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(folder: Path, name: str) -> None:
+    path = folder / name
     with path.open("w") as file:
-        file.write(begin)
-        for _ in range(8):
-            file.write("x" * MAX_LINE)
-        file.write(end)
+        file.writelines(endless(name))
     done = process("replay", str(path), preexec_fn=_bounded)
     assert (done.returncode, f"longer than {MAX_LINE} bytes" in done.stderr) == (0, True)
     assert "no alarm" in done.stdout
 
 
+def endless(name: str) -> Iterator[str]:
+    """A trace with a line, or an entry of its document, that is longer than any may be."""
+    step = json.dumps({"action": "ls", "observation": "", "response": "", "thought": "look"})
+    begin, end = f'{{"trajectory": [{step}, {{"action": "', '"}]}'
+    if name == "run.jsonl":
+        begin, end = json.dumps(OTHER) + '\n{"step": 2, "text": "', f'"}}\n{json.dumps(OTHER)}'
+    yield begin
+    yield from ["x" * MAX_LINE] * 8
+    yield end
+
+
 def _bounded() -> None:
     """Let a process have less memory than the trace is long."""
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MIB * 1024 * 1024, MOST_MIB * 1024 * 1024))
+    most = 240 * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 @pytest.mark.parametrize("hold", ["99999999999999999d", "3651d", "9" * 500 + "h"])
-def test_a_length_of_more_than_ten_years_is_refused(
-    capsys: Capture, tmp_path: Path, hold: str
-) -> None:
-    file = tmp_path / "midwatch.yaml"
-    file.write_text(f"rules: {{silence: {{command: {hold}, hold: {hold}}}}}")
-    assert main(["config", "check", str(file)]) == 2
-    assert capsys.readouterr().err.count("write at most ten years (3650d)") == 2
-
-
-def test_a_timeline_with_a_time_at_the_end_of_the_calendar_is_refused(
-    capsys: Capture, tmp_path: Path
-) -> None:
-    file = tmp_path / "it.yaml"
-    end = "9999-12-31T23:59:59Z"
-    file.write_text(f'about: x\ntimeline: [{{kind: message, text: "", at: "{end}"}}]')
-    assert "a time of the years 1970 to 8999" in refused_now(capsys, "rules", "test", str(file))
+def test_a_length_of_more_than_ten_years_is_refused(capsys: Capture, hold: str) -> None:
+    Path("long.yaml").write_text(f"rules: {{silence: {{command: {hold}, hold: {hold}}}}}")
+    said = refused_now(capsys, "config", "check", "long.yaml")
+    assert said.count("write at most ten years (3650d)") == 2

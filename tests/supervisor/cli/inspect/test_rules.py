@@ -38,14 +38,10 @@ def test_timelines_below_a_folder_are_tested(
         "lines/deep/a.yml: entry 2: expected nothing; found low_confidence warning\n"
         "2 timelines, 1 failed\n"
     )
-
-
-def test_json_is_one_object_a_timeline(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "a.yaml").write_text(WRONG)
-    assert main(["rules", "test", "a.yaml", "--json"]) == 1
-    assert loads(capsys.readouterr().out) == {
+    assert main(["rules", "test", "lines", "--json"]) == 1
+    assert objects(capsys)[1] == {
         "type": "timeline",
-        "file": "a.yaml",
+        "file": "lines/deep/a.yml",
         "ok": False,
         "mismatches": [{"entry": 2, "expected": [], "found": ["low_confidence warning"]}],
     }
@@ -74,6 +70,7 @@ timeline:
       - {kind: tool, exit_code: "{n}"}
       - {kind: checkpoint, progress_percent: 110, confidence: "x{n}"}
   - {kind: state, conversation: true, reflect: true}
+  - {kind: message, at: "9999-12-31T23:59:59Z"}
   - {at: never}
 """
 MISTAKES = [
@@ -93,16 +90,12 @@ def test_everything_that_is_wrong_in_a_timeline_is_told_at_once(
     (folder / "a.yaml").write_text(MISTAKEN)
     assert main(["rules", "test", "a.yaml", *["--json"] * json]) == 2
     said = capsys.readouterr()
-    found = loads(said.out)["problems"] if json else said.err.splitlines()
-    assert found[:-1] == MISTAKES
-    assert found[-1].startswith("a.yaml:11: timeline[3].at: ")
-
-
-def test_a_bad_file_is_an_object_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "a.yaml").write_text("tasks: []\n")
-    assert main(["rules", "test", "a.yaml", "--json"]) == 2
-    told = loads(capsys.readouterr().out)
-    assert (told["file"], told["ok"], "problem" in told) == ("a.yaml", False, True)
+    told = loads(said.out) if json else {"file": "a.yaml", "problems": said.err.splitlines()}
+    *found, late, never = told["problems"]
+    assert (told["file"], found) == ("a.yaml", MISTAKES)
+    assert late.startswith("a.yaml:11: timeline[3].at: ")
+    assert late.endswith("a time of the years 1970 to 8999")
+    assert never.startswith("a.yaml:12: timeline[4].at: ")
 
 
 def test_a_folder_without_timelines_is_refused(
@@ -136,21 +129,7 @@ def test_rules_are_listed_with_what_they_see(
     assert "cycle (repetition): off\n" in out
 
 
-def test_what_a_rule_sees_is_told_in_whole_sentences(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["rules", "list", "--json"]) == 0
-    sees = {line["rule"]: line["sees"] for line in objects(capsys)}
-    assert [rule for rule, told in sees.items() if not told.endswith(".")] == []
-    assert sees["budget_burn"] == (
-        "At the current rate, the budget runs out before the work is done. Counted in percent of "
-        "the tightest limit."
-    )
-    out = printed_now(capsys, "rules", "list")
-    assert [told for told in sees.values() if f"\n    {told}\n" not in out] == []
-
-
-def test_listed_as_json_a_rule_has_its_thresholds(
+def test_what_a_rule_sees_is_told_in_whole_sentences_and_as_json_with_its_thresholds(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["rules", "list", "--json"]) == 0
@@ -163,3 +142,6 @@ def test_listed_as_json_a_rule_has_its_thresholds(
         "sees": "The stated confidence of one checkpoint is low.",
         "thresholds": {"below": 30, "severity": "warning"},
     }
+    out = printed_now(capsys, "rules", "list")
+    sentences = [line["sees"] for line in told]
+    assert [each for each in sentences if not (each.endswith(".") and f"    {each}\n" in out)] == []
