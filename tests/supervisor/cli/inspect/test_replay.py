@@ -99,6 +99,24 @@ def test_the_lines_are_those_of_the_contract(capsys: Capture) -> None:
     }
 
 
+def test_each_rule_of_the_original_has_its_severity_by_the_configuration_of_the_original(
+    capsys: Capture,
+) -> None:
+    report: Line = {"kind": "checkpoint", "progress_percent": 60}
+    asks: Line = {"confidence": 29, "decision": "escalate", "blockers": ["a", "b", "c"]}
+    reports = [{**report, "confidence": 80}, {**report, "confidence": 50}, {**report, **asks}]
+    edit: Line = {"kind": "tool", "tool": "put", "path": "a.py", "edit": True, "ok": True}
+    trace("a.jsonl", [*reports, *({**edit, "content_digest": f"{n}"} for n in range(5))])
+    assert alerts(capsys, "a.jsonl", "--config", SEED) == [
+        (3, "explicit_escalation", "critical"),
+        (3, LOW, "warning"),
+        (3, "declining_confidence", "warning"),
+        (3, "multiple_blockers", "warning"),
+        (3, "stalled_progress", "critical"),
+        (8, "repeated_edits", "critical"),
+    ]
+
+
 def test_of_much_damage_the_first_lines_are_named_and_the_rest_is_counted(capsys: Capture) -> None:
     with Path(session("runs/a.jsonl")).open("a") as file:
         file.write("Working…\n" * 27)
