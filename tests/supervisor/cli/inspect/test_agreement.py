@@ -1,4 +1,4 @@
-"""`status`, `show`, the lines of `--json` and the console's row say the same of one journal."""
+"""`status`, `show`, the console, the figures and MCP say the same of one journal."""
 
 import asyncio
 import re
@@ -9,19 +9,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
+from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import AlertState, Attempt, Ending, Resolution, TaskTransition
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.command import ask, objects, read
-from midwatch_stage.factories import alert, ended, transition
+from midwatch_stage.command import ask, objects, printed_now, read
+from midwatch_stage.factories import (
+    alert,
+    delivery,
+    ended,
+    escalation,
+    intervention,
+    task_transition,
+    transition,
+)
+from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+from midwatch_supervisor.tui.state.attention import AttentionQueue
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Row
 
 TESTS = Path(__file__).parents[3]
 BEFORE = TESTS / "monitor" / "journal" / "core" / "journals" / "before.sql"
-
 LATER = [pytest.param(count, marks=pytest.mark.matrix) for count in (60, 250, 320, 1000)]
+Capture = pytest.CaptureFixture[str]
+Write = Callable[..., Awaitable[int]]
 
 
 def cut(folder: Path, entries: int) -> Path:
@@ -36,10 +50,11 @@ def cut(folder: Path, entries: int) -> Path:
 
 @pytest.mark.parametrize("entries", [150, *LATER])
 def test_every_reader_says_the_same_of_an_attempt_at_any_moment(
-    entries: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    entries: int, tmp_path: Path, capsys: Capture
 ) -> None:
     file = cut(tmp_path, entries)
-    said = [each for each in json_lines(capsys, file, "status") if each["attempt"]]
+    place = ("--journal", str(file))
+    said = [each for each in said_in_lines(capsys, "status", *place) if each["attempt"]]
     assert said
     for line in said:
         row = asyncio.run(row_of(file, line["attempt"], line["task"]))
@@ -51,12 +66,12 @@ def test_every_reader_says_the_same_of_an_attempt_at_any_moment(
             state.budget.requests.used,
         )
         assert line["status"] != line["lifecycle"] or line["progress_percent"] == state.progress
-        shown = text(capsys, file, str(state.id))
+        shown = printed_now(capsys, "show", str(state.id), *place)
         assert re.search(rf"^attempt {state.id}, {row.label}: {status}\b", shown, re.M)
         assert f"  health {row.health}, last step {state.last_step}" in shown
         spoken = [
             each["status"]
-            for each in json_lines(capsys, file, "show", str(state.id))
+            for each in said_in_lines(capsys, "show", str(state.id), *place)
             if each["type"] == "attempt"
         ]
         assert (spoken or ["submitted"])[-1] == row.lifecycle
@@ -64,21 +79,25 @@ def test_every_reader_says_the_same_of_an_attempt_at_any_moment(
 
 @pytest.mark.parametrize(
     ("ending", "health", "alerts"),
-    [(Ending.DONE, "ok", 0), (Ending.UNCHECKED, "suspect", 1), (Ending.UNACCEPTED, "suspect", 1)],
+    [
+        (r.Ending.DONE, "ok", 0),
+        (r.Ending.UNCHECKED, "suspect", 1),
+        (r.Ending.UNACCEPTED, "suspect", 1),
+    ],
 )
 async def test_every_reader_says_whether_what_fired_at_the_end_counts(
     journal_file: Path,
-    attempt: Attempt,
-    write: Callable[..., Awaitable[int]],
-    capsys: pytest.CaptureFixture[str],
-    ending: Ending,
+    attempt: r.Attempt,
+    write: Write,
+    capsys: Capture,
+    ending: r.Ending,
     health: str,
     alerts: int,
 ) -> None:
     fires = alert("workspace_conflict", subject="a.py")
-    over = replace(fires, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    over = replace(fires, state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED)
     end = ended(ending)
-    await write(transition(), fires, end, TaskTransition(lifecycle=end.lifecycle), over)
+    await write(transition(), fires, end, task_transition(end.lifecycle), over)
     place = ("--journal", str(journal_file))
     (line,) = await ask(capsys, "status", *place)
     assert (line["health"], line["alerts"]) == (health, alerts)
@@ -98,11 +117,86 @@ async def row_of(file: Path, attempt: int, task: str) -> Row:
     return Row(run=1, task=state.attempt.task, name=task, state=state)
 
 
-def text(capsys: pytest.CaptureFixture[str], file: Path, id: str) -> str:
-    assert main(["show", id, "--journal", str(file)]) == 0
-    return capsys.readouterr().out
-
-
-def json_lines(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> list[dict[str, Any]]:
-    assert main([*words, "--json", "--journal", str(file)]) == 0
+def said_in_lines(capsys: Capture, *words: str) -> list[dict[str, Any]]:
+    assert main([*words, "--json"]) == 0
     return objects(capsys)
+
+
+FIRST = 4
+"""The journal id of the first record of a case."""
+ASKS = intervention(r.Action.ASK_OPERATOR, message="Which port?"), delivery(FIRST)
+PARKED = transition(r.Lifecycle.INPUT_REQUIRED, reason="Which port?")
+PAUSED = intervention(r.Action.PAUSE), delivery(FIRST), PARKED
+HELD = intervention(r.Action.RESTART, needs_approval=True)
+STUCK = alert(severity=r.Severity.CRITICAL)
+RESUME = intervention(r.Action.RESUME, r.Actor.OPERATOR)
+ANSWER = intervention(r.Action.NUDGE, r.Actor.OPERATOR, message="8080")
+STOP = intervention(r.Action.STOP, r.Actor.OPERATOR)
+MAY = r.PermissionRequest(tool="execute", what="run `make`")
+BUDGET = r.BudgetRequest(wanted=r.Grant(requests=5), reason="more")
+READ_ONLY = r.Change(acts=())
+
+
+@pytest.mark.parametrize(
+    ("records", "needs"),
+    [
+        ((), False),
+        ((STUCK,), True),
+        ((STUCK, escalation()), False),
+        ((STUCK, escalation(), escalation(state=r.EscalationState.CLOSED)), True),
+        ((STUCK, ANSWER), False),
+        ((*ASKS, PARKED), True),
+        ((*ASKS, PARKED, ANSWER), False),
+        ((*ASKS, STUCK, PARKED, ANSWER), False),
+        (PAUSED, True),
+        ((*PAUSED, RESUME), False),
+        ((*PAUSED, STOP), False),
+        ((HELD,), True),
+        ((HELD, STOP), False),
+        ((HELD, delivery(FIRST, r.DeliveryState.APPROVED)), False),
+        ((MAY, PARKED), True),
+        ((MAY, PARKED, intervention(r.Action.RESUME, r.Actor.OPERATOR, petition=FIRST)), False),
+        ((BUDGET,), True),
+        ((READ_ONLY, transition(r.Lifecycle.INPUT_REQUIRED)), False),
+        ((HELD, transition(r.Lifecycle.COMPLETED)), False),
+    ],
+)
+@pytest.mark.usefixtures("named_by_the_environment")
+async def test_every_surface_says_the_same_of_who_needs_a_person(
+    journal: Journal,
+    journal_file: Path,
+    attempt: r.Attempt,
+    write: Write,
+    capsys: Capture,
+    records: tuple[r.Record, ...],
+    needs: bool,
+) -> None:
+    await write(transition(), *records)
+    (line,) = await ask(capsys, "status")
+    figures = "\n".join(await read(capsys, "metrics"))
+    shown = await read(capsys, "status")
+    async with Client(supervising_server(str(journal_file), author=None)) as client:
+        caller = Caller(client)
+        waiting = await caller.say("waiting")
+        listed = await caller.say("list_attempts", only_needing_a_person=True)
+    said = {
+        "status": line["needs_person"],
+        "figures": bool(re.search(r"^midwatch_waiting_for_person 1$", figures, re.M)),
+        "console": bool((await queue_of(journal, attempt)).count),
+        "waiting": '"attempt": 1' in waiting,
+        "list": '"attempt": 1' in listed,
+    }
+    assert said == dict.fromkeys(said, needs)
+    if needs and line["waits_for"] is None:
+        assert any(each.startswith("fix needs you: it ") for each in shown)
+        assert '"waits_for": "it ' in waiting
+
+
+async def queue_of(journal: Journal, attempt: r.Attempt) -> AttentionQueue:
+    """What the console lists of one attempt."""
+    board = FleetBoard()
+    board.meet_task(await journal.task(attempt.task))
+    board.meet_attempt(attempt)
+    for each in await journal.entries():
+        board.fold(each)
+    return AttentionQueue(board)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import subprocess
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,41 +11,12 @@ import pytest
 from pydantic_ai import Agent
 
 from midwatch_agents.sandbox import SandboxKind
+from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    AlertKey,
-    AlertState,
-    Attempt,
-    AttemptTransition,
-    Budget,
-    BudgetRequest,
-    Change,
-    Checkpoint,
-    Completion,
-    Delivery,
-    DeliveryState,
-    Ending,
-    Grant,
-    Lifecycle,
-    Meter,
-    PermissionRequest,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Severity,
-    Step,
-    StepKind,
-    SupervisedBy,
-    TaskTransition,
-)
-from midwatch_stage.command import MIDWATCH, ask, midwatch, new_attempt, new_task, read
+from midwatch_stage import factories as make
+from midwatch_stage.command import MIDWATCH, ask, new_attempt, new_task, read, refused, refused_now
 from midwatch_stage.command import write as write_records
-from midwatch_stage.factories import alert, intervention
-from midwatch_stage.factories import plan as make_plan
 from midwatch_stage.worker import scripted
-from midwatch_supervisor.cli import main
 from midwatch_tools import Watch
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
@@ -53,27 +24,19 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
 
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 
-
-def busy() -> Sequence[Record]:
-    told = Checkpoint(progress_percent=40, confidence=70)
-    done = PlanStep(title="a", state=PlanStepState.DONE)
-    return (
-        WORKING,
-        Plan(steps=(done, PlanStep(title="b"))),
-        Change(budget=Budget(requests=Meter(used=3, limit=60))),
-        Step(number=1, kind=StepKind.MESSAGE),
-        Step(number=2, kind=StepKind.CHECKPOINT, checkpoint=told),
-        Step(number=3, kind=StepKind.MESSAGE),
-        alert("cycle", Severity.WARNING),
-    )
-
-
-async def test_a_task_is_one_object_with_all_that_its_attempt_said(
-    attempt: Attempt, write: Write, capsys: Capture
+async def test_a_task_is_one_object_and_a_row_with_all_that_its_attempt_said(
+    attempt: r.Attempt, write: Write, capsys: Capture
 ) -> None:
-    await write(*busy())
+    await write(
+        make.transition(),
+        make.plan("a", "b", done=1),
+        make.change(budget=r.Budget(requests=r.Meter(used=3, limit=60))),
+        make.message(1),
+        make.reflecting(2),
+        make.message(3),
+        make.alert(),
+    )
     assert await ask(capsys, "status") == [
         {
             "type": "status",
@@ -108,10 +71,6 @@ async def test_a_task_is_one_object_with_all_that_its_attempt_said(
             "started_at": "2026-11-21T20:00:00.000Z",
         }
     ]
-
-
-async def test_the_table_is_for_people(attempt: Attempt, write: Write, capsys: Capture) -> None:
-    await write(*busy())
     head, titles, row = await read(capsys, "status")
     assert head.startswith("run 1: tasks.yaml, 2026-11-2")
     assert titles.split()[:3] == ["task", "attempt", "status"]
@@ -120,42 +79,13 @@ async def test_the_table_is_for_people(attempt: Attempt, write: Write, capsys: C
     ]
 
 
-@pytest.mark.parametrize(
-    ("plan", "told"),
-    [
-        (make_plan("Fix it"), (None, 0, "-")),
-        (make_plan("a", "b", done=2), (2, 2, "2/2")),
-    ],
-)
 async def test_the_plan_step_is_one_of_the_plan_and_the_task_alone_is_none(
-    attempt: Attempt,
-    write: Write,
-    capsys: Capture,
-    plan: Plan,
-    told: tuple[int | None, int, str],
+    write: Write, capsys: Capture
 ) -> None:
-    await write(WORKING, plan)
-    ((line,), (*_, row)) = await ask(capsys, "status"), await read(capsys, "status")
-    assert (line["plan_step"], line["plan_steps"], row.split()[4]) == told
-
-
-@pytest.mark.parametrize(
-    ("records", "health"),
-    [
-        ((), "ok"),
-        ((alert("cycle", Severity.NOTICE),), "notice"),
-        ((alert("cycle", Severity.WARNING),), "suspect"),
-        ((alert("cycle", Severity.CRITICAL),), "stuck"),
-        ((alert("cycle", Severity.CRITICAL, AlertState.RESOLVED),), "ok"),
-        ((alert("cycle", Severity.CRITICAL), Change(lifecycle=Lifecycle.INPUT_REQUIRED)), "stuck"),
-    ],
-)
-async def test_health_follows_from_what_fires(
-    write: Write, capsys: Capture, records: tuple[Record, ...], health: str
-) -> None:
-    await write(WORKING, *records)
+    await write(make.transition(), make.plan("Fix it"))
     (line,) = await ask(capsys, "status")
-    assert line["health"] == health
+    assert (line["plan_step"], line["plan_steps"]) == (None, 0)
+    assert (await read(capsys, "status"))[2].split()[4] == "-"
 
 
 async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_ok(
@@ -177,109 +107,78 @@ async def test_a_run_of_an_embedded_agent_that_looped_to_its_end_is_not_told_as_
 async def test_an_agent_that_belongs_to_no_fleet_has_no_column_for_its_node(
     journal: Journal, capsys: Capture
 ) -> None:
-    task = await new_task(journal, supervised_by=SupervisedBy.MONITOR)
+    task = await new_task(journal, supervised_by=r.SupervisedBy.MONITOR)
     await new_attempt(journal, task)
     assert "node" not in (await read(capsys, "status"))[1].split()
 
 
-async def test_an_escalation_waits_for_a_decision(
-    journal: Journal, attempt: Attempt, at: datetime, write: Write, capsys: Capture
-) -> None:
-    await write(WORKING)
-    await journal.open_escalation(
-        attempt=attempt.id, task=attempt.task, alerts=(AlertKey(rule="cycle"),), reason="", at=at
-    )
-    (line,) = await ask(capsys, "status")
-    assert line["waits_for"] == "a decision"
-
-
-CAME = Delivery(intervention=4, state=DeliveryState.DELIVERED, step=1)
-"""What is said first of an attempt at work is entry 4."""
-PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-
-
-@pytest.mark.parametrize(
-    ("records", "waits_for"),
-    [
-        ((intervention(),), "delivery of nudge (4)"),
-        ((intervention(), CAME), None),
-        (
-            (intervention(Action.RESTART, needs_approval=True),),
-            "approval of restart: `midwatch approve 4` or `midwatch reject 4`",
-        ),
-        (
-            (intervention(Action.ASK_OPERATOR, message="Which one?"), CAME, PARKED),
-            "an answer: Which one?",
-        ),
-        ((intervention(Action.PAUSE), CAME, PARKED), "a person to resume it"),
-        ((BudgetRequest(wanted=Grant(requests=5), reason="more"),), None),
-    ],
-)
-async def test_an_attempt_waits_for_what_is_on_its_way_or_for_a_person_and_never_for_a_request(
-    write: Write, capsys: Capture, records: tuple[Record, ...], waits_for: str | None
-) -> None:
-    await write(WORKING, *records)
-    (line,) = await ask(capsys, "status")
-    assert line["waits_for"] == waits_for
-
-
 QUESTION = f"Which {'very ' * 20}one?"
+CAME, PARKED = make.delivery(4, step=1), make.change(lifecycle=r.Lifecycle.INPUT_REQUIRED)
+"""What is said first of an attempt at work is entry 4."""
 
 
 @pytest.mark.parametrize(
-    ("records", "cell"),
+    ("records", "waits_for", "cell"),
     [
+        ((make.intervention(),), "delivery of nudge (4)", "delivery of nudge (4)"),
+        ((make.intervention(), CAME), None, "-"),
         (
-            (intervention(Action.ASK_OPERATOR, message=QUESTION), CAME, PARKED),
+            (make.intervention(r.Action.ASK_OPERATOR, message=QUESTION), CAME, PARKED),
+            f"an answer: {QUESTION}",
             '`midwatch tell fix --run 1 "your answer"`: an answer: Which very',
         ),
         (
-            (PermissionRequest(tool="shell", what=QUESTION), PARKED),
+            (r.PermissionRequest(tool="shell", what=QUESTION), PARKED),
+            f"permission to {QUESTION}",
             "`midwatch approve 4` or `midwatch reject 4`: permission to Which",
         ),
         (
-            (intervention(Action.RESTART, needs_approval=True),),
+            (make.intervention(r.Action.RESTART, needs_approval=True),),
+            "approval of restart: `midwatch approve 4` or `midwatch reject 4`",
             "`midwatch approve 4` or `midwatch reject 4`: approval of restart",
         ),
+        ((r.BudgetRequest(wanted=r.Grant(requests=5), reason="more"),), None, "-"),
     ],
 )
-async def test_the_command_that_answers_stands_before_the_question_that_is_cut_off(
-    write: Write, capsys: Capture, records: tuple[Record, ...], cell: str
+async def test_what_it_waits_for_is_said_and_the_command_that_answers_before_what_is_cut_off(
+    write: Write, capsys: Capture, records: tuple[r.Record, ...], waits_for: str | None, cell: str
 ) -> None:
-    await write(WORKING, *records)
-    assert cell in (await read(capsys, "status"))[2]
+    await write(make.transition(), *records)
     (line,) = await ask(capsys, "status")
+    assert (line["waits_for"] or "").startswith(waits_for or "")
+    assert (line["waits_for"] is None) is (waits_for is None)
+    assert cell in (await read(capsys, "status"))[2]
     shown = await read(capsys, "show", "fix")
     for each in line["commands"]:
         assert each in cell
         assert any(each in text for text in shown[2:4])
 
 
-async def test_a_task_that_has_not_begun_waits_for_its_turn(
-    journal: Journal, capsys: Capture
+async def test_a_task_waits_for_its_turn_or_for_a_decision_and_what_is_over_for_nothing(
+    journal: Journal, attempt: r.Attempt, at: datetime, write: Write, capsys: Capture
 ) -> None:
-    await new_task(journal)
-    (line,) = await ask(capsys, "status")
-    assert (line["attempt"], line["health"], line["waits_for"]) == (None, None, "its turn")
-
-
-async def test_what_is_over_waits_for_nothing(write: Write, capsys: Capture) -> None:
-    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    await write(intervention(), over, TaskTransition(lifecycle=Lifecycle.COMPLETED))
-    (line,) = await ask(capsys, "status")
-    assert (line["status"], line["waits_for"]) == ("completed", None)
+    await new_task(journal, "later", run=1)
+    await write(make.transition())
+    await journal.open_escalation(
+        attempt=1, task=attempt.task, alerts=(make.alert().key,), reason="", at=at
+    )
+    begun, later = await ask(capsys, "status")
+    assert begun["waits_for"] == "a decision"
+    assert (later["attempt"], later["health"], later["waits_for"]) == (None, None, "its turn")
+    await write(make.intervention(), make.ended(), make.task_transition(r.Lifecycle.COMPLETED))
+    over, _ = await ask(capsys, "status")
+    assert (over["status"], over["waits_for"]) == ("completed", None)
 
 
 async def test_a_task_that_is_completed_with_reservations_says_so(
     write: Write, capsys: Capture
 ) -> None:
-    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-    done = Completion(
+    done = r.Completion(
         plan_step=0, goal="g", confidence=70, accepted=True, flag="still open: b", doubts=("a: x",)
     )
-    await write(done, over)
+    await write(done, make.ended())
     (before,) = await ask(capsys, "status")
-    await write(TaskTransition(lifecycle=Lifecycle.COMPLETED))
+    await write(make.task_transition(r.Lifecycle.COMPLETED))
     (after,) = await ask(capsys, "status")
     assert (before["reservations"], after["reservations"]) == ([], ["still open: b", "a: x"])
     last = (await read(capsys, "status"))[-1]
@@ -288,24 +187,21 @@ async def test_a_task_that_is_completed_with_reservations_says_so(
 
 @pytest.mark.parametrize(("argv", "runs"), [((), [2]), (("--run", "1"), [1]), (("--all",), [1, 2])])
 async def test_the_latest_run_is_shown_unless_others_are_asked_for(
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    capsys: Capture,
-    argv: tuple[str, ...],
-    runs: list[int],
+    journal: Journal, attempt: r.Attempt, capsys: Capture, argv: tuple[str, ...], runs: list[int]
 ) -> None:
     await new_task(journal)
     lines = await ask(capsys, "status", *argv)
     assert [line["run"] for line in lines if line["type"] == "status"] == runs
+    said = f"there is no run 7 in {journal.name}; known: 2, 1\n"
+    assert await refused(capsys, "status", "--run", "7") == said
 
 
-async def test_an_earlier_run_that_is_not_over_is_told_below_the_latest(
+async def test_an_earlier_run_is_told_below_the_latest_until_it_is_over(
     journal: Journal, capsys: Capture
 ) -> None:
     now = datetime.now(UTC)
     made = await new_attempt(journal, await new_task(journal, at=now), at=now)
-    await write_records(journal, made, now, WORKING, PARKED)
+    await write_records(journal, made, now, make.transition(), PARKED)
     await new_task(journal)
     assert (await ask(capsys, "status"))[1:] == [
         {
@@ -319,14 +215,8 @@ async def test_an_earlier_run_that_is_not_over_is_told_below_the_latest(
     assert (await read(capsys, "status"))[-1] == (
         "run 1 is not over (`midwatch status --run 1`): fix (waits for you)"
     )
-
-
-async def test_an_earlier_run_that_is_over_is_not_told(
-    journal: Journal, attempt: Attempt, write: Write, capsys: Capture
-) -> None:
-    await write(TaskTransition(lifecycle=Lifecycle.FAILED))
-    await new_task(journal)
-    assert len(await read(capsys, "status")) == 3
+    await write_records(journal, made, now, make.task_transition(r.Lifecycle.FAILED))
+    assert "is not over" not in "".join(await read(capsys, "status"))
 
 
 @pytest.mark.parametrize(("age", "told"), [(1, True), (25, False)])
@@ -334,11 +224,18 @@ async def test_earlier_runs_of_agents_in_the_last_day_are_counted(
     journal: Journal, capsys: Capture, *, age: int, told: bool
 ) -> None:
     at = datetime.now(UTC) - timedelta(hours=age)
-    looped, failed = alert("cycle", Severity.CRITICAL), Lifecycle.FAILED
-    for lifecycle, *records in ((Lifecycle.COMPLETED, looped), (failed,), (Lifecycle.COMPLETED,)):
+    looped, failed = make.alert(severity=r.Severity.CRITICAL), r.Lifecycle.FAILED
+    for lifecycle, *records in (
+        (r.Lifecycle.COMPLETED, looped),
+        (failed,),
+        (r.Lifecycle.COMPLETED,),
+    ):
         made = await new_attempt(journal, await new_task(journal, at=at), at=at)
-        over = AttemptTransition(lifecycle=lifecycle, ending=Ending.UNCHECKED)
-        await write_records(journal, made, at, *records, over, TaskTransition(lifecycle=lifecycle))
+        over = (
+            make.transition(lifecycle, ending=r.Ending.UNCHECKED),
+            make.task_transition(lifecycle),
+        )
+        await write_records(journal, made, at, *records, *over)
     await new_task(journal)
     said = "3 earlier runs of agents with a `Watch` in the last day: 1 failed, 1 stuck"
     assert (f"{said} (`midwatch status --all`)" in await read(capsys, "status")) is told
@@ -346,29 +243,18 @@ async def test_earlier_runs_of_agents_in_the_last_day_are_counted(
     assert [(each["runs"], each["failed"], each["stuck"]) for each in counts] == [(3, 1, 1)][:told]
 
 
-async def test_an_unknown_run_is_bad_usage(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    assert await midwatch("status", "--run", "7") == 2
-    assert capsys.readouterr().err == f"there is no run 7 in {journal.name}; known: 1\n"
-
-
 async def test_an_empty_journal_says_nothing_as_json(journal: Journal, capsys: Capture) -> None:
     assert await ask(capsys, "status") == []
     assert await read(capsys, "status") == [f"nothing has run yet in {journal.name}"]
 
 
-@pytest.mark.parametrize(
-    "argv", [["status"], ["show", "x"], ["approve", "1"], ["tell", "x", "y"], ["merge", "x"]]
-)
+@pytest.mark.parametrize("argv", [["status"], ["tell", "x", "y"], ["merge", "x"]])
 def test_without_a_journal_there_is_advice(
     journal_file: Path, capsys: Capture, argv: list[str]
 ) -> None:
-    assert main(argv) == 2
-    assert capsys.readouterr() == (
-        "",
+    assert refused_now(capsys, *argv) == (
         f"there is no journal at {journal_file}: start with `midwatch run FILE`, or name another "
-        "with --journal\n",
+        "with --journal\n"
     )
     assert not journal_file.exists()
 
