@@ -1,96 +1,102 @@
-"""The policy table: what is allowed, what is chosen, what is refused."""
+"""The policy table: what is allowed, what is chosen, and what becomes of a model's decision."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from midwatch_monitor.config.policy import PolicyRow
 from midwatch_monitor.config.settings import Mode, PolicySettings
 from midwatch_monitor.records import (
     Action,
     Actor,
+    Alert,
     AlertKey,
     Decision,
     Diagnosis,
+    Grant,
     Outcome,
     Severity,
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert, judged
-from midwatch_supervisor.decide.context import DecisionContext, DiagnosedCause, Means
+from midwatch_stage.factories import alert, judged, plan
+from midwatch_supervisor.decide.context import (
+    ConcurrentEdit,
+    DecisionContext,
+    DiagnosedCause,
+    Means,
+)
 from midwatch_supervisor.decide.policy import (
-    ACTIONS,
     action_message,
     allowed_actions,
     approval_needed,
     bound_decision,
     choose,
+    order_for,
 )
 
+OBSERVE, NUDGE, REPLAN = Action.OBSERVE, Action.NUDGE, Action.REPLAN
+SWITCH, RESTART, SPLIT = Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT
+GRANT, ASK, STOP = Action.GRANT_BUDGET, Action.ASK_OPERATOR, Action.STOP
+UNKNOWN, WRONG = Diagnosis.UNKNOWN, Diagnosis.WRONG_APPROACH
 DEFAULTS = PolicySettings()
-UNKNOWN = Diagnosis.UNKNOWN
+EVERYTHING = Means(
+    attempts=1, models=("big",), workers=("other",), grant=Grant(requests=15), may_split=True
+)
+MISSED = AlertKey(rule="missed_checkpoint")
+OBSERVED = frozenset({AlertKey(rule="cycle")})
+CONFLICT = alert("workspace_conflict", subject="a.py")
+TALK = (OBSERVE, NUDGE, REPLAN, ASK)
+LADDER = (NUDGE, REPLAN, RESTART, ASK, STOP)
 
 
 def context(
-    *rules: str,
-    earlier: tuple[InterventionState, ...] = (),
-    escalations: int = 0,
-    attempts: int = 1,
-    policy: PolicySettings = DEFAULTS,
+    *alerts: Alert | str,
+    cause: Diagnosis = UNKNOWN,
+    earlier: tuple[Action, ...] = (),
+    **fields: Any,
 ) -> DecisionContext:
-    return DecisionContext(
-        escalation=7,
-        alerts=tuple(alert(rule) for rule in rules),
-        interventions=earlier,
-        escalations=escalations,
-        means=Means(attempts=attempts),
-        policy=policy,
-    )
+    """About these alerts (`cycle`, if none is named), after actions that were in vain."""
+    given: dict[str, Any] = {
+        "alerts": tuple(
+            alert(each) if isinstance(each, str) else each for each in alerts or ("cycle",)
+        ),
+        "reading": DiagnosedCause(cause=cause),
+        "interventions": failed(*earlier),
+        "means": EVERYTHING,
+        "plan": plan("one", "two"),
+        "policy": DEFAULTS,
+        **fields,
+    }
+    return DecisionContext(escalation=7, **given)
+
+
+def edits(*others: str, **fields: Any) -> DecisionContext:
+    """About a file that is edited again and again, and what else was seen; one attempt is left."""
+    given: dict[str, Any] = {"means": Means(attempts=1), **fields}
+    return context("repeated_edits", *others, **given)
 
 
 def may(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
     return allowed_actions(now, diagnosis)
 
 
-def words(action: Action, now: DecisionContext) -> str:
-    return action_message(action, now, UNKNOWN, Terms())
-
-
-def wanted(action: Action, message: str = "Do this.") -> Decision:
-    return Decision(
-        escalation=7,
-        action=action,
-        diagnosis=Diagnosis.WRONG_APPROACH,
-        message=message,
-        rationale="I say so.",
-        plan=("one",),
-        by=Actor.SUPERVISOR,
-        author="model",
-    )
-
-
-TALK = (Action.OBSERVE, Action.NUDGE, Action.REPLAN, Action.ASK_OPERATOR)
-ONLY_NUDGE = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
-
-
 @pytest.mark.parametrize(
     ("now", "reached"),
     [
-        (context("repeated_edits"), TALK),
-        (context("low_confidence", "repeated_edits"), TALK),
-        (
-            context("repeated_edits", earlier=failed(Action.NUDGE)),
-            (*TALK[:3], Action.RESTART, Action.ASK_OPERATOR, Action.STOP),
-        ),
-        (
-            context("repeated_edits", attempts=0, earlier=failed(Action.NUDGE)),
-            (*TALK, Action.STOP),
-        ),
-        (
-            context("repeated_edits", policy=ONLY_NUDGE),
-            (Action.OBSERVE, Action.NUDGE, Action.ASK_OPERATOR),
-        ),
-        (context("repeated_edits", escalations=20), (Action.ASK_OPERATOR, Action.STOP)),
-        (context("low_confidence", escalations=20), (Action.ASK_OPERATOR,)),
+        (edits(), TALK),
+        (edits("low_confidence"), TALK),
+        (edits(earlier=(NUDGE,)), (*TALK[:3], RESTART, ASK, STOP)),
+        (edits(earlier=(NUDGE,), means=Means()), (*TALK, STOP)),
+        (edits(policy=PolicySettings(rules={"repeated_edits": (NUDGE,)})), (OBSERVE, NUDGE, ASK)),
+        (context("silence"), (OBSERVE, RESTART, ASK)),
+        (edits(escalations=20), (ASK, STOP)),
+        (context("low_confidence", escalations=20), (ASK,)),
+        (edits(earlier=(NUDGE,) * 5), (*TALK[:3], RESTART, ASK, STOP)),
+        (edits(earlier=(NUDGE,) * 6), (ASK, STOP)),
+        (edits(before=failed(*[NUDGE] * 12)), (ASK, STOP)),
     ],
     ids=[
         "words only at first",
@@ -98,55 +104,59 @@ ONLY_NUDGE = PolicySettings(rules={"repeated_edits": (Action.NUDGE,)})
         "the whole ladder once something was in vain",
         "no restart without an attempt left",
         "what stands in the rule's own order",
+        "what stands first in an order needs nothing before it",
         "requirement 17: a person or the end after the last escalation",
         "no end for confidence alone",
+        "before the last intervention",
+        "requirement 17: after the last intervention",
+        "requirement 17: the cap of the task counts all its attempts",
     ],
 )
 def test_what_may_be_done(now: DecisionContext, reached: tuple[Action, ...]) -> None:
     assert may(now) == reached
 
 
-def test_what_stands_first_in_an_order_needs_nothing_before_it() -> None:
-    assert Action.RESTART in may(context("silence"))
-    assert Action.STOP not in may(context("silence"))
-
-
-@pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
 @pytest.mark.parametrize(
     "policy",
-    [DEFAULTS, PolicySettings(rules={}), PolicySettings(rules={"low_confidence": (Action.STOP,)})],
+    [
+        DEFAULTS,
+        PolicySettings(rules={}),
+        PolicySettings(rules={"low_confidence": (STOP,)}),
+        PolicySettings(table=(PolicyRow(rule="low_confidence", actions=(STOP, NUDGE)),)),
+    ],
 )
+@pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
 def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
-    force = {Action.REPLAN, Action.RESTART, Action.STOP}
-    now = context(rule, policy=policy, earlier=failed(Action.NUDGE))
-    assert not any(force & set(may(now, diagnosis)) for diagnosis in Diagnosis)
+    now = context(rule, policy=policy, earlier=(NUDGE,))
+    assert not any({REPLAN, RESTART, STOP} & set(may(now, each)) for each in Diagnosis)
 
 
-@pytest.mark.parametrize(("replans", "expected"), [(2, True), (3, False)])
-def test_no_replan_beyond_the_maximum(replans: int, expected: bool) -> None:
-    now = context("repeated_edits", earlier=failed(*[Action.REPLAN] * replans))
-    assert (Action.REPLAN in may(now)) is expected
+@pytest.mark.parametrize("diagnosis", Diagnosis)
+def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
+    own = {RESTART} if diagnosis is Diagnosis.WRONG_WORKER else set[Action]()
+    assert set(may(context(cause=diagnosis), diagnosis)) - own <= set(TALK)
 
 
-@pytest.mark.parametrize(("count", "capped"), [(5, False), (6, True)])
-def test_requirement_17_after_the_last_intervention_only_a_person_or_the_end_remains(
-    count: int, capped: bool
+@pytest.mark.parametrize(("action", "cap"), [(REPLAN, 3), (SWITCH, 2)])
+def test_no_more_than_the_maximum_and_what_a_person_orders_counts_against_none(
+    action: Action, cap: int
 ) -> None:
-    now = context("repeated_edits", earlier=failed(*[Action.NUDGE] * count))
-    assert (may(now) == (Action.ASK_OPERATOR, Action.STOP)) is capped
-
-
-LADDER = (Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Action.STOP)
+    nudged = failed(NUDGE)
+    found = [
+        action in may(context(interventions=(*nudged, *failed(*[action] * times, by=by))), WRONG)
+        for times, by in ((cap - 1, Actor.POLICY), (cap, Actor.POLICY), (cap, Actor.OPERATOR))
+    ]
+    assert found == [True, False, True]
 
 
 @pytest.mark.parametrize(
     ("earlier", "expected"),
     [
         *((failed(*LADDER[:count]), rung) for count, rung in enumerate(LADDER)),
-        (failed(*LADDER), Action.ASK_OPERATOR),
-        ((judged(Action.NUDGE, Outcome.MADE_WORSE),), Action.REPLAN),
-        ((judged(Action.NUDGE),), Action.NUDGE),
-        ((*failed(Action.NUDGE), judged(Action.REPLAN, Outcome.RECOVERED)), Action.NUDGE),
+        (failed(*LADDER), ASK),
+        ((judged(NUDGE, Outcome.MADE_WORSE),), REPLAN),
+        ((judged(NUDGE),), NUDGE),
+        ((*failed(NUDGE), judged(REPLAN, Outcome.RECOVERED)), NUDGE),
     ],
     ids=[
         *LADDER,
@@ -159,66 +169,217 @@ LADDER = (Action.NUDGE, Action.REPLAN, Action.RESTART, Action.ASK_OPERATOR, Acti
 def test_the_ladder_is_climbed_one_rung_at_a_time(
     earlier: tuple[InterventionState, ...], expected: Action
 ) -> None:
-    assert choose(context("repeated_edits", earlier=earlier)).action is expected
+    assert choose(edits(interventions=earlier)).action is expected
 
 
-def test_requirement_17_after_the_last_escalation_a_person_is_asked() -> None:
-    assert choose(context("repeated_edits", escalations=20)).action is Action.ASK_OPERATOR
+@pytest.mark.parametrize(
+    ("rule", "cause", "first"),
+    [
+        ("cycle", WRONG, NUDGE),
+        ("cycle", Diagnosis.FALSE_ALARM, OBSERVE),
+        ("cycle", Diagnosis.PROVIDER, OBSERVE),
+        ("cycle", Diagnosis.INFEASIBLE, ASK),
+        ("cycle", Diagnosis.NEEDS_SPLIT, REPLAN),
+        ("cycle", Diagnosis.WRONG_WORKER, RESTART),
+        ("explicit_escalation", UNKNOWN, NUDGE),
+        ("explicit_escalation", Diagnosis.INFEASIBLE, ASK),
+        ("silence", Diagnosis.INFEASIBLE, RESTART),
+    ],
+)
+def test_the_table_is_keyed_by_rule_and_diagnosis(
+    rule: str, cause: Diagnosis, first: Action
+) -> None:
+    assert order_for(rule, Severity.WARNING, cause, DEFAULTS)[0] is first
 
 
-def test_low_confidence_alone_is_only_observed_at_first() -> None:
-    decision = choose(context("low_confidence"))
-    assert (decision.action, decision.message) == (Action.OBSERVE, "")
+def test_d6_long_work_on_one_plan_step_leads_to_doubt_before_another_try() -> None:
+    order = order_for("steps_on_plan_step", Severity.WARNING, UNKNOWN, DEFAULTS)
+    assert order[:2] == (NUDGE, REPLAN)
+    assert order.index(RESTART) > 1
+
+
+def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_before_the_rest() -> (
+    None
+):
+    any_rule = PolicyRow(diagnosis=UNKNOWN, actions=(ASK,))
+    critical = PolicyRow(rule="cycle", severity=Severity.CRITICAL, actions=(STOP,))
+    policy = PolicySettings(rules={"cycle": (NUDGE, REPLAN)}, table=(any_rule, critical))
+    orders = [
+        order_for(rule, severity, UNKNOWN, policy)
+        for rule, severity in (
+            ("cycle", Severity.CRITICAL),
+            ("cycle", Severity.WARNING),
+            ("monologue", Severity.CRITICAL),
+        )
+    ]
+    assert orders == [(STOP,), (NUDGE, REPLAN), (ASK,)]
+
+
+@pytest.mark.parametrize(
+    ("cause", "earlier", "means", "expected"),
+    [
+        (WRONG, (NUDGE, REPLAN), EVERYTHING, SWITCH),
+        (WRONG, (NUDGE, REPLAN, SWITCH), EVERYTHING, RESTART),
+        (Diagnosis.NEEDS_SPLIT, (REPLAN,), EVERYTHING, SPLIT),
+        (Diagnosis.BUDGET, (NUDGE,), EVERYTHING, GRANT),
+        (Diagnosis.ENVIRONMENT, (NUDGE,), EVERYTHING, ASK),
+        (Diagnosis.MISSING_DEPENDENCY, (NUDGE, ASK), EVERYTHING, STOP),
+        (Diagnosis.WRONG_WORKER, (), EVERYTHING, RESTART),
+        (WRONG, (NUDGE, REPLAN), Means(attempts=1), RESTART),
+        (WRONG, (NUDGE, REPLAN), Means(models=("m",)), SWITCH),
+        (Diagnosis.WRONG_WORKER, (), Means(attempts=1), ASK),
+        (Diagnosis.NEEDS_SPLIT, (REPLAN,), Means(attempts=1), ASK),
+        (Diagnosis.BUDGET, (NUDGE,), Means(), ASK),
+        (Diagnosis.PROVIDER, (OBSERVE,), Means(), ASK),
+    ],
+)
+def test_each_cause_has_its_ladder_and_what_a_task_has_no_means_for_is_passed_over(
+    cause: Diagnosis, earlier: tuple[Action, ...], means: Means, expected: Action
+) -> None:
+    assert choose(context(cause=cause, earlier=earlier, means=means)).action is expected
+
+
+BURNING = context("budget_burn", cause=Diagnosis.BUDGET)
+TRIED = context(cause=WRONG, earlier=(NUDGE,))
+ALARM = context(cause=Diagnosis.FALSE_ALARM, observed=OBSERVED)
+SLOW = context(cause=Diagnosis.PROVIDER, policy=PolicySettings(rules={}))
+ONE_STEP = context(cause=Diagnosis.NEEDS_SPLIT, earlier=(REPLAN,), plan=plan("one"))
+YOUNGER = ConcurrentEdit(path="a.py", task="other", elder=False)
+ELDER = replace(YOUNGER, elder=True)
+CRITICAL = replace(CONFLICT, severity=Severity.CRITICAL)
+YIELDS = context(
+    CONFLICT, cause=Diagnosis.ENVIRONMENT, earlier=(NUDGE,), means=Means(), concurrent=(ELDER,)
+)
+TOLD = tuple(judged(each, Outcome.NO_EFFECT, answers=(MISSED,)) for each in (NUDGE, OBSERVE))
+ALONE = replace(EVERYTHING, attempts=0)
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (edits(escalations=20), ASK),
+        (context("low_confidence"), OBSERVE),
+        (context(alerts=()), ASK),
+        (context("missed_checkpoint"), NUDGE),
+        (context("missed_checkpoint", interventions=TOLD[:1]), OBSERVE),
+        (context("missed_checkpoint", interventions=TOLD), ASK),
+        (context("same_failure", interventions=TOLD[:1]), NUDGE),
+        (context(then_used=0.9), NUDGE),
+        (replace(TRIED, then_used=0.9, policy=PolicySettings(hand_over_at=1)), REPLAN),
+        (replace(TRIED, then_used=0.5, means=ALONE), REPLAN),
+        (replace(TRIED, then_used=0.51, means=ALONE), ASK),
+        (replace(TRIED, then_used=0.6, before=failed(RESTART)), ASK),
+        (replace(BURNING, then_used=0.9, interventions=failed(NUDGE)), GRANT),
+        (replace(BURNING, then_used=0.95), NUDGE),
+        (replace(BURNING, then_used=1.0), GRANT),
+        (ONE_STEP, ASK),
+        (ALARM, OBSERVE),
+        (SLOW, OBSERVE),
+        (replace(SLOW, observed=OBSERVED), SWITCH),
+        (context("silence", before=(judged(RESTART),)), ASK),
+        (context(before=failed(NUDGE, REPLAN, SWITCH, RESTART)), NUDGE),
+        (context(before=failed(SWITCH, RESTART), earlier=(NUDGE, REPLAN)), ASK),
+        (context(CRITICAL, "cycle", concurrent=(YOUNGER,)), NUDGE),
+        (YIELDS, OBSERVE),
+        (replace(YIELDS, concurrent=(), escalations=99), OBSERVE),
+    ],
+    ids=[
+        "requirement 17: after the last escalation a person is asked",
+        "low confidence alone is only observed at first",
+        "without any alert a person is asked",
+        "a worker that does not report is told to",
+        "in vain, and is never restarted for it",
+        "but a person is asked at last",
+        "and that uses up no word about its work",
+        "nobody is called before anything was tried",
+        "without a share nobody is called early",
+        "at the share there is budget left",
+        "a person is called while there is",
+        "no restart comes again before the person who is called in time",
+        "a budget that goes is answered with more of it",
+        "words come first as long as they can be judged",
+        "what could not be judged before the budget ends is not tried before a grant",
+        "a single plan step is not split",
+        "a false alarm stays one however often it comes",
+        "a provider's fault is waited for",
+        "nothing done about an alert that goes on was in vain",
+        "a restart that is not judged yet is not repeated",
+        "a new attempt begins with words",
+        "but not with another restart",
+        "the elder of two at one file is judged by its other alerts",
+        "a conflict that one yields to is no reason to call a person",
+        "nor is one that the other yields to",
+    ],
+)
+def test_what_the_table_chooses(now: DecisionContext, expected: Action) -> None:
+    assert choose(now).action is expected
+
+
+def test_once_a_person_must_be_called_no_other_plan_is_allowed_but_another_attempt_is() -> None:
+    assert REPLAN in may(replace(TRIED, then_used=0.5, means=ALONE))
+    late = replace(TRIED, then_used=0.6)
+    assert REPLAN not in may(late)
+    assert choose(late).action is RESTART
+    assert bound_decision(choose(late), late).action is RESTART
+
+
+def test_the_reason_calls_for_a_person_only_where_one_is_called() -> None:
+    late = replace(TRIED, then_used=0.6)
+    burning = replace(BURNING, then_used=0.9, interventions=failed(NUDGE))
+    for now in (late, replace(late, means=ALONE), burning):
+        made = choose(now)
+        assert ("a person must be called" in made.rationale) is (made.action is ASK)
+        assert made.rationale.endswith(f", so {made.action}")
 
 
 def test_the_worst_alert_about_the_work_decides_the_order() -> None:
-    alerts = (alert("cycle"), alert("silence", Severity.CRITICAL))
-    now = DecisionContext(alerts=alerts, policy=DEFAULTS)
+    now = context("cycle", alert("silence", Severity.CRITICAL))
     assert "(silence, " in choose(now).rationale
 
 
 @pytest.mark.parametrize("rule", ["missed_checkpoint", "low_confidence", "declining_confidence"])
 def test_how_a_worker_reports_hides_nothing_that_is_wrong_with_its_work(rule: str) -> None:
-    alerts = (alert(rule, Severity.CRITICAL), alert("repeated_edits", subject="a.py"))
-    decision = choose(DecisionContext(alerts=alerts, policy=DEFAULTS))
-    assert decision.action is Action.NUDGE
+    worse = alert(rule, Severity.CRITICAL)
+    decision = choose(context(worse, alert("repeated_edits", subject="a.py")))
+    assert decision.action is NUDGE
     assert decision.message.startswith("repeated_edits was seen. Stop editing `a.py`")
     assert rule not in decision.message
 
 
-def test_a_worker_that_only_does_not_report_is_never_restarted_for_it() -> None:
-    missed = (AlertKey(rule="missed_checkpoint"),)
-    told = tuple(
-        judged(action, Outcome.NO_EFFECT, answers=missed)
-        for action in (Action.NUDGE, Action.OBSERVE)
-    )
-    assert choose(context("missed_checkpoint")).action is Action.NUDGE
-    assert choose(context("missed_checkpoint", earlier=told[:1])).action is Action.OBSERVE
-    assert choose(context("missed_checkpoint", earlier=told)).action is Action.ASK_OPERATOR
+@pytest.mark.parametrize(
+    ("elder", "earlier", "expected", "after", "told"),
+    [
+        (True, (), NUDGE, "", True),
+        (True, (NUDGE,), RESTART, "other", True),
+        (False, (), OBSERVE, "", False),
+        (False, (OBSERVE,), OBSERVE, "", False),
+    ],
+)
+def test_of_two_at_one_file_only_the_younger_yields(
+    elder: bool, earlier: tuple[Action, ...], expected: Action, after: str, told: bool
+) -> None:
+    rival = replace(YOUNGER, elder=elder)
+    decision = choose(context(CONFLICT, cause=WRONG, earlier=earlier, concurrent=(rival,)))
+    assert (decision.action, decision.terms.after) == (expected, after)
+    assert ("ask other" in decision.message) is told
 
 
-def test_that_a_worker_was_told_in_vain_to_report_uses_up_no_word_about_its_work() -> None:
-    missed = AlertKey(rule="missed_checkpoint")
-    told = (judged(Action.NUDGE, Outcome.NO_EFFECT, answers=(missed,)),)
-    assert choose(context("same_failure", earlier=told)).action is Action.NUDGE
-    assert choose(context("missed_checkpoint", earlier=told)).action is Action.OBSERVE
-
-
-def test_without_any_alert_a_person_is_asked() -> None:
-    assert choose(context()).action is Action.ASK_OPERATOR
+def test_what_a_person_rejected_is_not_proposed_again() -> None:
+    now = context(cause=WRONG, rejected=frozenset({NUDGE}))
+    assert choose(now).action is REPLAN
+    assert choose(now).rationale.endswith(": nudge was turned down, so replan")
+    tried = replace(now, interventions=failed(REPLAN))
+    assert ": replan did not help, nudge was turned down, so " in choose(tried).rationale
+    assert choose(replace(now, then_used=0.6, means=ALONE)).action is ASK
 
 
 def test_a_choice_is_a_whole_decision() -> None:
-    now = DecisionContext(
-        escalation=7,
-        alerts=(alert("repeated_edits", subject="calc.py"),),
-        reading=DiagnosedCause(cause=Diagnosis.WRONG_APPROACH, steps=(3, 5)),
-        policy=DEFAULTS,
-    )
+    edited = alert("repeated_edits", subject="calc.py")
+    now = context(edited, reading=DiagnosedCause(cause=WRONG, steps=(3, 5)))
     assert choose(now) == Decision(
         escalation=7,
-        action=Action.NUDGE,
-        diagnosis=Diagnosis.WRONG_APPROACH,
+        action=NUDGE,
+        diagnosis=WRONG,
         message=(
             "repeated_edits was seen. Stop editing `calc.py`: run what checks it, read the whole "
             "output, and state the cause of what fails before the next change."
@@ -232,37 +393,27 @@ def test_a_choice_is_a_whole_decision() -> None:
     )
 
 
-def test_the_same_advice_is_given_once() -> None:
-    message = words(Action.NUDGE, context("same_failure", "cycle"))
-    assert message.count("read the last output again") == 1
-
-
 def test_a_person_is_told_what_was_tried() -> None:
-    message = words(Action.ASK_OPERATOR, context("cycle", earlier=failed(Action.NUDGE)))
-    assert message == ("cycle was seen. Tried so far: nudge (no effect). What should be done?")
+    message = action_message(ASK, context(earlier=(NUDGE,)), UNKNOWN, Terms())
+    assert message == "cycle was seen. Tried so far: nudge (no effect). What should be done?"
 
 
-@pytest.mark.parametrize("rule", ["explicit_escalation", "multiple_blockers", "cycle"])
-@pytest.mark.parametrize("action", ACTIONS[1:])
-def test_every_action_but_observe_says_what_was_seen(action: Action, rule: str) -> None:
-    asked = rule == "explicit_escalation" and action in {Action.NUDGE, Action.REPLAN}
-    seen = "You asked for help." if asked else f"{rule} was seen"
-    assert seen in words(action, context(rule))
-
-
-def test_an_allowed_decision_stays_as_it_is() -> None:
-    decision = wanted(Action.REPLAN)
-    assert bound_decision(decision, context("repeated_edits")) == decision
+def wanted(action: Action, message: str = "Do this.") -> Decision:
+    return Decision(
+        escalation=7,
+        action=action,
+        diagnosis=WRONG,
+        message=message,
+        rationale="I say so.",
+        plan=("one",),
+        by=Actor.SUPERVISOR,
+        author="model",
+    )
 
 
 @pytest.mark.parametrize(
     ("action", "expected"),
-    [
-        (Action.STOP, Action.ASK_OPERATOR),
-        (Action.RESTART, Action.NUDGE),
-        (Action.REPLAN, Action.NUDGE),
-        (Action.PAUSE, Action.OBSERVE),
-    ],
+    [(STOP, ASK), (RESTART, NUDGE), (REPLAN, NUDGE), (Action.PAUSE, OBSERVE)],
 )
 def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
     action: Action, expected: Action
@@ -270,38 +421,38 @@ def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
     assert bound_decision(wanted(action), context("low_confidence")).action is expected
 
 
-def test_a_refusal_is_told_and_leaves_no_plan() -> None:
-    decision = bound_decision(wanted(Action.REPLAN), context("low_confidence"))
-    assert (decision.message, decision.plan) == ("Do this.", ())
-    assert decision.rationale == (
+def test_an_allowed_decision_stays_and_of_another_the_refusal_is_told_and_no_plan_left() -> None:
+    decision = wanted(REPLAN)
+    assert bound_decision(decision, edits()) == decision
+    refused = bound_decision(decision, context("low_confidence"))
+    assert (refused.message, refused.plan) == ("Do this.", ())
+    assert refused.rationale == (
         "I say so. [the model wanted replan; the policy allows only observe, nudge, ask_operator]"
     )
 
 
 def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
-    now = context("repeated_edits", escalations=20)
-    decision = bound_decision(wanted(Action.OBSERVE, message=""), now)
-    assert decision.action is Action.ASK_OPERATOR
-    assert decision.message == action_message(Action.ASK_OPERATOR, now, decision.diagnosis, Terms())
+    now = edits(escalations=20)
+    decision = bound_decision(wanted(OBSERVE, message=""), now)
+    assert decision.action is ASK
+    assert decision.message == action_message(ASK, now, WRONG, Terms())
 
 
 @pytest.mark.parametrize(
-    ("action", "mode", "needed"),
+    ("action", "mode", "acts", "needed"),
     [
-        (Action.NUDGE, Mode.ACT, False),
-        (Action.RESTART, Mode.ACT, True),
-        (Action.NUDGE, Mode.ADVISE, True),
-        (Action.NUDGE, Mode.OFF, True),
-        (Action.OBSERVE, Mode.ADVISE, False),
-        (Action.ASK_OPERATOR, Mode.ADVISE, False),
+        (NUDGE, Mode.ACT, None, False),
+        (RESTART, Mode.ACT, None, True),
+        (NUDGE, Mode.ADVISE, None, True),
+        (NUDGE, Mode.OFF, None, True),
+        (OBSERVE, Mode.ADVISE, None, False),
+        (ASK, Mode.ADVISE, None, False),
+        (STOP, Mode.ACT, (OBSERVE, NUDGE, STOP), True),
+        (NUDGE, Mode.ACT, (OBSERVE, NUDGE, STOP), False),
     ],
 )
-def test_who_must_approve(action: Action, mode: Mode, needed: bool) -> None:
-    policy = PolicySettings(needs_approval=(Action.RESTART,))
-    assert approval_needed(action, mode, policy) is needed
-
-
-def test_what_somebody_else_started_is_not_stopped_without_a_person() -> None:
-    acts = (Action.OBSERVE, Action.NUDGE, Action.STOP)
-    assert approval_needed(Action.STOP, Mode.ACT, PolicySettings(), acts=acts)
-    assert not approval_needed(Action.NUDGE, Mode.ACT, PolicySettings(), acts=acts)
+def test_who_must_approve_also_that_what_somebody_else_started_is_stopped(
+    action: Action, mode: Mode, acts: tuple[Action, ...] | None, needed: bool
+) -> None:
+    policy = PolicySettings(needs_approval=(RESTART,))
+    assert approval_needed(action, mode, policy, acts=acts) is needed
