@@ -15,7 +15,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Acceptance,
     Action,
-    Activity,
     Actor,
     AlertKey,
     Analysis,
@@ -94,6 +93,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     for number in range(7):
         await write(analysed(number))
     await write(analysed(9, AnalysisAuthor.WATCH))
+    await deliver(write, intervention(Action.GRANT_BUDGET, petition=1))
     id = await deliver(write, intervention(message="Look.", answers=KEYS))
     await write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
     terms = Terms(keep=("src/*.py",))
@@ -108,13 +108,6 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
         tried=("nudge: no effect: still fires",),
         kept=("src/*.py",),
     )
-
-
-async def test_an_answer_to_the_worker_is_no_intervention_that_was_tried(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
-    await deliver(write, intervention(Action.GRANT_BUDGET, petition=1))
-    assert (await AttemptEvidence.read(journal, attempt)).delivered == ()
 
 
 async def test_a_decision_rests_on_what_the_worker_wrote_down(
@@ -157,16 +150,6 @@ async def test_what_was_left_alone_on_purpose_is_known(
     await write(decision(Action.OBSERVE, 3))
     await write(escalation(3, state=EscalationState.CLOSED))
     assert (await context_of(journal, attempt, *KEYS)).observed == frozenset(KEYS)
-
-
-async def test_the_model_and_the_activity_in_force_are_the_last_that_were_said(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
-    before = await AttemptEvidence.read(journal, attempt)
-    await write(change(model="big", activity=Activity.RATE_LIMITED))
-    after = await AttemptEvidence.read(journal, attempt)
-    assert (before.state.model, before.state.activity) == ("m", Activity.IDLE)
-    assert (after.state.model, after.state.activity) == ("big", Activity.RATE_LIMITED)
 
 
 async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next(
@@ -246,16 +229,10 @@ def test_the_check_that_an_attempt_failed_is_known_to_the_next_that_runs_none() 
 
 
 def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> None:
-    found = history(
-        (1, act(Action.NUDGE)),
-        (1, act(Action.NUDGE)),
-        (1, stamp(2, DeliveryState.EXPIRED)),
-        (1, act(Action.GRANT_BUDGET, petition=9)),
-        (1, stamp(4)),
-        (1, act(Action.PAUSE)),
-        (1, stamp(6)),
-    )
-    assert found.earlier() == ()
+    expired = (act(Action.NUDGE), stamp(2, DeliveryState.EXPIRED))
+    granted = (act(Action.GRANT_BUDGET, petition=9), stamp(4))
+    acts = (act(Action.NUDGE), *expired, *granted, act(Action.PAUSE), stamp(6))
+    assert history(*((1, each) for each in acts)).earlier() == ()
 
 
 def test_what_is_granted_or_under_way_counts_but_not_what_was_lost() -> None:
@@ -309,30 +286,31 @@ ASSIGNED = Assignment(
 )
 
 
-def test_the_means_are_what_had_no_turn_yet() -> None:
-    switched = history((1, act(Action.SWITCH_MODEL, model="big")))
-    attempts = [attempt(1, "one"), attempt(2, "two")]
+def means(
+    *before: tuple[int, Record], attempts: int = 1, of: Assignment | None = ASSIGNED
+) -> Means:
+    """Of the task's newest attempt, whose workers were `one` and then `two`."""
+    workers = [attempt(1, "one"), attempt(2, "two")][:attempts]
     policy = PolicySettings()
-    first = means_of(WITH_OTHERS, ASSIGNED, attempts[:1], switched, model="m", policy=policy)
-    assert first == Means(
+    return means_of(WITH_OTHERS, of, workers, history(*before), model="m", policy=policy)
+
+
+def test_the_means_are_what_had_no_turn_yet_and_what_is_left_of_the_grants() -> None:
+    assert means((1, act(Action.SWITCH_MODEL, model="big"))) == Means(
         attempts=2,
         models=("bigger",),
         workers=("two", "three"),
         grant=Grant(requests=15),
         may_split=True,
     )
-    second = means_of(WITH_OTHERS, ASSIGNED, attempts, switched, model="m", policy=policy)
+    second = means((1, act(Action.GRANT_BUDGET, grant=Grant(requests=20))), attempts=2)
     assert (second.attempts, second.workers) == (1, ("three",))
+    assert second.grant == Grant(requests=10)
 
 
 def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
     part = ASSIGNED.model_copy(update={"parent": "whole"})
-    one = [attempt(1, "one")]
-    found = [
-        means_of(WITH_OTHERS, each, one, history(), model="m", policy=PolicySettings()).may_split
-        for each in (ASSIGNED, part, None)
-    ]
-    assert found == [True, False, False]
+    assert [means(of=each).may_split for each in (ASSIGNED, part, None)] == [True, False, False]
 
 
 def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:

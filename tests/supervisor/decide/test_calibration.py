@@ -1,6 +1,7 @@
 """What the journal knows of stated confidence, and that the supervisor is told of it."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -20,7 +21,7 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_stage.deciding import Script, answer
-from midwatch_stage.factories import draft, ended, reflecting, step
+from midwatch_stage.factories import drafts, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
 from midwatch_supervisor.decide.calibration import Calibrator
 from midwatch_supervisor.decide.supervision import Supervision
@@ -45,8 +46,7 @@ def tell(journal: Journal) -> Tell:
     """Commits records of an attempt."""
 
     async def commit(attempt: Attempt, *records: Record) -> None:
-        drafts = (draft(each, task=attempt.task, attempt=attempt.id) for each in records)
-        await journal.commit(Commit(drafts=tuple(drafts)))
+        await journal.commit(Commit(drafts=drafts(attempt, records)))
 
     return commit
 
@@ -78,37 +78,41 @@ async def test_an_attempt_that_is_over_is_a_sample_of_all_its_checkpoints(
     )
 
 
+SAID, REFUSED, AGREED = reflects(1, 80), Feedback(accepted=False), Feedback(accepted=True)
+
+
 @pytest.mark.parametrize(
-    ("model", "records"),
+    ("records", "ok"),
     [
-        ("m", (reflects(1, 80),)),
-        ("m", (GOOD,)),
-        ("m", (reflects(1, 80), CANCELED)),
-        ("m", (reflects(1, 80), Feedback(accepted=True))),
-        ("", (reflects(1, 80), GOOD)),
+        ((SAID,), None),
+        ((GOOD,), None),
+        ((SAID, CANCELED), None),
+        ((SAID, AGREED), None),
+        ((SAID, GOOD, REFUSED), False),
+        ((SAID, GOOD, REFUSED, AGREED), True),
+        ((SAID, GOOD, replace(REFUSED, origin=Origin.IMPLIED)), True),
     ],
-    ids=["works on", "never reported", "canceled", "works on, accepted", "without a model"],
+    ids=[
+        "works on",
+        "never reported",
+        "canceled",
+        "works on, accepted",
+        "a person refuses it",
+        "a person's last word wins",
+        "what was only implied is no word",
+    ],
 )
-async def test_what_proves_nothing_is_left_out(
-    journal: Journal, begin: Begin, model: str, records: tuple[Record, ...]
+async def test_what_proves_something_is_a_sample(
+    journal: Journal, begin: Begin, records: tuple[Record, ...], ok: bool | None
 ) -> None:
-    await begin(*records, model=model)
+    await begin(*records)
+    expected = () if ok is None else (sample(1, 80, ok=ok),)
+    assert await Calibrator(journal).samples() == expected
+
+
+async def test_an_attempt_without_a_model_is_none(journal: Journal, begin: Begin) -> None:
+    await begin(SAID, GOOD, model="")
     assert await Calibrator(journal).samples() == ()
-
-
-@pytest.mark.parametrize(
-    ("feedback", "ok"),
-    [
-        ((Feedback(accepted=False),), False),
-        ((Feedback(accepted=False), Feedback(accepted=True)), True),
-        ((Feedback(accepted=False, origin=Origin.IMPLIED),), True),
-    ],
-)
-async def test_the_last_word_of_a_person_wins(
-    journal: Journal, begin: Begin, feedback: tuple[Feedback, ...], ok: bool
-) -> None:
-    await begin(reflects(1, 80), GOOD, *feedback)
-    assert await Calibrator(journal).samples() == (sample(1, 80, ok=ok),)
 
 
 async def test_what_comes_later_is_taken_in(journal: Journal, begin: Begin, tell: Tell) -> None:

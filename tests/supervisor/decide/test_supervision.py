@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
-from itertools import chain
+from datetime import datetime
 from typing import TypeVar
 
 import pytest
 from pydantic_ai.models import Model
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.policy import PersonSettings, PolicySettings
+from midwatch_monitor.config.policy import PolicySettings
 from midwatch_monitor.config.settings import Mode, MonitorSettings, Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -24,9 +23,7 @@ from midwatch_monitor.records import (
     AlertState,
     Attempt,
     BudgetRequest,
-    Commit,
     Decision,
-    Delivery,
     DeliveryState,
     Diagnosis,
     Escalation,
@@ -34,7 +31,6 @@ from midwatch_monitor.records import (
     Fault,
     Grant,
     Intervention,
-    Lifecycle,
     PermissionRequest,
     Plan,
     PlanCheck,
@@ -49,8 +45,8 @@ from midwatch_stage.deciding import answer, answering
 from midwatch_stage.factories import (
     alert,
     change,
+    commit,
     delivery,
-    draft,
     editing,
     ended,
     escalation,
@@ -59,6 +55,7 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.reading import concurrent
@@ -83,8 +80,7 @@ class Scene:
     """One attempt at work, and whoever supervises it."""
 
     def __init__(self, journal: Journal, attempt: Attempt, write: Write, at: datetime) -> None:
-        self.journal, self.attempt, self.write = journal, attempt, write
-        self.began = self.now = at
+        self.journal, self.attempt, self.write, self.now = journal, attempt, write, at
         self.settings = Settings(monitor=MonitorSettings(poll_seconds=0.01))
         self.model: Model | None = None
 
@@ -101,10 +97,7 @@ class Scene:
         )
 
     async def say(self, attempt: Attempt, *records: Record) -> None:
-        drafts = (
-            draft(each, at=self.now, task=attempt.task, attempt=attempt.id) for each in records
-        )
-        await self.journal.commit(Commit(drafts=tuple(drafts)))
+        await self.journal.commit(commit(attempt, *records))
 
     async def ask(self, *alerts: Alert, of: Attempt | None = None) -> None:
         """Open an escalation about alerts that fire now."""
@@ -120,13 +113,12 @@ class Scene:
 
     @asynccontextmanager
     async def supervised(self) -> AsyncGenerator[None]:
-        moments = chain([self.began], iter(lambda: self.now, None))
         supervision = Supervision(
             journal=self.journal,
             bus=LocalBus(),
             settings=self.settings,
             run=1,
-            clock=lambda: next(moments),
+            clock=lambda: self.now,
             hire=lambda task: Supervisor(self.model, SupervisorSettings(tries=1)),
         )
         helper = asyncio.create_task(supervision.run())
@@ -137,8 +129,7 @@ class Scene:
             await asyncio.gather(helper, return_exceptions=True)
 
     async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
-        entries = await self.journal.entries(attempt=attempt)
-        return [entry.record for entry in entries if isinstance(entry.record, kind)]
+        return await records_of(self.journal, kind, attempt)
 
     async def first(self, kind: type[T], count: int = 1, *, attempt: int | None = None) -> T:
         """The record of a kind that makes it `count`, once it is there."""
@@ -223,13 +214,6 @@ async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_quest
     assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
 
 
-async def test_what_a_decision_took_stands_beside_it(scene: Scene) -> None:
-    scene.model = answering(answer())
-    await scene.ask(alert())
-    spent = await scene.first(Spending)
-    assert (spent.role, spent.model, spent.requests) == ("supervisor", "boss", 1)
-
-
 async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
     scene: Scene,
 ) -> None:
@@ -240,18 +224,6 @@ async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
     assert fault.error.startswith("no usable answer: action: Input should be 'observe', 'nudge', ")
     (issued,) = await scene.told(Intervention)
     assert (issued.action, issued.by) == (Action.NUDGE, Actor.POLICY)
-
-
-async def test_requirement_14_a_question_from_before_is_answered_once_somebody_is_there(
-    scene: Scene,
-) -> None:
-    scene.model = answering(answer(), asyncio.Event().wait)
-    await scene.ask(alert())
-    async with scene.supervised():  # it ends while the model thinks
-        await LocalBus().subscribe().wait(0.05)
-    assert await scene.told(Decision) == []
-    scene.model = None
-    assert (await scene.first(Decision)).action is Action.NUDGE
 
 
 async def test_what_a_question_cost_until_it_was_canceled_is_recorded(scene: Scene) -> None:
@@ -299,16 +271,6 @@ async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> Non
     assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
 
 
-async def test_no_more_is_granted_than_the_caps_allow_however_often_it_is_asked_for(
-    scene: Scene,
-) -> None:
-    granted: list[int] = []
-    for count in (1, 2, 3):
-        await scene.write(BudgetRequest(wanted=Grant(requests=100), reason="more"))
-        granted.append((await scene.first(Intervention, count)).terms.grant.requests)
-    assert granted == [15, 15, 0]
-
-
 async def test_a_revision_that_waits_is_approved_by_the_model_where_there_is_one(
     scene: Scene,
 ) -> None:
@@ -337,29 +299,6 @@ async def test_what_a_person_turned_down_is_told_to_the_worker(scene: Scene) -> 
     await scene.write(rejected)
     refusal = intervention(message="Refused: it was rejected by ann: no.", petition=id)
     assert await scene.first(Intervention, 2) == refusal
-
-
-async def test_what_nobody_approves_in_time_is_rejected(scene: Scene) -> None:
-    scene.set(Mode.ADVISE, person=PersonSettings(timeout_minutes=5))
-    await scene.ask(alert())
-    await scene.first(Intervention)
-    scene.now += timedelta(minutes=5)
-    late = await scene.first(Delivery)
-    assert (late.state, late.author, late.step) == (DeliveryState.REJECTED, "timeout", 1)
-
-
-async def test_who_waits_too_long_for_a_person_is_stopped_with_the_true_reason(
-    scene: Scene,
-) -> None:
-    scene.set(person=PersonSettings(timeout_minutes=5))
-    id = await scene.write(intervention(Action.ASK_OPERATOR, message="Which file?"))
-    await scene.write(delivery(id))
-    await scene.write(transition(Lifecycle.INPUT_REQUIRED))
-    scene.now += timedelta(minutes=5)
-    stop = await scene.first(Intervention, 2)
-    assert (stop.action, stop.by) == (Action.STOP, Actor.POLICY)
-    assert stop.message == "nobody answered within 5 minutes: Which file?"
-    assert len(await scene.told(Intervention)) == 2
 
 
 async def pair(scene: Scene) -> tuple[Attempt, Attempt]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -41,11 +41,11 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
 
-T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
 CYCLE = alert()
@@ -116,11 +116,6 @@ async def asked(journal: Journal, attempt: Attempt, write: Write, at: datetime) 
     return asked
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
-    entries = await journal.entries()
-    return [entry.record for entry in entries if isinstance(entry.record, kind)]
-
-
 async def hand_over(one: Boss, other: Boss) -> None:
     """The lease of a boss that knows nothing of it goes to another."""
     await one.monitor_leases.release(holder=one.name)
@@ -129,7 +124,7 @@ async def hand_over(one: Boss, other: Boss) -> None:
 
 async def until_told(journal: Journal, kind: type[Record], count: int = 1) -> None:
     nothing = LocalBus().subscribe()
-    while len(await told(journal, kind)) < count:
+    while len(await records_of(journal, kind)) < count:
         await nothing.wait(0.01)
 
 
@@ -144,11 +139,11 @@ async def test_while_one_thinks_another_takes_over_and_one_decides(
         await other.asked.wait()
         one.may_answer.set()
         await one.supervision.settle()
-        assert await told(journal, Decision) == []
+        assert await records_of(journal, Decision) == []
         other.may_answer.set()
         await until_told(journal, Intervention)
-    assert len(await told(journal, Decision)) == 1
-    states = [each.state for each in await told(journal, Escalation)]
+    assert len(await records_of(journal, Decision)) == 1
+    states = [each.state for each in await records_of(journal, Escalation)]
     assert states == [EscalationState.OPEN, EscalationState.ANSWERED]
 
 
@@ -164,7 +159,7 @@ async def test_who_takes_over_after_the_answer_does_not_even_think(
         await hand_over(one, other)
         for _ in range(3):
             await other.supervision.settle()
-    assert (len(await told(journal, Decision)), other.asked.is_set()) == (1, False)
+    assert (len(await records_of(journal, Decision)), other.asked.is_set()) == (1, False)
 
 
 async def test_who_died_while_it_thought_is_replaced(
@@ -177,7 +172,7 @@ async def test_who_died_while_it_thought_is_replaced(
     await hand_over(one, other)
     other.may_answer.set()
     await other.supervision.settle()
-    assert [len(await told(journal, kind)) for kind in (Decision, Intervention)] == [1, 1]
+    assert [len(await records_of(journal, kind)) for kind in (Decision, Intervention)] == [1, 1]
 
 
 async def test_nobody_answers_what_nobody_holds(
@@ -187,7 +182,7 @@ async def test_nobody_answers_what_nobody_holds(
     for boss in bosses:
         boss.may_answer.set()
         await boss.supervision.settle()
-    assert [await told(journal, kind) for kind in (Decision, Intervention)] == [[], []]
+    assert [await records_of(journal, kind) for kind in (Decision, Intervention)] == [[], []]
 
 
 async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
@@ -203,7 +198,8 @@ async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
     await hand_over(one, other)
     for boss in (one, other, one):
         await boss.supervision.settle()
-    assert len(await told(journal, Delivery)) == 1
+    (late,) = await records_of(journal, Delivery)
+    assert (late.state, late.author, late.step) == (DeliveryState.REJECTED, "timeout", 1)
 
 
 async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at_work(
@@ -214,7 +210,7 @@ async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at
     await bosses[0].leases.take([attempt.id])
     for _ in range(3):
         await bosses[0].supervision.settle()
-    assert len(await told(journal, Delivery)) == 1
+    assert len(await records_of(journal, Delivery)) == 1
 
 
 @pytest.fixture
@@ -251,7 +247,7 @@ async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(
         await lose_and_win_again(one, other)
         one.may_answer.set()
         await until_told(journal, Intervention)
-    assert len(await told(journal, Decision)) == 1
+    assert len(await records_of(journal, Decision)) == 1
 
 
 async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(
@@ -267,7 +263,7 @@ async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(
         await one.asked.wait()
         one.may_answer.set()
         await until_told(journal, Intervention)
-    assert len(await told(journal, Decision)) == 1
+    assert len(await records_of(journal, Decision)) == 1
 
 
 async def test_who_was_refused_does_not_think_again_before_it_wins_the_attempt_again(
@@ -281,11 +277,11 @@ async def test_who_was_refused_does_not_think_again_before_it_wins_the_attempt_a
     one.asked.clear()
     for _ in range(3):
         await one.supervision.settle()
-    assert (one.asked.is_set(), await told(journal, Decision)) == (False, [])
+    assert (one.asked.is_set(), await records_of(journal, Decision)) == (False, [])
     await other.leases.release()
     await one.leases.take([1])
     await one.supervision.settle()
-    assert len(await told(journal, Decision)) == 1
+    assert len(await records_of(journal, Decision)) == 1
 
 
 async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
@@ -319,7 +315,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
     async with boss_over(Busy, location, at) as boss:
         boss.may_answer.set()
         await boss.supervision.settle()
-    assert len(await told(journal, Decision)) == 1
+    assert len(await records_of(journal, Decision)) == 1
 
 
 async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again(
@@ -347,7 +343,7 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
         answered.set()
         await second
         await boss.supervision.settle()
-    assert [each.refused for each in await told(journal, Decision)] == [""]
+    assert [each.refused for each in await records_of(journal, Decision)] == [""]
 
 
 async def test_who_approves_just_in_time_is_not_overruled(
@@ -361,7 +357,7 @@ async def test_who_approves_just_in_time_is_not_overruled(
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             self.looks += rest.get("kinds") is KINDS
-            if self.looks == 2 and not await told(journal, Delivery):
+            if self.looks == 2 and not await records_of(journal, Delivery):
                 await write(approved)
             return found
 
@@ -370,4 +366,4 @@ async def test_who_approves_just_in_time_is_not_overruled(
         boss.may_answer.set()
         for _ in range(3):
             await boss.supervision.settle()
-    assert await told(journal, Delivery) == [approved]
+    assert await records_of(journal, Delivery) == [approved]

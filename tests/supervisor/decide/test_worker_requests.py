@@ -121,14 +121,11 @@ def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
     )
 
 
-def test_work_that_goes_round_is_refused_with_the_reason() -> None:
+def test_work_that_goes_round_is_refused_with_the_reason_but_a_warning_keeps_none_from_it() -> None:
     ruled = by_policy(MORE, replace(CONTEXT, alerts=(STUCK,)))
     assert ruled.intervention(MORE, needs_approval=False) == intervention(
         message="Refused: the work makes no progress: it goes round. Fix that first.", petition=9
     )
-
-
-def test_a_warning_does_not_keep_work_from_its_budget() -> None:
     warned = replace(STUCK, severity=Severity.WARNING)
     assert by_policy(MORE, replace(CONTEXT, alerts=(warned,))).granted
 
