@@ -1,8 +1,8 @@
 """A provider that keeps failing is left alone for a while, by everybody."""
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -11,81 +11,6 @@ from midwatch_agents.model_retries import Breaker, Breakers
 from midwatch_monitor.config.settings import ProviderSettings
 
 TWO = ProviderSettings(breaker_failures=2, breaker_seconds=30)
-
-
-class Time:
-    """A clock that stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Time:
-    return Time()
-
-
-@pytest.fixture
-def breaker(clock: Time) -> Breaker:
-    return Breaker(TWO, clock)
-
-
-@pytest.fixture
-def opened(breaker: Breaker) -> Breaker:
-    breaker.note_failure()
-    breaker.note_failure()
-    return breaker
-
-
-def test_failures_in_a_row_open_it(breaker: Breaker) -> None:
-    breaker.note_failure()
-    assert breaker.ask() == 0
-    breaker.note_failure()
-    assert breaker.ask() == 30
-
-
-def test_a_success_between_begins_the_count_anew(breaker: Breaker) -> None:
-    breaker.note_failure()
-    breaker.note_success()
-    breaker.note_failure()
-    assert breaker.ask() == 0
-
-
-def test_after_its_time_one_request_tries_and_the_others_wait(opened: Breaker, clock: Time) -> None:
-    clock.now += 30
-    assert [opened.ask(), opened.ask()] == [0, 1]
-
-
-def test_the_one_that_succeeds_closes_it(opened: Breaker, clock: Time) -> None:
-    clock.now += 30
-    opened.ask()
-    opened.note_success()
-    opened.note_failure()
-    assert opened.ask() == 0
-
-
-def test_the_one_that_fails_opens_it_again(opened: Breaker, clock: Time) -> None:
-    clock.now += 30
-    opened.ask()
-    opened.note_failure()
-    assert opened.ask() == 30
-
-
-def test_one_with_an_unknown_outcome_leaves_the_try(opened: Breaker, clock: Time) -> None:
-    clock.now += 30
-    opened.ask()
-    opened.release()
-    assert opened.ask() == 0
-
-
-def test_one_that_is_lost_does_not_keep_it_for_ever(opened: Breaker, clock: Time) -> None:
-    clock.now += 30
-    opened.ask()
-    clock.now += 30
-    assert opened.ask() == 0
 
 
 TIMES = (1, 2, 3, 4)
@@ -126,8 +51,36 @@ def test_whoever_is_told_to_slow_down_has_reached_it() -> None:
     assert not breaker.refuses(Failure.UNREACHABLE, "a")
 
 
-def test_it_can_be_switched_off(clock: Time) -> None:
-    never = Breaker(ProviderSettings(breaker_failures=0), clock)
+COURSES = {
+    "failures in a row open it": ("f?f?", [0, 30]),
+    "a success between begins the count anew": ("fsf?", [0]),
+    "after its time one request tries and the others wait": ("ff.??", [0, 1]),
+    "the one that succeeds closes it": ("ff.?sf?", [0, 0]),
+    "the one that fails opens it again": ("ff.?f?", [0, 30]),
+    "one with an unknown outcome leaves the try": ("ff.?r?", [0, 0]),
+    "one that is lost does not keep it for ever": ("ff.?.?", [0, 0]),
+}
+
+
+@pytest.mark.parametrize(("course", "waits"), COURSES.values(), ids=COURSES)
+def test_what_happens_decides_how_long_the_next_request_waits(
+    course: str, waits: list[float]
+) -> None:
+    """Failures, successes, requests that were given up (r), 30 seconds (.) and questions (?)."""
+    now, asked = 100.0, list[float]()
+    breaker = Breaker(TWO, lambda: now)
+    notes = {"f": breaker.note_failure, "s": breaker.note_success, "r": breaker.release}
+    for each in course:
+        now += 30 * (each == ".")
+        if each == "?":
+            asked.append(breaker.ask())
+        elif each in notes:
+            notes[each]()
+    assert asked == waits
+
+
+def test_it_can_be_switched_off() -> None:
+    never = Breaker(ProviderSettings(breaker_failures=0))
     for _ in range(100):
         never.note_failure()
     assert never.ask() == 0
@@ -145,10 +98,7 @@ def test_models_of_one_address_share_a_breaker() -> None:
 
 
 def model() -> FunctionModel:
-    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        return ModelResponse(parts=[])
-
-    return FunctionModel(answer)
+    return FunctionModel(lambda messages, info: ModelResponse(parts=[]))
 
 
 def test_a_model_without_a_provider_has_its_own() -> None:

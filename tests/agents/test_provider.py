@@ -79,8 +79,7 @@ async def serve() -> AsyncGenerator[Serve]:
 
 
 DECIDING = calling(
-    "final_result",
-    '{"action": "observe", "diagnosis": "false_alarm", "rationale": "It moves."}',
+    "final_result", '{"action": "observe", "diagnosis": "false_alarm", "rationale": "It moves."}'
 )
 
 
@@ -161,15 +160,7 @@ async def test_a_run_over_http_is_recorded_with_its_use(serve: Serve, perform: P
     assert run.budget.cost_usd.used == pytest.approx(0.007)
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        refusal(429, "retry-after: 0\r\n"),
-        refusal(500),
-        refusal(503),
-        Reply(breaks=True),
-    ],
-)
+@pytest.mark.parametrize("trouble", [refusal(429, "retry-after: 0\r\n"), Reply(breaks=True)])
 async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
     trouble: Reply, serve: Serve, perform: Perform
 ) -> None:
@@ -179,17 +170,9 @@ async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
     assert server.asked[1] == server.asked[2]
     assert used(run) == (2, 2200)
     assert [step.number for step in run.steps] == [1, 2]
-
-
-async def test_an_attempt_that_has_to_wait_is_rate_limited(serve: Serve, perform: Perform) -> None:
-    server = await serve(WRITING, refusal(429, "retry-after: 0\r\n"), DONE)
-    run = await perform(server.spec(tries=2))
     waited = run.activities.index(Activity.RATE_LIMITED)
-    assert run.activities[waited - 1 : waited + 2] == (
-        Activity.MODEL,
-        Activity.RATE_LIMITED,
-        Activity.IDLE,
-    )
+    around = (Activity.MODEL, Activity.RATE_LIMITED, Activity.IDLE)
+    assert run.activities[waited - 1 : waited + 2] == around
 
 
 async def test_a_hanging_request_is_tried_again(serve: Serve, perform: Perform) -> None:
@@ -204,7 +187,6 @@ async def test_a_hanging_request_is_tried_again(serve: Serve, perform: Perform) 
     [
         (calling("write_file", '{"path": "a.txt", "con'), "Invalid JSON"),
         (calling("write_file", '{"path": 7, "content": "one"}'), "valid string"),
-        (calling("write_file", "[1]"), "Input should be an object"),
         (calling("no_such_tool", "{}"), "Unknown tool name: 'no_such_tool'"),
     ],
 )
@@ -224,9 +206,7 @@ async def test_a_malformed_call_is_a_failed_step_and_the_model_is_told(
     [
         ((refusal(400),), 1, "status_code: 400, model_name: gpt-4o, body: {'message': 'told to"),
         ((WRITING, refusal(401)), 2, "status_code: 401"),
-        ((WRITING, refusal(404)), 2, "status_code: 404"),
         ((WRITING, refusal(429, code="insufficient_quota")), 2, "insufficient_quota"),
-        ((refusal(500),), 2, "status_code: 500"),
         ((WRITING, refusal(500)), 3, "status_code: 500"),
     ],
 )
@@ -234,27 +214,13 @@ async def test_a_lasting_failure_ends_the_attempt_with_the_true_reason(
     replies: tuple[Reply, ...], requests: int, reason: str, serve: Serve, perform: Perform
 ) -> None:
     server = await serve(*replies)
-    # Fewer tries than a server has that fails from the first request on.
     run = await perform(server.spec(tries=2))
-    assert (run.code, run.state.lifecycle, run.state.ending) == (
-        1,
-        Lifecycle.FAILED,
-        Ending.ERROR,
-    )
+    ended = (run.code, run.state.lifecycle, run.state.ending)
+    assert ended == (1, Lifecycle.FAILED, Ending.ERROR)
     assert len(server.asked) == requests
     assert reason in run.state.reason
     # What was answered before stays.
     assert len(run.steps) == len(replies) - 1
-
-
-@pytest.mark.matrix
-async def test_a_provider_that_always_hangs_ends_the_attempt_with_that_reason(
-    serve: Serve, perform: Perform
-) -> None:
-    server = await serve(Reply(hangs=True))
-    run = await perform(server.spec(tries=2, timeout_seconds=0.2))
-    assert (run.state.ending, len(server.asked)) == (Ending.ERROR, 2)
-    assert "timed out after 0.2" in run.state.reason
 
 
 GRAMMARLESS = refusal(500, words=GRAMMAR)
@@ -264,7 +230,6 @@ GRAMMARLESS = refusal(500, words=GRAMMAR)
     ("reply", "requests", "words"),
     [
         (refusal(401, words="Wrong key."), 1, "refuses the key: HTTP 401: Wrong key. Set"),
-        (refusal(403, words="No right"), 1, "refuses the key: HTTP 403: No right. Set"),
         (refusal(404, words="No model"), 1, "knows no such model or address: HTTP 404: No model"),
         (refusal(429, code="insufficient_quota"), 1, "has no quota left: HTTP 429"),
         (GRAMMARLESS, 3, f"failed the first 3 requests: HTTP 500: {GRAMMAR}. Check"),
@@ -281,23 +246,17 @@ async def test_a_refused_first_request_ends_the_run_with_the_servers_words_and_l
     assert str(refused.value).startswith(f"the worker's model gpt-4o got no answer: {server.url} ")
     assert words in str(refused.value)
     assert len(server.asked) == requests
-    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
-
-
-async def standing(journal: Journal) -> tuple[Lifecycle, Health]:
-    attempt = told(await journal.attempts(1))
-    state = (await AttemptEvidence.read(journal, attempt)).state
-    return state.lifecycle, state.health
+    state = (await AttemptEvidence.read(journal, told(await journal.attempts(1)))).state
+    assert (state.lifecycle, state.health) == (Lifecycle.WORKING, Health.UNKNOWN)
 
 
 async def test_where_nobody_listens_the_run_ends_at_once_and_says_so(
-    serve: Serve, perform: Perform, journal: Journal
+    serve: Serve, perform: Perform
 ) -> None:
     server = await serve(DONE)
     await server.close()
     with pytest.raises(ProviderRefusedError, match="cannot be reached: Connection refused"):
         await perform(server.spec())
-    assert await standing(journal) == (Lifecycle.WORKING, Health.UNKNOWN)
 
 
 async def test_a_server_may_refuse_one_of_two_models(serve: Serve, perform: Perform) -> None:
@@ -332,12 +291,6 @@ async def test_an_agent_of_ones_own_is_refused_at_once_too(serve: Serve, perform
     assert len(server.asked) == 1
 
 
-async def test_an_overload_is_no_refusal_but_waited_for(serve: Serve, perform: Perform) -> None:
-    server = await serve(*[refusal(503)] * 3, WRITING, DONE)
-    run = await perform(server.spec())
-    assert (run.code, len(server.asked)) == (0, 5)
-
-
 async def test_a_provider_that_had_answered_is_away(serve: Serve, perform: Perform) -> None:
     server = await serve(WRITING)
     server.closes_after = 1
@@ -356,7 +309,6 @@ async def test_a_provider_that_had_answered_is_away(serve: Serve, perform: Perfo
         ("retry-after: Wed, 21 Oct 2099 07:28:00 GMT\r\n", 0.0, 0.5),
         ("retry-after: nan\r\n", 0.0, 0.5),
         ("retry-after: -1\r\n", 0.0, 0.5),
-        ("", 0.0, 0.5),
     ],
 )
 async def test_a_pause_is_as_long_as_the_provider_asks(
@@ -380,9 +332,7 @@ async def test_a_pause_is_as_long_as_the_provider_asks(
 @pytest.mark.parametrize(
     ("replies", "by", "rationale"),
     [
-        ((DECIDING,), Actor.SUPERVISOR, "It moves."),
         ((refusal(500), DECIDING), Actor.SUPERVISOR, "It moves."),
-        ((Reply(hangs=True), DECIDING), Actor.SUPERVISOR, "It moves."),
         ((refusal(401),), Actor.POLICY, "status_code: 401"),
     ],
 )
@@ -395,7 +345,7 @@ async def test_the_supervisor_decides_once_over_http(
     attempt: Attempt,
 ) -> None:
     server = await serve(*replies)
-    model = model_for(server.spec(timeout_seconds=1), role=Role.SUPERVISOR, key="write")
+    model = model_for(server.spec(timeout_seconds=20), role=Role.SUPERVISOR, key="write")
     evidence = await AttemptEvidence.read(journal, attempt)
     context = DecisionContext(escalation=1, alerts=(), policy=PolicySettings())
     supervisor = Supervisor(model, SupervisorSettings(max_wait_seconds=0))

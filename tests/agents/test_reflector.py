@@ -8,7 +8,6 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.test import TestModel
 
 from midwatch_agents.consultation import spent_before
 from midwatch_agents.learning.case import Case
@@ -160,26 +159,25 @@ def test_r23_it_is_asked_for_what_was_done_why_it_failed_and_what_to_do_with_an_
         assert wanted in LESSON
 
 
-async def test_r23_a_lesson_with_a_secret_is_handed_back() -> None:
-    reflector = Reflector({**GOOD, "text": f"{TEXT} Use ghp_{'a1B2' * 9}."}, GOOD)
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"text": f"{TEXT} Use ghp_{'a1B2' * 9}."}, "may not stand in a prompt: it holds a secret"),
+        ({"insights": []}, "insights"),
+        ({"steps": [4, 8]}, "You were not shown step 4."),
+        ({"steps": []}, "Cite at least one step"),
+    ],
+    ids=["r23 a secret", "r25 no insights", "s30 a step that was not shown", "s30 no step"],
+)
+async def test_c4_a_faulty_lesson_is_handed_back_and_taken_once_it_is_corrected(
+    wrong: dict[str, Any], said: str
+) -> None:
+    reflector = Reflector({**GOOD, **wrong}, GOOD)
     taught = await reflector.lesson()
+    assert said in reflector.told[1]
     assert taught.lesson is not None
-    assert "may not stand in a prompt: it holds a secret" in reflector.told[1]
+    assert (taught.lesson.text, taught.lesson.steps) == (TEXT, (8, 9))
     assert paid(taught.spending)[2] == 2
-
-
-async def test_r25_insights_are_asked_for_and_not_guessed_from_the_text() -> None:
-    reflector = Reflector({**GOOD, "insights": []}, GOOD)
-    taught = await reflector.lesson()
-    assert taught.lesson is not None
-    assert taught.lesson.insights == ("Try amounts below zero.",)
-    assert "insights" in reflector.told[1]
-
-
-async def test_r26_a_class_outside_the_list_is_other() -> None:
-    taught = await Reflector({**GOOD, "failure_class": "hubris"}).lesson()
-    assert taught.lesson is not None
-    assert taught.lesson.failure_class == "other"
 
 
 async def test_r46_what_a_person_changed_afterwards_is_shown() -> None:
@@ -192,15 +190,7 @@ async def test_r46_what_a_person_changed_afterwards_is_shown() -> None:
     assert taught.lesson.origin is Origin.IMPLIED
 
 
-async def test_r49_any_model_will_do_and_a_useless_one_teaches_nothing() -> None:
-    taught = await write_lesson(TestModel(), CASE, settings=SETTINGS)
-    assert taught.lesson is None
-    assert taught.refused.startswith("no usable answer after 2 corrections: ")
-
-
-@pytest.mark.parametrize(
-    "quote", ["step 8: edit app.pyx", "It never looked at the report in pdf.py.", TEXT]
-)
+@pytest.mark.parametrize("quote", ["step 8: edit app.pyx", *CASE.known, TEXT])
 async def test_r53_a_lesson_that_never_quotes_its_attempt_is_at_last_refused(quote: str) -> None:
     reflector = Reflector({**GOOD, "quote": quote})
     taught = await reflector.lesson()
@@ -210,15 +200,6 @@ async def test_r53_a_lesson_that_never_quotes_its_attempt_is_at_last_refused(quo
     assert (len(reflector.told), paid(taught.spending)[2]) == (3, 3)
 
 
-async def test_s30_a_lesson_may_only_rest_on_steps_of_its_own_attempt() -> None:
-    reflector = Reflector({**GOOD, "steps": [4, 8]}, {**GOOD, "steps": []}, GOOD)
-    taught = await reflector.lesson()
-    assert "You were not shown step 4." in reflector.told[1]
-    assert "Cite at least one step" in reflector.told[2]
-    assert taught.lesson is not None
-    assert (taught.lesson.steps, taught.lesson.sources) == ((8, 9), (12,))
-
-
 @pytest.mark.parametrize("answer", ["I am sorry, I cannot do that.", {"lesson": 1}, {}])
 async def test_s25_malformed_answers_store_nothing_after_two_corrections(answer: Answer) -> None:
     reflector = Reflector(answer)
@@ -226,12 +207,6 @@ async def test_s25_malformed_answers_store_nothing_after_two_corrections(answer:
     assert (taught.lesson, len(reflector.told)) == (None, 3)
     assert taught.refused.endswith("it is not in the form that was asked for")
     assert paid(taught.spending) == ("reflector", "larger", 3)
-
-
-async def test_c4_an_answer_that_was_corrected_is_a_lesson() -> None:
-    taught = await Reflector({}, "No.", GOOD).lesson()
-    assert taught.lesson is not None
-    assert taught.lesson.text == TEXT
 
 
 async def test_what_is_known_already_is_not_learned_again() -> None:
@@ -258,24 +233,18 @@ async def test_a_comment_that_holds_a_secret_is_left_out_of_the_fixed_form() -> 
     assert await fixed_form(Case(verdict=evil)) == WrittenLesson(refused=NOTHING)
 
 
-@pytest.mark.parametrize("error", [ModelHTTPError(503, "larger"), OSError("no network")])
-async def test_a_model_that_cannot_be_asked_is_an_error_to_be_tried_again(
-    error: Exception,
-) -> None:
-    for question in (Reflector(error).lesson, Reflector(error).back):
-        with pytest.raises(WorkerError, match="the reflector larger failed"):
-            await question()
-
-
 @pytest.mark.parametrize(
-    ("answers", "requests"), [(["No."], 1), ([], 0)], ids=["after an answer", "at once"]
+    ("answers", "requests"),
+    [(["No.", ModelHTTPError(400, "larger")], 1), ([OSError("no network")], 0)],
+    ids=["after an answer", "at once"],
 )
-async def test_the_error_of_a_model_that_cannot_be_asked_holds_what_it_cost(
-    answers: list[str], requests: int
+async def test_a_model_that_cannot_be_asked_is_an_error_to_be_tried_again_with_what_it_cost(
+    answers: list[str | Exception], requests: int
 ) -> None:
-    with pytest.raises(WorkerError) as failure:
-        await Reflector(*answers, ModelHTTPError(400, "larger")).lesson()
-    assert sum(each.requests for each in spent_before(failure.value)) == requests
+    for question in (Reflector(*answers).lesson, Reflector(*answers).back):
+        with pytest.raises(WorkerError, match="the reflector larger failed") as failure:
+            await question()
+        assert sum(each.requests for each in spent_before(failure.value)) == requests
 
 
 async def test_a_model_that_only_calls_tools_it_does_not_have_gives_no_usable_answer() -> None:
@@ -330,23 +299,24 @@ async def test_a_useless_summary_is_replaced_by_the_fixed_form_and_costs_no_fact
 
 
 async def test_facts_quote_what_the_case_shows_and_are_confirmed_only_by_a_step() -> None:
-    goal: dict[str, Any] = {**FACT, "text": "Totals are in cents.", "quote": "rounded up to cents"}
-    unseen: dict[str, Any] = {**FACT, "text": "The Makefile calls ruff too.", "step": 4}
-    invented: dict[str, Any] = {**FACT, "text": "Redis listens on port 6379.", "quote": "port 6379"}
-    drafts = [FACT, goal, unseen, invented, {**FACT, "text": "`Make check`  runs all tests."}]
+    goal = FACT | {"text": "Totals are in cents.", "quote": "rounded up to cents"}
+    unseen = FACT | {"text": "The Makefile calls ruff too.", "step": 4}
+    invented = FACT | {"text": "Redis listens on port 6379.", "quote": "port 6379"}
+    drafts = [FACT, goal, unseen, invented, FACT | {"text": "`Make check`  runs all tests."}]
     looked = await Reflector({**SUMMARY, "facts": drafts}).back()
-    made: dict[str, Any] = {
-        "files": ("Makefile",),
-        "tags": ("tests",),
-        "state": FactState.UNREVIEWED,
-        "maker": FactMaker.EXTRACTION,
-        "sources": (12,),
-    }
-    assert looked.facts == (
-        Fact(text=FACT["text"], certainty=Certainty.CONFIRMED, **made),
-        Fact(text=goal["text"], certainty=Certainty.INFERRED, **made),
-        Fact(text=unseen["text"], certainty=Certainty.INFERRED, **made),
+    first = Fact(
+        text=FACT["text"],
+        certainty=Certainty.CONFIRMED,
+        files=("Makefile",),
+        tags=("tests",),
+        state=FactState.UNREVIEWED,
+        maker=FactMaker.EXTRACTION,
+        sources=(12,),
     )
+    others = [
+        replace(first, text=each["text"], certainty=Certainty.INFERRED) for each in (goal, unseen)
+    ]
+    assert looked.facts == (first, *others)
 
 
 @pytest.mark.parametrize("switch", ["extract", "enabled"])

@@ -1,6 +1,7 @@
 """Lessons and summaries that no model wrote: a fixed form of what was said and seen."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,11 +9,8 @@ from midwatch_agents.learning.case import Case
 from midwatch_agents.learning.fixed_form import changed_files, fixed_lesson, fixed_summary
 from midwatch_agents.learning.text_safety import objection
 from midwatch_monitor.records import (
-    Acceptance,
     Action,
     Actor,
-    Analysis,
-    Cause,
     Feedback,
     Lesson,
     Origin,
@@ -20,7 +18,7 @@ from midwatch_monitor.records import (
     Summary,
     VerdictBasis,
 )
-from midwatch_stage.factories import alert, judged
+from midwatch_stage.factories import acceptance, alert, analysis, feedback, judged
 
 DIFF = """\
 diff --git a/app.py b/app.py
@@ -44,32 +42,32 @@ CASE = Case(
     kind="coder",
     tags=("Billing",),
     files=("app.py", "tests/test_app.py"),
-    verdict=Feedback(accepted=False, comment="Negative amounts\nare wrong"),
+    verdict=feedback(accepted=False, comment="Negative amounts\nare wrong"),
     verdict_id=99,
     ending="unaccepted",
     reason="1 of 2 checks failed",
-    analyses=(
-        Analysis(
-            what="Off by one", cause=Cause.PERMANENT, root="int() cuts", remedy="Use ceil", about=5
-        ),
-    ),
+    analyses=(analysis(5, what="Off by one", root="int() cuts", remedy="Use ceil"),),
     alarms=(alert(summary="edit and test, 3 times", evidence=(3, 5, 7)),),
     interventions=(
         judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.POLICY, message="Look"),
-        judged(
-            Action.REPLAN,
-            Outcome.RECOVERED,
-            by=Actor.SUPERVISOR,
-            message="List the negatives",
-        ),
+        judged(Action.REPLAN, Outcome.RECOVERED, by=Actor.SUPERVISOR, message="List negatives"),
     ),
     turns=8,
     steps=9,
-    checks=(Acceptance(check="pytest -q", passed=False, detail="1 failed"),),
+    checks=(acceptance(passed=False, check="pytest -q", detail="1 failed"),),
     sources=(12,),
 )
 SECRET = "ghp_" + "a1B2" * 9
 BARE = replace(CASE, verdict=None, analyses=(), alarms=(), interventions=(), checks=())
+SILENT = feedback(accepted=False)
+ENDED = replace(SILENT, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED)
+EDITED = replace(SILENT, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF)
+
+
+def taught(case: Case = CASE, **more: Any) -> Lesson:
+    lesson = fixed_lesson(replace(case, **more))
+    assert lesson is not None
+    return lesson
 
 
 def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -> None:
@@ -90,40 +88,26 @@ def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -
 
 
 def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
-    said = judged(Action.REPLAN, Outcome.RECOVERED, by=Actor.OPERATOR, message="List the negatives")
-    lesson = fixed_lesson(replace(CASE, interventions=(said,)))
-    assert lesson is not None
-    assert lesson.insights == ("This helped (replan): List the negatives.",)
+    said = judged(Action.REPLAN, Outcome.RECOVERED, by=Actor.OPERATOR, message="List negatives")
+    assert taught(interventions=(said,)).insights == ("This helped (replan): List negatives.",)
 
 
-@pytest.mark.parametrize(
-    "verdict",
-    [
-        Feedback(
-            accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment="it failed"
-        ),
-        Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF),
-    ],
-)
+@pytest.mark.parametrize("verdict", [ENDED, EDITED], ids=["checks", "an edit"])
 def test_words_of_workers_are_told_where_no_person_spoke_and_wait(verdict: Feedback) -> None:
-    lesson = fixed_lesson(replace(CASE, verdict=verdict))
-    assert lesson is not None
+    lesson = taught(verdict=verdict)
     assert "The worker's own analysis: int() cuts." in lesson.text
-    assert {"Use ceil.", "This helped (replan): List the negatives."} <= {*lesson.insights}
+    assert {"Use ceil.", "This helped (replan): List negatives."} <= {*lesson.insights}
     assert lesson.waits
 
 
 def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_workers() -> None:
-    lesson = fixed_lesson(replace(CASE, verdict=Feedback(accepted=False), alarms=(), checks=()))
-    assert lesson is not None
+    lesson = taught(verdict=SILENT, alarms=(), checks=())
     assert lesson.text.endswith("The worker's own analysis: int() cuts.")
     assert lesson.waits
 
 
 def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() -> None:
-    edited = Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF)
-    lesson = fixed_lesson(replace(BARE, verdict=edited))
-    assert lesson is not None
+    lesson = taught(BARE, verdict=EDITED)
     assert lesson.text == "A person changed the merged result afterwards, in app.py, notes.md."
     assert lesson.insights == (
         "The person's change begins: - return int(x) / ---- old / + return ceil(x) / "
@@ -133,50 +117,23 @@ def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() ->
 
 
 def test_r46_work_that_was_taken_back_says_so() -> None:
-    taken = Feedback(
-        accepted=False,
-        origin=Origin.IMPLIED,
-        sign=VerdictBasis.REVERTED,
-        comment="Revert: too slow",
-    )
-    lesson = fixed_lesson(replace(BARE, verdict=taken))
-    assert lesson is not None
+    taken = replace(EDITED, sign=VerdictBasis.REVERTED, diff="", comment="Revert: too slow")
+    lesson = taught(BARE, verdict=taken)
     assert lesson.text == "The merged result was taken back: Revert: too slow."
     assert lesson.failure_class == "unknown"
 
 
-def test_r22_an_automatic_verdict_teaches_by_how_it_ended() -> None:
-    ended = Feedback(
-        accepted=False,
-        origin=Origin.AUTOMATIC,
-        sign=VerdictBasis.ENDED,
-        comment="1 of 2 checks failed",
-    )
-    lesson = fixed_lesson(replace(CASE, verdict=ended))
-    assert lesson is not None
-    assert lesson.text.startswith("The attempt ended unaccepted: 1 of 2 checks failed. Check fail")
-    assert (lesson.failure_class, lesson.origin) == ("loop", Origin.AUTOMATIC)
-
-
 @pytest.mark.parametrize(
     "verdict",
-    [
-        None,
-        Feedback(accepted=True, comment="Good."),
-        Feedback(accepted=False),
-        Feedback(
-            accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment="stopped"
-        ),
-    ],
+    [None, feedback(comment="Good."), SILENT, replace(ENDED, comment="stopped")],
+    ids=["no verdict", "accepted", "without a word", "it only ended"],
 )
 def test_r53_where_nothing_specific_is_known_there_is_no_lesson(verdict: Feedback | None) -> None:
     assert fixed_lesson(replace(BARE, verdict=verdict)) is None
 
 
 def test_s30_a_lesson_rests_on_its_own_attempt_and_on_steps_that_were_seen() -> None:
-    ended = Feedback(accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED)
-    lesson = fixed_lesson(replace(CASE, verdict=ended, shown=(9,), steps=6))
-    assert lesson is not None
+    lesson = taught(verdict=ENDED, shown=(9,), steps=6)
     assert (lesson.steps, lesson.sources) == ((3, 5), (12,))
 
 
@@ -196,21 +153,18 @@ def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
 @pytest.mark.parametrize(
     ("ending", "reason", "said"),
     [
+        ("unaccepted", "1 of 2 checks failed", "ended unaccepted{}: 1 of 2 checks failed"),
         ("out-of-budget", "out of budget: 3 of 3 requests", "ran out of budget{}: 3 of 3 requests"),
         ("restarted", "restart by supervisor: Go", "was restarted{}: restart by supervisor: Go"),
         ("done", "every acceptance check passed", "was completed{}: every acceptance check passed"),
-        ("unchecked", "nobody checked it", "ended unchecked{}: nobody checked it"),
     ],
 )
-def test_an_attempts_end_is_said_once_in_english(ending: str, reason: str, said: str) -> None:
+def test_r22_an_attempts_end_is_said_once_in_english(ending: str, reason: str, said: str) -> None:
     case = replace(CASE, ending=ending, reason=reason)
     assert f"The attempt {said.format(' after 8 turns')}. " in fixed_summary(case).text
-    verdict = Feedback(
-        accepted=False, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED, comment=reason
-    )
-    lesson = fixed_lesson(replace(case, verdict=verdict))
-    assert lesson is not None
+    lesson = taught(case, verdict=replace(ENDED, comment=reason))
     assert lesson.text.startswith(f"The attempt {said.format('')}. ")
+    assert lesson.origin is Origin.AUTOMATIC
 
 
 @pytest.mark.parametrize("case", [Case(), Case(title="Go", ending="done"), BARE, CASE])

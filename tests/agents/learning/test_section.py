@@ -50,6 +50,9 @@ def lesson(id: int, text: str = "It rounded down.", **more: Any) -> WrittenLesso
     return Recalled(lesson=id, method=Method.TASK, score=0.5), known
 
 
+BY_CHECKS = "rejected by the checks, or by how it ended"
+
+
 def fact(
     id: int, text: str, state: FactState = FactState.REVIEWED, *, sure: bool = True, **more: Any
 ) -> KnownFact:
@@ -58,10 +61,7 @@ def fact(
 
 
 LESSON = lesson(
-    7,
-    failure_class="wrong_result",
-    insights=("Round up.", "Try cents."),
-    origin=Origin.EXPLICIT,
+    7, failure_class="wrong_result", insights=("Round up.", "Try cents."), origin=Origin.EXPLICIT
 )
 
 
@@ -102,19 +102,15 @@ def test_r36_without_anything_there_is_no_section() -> None:
     ("more", "source"),
     [
         ({"origin": Origin.IMPLIED}, "task totals, implied by what a person changed afterwards"),
-        (
-            {"failure_class": "loop"},
-            "task totals, rejected by the checks, or by how it ended; loop",
-        ),
-        ({"failure_class": "other"}, "task totals, rejected by the checks, or by how it ended"),
+        ({"failure_class": "loop"}, f"task totals, {BY_CHECKS}; loop"),
+        ({"failure_class": "other"}, f"task totals, {BY_CHECKS}"),
         ({"born": LessonOrigin.REFLECTION, "sources": (1, 2)}, "from a look back at 2 attempts"),
         ({"born": LessonOrigin.REFLECTION}, "from a look back at 1 attempt"),
     ],
 )
 def test_r36_a_lesson_says_whose_rejection_it_explains(more: dict[str, Any], source: str) -> None:
-    assert (
-        f"1. ({source}) It rounded down." in learned(None, [lesson(1, **more)], [], tokens=999).text
-    )
+    text = learned(None, [lesson(1, **more)], [], tokens=999).text
+    assert f"1. ({source}) It rounded down." in text
 
 
 def test_s15_guidelines_that_nobody_approved_say_so() -> None:
@@ -132,14 +128,13 @@ def test_r70_one_cap_holds_for_all_of_it_and_what_is_left_out_is_not_told_of() -
     assert "\n2. " not in portion.text
 
 
-@pytest.mark.parametrize("tokens", [0, 1, 30, 60, 90, 120, 200, 400, 800, 1500])
+@pytest.mark.parametrize("tokens", [0, 30, 120, 400, 1500])
 def test_r70_no_portion_is_larger_than_its_cap(tokens: int) -> None:
     long = guidelines("# Work\n\n" + "- Read the übersicht first, then write.\n" * 200)
     lessons = [lesson(id, "Rückwärts ist falsch. " * 15) for id in range(5)]
     facts = [fact(id, "Der Port ist 80.") for id in range(12)]
     portion = learned(long, lessons, facts, tokens=tokens)
-    assert portion.tokens <= tokens
-    assert portion.tokens == estimated_tokens(portion.text)
+    assert portion.tokens == estimated_tokens(portion.text) <= tokens
 
 
 def test_long_guidelines_are_cut_at_a_sound_place_and_leave_room_for_lessons() -> None:
@@ -185,19 +180,16 @@ def reason(answer: str, current: str | None = None, *, max_words: int = 600) -> 
 @pytest.mark.parametrize(
     "answer",
     [
-        GOOD,
         f"\n{GOOD}\n\n",
         f"```markdown\n{GOOD}\n```",
         f"```\n{GOOD}\n```\n",
         f"Here is the updated document:\n\n{GOOD}",
-        f"Sure.\n\n{GOOD}",
         GOOD.replace("\n", "\r\n"),
     ],
 )
 def test_the_document_is_taken_out_of_its_wrapping(answer: str) -> None:
-    assert document_from(answer, None, max_words=600) == DocumentDraft(
-        text=GOOD, words=word_count(GOOD)
-    )
+    found = document_from(answer, None, max_words=600)
+    assert found == DocumentDraft(text=GOOD, words=word_count(GOOD))
 
 
 @pytest.mark.parametrize(
@@ -205,10 +197,8 @@ def test_the_document_is_taken_out_of_its_wrapping(answer: str) -> None:
     [
         "",
         "```markdown\n\n```",
-        "I'm sorry, I cannot help with that.",
         "Leider kann ich das nicht schreiben.",
         '{"guidelines": "## Working style"}',
-        '```json\n["Run the tests."]\n```',
         "## Working style",
     ],
 )
@@ -216,15 +206,9 @@ def test_s26_what_is_no_document_changes_nothing(answer: str) -> None:
     assert reason(answer, GOOD, max_words=2).startswith("the answer is not Markdown with headings")
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (f"- The token is {SECRET}.", "it holds a secret: github token"),
-        ("- Ask ada.lovelace@analytical.engine for help.", "it holds personal data"),
-    ],
-)
-def test_s48_a_text_with_a_secret_or_personal_data_is_refused(line: str, why: str) -> None:
-    assert reason(f"{GOOD}\n{line}", GOOD) == f"the answer is refused: {why}"
+def test_s48_a_text_with_a_secret_or_personal_data_is_refused() -> None:
+    found = reason(f"{GOOD}\n- The token is {SECRET}.", GOOD)
+    assert found == "the answer is refused: it holds a secret: github token"
 
 
 def test_s43_a_document_that_ignores_the_one_in_force_is_refused() -> None:
@@ -233,9 +217,13 @@ def test_s43_a_document_that_ignores_the_one_in_force_is_refused() -> None:
     assert reason(other) == ""
 
 
-@pytest.mark.parametrize("same", [GOOD, f"{GOOD}\n", GOOD.replace("\n\n", "\n\n\n")])
+@pytest.mark.parametrize(
+    "same",
+    [f"{GOOD}\n", GOOD.replace("\n\n", "\n\n\n"), f"{GOOD}\n- And more."],
+    ids=["the same", "with other blank lines", "what is cut to it"],
+)
 def test_s50_the_same_document_again_is_nothing_new(same: str) -> None:
-    assert reason(same, GOOD) == "there is nothing new"
+    assert reason(same, GOOD, max_words=word_count(GOOD)) == "there is nothing new"
 
 
 def test_s46_a_long_answer_is_cut_within_the_limit_and_stays_markdown() -> None:
@@ -245,12 +233,6 @@ def test_s46_a_long_answer_is_cut_within_the_limit_and_stays_markdown() -> None:
     lines = draft.text.split("\n")
     assert (lines[:2], lines[2:]) == (["## Known patterns", ""], items[: len(lines) - 2])
     assert (draft.words, 580 < word_count(draft.text) <= 600) == (2203, True)
-
-
-def test_s50_what_is_cut_to_the_document_in_force_is_nothing_new() -> None:
-    assert reason(f"{GOOD}\n- And more.", GOOD, max_words=word_count(GOOD)) == (
-        "there is nothing new"
-    )
 
 
 # -- where it is cut -----------------------------------------------------------------------
@@ -277,33 +259,19 @@ The end.\
 """
 
 
-def cut(text: str, words: int) -> str:
-    kept = cut_markdown(text, lambda part: word_count(part) <= words)
-    assert word_count(kept) <= words
-    return kept
-
-
-@pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        (99, IN_FORCE),
-        (word_count(IN_FORCE), IN_FORCE),
-        (word_count(IN_FORCE) - 1, IN_FORCE.removesuffix("\n\nThe end.")),
-        (word_count(IN_FORCE) - 3, IN_FORCE.partition("\n\n```")[0]),
-        (34, IN_FORCE.partition("\n  1.")[0]),
-        (24, IN_FORCE.partition("\n- Run them")[0]),
-        (12, "# How to work\n\nRead first. Write later."),
-        (7, ""),
-    ],
-)
-def test_s27_a_cut_ends_after_a_block_or_an_item(words: int, kept: str) -> None:
-    assert cut(IN_FORCE, words) == kept
-    assert cut(kept, words) == kept
+WORDS = word_count(IN_FORCE)
 
 
 @pytest.mark.parametrize(
     ("text", "words", "kept"),
     [
+        (IN_FORCE, WORDS, IN_FORCE),
+        (IN_FORCE, WORDS - 1, IN_FORCE.removesuffix("\n\nThe end.")),
+        (IN_FORCE, WORDS - 3, IN_FORCE.partition("\n\n```")[0]),
+        (IN_FORCE, 34, IN_FORCE.partition("\n  1.")[0]),
+        (IN_FORCE, 24, IN_FORCE.partition("\n- Run them")[0]),
+        (IN_FORCE, 12, "# How to work\n\nRead first. Write later."),
+        (IN_FORCE, 7, ""),
         ("Go.\n\n## Next\n\nMore words here.", 4, "Go."),
         ("Go.\n\n---\n\nMore words here.", 3, "Go."),
         ("Go.\n\nThese hold:\n\n- one two\n- three four", 4, "Go."),
@@ -313,9 +281,8 @@ def test_s27_a_cut_ends_after_a_block_or_an_item(words: int, kept: str) -> None:
         ("先にテストを。\n\n次に 直す。", 1, "先にテストを。"),
     ],
 )
-def test_s27_nothing_is_left_that_needs_the_rest(text: str, words: int, kept: str) -> None:
-    assert cut(text, words) == kept
-
-
-def test_a_text_is_cut_by_any_other_measure_too() -> None:
-    assert cut_markdown("Größe.\n\nMaß.", lambda part: len(part) <= 6) == "Größe."
+def test_s27_a_cut_ends_after_a_block_or_an_item_and_leaves_nothing_that_needs_the_rest(
+    text: str, words: int, kept: str
+) -> None:
+    for each in (text, kept):
+        assert cut_markdown(each, lambda part: word_count(part) <= words) == kept
