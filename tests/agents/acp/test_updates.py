@@ -27,34 +27,31 @@ def told(*updates: dict[str, Any]) -> AgentCall:
     return call
 
 
+def text_block(text: str) -> list[dict[str, Any]]:
+    return [{"type": "content", "content": {"type": "text", "text": text}}]
+
+
+def begun(title: str, kind: str = "execute", **more: Any) -> dict[str, Any]:
+    return {"title": title, "kind": kind, "status": "in_progress", **more}
+
+
 def read(call: AgentCall) -> Reading:
     """How the call went, as its step says."""
     return read_result(call.tool, call.result(), failed=call.failed, max_chars=1000)
 
 
 def test_arguments_that_come_later_are_taken_in() -> None:
-    begun = {"title": "bash", "kind": "execute", "status": "pending", "rawInput": {"cwd": "/w"}}
-    call = told(begun)
+    call = told(begun("bash", status="pending", rawInput={"cwd": "/w"}))
     assert not call.running
-    call.tell(
-        JsonNode(
-            {
-                "title": "pytest -q",
-                "status": "in_progress",
-                "rawInput": {"command": "pytest -q", "cwd": "/w"},
-            }
-        )
-    )
+    later = {"command": "pytest -q", "cwd": "/w"}
+    call.tell(JsonNode({"title": "pytest -q", "status": "in_progress", "rawInput": later}))
     assert call.running
-    assert (call.tool, call.arguments()) == ("bash", {"command": "pytest -q", "cwd": "/w"})
+    assert (call.tool, call.arguments()) == ("bash", later)
 
 
-@pytest.mark.parametrize(
-    ("title", "args"), [("Shell", {}), ("bash", {"cwd": "/w"}), ("Terminal", {})]
-)
+@pytest.mark.parametrize(("title", "args"), [("Shell", {}), ("bash", {"cwd": "/w"})])
 def test_a_call_that_only_names_its_tool_has_no_command(title: str, args: dict[str, str]) -> None:
-    begun = {"title": title, "kind": "execute", "status": "pending", "rawInput": args}
-    call = told(begun)
+    call = told(begun(title, status="pending", rawInput=args))
     assert (call.unfilled, call.arguments()) == (True, args)
     call.tell(JsonNode({"title": "make (run)", "rawInput": {"command": "make"}}))
     assert (call.unfilled, call.words()) == (False, "run `make`")
@@ -62,43 +59,33 @@ def test_a_call_that_only_names_its_tool_has_no_command(title: str, args: dict[s
 
 def test_a_command_that_failed_has_its_exit_code_though_it_completed() -> None:
     result = {"output": "(no output)", "metadata": {"exit": 3, "truncated": False}}
-    call = told({"title": "bash", "kind": "execute", "status": "completed", "rawOutput": result})
+    call = told(begun("bash", status="completed", rawOutput=result))
     assert (call.over, call.failed, call.exit_code, call.output) == (True, False, 3, "(no output)")
 
 
 def test_output_and_exit_code_of_a_command_of_codex_are_read() -> None:
-    begun = {
-        "title": "make test",
-        "kind": "execute",
-        "status": "in_progress",
-        "content": [{"type": "terminal", "terminalId": "1"}],
-        "rawInput": {"command": "make test", "cwd": "/w"},
-    }
+    content = [{"type": "terminal", "terminalId": "1"}]
+    first = begun("make test", content=content, rawInput={"command": "make test", "cwd": "/w"})
     pieces = [{"_meta": {"terminal_output_delta": {"data": each}}} for each in ("1 fai", "led\n")]
     end = {"exit_code": 2, "signal": None, "terminal_id": "1"}
-    found = read(told(begun, *pieces, {"status": "failed", "_meta": {"terminal_exit": end}}))
+    found = read(told(first, *pieces, {"status": "failed", "_meta": {"terminal_exit": end}}))
     assert (found.ok, found.exit_code, found.output) == (False, 2, "1 failed\n\n[exit code: 2]")
 
 
 @pytest.mark.parametrize(("meta", "output"), [({"data": "a = 1\n"}, "a = 1\n"), ({}, "")])
 def test_a_file_that_codex_reads_is_the_output(meta: dict[str, str], output: str) -> None:
-    begun = {"title": "Read file 'a.py'", "kind": "read", "status": "in_progress"}
     end = {"rawOutput": {"exit_code": 0}, "_meta": {"terminal_output_delta": meta}}
-    assert read(told(begun, {"status": "completed", **end})).output == output
+    call = told(begun("Read file 'a.py'", "read"), {"status": "completed", **end})
+    assert read(call).output == output
 
 
-def test_of_a_command_of_qwen_only_what_it_printed_is_its_output() -> None:
+@pytest.mark.parametrize("output", ["uid=0", ""])
+def test_of_a_command_of_qwen_only_what_it_printed_is_its_output(output: str) -> None:
     report = "Command: id\nOutput: uid=0\nError: (none)\nExit Code: 0\nProcess Group PGID: 1332"
-    content = [{"type": "content", "content": {"type": "text", "text": report}}]
-    result = {"type": "shell_result", "text": "uid=0", "output": "uid=0", "exitCode": 0}
-    call = told(
-        {"title": "Shell", "kind": "execute", "_meta": {"toolName": "run_shell_command"}},
-        {"status": "completed", "content": content, "rawOutput": result},
-    )
-    found = read(call)
-    assert (found.ok, found.exit_code, found.output) == (True, 0, "uid=0")
-    silent = {"status": "completed", "content": content, "rawOutput": {**result, "output": ""}}
-    assert read(told({"kind": "execute"}, silent)).output == ""
+    result = {"type": "shell_result", "text": "uid=0", "output": output, "exitCode": 0}
+    end = {"status": "completed", "content": text_block(report), "rawOutput": result}
+    found = read(told(begun("Shell", _meta={"toolName": "run_shell_command"}), end))
+    assert (found.ok, found.exit_code, found.output) == (True, 0, output)
 
 
 @pytest.mark.parametrize(
@@ -106,17 +93,16 @@ def test_of_a_command_of_qwen_only_what_it_printed_is_its_output() -> None:
     [("completed", "1 error: none", 0), ("failed", "Exit code 3\nno", 3), ("failed", "no", None)],
 )
 def test_claude_code_tells_the_exit_code_first(status: str, output: str, code: int | None) -> None:
-    meta = {"claudeCode": {"toolName": "Bash"}}
-    content = [{"type": "content", "content": {"type": "text", "text": f"```\n{output}\n```"}}]
-    end = {"status": status, "rawOutput": output, "content": content}
-    found = read(told({"title": "make", "kind": "execute", "_meta": meta}, end))
+    end = {"status": status, "rawOutput": output, "content": text_block(f"```\n{output}\n```")}
+    found = read(told(begun("make", _meta={"claudeCode": {"toolName": "Bash"}}), end))
     assert (found.exit_code, found.output.startswith(output)) == (code, True)
 
 
 def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
-    content = [{"type": "content", "content": {"type": "text", "text": "[in /w] (Runs it)"}}]
-    begun = {"title": "make test", "kind": "execute", "status": "in_progress", "content": content}
-    call = told(begun, {"title": "make test", "status": "completed", "content": []})
+    call = told(
+        begun("make test", content=text_block("[in /w] (Runs it)")),
+        {"title": "make test", "status": "completed", "content": []},
+    )
     assert (call.tool, call.arguments(), call.output) == ("execute", {"command": "make test"}, "")
     assert call.exit_code is None
 
@@ -126,26 +112,8 @@ def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
     [{}, {"rawInput": {"command": "pytest"}}, {"rawInput": {"command": ["sh", "-c", "pytest"]}}],
 )
 def test_a_command_of_one_word_is_not_the_tool(told_args: dict[str, Any]) -> None:
-    call = told({"title": "pytest", "kind": "execute", "status": "in_progress", **told_args})
+    call = told(begun("pytest", **told_args))
     assert (call.tool, "pytest" in call.words()) == ("execute", True)
-
-
-def test_a_file_that_is_read_is_not_the_tool() -> None:
-    place = [{"path": "/w/calc.py"}]
-    call = told({"title": "calc.py", "kind": "read", "locations": place, "status": "in_progress"})
-    assert (call.tool, call.arguments()) == ("read", {"path": "/w/calc.py"})
-
-
-def test_an_edit_names_its_file_by_its_place() -> None:
-    call = told(
-        {
-            "title": "Writing to a.py",
-            "kind": "edit",
-            "locations": [{"path": "/w/a.py"}],
-            "status": "x",
-        }
-    )
-    assert (call.tool, call.path) == ("edit", "/w/a.py")
 
 
 @pytest.mark.parametrize(
@@ -158,24 +126,30 @@ def test_an_edit_names_its_file_by_its_place() -> None:
         ("Ask a person", "other", "", {}),
     ],
 )
-def test_without_arguments_the_title_stands_for_them(
+def test_without_arguments_the_title_and_the_place_stand_for_them(
     title: str, kind: str, path: str, args: dict[str, str]
 ) -> None:
-    call = told({"title": title, "kind": kind, "locations": [{"path": path}], "status": "x"})
-    assert call.arguments() == args
-
-
-def test_the_name_of_a_tool_is_taken_where_an_agent_says_it() -> None:
-    meta = {"claudeCode": {"toolName": "Bash"}}
-    assert told({"title": "`ls -l`", "kind": "execute", "_meta": meta}).tool == "Bash"
-    assert told({"title": "mcp__board__read", "kind": "other"}).tool == "mcp__board__read"
-    assert told({}).tool == "tool"
+    call = told(begun(title, kind, locations=[{"path": path}]))
+    assert (call.path, call.arguments()) == (path, args)
 
 
 @pytest.mark.parametrize(
-    "value",
-    [None, 3, [], "x", {"toolCallId": 3}, {"sessionUpdate": None}, {"title": {}, "rawInput": "x"}],
+    ("update", "tool"),
+    [
+        (begun("`ls -l`", _meta={"claudeCode": {"toolName": "Bash"}}), "Bash"),
+        (begun("mcp__board__read", "other"), "mcp__board__read"),
+        (begun("calc.py", "read", locations=[{"path": "/w/calc.py"}]), "read"),
+        (begun("Writing to a.py", "edit", locations=[{"path": "/w/a.py"}]), "edit"),
+        ({}, "tool"),
+    ],
 )
+def test_the_name_of_a_tool_is_taken_where_an_agent_says_it(
+    update: dict[str, Any], tool: str
+) -> None:
+    assert told(update).tool == tool
+
+
+@pytest.mark.parametrize("value", [None, [], "x", {"toolCallId": 3}, {"title": {}, "rawInput": 1}])
 def test_what_cannot_be_read_says_nothing(value: object) -> None:
     call = AgentCall(id="1")
     call.tell(JsonNode(value))
@@ -200,38 +174,27 @@ def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("update", "words"),
     [
-        ({"kind": "execute", "title": "rm -rf build"}, "run `rm -rf build`"),
-        (
-            {"kind": "execute", "title": "bash", "rawInput": {"command": "# ls\nrm x"}},
-            "run `# ls ⏎ rm x`",
-        ),
-        (
-            {"kind": "execute", "title": "sh", "rawInput": {"command": ["sh", "-c", "rm x"]}},
-            "run `sh -c 'rm x'`",
-        ),
-        ({"kind": "edit", "title": "E", "locations": [{"path": "a.py"}]}, "edit a.py"),
-        (
-            {"kind": "fetch", "title": "fetch", "rawInput": {"url": "http://x"}},
-            'use fetch: {"url": "http://x"}',
-        ),
-        ({"kind": "other", "title": "Confirm Agent Actions"}, "use Confirm Agent Actions"),
+        (begun("rm -rf build"), "run `rm -rf build`"),
+        (begun("bash", rawInput={"command": "# ls\nrm x"}), "run `# ls ⏎ rm x`"),
+        (begun("sh", rawInput={"command": ["sh", "-c", "rm x"]}), "run `sh -c 'rm x'`"),
+        (begun("E", "edit", locations=[{"path": "a.py"}]), "edit a.py"),
+        (begun("get", "fetch", rawInput={"url": "http://x"}), 'use get: {"url": "http://x"}'),
+        (begun("Confirm Agent Actions", "other"), "use Confirm Agent Actions"),
     ],
 )
-def test_what_a_call_would_do_is_said_in_words(told: dict[str, object], words: str) -> None:
-    call = AgentCall(id="1")
-    call.tell(JsonNode(told))
-    assert call.words() == words
+def test_what_a_call_would_do_is_said_in_words(update: dict[str, Any], words: str) -> None:
+    assert told(update).words() == words
 
 
 @pytest.mark.parametrize(
     ("kind", "output"), [("execute", UNREPORTED), ("read", UNREPORTED), ("edit", "")]
 )
 def test_what_gemini_leaves_out_is_an_unknown_output(kind: str, output: str) -> None:
-    note = {"type": "content", "content": {"type": "text", "text": "[current folder /w] (run)"}}
-    begun = {"title": "ls", "kind": kind, "status": "in_progress", "content": [note]}
-    found = read(told(begun, {"status": "completed", "title": "ls", "content": []}))
+    note = text_block("[current folder /w] (run)")
+    end = {"status": "completed", "title": "ls", "content": []}
+    found = read(told(begun("ls", kind, content=note), end))
     assert (found.ok, found.exit_code, found.output) == (True, None, output)
 
 

@@ -23,15 +23,9 @@ def event(agent: str, name: str, **more: object) -> HookEvent:
 
 
 def test_an_event_is_read_whole() -> None:
-    said = {
-        "session_id": "s",
-        "transcript_path": "/t.jsonl",
-        "cwd": "/repo",
-        "agent_id": "a1",
-        "agent_transcript_path": "/a1.jsonl",
-        "hook_event_name": "Stop",
-        "stop_hook_active": True,
-    }
+    folders = {"transcript_path": "/t.jsonl", "agent_transcript_path": "/a1.jsonl"}
+    more = {"hook_event_name": "Stop", "agent_id": "a1", "stop_hook_active": True}
+    said = {"session_id": "s", "cwd": "/repo", **folders, **more}
     assert read_event("claude-code", JsonNode(said)) == HookEvent(
         agent="claude-code",
         kind=HookKind.TURN_END,
@@ -43,17 +37,21 @@ def test_an_event_is_read_whole() -> None:
     )
 
 
-@pytest.mark.parametrize("said", [None, [], {}, {"session_id": 5}, {"session_id": ""}])
-def test_without_a_session_there_is_no_event(said: object) -> None:
-    assert read_event("codex", JsonNode(said)) is None
-
-
-def test_an_agent_that_is_not_known_has_no_events() -> None:
-    assert read_event("made-up", JsonNode({"session_id": "s"})) is None
-
-
 def test_an_event_of_another_name_is_one_all_the_same() -> None:
     assert event("gemini", "BeforeModel").kind is HookKind.OTHER
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("codex", []),
+        ("codex", {"session_id": 5}),
+        ("codex", {"session_id": ""}),
+        ("new", {"session_id": "s"}),
+    ],
+)
+def test_without_a_session_of_a_known_agent_there_is_no_event(agent: str, said: object) -> None:
+    assert read_event(agent, JsonNode(said)) is None
 
 
 START, PROMPT, BEFORE, AFTER = "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"
@@ -88,13 +86,6 @@ def test_an_agent_is_told_where_it_listens(agent: str, guided: set[str], stopped
     assert not any(answer(each, guidance="", stop="") for each in events)
 
 
-def test_guidance_is_context_for_the_next_request() -> None:
-    said = answer(event("codex", AFTER), guidance='Read the "log".', stop="")
-    assert json.loads(said) == {
-        "hookSpecificOutput": {"hookEventName": AFTER, "additionalContext": 'Read the "log".'}
-    }
-
-
 DENIED = {
     "hookSpecificOutput": {
         "hookEventName": BEFORE,
@@ -102,24 +93,28 @@ DENIED = {
         "permissionDecisionReason": "no",
     }
 }
+GUIDED = {"hookSpecificOutput": {"hookEventName": AFTER, "additionalContext": "look"}}
 ENDED = {"continue": False, "stopReason": "no"}
 
 
 @pytest.mark.parametrize(
-    ("agent", "name", "said"),
+    ("agent", "name", "stop", "said"),
     [
-        ("claude-code", BEFORE, ENDED | DENIED),
-        ("claude-code", AFTER, ENDED),
-        ("claude-code", BATCH, ENDED),
-        ("claude-code", "Stop", ENDED),
-        ("codex", BEFORE, DENIED),
-        ("qwen", BEFORE, DENIED),
-        ("gemini", "BeforeTool", {"decision": "deny", "reason": "no"}),
-        ("gemini", "AfterTool", ENDED),
+        ("claude-code", BEFORE, "no", ENDED | DENIED),
+        ("claude-code", AFTER, "no", ENDED),
+        ("claude-code", BATCH, "no", ENDED),
+        ("claude-code", "Stop", "no", ENDED),
+        ("codex", BEFORE, "no", DENIED),
+        ("qwen", BEFORE, "no", DENIED),
+        ("gemini", "BeforeTool", "no", {"decision": "deny", "reason": "no"}),
+        ("gemini", "AfterTool", "no", ENDED),
+        ("codex", AFTER, "", GUIDED),
     ],
 )
-def test_each_agent_is_stopped_in_its_own_form(agent: str, name: str, said: Fields) -> None:
-    assert json.loads(answer(event(agent, name), guidance="look", stop="no")) == said
+def test_each_agent_is_stopped_or_guided_in_its_own_form(
+    agent: str, name: str, stop: str, said: Fields
+) -> None:
+    assert json.loads(answer(event(agent, name), guidance="look", stop=stop)) == said
 
 
 @pytest.mark.parametrize("agent", ADAPTERS)
@@ -199,14 +194,6 @@ def test_what_a_call_wrote_is_told_with_its_content(tmp_path: Path) -> None:
     assert [(edit.path, bool(edit.digest)) for edit in step.edits] == [("c.py", True)]
 
 
-def test_codex_does_not_say_whether_a_command_succeeded(tmp_path: Path) -> None:
-    hooks = hooks_of("Bash", {"command": "ls"}, None, "c1")
-    for came in ("a.py\n", ""):
-        hooks[1]["tool_response"] = came
-        (step,) = told("codex", hooks, tmp_path)
-        assert (step.tool, step.args, step.exit_code, step.output) == ("Bash", "ls", None, came)
-
-
 @pytest.mark.parametrize(
     ("said", "code", "ok"),
     [("Output: x\nExit Code: 0\n", 0, True), ("Exit Code: 2\n", 2, False), ("Stopped", None, True)],
@@ -214,11 +201,11 @@ def test_codex_does_not_say_whether_a_command_succeeded(tmp_path: Path) -> None:
 def test_a_command_of_qwen_says_its_exit_code_in_its_answer(
     tmp_path: Path, said: str, code: int | None, ok: bool
 ) -> None:
-    hooks = hooks_of(
-        "run_shell_command", {"command": "sed -i s/a/b/ d"}, {"llmContent": said}, "c1"
+    given = {"command": "sed -i s/a/b/ d"}
+    (step,) = told(
+        "qwen", hooks_of("run_shell_command", given, {"llmContent": said}, "c1"), tmp_path
     )
-    (step,) = told("qwen", hooks, tmp_path)
-    assert (step.tool, step.args, step.exit_code, step.ok) == ("Bash", "sed -i s/a/b/ d", code, ok)
+    assert (step.tool, step.args, step.exit_code, step.ok) == ("Bash", given["command"], code, ok)
     assert step.output.endswith(said)
     assert step.edits == (Edit(path="d"),)
 
@@ -227,6 +214,13 @@ def test_a_result_of_mcp_says_whether_it_failed(tmp_path: Path) -> None:
     came: Fields = {"content": [{"type": "text", "text": "no"}], "isError": True}
     (step,) = told("codex", hooks_of("mcp__s__t", {}, came, "c1"), tmp_path)
     assert (step.ok, step.output) == (False, "no")
+
+
+def test_codex_does_not_say_whether_a_command_succeeded(tmp_path: Path) -> None:
+    hooks = hooks_of("Bash", {"command": "ls"}, None, "c1")
+    hooks[1]["tool_response"] = "a.py\n"
+    (step,) = told("codex", hooks, tmp_path)
+    assert (step.tool, step.args, step.exit_code, step.output) == ("Bash", "ls", None, "a.py\n")
 
 
 def test_what_a_sub_agent_does_is_left_to_its_own_session(tmp_path: Path) -> None:

@@ -13,18 +13,8 @@ from midwatch_agents.learning.case import (
 )
 from midwatch_agents.learning.text_safety import names_a_command, objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
-from midwatch_monitor.records import (
-    Acceptance,
-    Action,
-    Actor,
-    Analysis,
-    Cause,
-    Feedback,
-    Origin,
-    Outcome,
-    VerdictBasis,
-)
-from midwatch_stage.factories import alert, judged
+from midwatch_monitor.records import Action, Actor, Origin, Outcome, VerdictBasis
+from midwatch_stage.factories import acceptance, alert, analysis, feedback, judged
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")
@@ -34,16 +24,16 @@ CASE = Case(
     kind="coder",
     tags=("billing",),
     files=("app.py",),
-    verdict=Feedback(accepted=False, comment="Cents are lost."),
+    verdict=feedback(accepted=False, comment="Cents are lost."),
     ending="done",
     reason="every check passed",
-    analyses=(Analysis(what="It is off", cause=Cause.PERMANENT, root="int()", remedy="ceil()"),),
+    analyses=(analysis(4, what="It is off", root="int()", remedy="ceil()"),),
     alarms=(alert(summary="edit, test, edit", evidence=(3, 5)),),
     interventions=(judged(Action.NUDGE, Outcome.NO_EFFECT, by=Actor.SUPERVISOR, message="Look"),),
     turns=6,
     steps=9,
     notes="Nearly there.",
-    checks=(Acceptance(check="pytest", passed=True),),
+    checks=(acceptance(check="pytest"),),
     transcript="step 9: pytest",
     known=("Look at cents.",),
 )
@@ -61,7 +51,7 @@ def test_r22_a_case_shows_verdict_course_and_known_lessons_as_data() -> None:
         "Verdict: A person rejected the result. Cents are lost.\nCheck passed: pytest\n</data>\n\n"
         '<data name="alarms">\n- warning cycle: edit, test, edit (steps 3, 5)\n</data>\n\n'
         '<data name="the worker\'s own analyses">\n'
-        "- It is off; cause: int(); next: ceil()\n</data>\n\n"
+        "- It is off (step 4); cause: int(); next: ceil()\n</data>\n\n"
         '<data name="interventions">\n- nudge by supervisor: Look → no effect\n</data>\n\n'
         '<data name="the worker\'s last notes">\nNearly there.\n</data>\n\n'
         '<data name="last steps">\nstep 9: pytest\n</data>\n\n'
@@ -69,17 +59,10 @@ def test_r22_a_case_shows_verdict_course_and_known_lessons_as_data() -> None:
     )
 
 
-def test_r22_a_rejection_without_words_says_so() -> None:
-    silent = Case(title="x", verdict=Feedback(accepted=False))
-    assert "Verdict: A person rejected the result. No reason was given." in case_text(
-        silent, 9999, BLOCKS
-    )
-
-
 @pytest.mark.parametrize(
     ("origin", "sign", "said"),
     [
-        (Origin.EXPLICIT, VerdictBasis.SAID, "A person rejected the result."),
+        (Origin.EXPLICIT, VerdictBasis.SAID, "A person rejected the result. No reason was given."),
         (Origin.IMPLIED, VerdictBasis.EDITED, "A person changed the merged result afterwards."),
         (Origin.IMPLIED, VerdictBasis.REVERTED, "The merged result was taken back."),
         (Origin.AUTOMATIC, VerdictBasis.REVIEWED, "The reviewer refused the result."),
@@ -87,7 +70,7 @@ def test_r22_a_rejection_without_words_says_so() -> None:
     ],
 )
 def test_r2_a_verdict_is_told_by_who_gave_it(origin: Origin, sign: VerdictBasis, said: str) -> None:
-    case = Case(title="x", verdict=Feedback(accepted=False, origin=origin, sign=sign))
+    case = Case(title="x", verdict=feedback(accepted=False, origin=origin, sign=sign))
     assert f"Verdict: {said}" in case_text(case, 9999, BLOCKS)
 
 
@@ -103,16 +86,10 @@ def test_r70_a_case_of_any_length_is_cut_to_its_room() -> None:
 
 
 def test_s30_only_steps_that_were_seen_can_be_cited() -> None:
-    analysis = Analysis(what="", cause=Cause.UNKNOWN, root="", remedy="", about=2)
     alarm = alert(summary="", evidence=(3, 99))
-    case = Case(steps=9, shown=(8, 9), alarms=(alarm,), analyses=(analysis,))
+    case = Case(steps=9, shown=(8, 9), alarms=(alarm,), analyses=(analysis(2),))
     assert case.citable == {2, 3, 8, 9}
     assert Case(steps=3).citable == {1, 2, 3}
-
-
-def test_files_are_taken_only_from_the_case() -> None:
-    case = Case(files=("src/totals.py", "tests/test_totals.py"))
-    assert case.named_files("It wrote totals.py and reader.py.") == ("src/totals.py",)
 
 
 def test_a_quote_stands_in_a_text_but_for_case_and_white_space() -> None:
@@ -125,13 +102,7 @@ def test_a_quote_stands_in_a_text_but_for_case_and_white_space() -> None:
 
 @pytest.mark.parametrize(
     ("named", "expected"),
-    [
-        ("wrong_result", "wrong_result"),
-        ("Wrong result", "wrong_result"),
-        ("unknown", "unknown"),
-        ("hubris", "other"),
-        ("", "other"),
-    ],
+    [("Wrong result", "wrong_result"), ("unknown", "unknown"), ("hubris", "other"), ("", "other")],
 )
 def test_r26_a_class_that_nobody_configured_is_another(named: str, expected: str) -> None:
     assert named_class(named, FAILURE_CLASSES) == expected
@@ -163,58 +134,32 @@ def test_r26_without_a_model_the_end_the_alarms_and_the_checks_tell_the_class(
         ("gh\u200bp_" + "A1b2" * 9, "it holds a secret: github token"),
         ("Ask ann" + "@" + "corp.com before a release.", "it holds personal data"),
         ("Call +49 30 1234567 first.", "it holds personal data"),
+        ("Commit 3f786850e387550fdab836ed7e6dc881de23001b broke it.", ""),
+        ("Read the password from the environment: password = os.environ['DB_PASSWORD'].", ""),
+        ("Write to dev@example.org in tests.", ""),
     ],
 )
 def test_a_secret_and_personal_data_are_refused_and_not_repeated(text: str, reason: str) -> None:
     assert objection("Fine.", text) == reason
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Commit 3f786850e387550fdab836ed7e6dc881de23001b broke it.",
-        "Read the password from the environment: password = os.environ['DB_PASSWORD'].",
-        "Write to dev@example.org in tests.",
-    ],
+COMMANDS = (
+    *("Run `make`.", "```\nmake\n```", "$ make", "Vor jedem Test curl -s x.test aufrufen"),
+    *("list --all of them", "wget a | b", "cd x && y", "see https://x.test/a", "see www.x.test"),
+    *("./prepare", "~/prepare", "/opt/prepare", "setup.EXE"),
+    *("\uff40make\uff40", "https\u200b://x.test", "\uff0d\uff0dall of it"),
 )
-def test_what_only_looks_like_that_may_stand(text: str) -> None:
-    assert objection(text) == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Run `make`.",
-        "```\nmake\n```",
-        "$ make",
-        "Vor jedem Test curl -s x.test aufrufen",
-        "list --all of them",
-        "wget a | b",
-        "cd x && y",
-        "see https://x.test/a",
-        "see www.x.test",
-        "./prepare",
-        "~/prepare",
-        "/opt/prepare",
-        "setup.EXE",
-        "\uff40make\uff40",
-        "https\u200b://x.test",
-        "\uff0d\uff0dall of it",
-    ],
+PROSE = (
+    "totals.py rounds down, and src/app/money.py up.",
+    "Die Summen sind ganze Cents; -1 heißt: unbekannt.",
+    "The port is 8080 - and not 80.",
+    "Python 3.11 and/or 3.12",
+    '{"port": 8080}',
 )
-def test_what_could_be_run_or_opened_looks_like_a_command_in_any_language(text: str) -> None:
-    assert names_a_command(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "totals.py rounds down, and src/app/money.py up.",
-        "Die Summen sind ganze Cents; -1 heißt: unbekannt.",
-        "The port is 8080 - and not 80.",
-        "Python 3.11 and/or 3.12",
-        '{"port": 8080}',
-    ],
-)
-def test_prose_names_and_numbers_are_no_command(text: str) -> None:
-    assert not names_a_command(text)
+def test_what_could_be_run_or_opened_looks_like_a_command_in_any_language_and_prose_does_not() -> (
+    None
+):
+    assert [text for text in COMMANDS if not names_a_command(text)] == []
+    assert [text for text in PROSE if names_a_command(text)] == []

@@ -19,14 +19,7 @@ from midwatch_monitor.records import (
 )
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-TEXTS = (
-    "It rounded the totals down in app.py.",
-    "It forgot the header of the export.",
-    "It wrote the changelog into the readme.",
-    "It renamed a column that the report reads.",
-    "It caught every exception in the importer.",
-    "It left a lock behind after a crash.",
-)
+TEXTS = ("It rounded the totals down in app.py.", *(f"It broke part {n}." for n in range(1, 6)))
 WANTED = LearnedQuery(
     project="shop",
     task="totals",
@@ -83,7 +76,8 @@ def test_c15_a_newer_lesson_does_not_push_out_a_better_one() -> None:
 def test_r28_of_lessons_that_are_as_good_the_newer_comes_first_and_no_obsolete_one() -> None:
     """To retire a lesson is all that it takes to unlearn it (R49)."""
     lessons = [known(id, task="totals", obsolete=id == 1) for id in (3, 1, 2)]
-    assert ids(*lessons) == [2, 3]
+    elsewhere = known(4, task="totals", project="bank")
+    assert ids(*lessons, elsewhere) == [2, 3]
 
 
 def test_r29_a_tag_in_common_finds_a_lesson_and_more_of_them_find_it_first() -> None:
@@ -105,7 +99,7 @@ def test_r31_without_an_embedder_words_find_a_lesson_and_a_single_one_does_not()
     assert ids(alike, noise) == [1]
 
 
-@pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (5, 5), (50, 5), (-1, 0)])
+@pytest.mark.parametrize(("limit", "count"), [(0, 0), (3, 3), (50, 5), (-1, 0)])
 def test_r33_no_more_lessons_than_asked_for_and_at_most_five(limit: int, count: int) -> None:
     lessons = [known(id, task="totals") for id in range(6)]
     assert len(ids(*lessons, limit=limit)) == count
@@ -115,16 +109,6 @@ def test_r33_lessons_that_say_the_same_are_given_once() -> None:
     text = "It rounded the totals of app.py down."
     lessons = [known(1, text, task="totals"), known(2, f" {text.upper()}\n", task="totals")]
     assert ids(*lessons) == [1]
-
-
-def test_r35_a_lesson_without_class_or_insights_has_defaults() -> None:
-    lesson = Lesson(text="It failed.")
-    assert (lesson.failure_class, lesson.insights) == ("unknown", ())
-
-
-def test_r52_the_window_is_three_lessons_unless_a_person_says_otherwise() -> None:
-    assert how_many(LessonSettings(), ()) == 3
-    assert how_many(LessonSettings(in_prompt=0, adaptive=True), ()) == 0
 
 
 def test_r58_what_helped_comes_before_what_hurt() -> None:
@@ -139,7 +123,6 @@ def test_r58_what_helped_comes_before_what_hurt() -> None:
     [
         ({"helped": 0, "hurt": 2}, True),
         ({"helped": 0, "hurt": 3}, False),
-        ({"helped": 1, "hurt": 2}, True),
         ({"helped": 1, "hurt": 3}, False),
         ({"helped": 9, "rating": 1}, False),
         ({"rating": 2}, True),
@@ -168,17 +151,16 @@ def test_c12_a_lessons_worth_is_between_0_and_1(helped: int, hurt: int, value: f
     ("helped", "hurt", "number"),
     [(0, 0, 3), (2, 0, 3), (9, 1, 5), (7, 3, 4), (5, 5, 3), (4, 6, 2), (2, 8, 1), (0, 3, 1)],
 )
-def test_r59_the_number_follows_how_recent_lessons_did(helped: int, hurt: int, number: int) -> None:
+def test_r52_r59_the_number_is_three_or_follows_how_recent_lessons_did(
+    helped: int, hurt: int, number: int
+) -> None:
     lessons = [known(1, helped=helped, hurt=hurt, last_used=NOW)]
     assert how_many(LessonSettings(adaptive=True), lessons) == number
     assert how_many(LessonSettings(), lessons) == 3
+    assert how_many(LessonSettings(in_prompt=0, adaptive=True), lessons) == 0
 
 
 def test_r59_only_the_newest_uses_count() -> None:
     old = known(1, hurt=50, last_used=NOW - timedelta(days=9))
     new = known(2, helped=20, last_used=NOW)
     assert how_many(LessonSettings(adaptive=True), [old, new]) == 5
-
-
-def test_a_task_of_the_same_name_in_another_project_is_another_task() -> None:
-    assert ids(known(1, "It left a lock behind.", task="totals", project="bank")) == []
