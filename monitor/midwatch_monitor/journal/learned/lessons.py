@@ -83,9 +83,12 @@ def add_tags(
 
 
 def index_tags(tags: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
-    """Return tags and files as indexed: `API` and `api` are one tag, but two files."""
-    folded = (tag.casefold() for tag in tags)
-    return tuple(dict.fromkeys((*folded, *(f"file:{path}" for path in files))))
+    """Return tags and files as indexed: `API` and `api` are one tag, but two files.
+
+    Without NUL, which PostgreSQL does not store.
+    """
+    named = (*(tag.casefold() for tag in tags), *(f"file:{path}" for path in files))
+    return tuple(dict.fromkeys(each.replace("\0", "") for each in named))
 
 
 def wording_of(lesson: Lesson) -> Wording:

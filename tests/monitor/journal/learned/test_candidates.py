@@ -16,10 +16,16 @@ from midwatch_monitor.journal.learned.search import (
 from midwatch_monitor.records import LearnedQuery, Lesson, LessonAct, LessonMark
 from midwatch_stage.harness import PastAttempts
 
+RARE = "kubernetes deployment manifest namespace ingress controller certificate rotation operator"
+
 
 async def found(past: PastAttempts, wanted: LearnedQuery, *, limit: int = 50) -> list[str]:
     candidates = await past.learned.candidates(wanted, limit=limit)
     return [each.known.lesson.text for each in candidates]
+
+
+async def alike(past: PastAttempts, text: str, project: str = "shop") -> list[str]:
+    return await found(past, LearnedQuery(project=project, text=text))
 
 
 async def told(
@@ -28,54 +34,40 @@ async def told(
     return await past.say(await past.attempt(project, task=task), *lessons)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        LearnedQuery(project="shop", task="fix"),
-        LearnedQuery(project="shop", tags=("money", "x")),
-        LearnedQuery(project="shop", tags=("MONEY",)),
-        LearnedQuery(project="shop", files=("shop/total.py",)),
-        LearnedQuery(project="shop", text="Why is the rounding wrong?"),
-    ],
-)
-async def test_r17_each_way_finds_its_own(past: PastAttempts, wanted: LearnedQuery) -> None:
+EVERY_WAY = {
+    "task": "fix",
+    "text": "Why is the rounding wrong?",
+    "tags": ("MONEY",),
+    "files": ("shop/total.py",),
+}
+
+
+@pytest.mark.parametrize("way", EVERY_WAY)
+async def test_r17_each_way_finds_its_own_and_another_project_gives_nothing(
+    past: PastAttempts, way: str
+) -> None:
     lesson = Lesson(text="Rounding goes last.", tags=("Money",), files=("shop/total.py",))
+    await told(past, lesson, task="fix", project="bank")
     await told(past, lesson, task="fix")
-    await told(past, Lesson(text="Elsewhere.", tags=("file",), files=("shop/Total.py",)))
-    assert await found(past, wanted) == ["Rounding goes last."]
-
-
-async def test_a_tag_is_no_file(past: PastAttempts) -> None:
-    await told(past, Lesson(text="…", tags=("total.py",)))
-    assert await found(past, LearnedQuery(project="shop", files=("total.py",))) == []
-
-
-async def test_what_was_not_found_by_its_words_has_no_worth_by_them(past: PastAttempts) -> None:
-    await told(past, Lesson(text="Rounding."), task="fix")
-    (candidate,) = await past.learned.candidates(
-        LearnedQuery(project="shop", task="fix", text="Something else")
+    odd = Lesson(
+        text="Elsewhere.", tags=("file", "shop/total.py"), files=("shop/Total.py", "money")
     )
-    assert candidate.bm25 == 0
-
-
-async def test_another_project_gives_nothing(past: PastAttempts) -> None:
-    await told(past, Lesson(text="p1 rounding", tags=("money",)), task="fix", project="bank")
-    await past.attempt("shop")
-    for project in ("shop", "nobody"):
-        wanted = LearnedQuery(project=project, task="fix", text="p1 rounding bank", tags=("money",))
-        assert await found(past, wanted) == []
+    await told(past, odd)
+    wanted = LearnedQuery(project="shop", **{way: EVERY_WAY[way]})  # pyright: ignore[reportArgumentType]
+    (candidate,) = await past.learned.candidates(wanted)
+    assert (candidate.known.lesson, candidate.known.project) == (lesson, "shop")
+    assert (candidate.bm25 > 0) is (way == "text")
+    assert await found(past, replace(wanted, project="nobody")) == []
 
 
 async def test_r71_what_is_obsolete_is_found_in_no_way(past: PastAttempts) -> None:
-    lesson = Lesson(text="Rounding.", tags=("money",), files=("a.py",))
     attempt = await past.attempt(task="fix")
+    lesson = Lesson(text="Rounding.", tags=("money",), files=("shop/total.py",))
     id = await past.say(attempt, lesson)
-    wanted = LearnedQuery(
-        project="shop", task="fix", text="rounding", tags=("money",), files=("a.py",)
-    )
-    await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
-    assert await found(past, wanted) == []
-    await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
+    wanted = LearnedQuery(project="shop", **EVERY_WAY)  # pyright: ignore[reportArgumentType]
+    for _ in range(2):
+        await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
+        assert await found(past, wanted) == []
     await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RESTORED))
     assert await found(past, wanted) == ["Rounding."]
 
@@ -99,25 +91,69 @@ async def test_r29_more_tags_in_common_come_first_however_they_are_written(
     assert await found(past, replace(wanted, tags=())) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"',
-        "'",
-        "AND OR NOT NEAR",
-        'a" OR "b',
-        "text:x",
-        "-x",
-        "^y*",
-        "\0 nul",
-        "p1:*",
-        "日本語 ☃ é",
-    ],
-)
+async def test_what_stands_in_the_text_weighs_more(past: PastAttempts) -> None:
+    await told(past, Lesson(text="One two tag.", tags=("rounding",)))
+    await told(past, Lesson(text="One two insight.", insights=("Rounding.",)))
+    await told(past, Lesson(text="Rounding two three."))
+    texts = ["Rounding two three.", "One two insight.", "One two tag."]
+    assert await alike(past, "rounding") == texts
+
+
+ODD = ['"', "'", "AND OR NOT NEAR", 'a" OR "b', "text:x", "-x", "^y*", "\0 nul", "p1:*", "日本 ☃ é"]
+
+
+@pytest.mark.parametrize("text", [*ODD, 'a\'b\\c "d" & | ! ( ) : * <-> %s :x'])
 async def test_no_text_is_too_odd_to_be_searched_for(past: PastAttempts, text: str) -> None:
     await told(past, Lesson(text=f"Rounding {text}", tags=(text,)))
     wanted = LearnedQuery(project="shop", text=f"{text} rounding", tags=(text,), files=(text,))
-    assert await found(past, wanted) == [f"Rounding {text}"]
+    assert len(await found(past, wanted)) == 1
+
+
+WRITTEN = {
+    "Die Prüfung der Währung": ["Prüfung Währung"],
+    "Die Pru\u0308fung": ["PRÜFUNG"],
+    "Straße": ["STRASSE"],
+    "Sprawdzić żółć": ["Żółć"],
+    "İstanbul": ["İSTANBUL"],
+    "rounding": ["RounDing"],
+    "port 8080": ["8080"],
+    "utf8 and sha256": ["SHA256"],
+    "日本語": ["日本語"],
+    "x" * 3000: ["x" * 3000],
+    **{
+        name: ["total_cents", "totalCents", "total", "Cents", "totalcents"]
+        for name in ("total_cents", "totalCents", "TOTAL_CENTS")
+    },
+}
+"""How a word was written, and how it is asked for."""
+
+
+async def test_words_are_found_however_they_are_written(past: PastAttempts) -> None:
+    for number, (text, asked) in enumerate(WRITTEN.items()):
+        await told(past, Lesson(text=text), Lesson(text="Prufung Else"), project=f"p{number}")
+        for wanted in asked:
+            assert await alike(past, wanted, f"p{number}") == [text], (text, wanted)
+
+
+async def test_the_rare_words_of_another_project_push_out_none_of_ones_own(
+    past: PastAttempts,
+) -> None:
+    own = [Lesson(text=f"Invoices were rounded by line {number}.") for number in range(5)]
+    await told(past, Lesson(text=f"{RARE} webhook"), project="bank")
+    await told(past, *own)
+    assert len(await alike(past, f"invoices rounded {RARE} webhook")) == 5
+
+
+async def test_words_that_nobody_used_push_out_none_that_somebody_did(past: PastAttempts) -> None:
+    await told(past, Lesson(text="Totals are cents."))
+    assert await alike(past, f"{RARE} authentication: fix the totals") == ["Totals are cents."]
+
+
+async def test_the_words_of_many_lessons_give_way_to_those_of_few(past: PastAttempts) -> None:
+    common = [f"everywhere{number}" for number in range(MOST_WORDS)]
+    many = [Lesson(text=" ".join(common)) for _ in range(3)]
+    await told(past, *many, Lesson(text="Rare."))
+    assert "Rare." in await alike(past, " ".join((*common, "rare")))
 
 
 @pytest.mark.parametrize("others", [0, 3, 50])
@@ -139,47 +175,41 @@ def test_words_that_say_something_are_looked_for_the_longest_first() -> None:
     assert search_words(said) == ["carttotal", "total", "cart"]
 
 
-def test_a_search_is_made_of_the_rarest_words() -> None:
-    known = {f"word-{number}": number for number in range(20, 0, -1)}
-    assert rarest_words(known) == [f"word-{number}" for number in range(1, MOST_WORDS + 1)]
-
-
 @pytest.mark.parametrize(
     ("known", "chosen"),
     [
+        (
+            {f"word-{number}": number for number in range(20, 0, -1)},
+            [f"word-{number}" for number in range(1, MOST_WORDS + 1)],
+        ),
         ({"rare": 5, "common": 19_000, "everywhere": 50_000}, ["rare", "common"]),
         ({"everywhere": 50_000}, ["everywhere"]),
         ({}, []),
     ],
+    ids=["many", "everywhere and others", "everywhere", "none"],
 )
-def test_words_that_stand_everywhere_are_not_weighed(
+def test_a_search_is_made_of_the_rarest_words_and_weighs_none_that_stands_everywhere(
     known: dict[str, int], chosen: list[str]
 ) -> None:
     assert rarest_words(known) == chosen
 
 
-def test_words_are_cut_at_everything_that_is_no_letter_or_digit() -> None:
-    assert words_of("Fix the cart-total() in shop/Total.py:12") == [
-        *("fix", "the", "cart", "total", "in", "shop", "total", "py", "12")
-    ]
-
-
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("text", "words"),
     [
-        ("cart_total", ["cart", "total", "carttotal"]),
-        ("cartTotal", ["cart", "total", "carttotal"]),
-        ("CART_TOTAL", ["cart", "total", "carttotal"]),
-        ("__cart_Total__", ["cart", "total", "carttotal"]),
-        ("HTTPServer", ["http", "server", "httpserver"]),
-        ("sha256Sum", ["sha256", "sum", "sha256sum"]),
-        ("größeÄndern", ["grösse", "ändern", "grösseändern"]),
-        ("URLs", ["urls"]),
-        ("B2B", ["b2b"]),
-        ("Total", ["total"]),
-        ("_", []),
-        ("x" * 99, ["x" * 64]),
+        ("Fix the cart-total() in shop/x.py:12", "fix the cart total in shop x py 12"),
+        ("cart_total", "cart total carttotal"),
+        ("cartTotal", "cart total carttotal"),
+        ("CART_TOTAL", "cart total carttotal"),
+        ("__cart_Total__", "cart total carttotal"),
+        ("HTTPServer", "http server httpserver"),
+        ("sha256Sum", "sha256 sum sha256sum"),
+        ("größeÄndern", "grösse ändern grösseändern"),
+        ("URLs", "urls"),
+        ("B2B", "b2b"),
+        ("_", ""),
+        ("x" * 99, "x" * 64),
     ],
 )
-def test_a_name_is_its_words_and_all_of_them_in_one(name: str, words: list[str]) -> None:
-    assert words_of(name) == words
+def test_a_name_is_its_words_and_all_of_them_in_one(text: str, words: str) -> None:
+    assert words_of(text) == words.split()

@@ -57,7 +57,6 @@ async def test_a_version_is_proposed_and_not_in_force(past: PastAttempts) -> Non
         ([(1, APPROVED), (2, APPROVED)], "former live proposed", 2),
         ([(1, REJECTED), (2, APPROVED)], "rejected live proposed", 2),
         ([(1, APPROVED), (1, BACK)], "rejected proposed proposed", None),
-        ([(1, APPROVED), (2, APPROVED), (2, BACK)], "live rejected proposed", 1),
         ([(1, APPROVED), (2, APPROVED), (3, APPROVED), (3, BACK)], "former live rejected", 2),
         (
             [(1, APPROVED), (2, APPROVED), (3, APPROVED), (3, BACK), (2, BACK)],
@@ -77,12 +76,8 @@ async def test_c3_versions_follow_each_other_and_come_back(
     assert " ".join(each.state for each in reversed(versions)) == states
     in_force = await past.learned.live_guidelines("shop")
     assert (in_force and in_force.guidelines.version) == live
-
-
-async def test_who_decided_and_when_is_kept(past: PastAttempts) -> None:
-    await decide(past, (3, APPROVED))
-    (known, *_) = await past.learned.guidelines()
-    assert (known.decided_at, known.author, known.comment) == (past.at, "ann", "so")
+    if in_force:
+        assert (in_force.author, in_force.comment) == ("ann", "so")
 
 
 @pytest.mark.parametrize(
@@ -141,14 +136,15 @@ async def test_a_version_that_is_not_there_is_named(past: PastAttempts) -> None:
         await past.say(await past.attempt(), mark)
 
 
-async def test_s12_the_summary_of_an_attempt_is_kept_with_its_topics_and_turns(
+async def test_s12_the_first_summary_of_an_attempt_is_kept_with_its_topics_and_turns(
     past: PastAttempts,
 ) -> None:
     summary = Summary(text="It fixed the total.", topics=("total", "cart"), turns=7, model="m")
     attempt = await past.attempt(task="totals")
-    id = await past.say(attempt, summary)
+    id, at = await past.say(attempt, summary), past.at
+    await past.say(attempt, Summary(text="second"))
     (known,) = await past.learned.summaries("shop")
-    assert (known.id, known.at, known.task, known.task_name) == (id, past.at, 1, "totals")
+    assert (known.id, known.at, known.task, known.task_name) == (id, at, 1, "totals")
     assert (known.attempt, known.summary) == (attempt.id, summary)
 
 
@@ -181,13 +177,6 @@ async def test_s13_of_two_who_look_back_at_once_one_is_refused(
             await past.say(attempt, late)
     await past.say(attempt, Reflection(watermark=id, skipped="nothing new"))
     assert await past.learned.watermark("shop") == id
-
-
-async def test_s13_an_attempt_has_one_summary_however_many_wrote_one(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    first = await past.say(attempt, Summary(text="first"))
-    await past.say(attempt, Summary(text="second"))
-    assert [each.id for each in await past.learned.summaries("shop")] == [first]
 
 
 async def test_what_was_compared_with_a_version_no_longer_in_force_is_not_approved(
