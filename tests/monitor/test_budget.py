@@ -10,38 +10,23 @@ BUDGET = Budget(requests=Meter(used=15, limit=20), tokens=Meter(used=100, limit=
 
 
 def test_the_tightest_limit_is_looked_at() -> None:
-    assert outlook(BUDGET, 25) == Outlook(
-        resource="requests", used=15, limit=20, done=25, enough=False
-    )
-
-
-def test_left_and_needed_follow_from_used_and_done() -> None:
     ahead = outlook(BUDGET, 25)
-    assert ahead is not None
+    assert ahead == Outlook(resource="requests", used=15, limit=20, done=25, enough=False)
     assert (ahead.percent, ahead.left, ahead.needed) == (75, 5, 45)
+    assert outlook(Budget(requests=Meter(used=3)), 10) is None
 
 
 @pytest.mark.parametrize(
     ("done", "slack", "enough"),
     [(75, 0, True), (74, 0, False), (65, 10, True), (64, 10, False), (0, 10, False), (None, 0, 1)],
 )
-def test_it_is_enough_while_the_work_keeps_up(
+def test_it_is_enough_while_the_work_keeps_up_and_without_any_progress_nobody_knows(
     done: float | None, slack: float, enough: bool
 ) -> None:
     ahead = outlook(BUDGET, done, slack=slack)
     assert ahead is not None
     assert ahead.enough == enough
-
-
-@pytest.mark.parametrize("done", [None, 0])
-def test_without_any_progress_nobody_knows_what_is_needed(done: float | None) -> None:
-    ahead = outlook(BUDGET, done)
-    assert ahead is not None
-    assert ahead.needed is None
-
-
-def test_without_limits_there_is_no_outlook() -> None:
-    assert outlook(Budget(requests=Meter(used=3)), 10) is None
+    assert (ahead.needed is None) is (not done)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +105,6 @@ def test_requirement_22_used_and_left_are_never_rounded_to_an_exponent() -> None
     line = budget_line(budget, Plan(steps=()), None, made=0, slack=0)
     assert "1,234,567 of 2,000,000 tokens (765,433 left); 0.13 of 10 minutes (9.87 left)" in line
     assert line.endswith("62 % of the tokens are used.")
-
-
-def test_nothing_is_told_of_a_budget_without_limits() -> None:
     assert budget_line(Budget(requests=Meter(used=5)), PLAN, None, made=5, slack=0) == ""
 
 

@@ -14,7 +14,6 @@ from midwatch_monitor.records import (
     Change,
     CheckpointDecision,
     Event,
-    Fault,
     Health,
     Judgement,
     Lifecycle,
@@ -40,7 +39,6 @@ SEED = only(
     explicit_escalation={"cooldown": 0},
     low_confidence={"below": 30, "cooldown": 0},
     declining_confidence={"window": 3, "drop": 20, "cooldown": 0},
-    multiple_blockers={"count": 3, "cooldown": 0},
     stalled_progress={"window": 3, "min_gain": 1, "cooldown": 0},
     repeated_edits={
         "notice_after": 0,
@@ -50,6 +48,8 @@ SEED = only(
         "cooldown": 0,
     },
 )
+
+NOTICED = Rules.model_validate({"multiple_blockers": {"severity": "notice"}}).multiple_blockers
 
 
 def report(
@@ -125,42 +125,43 @@ def test_a_restart_of_the_windows_resolves_what_they_found(event: Event) -> None
     assert feed(judge, stall(5)[:2])[-1].alerts == ()
 
 
-@pytest.mark.parametrize("event", [Change(plan_steps=5), Change(revision=0), Change(reflect=True)])
-def test_other_changes_leave_the_windows(event: Change) -> None:
-    one, two, three = stall()
-    assert firing_after([one, two, event, three]) == ["stalled_progress"]
+ONE, TWO, THREE = stall()
+PIVOT = CheckpointDecision.PIVOT
+PIVOTS = [report(number, progress=60, decision=PIVOT) for number in range(1, 6)]
+TURNS = [ONE, TWO, report(3, progress=60, decision=PIVOT), *stall(4)]
+FOUR_EDITS = [work(number, path="a.py") for number in range(1, 5)]
+FOUR_MORE = [work(number, path="a.py") for number in range(6, 10)]
+STALLED, LOW = ["stalled_progress"], ["low_confidence"]
 
 
-def test_the_checkpoint_of_a_pivot_is_not_part_of_the_new_window() -> None:
-    pivot = report(3, progress=60, decision=CheckpointDecision.PIVOT)
-    events = [*stall()[:2], pivot, *stall(4)[:2]]
-    assert firing_after(events) == []
-    assert firing_after([*events, report(6, progress=60)]) == ["stalled_progress"]
-
-
-def test_the_checkpoint_of_a_pivot_is_still_judged_for_itself() -> None:
-    pivot = report(1, decision=CheckpointDecision.PIVOT, confidence=3)
-    assert firing_after([pivot]) == ["low_confidence"]
-
-
-def test_a_restart_leaves_the_rules_without_a_window() -> None:
-    assert firing_after([report(1, confidence=3), Change(plan_step=2)]) == ["low_confidence"]
-
-
-def test_a_pivot_empties_the_counts_of_edits() -> None:
-    edits = [work(number, path="a.py") for number in range(1, 5)]
-    more = [work(number, path="a.py") for number in range(6, 10)]
-    assert firing_after([*edits, report(5, decision=CheckpointDecision.PIVOT), *more]) == []
-    assert firing_after([*edits, report(5), *more]) == ["repeated_edits"]
-
-
-def test_the_third_pivot_on_a_plan_step_empties_nothing_until_the_next_one() -> None:
-    pivots = [
-        report(number, progress=60, decision=CheckpointDecision.PIVOT) for number in range(1, 6)
-    ]
-    assert firing_after(pivots[:4]) == []
-    assert firing_after(pivots) == ["stalled_progress"]
-    assert firing_after([*pivots[:4], Change(plan_step=2), pivots[4]]) == []
+@pytest.mark.parametrize(
+    ("events", "firing"),
+    [
+        ([ONE, TWO, Change(plan_steps=5), THREE], STALLED),
+        ([ONE, TWO, Change(revision=0), THREE], STALLED),
+        ([ONE, TWO, Change(reflect=True), THREE], STALLED),
+        (TURNS[:-1], []),
+        (TURNS, STALLED),
+        ([report(1, decision=PIVOT, confidence=3)], LOW),
+        ([report(1, confidence=3), Change(plan_step=2)], LOW),
+        ([*FOUR_EDITS, report(5, decision=PIVOT), *FOUR_MORE], []),
+        ([*FOUR_EDITS, report(5), *FOUR_MORE], ["repeated_edits"]),
+        (PIVOTS[:4], []),
+        (PIVOTS, STALLED),
+        ([*PIVOTS[:4], Change(plan_step=2), PIVOTS[4]], []),
+    ],
+    ids=[
+        *("more plan steps", "the same plan", "a request to report"),
+        *("a pivot is not part of the new window", "three reports after it are"),
+        *("a pivot is judged for itself", "a rule without a window"),
+        *("a pivot empties the counts", "a report does not"),
+        *("two pivots", "the third on a plan step empties nothing", "the next step"),
+    ],
+)
+def test_a_restart_of_the_windows_is_what_empties_them(
+    events: list[Event], firing: list[str]
+) -> None:
+    assert firing_after(events) == firing
 
 
 def test_a_hold_runs_while_nothing_is_said() -> None:
@@ -175,7 +176,8 @@ def test_a_hold_runs_while_nothing_is_said() -> None:
     ]
 
 
-PARKS, GOES_ON = (Change(lifecycle=each) for each in (Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING))
+PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
+ASKS = report(1, decision=CheckpointDecision.ESCALATE)
 
 
 @pytest.mark.parametrize(
@@ -183,23 +185,17 @@ PARKS, GOES_ON = (Change(lifecycle=each) for each in (Lifecycle.INPUT_REQUIRED, 
     [
         ([], Health.OK),
         ([report(1, confidence=10)], Health.SUSPECT),
-        ([report(1, decision=CheckpointDecision.ESCALATE)], Health.STUCK),
-        ([report(1, decision=CheckpointDecision.ESCALATE), PARKS], Health.STUCK),
-        ([report(1, decision=CheckpointDecision.ESCALATE), PARKS, GOES_ON], Health.STUCK),
+        ([ASKS], Health.STUCK),
+        ([ASKS, PARKED], Health.STUCK),
+        ([report(1, blockers=("a", "b", "c"))], Health.NOTICE),
     ],
 )
 def test_health_is_what_fires_while_it_waits_for_a_person_too(
     events: Sequence[Event], health: Health
 ) -> None:
-    judge = Judge(SEED)
+    judge = Judge(SEED.model_copy(update={"multiple_blockers": NOTICED}))
     feed(judge, events)
     assert judge.health is health
-
-
-def test_a_notice_makes_nobody_suspect_and_does_not_pass_for_ok() -> None:
-    judge = Judge(only(low_confidence={"severity": "notice"}))
-    judge.observe(report(1, confidence=10))
-    assert (len(judge.firing), judge.health) == (1, Health.NOTICE)
 
 
 def test_a_judgement_says_what_moved() -> None:
@@ -229,22 +225,9 @@ def test_a_rule_that_breaks_is_switched_off_and_stops_nothing_else() -> None:
     assert brief(judgement.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.ENDED)]
     [fault] = judgement.faults
     assert (fault.part, fault.error.split(":")[0]) == ("low_confidence", "TypeError")
-    assert (
-        judge.observe(report(3, confidence=10, decision=CheckpointDecision.ESCALATE)) == Judgement()
-    )
-    assert [alert.key.rule for alert in judge.firing] == ["explicit_escalation"]
-
-
-def test_a_fault_is_told_once() -> None:
-    judge = Judge(SEED)
-    broken = report(1, confidence="ten")  # pyright: ignore[reportArgumentType]
-    faults: list[Fault] = [fault for each in feed(judge, [broken] * 3) for fault in each.faults]
-    assert [fault.part for fault in faults] == ["low_confidence", "declining_confidence"]
-
-
-def test_a_rule_that_is_off_says_nothing() -> None:
-    rules = only()
-    assert firing_after([report(1, confidence=1)], rules) == []
+    again = [fault.part for _ in range(3) for fault in judge.observe(broken).faults]
+    assert again == ["declining_confidence"]
+    assert "explicit_escalation" in [alert.key.rule for alert in judge.firing]
 
 
 def long_run(length: int) -> list[Event]:
@@ -320,25 +303,42 @@ def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
     ]
 
 
-def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more() -> None:
-    rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
-    events = [editing(1, "a.py"), *map(look, range(2, 6))]
-    assert told(rules, events) == [
-        {"repeated_edits": NOTICE},
-        {},
-        {"repeated_call": WARNING},
-        {},
-        {},
-    ]
+AGREE = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
+EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
 
 
-def test_notices_of_the_same_evidence_stay_notices() -> None:
-    rules = only(agreement=True, redundant_steps=CALLS, repeated_call=CALLS)
-    assert told(rules, [look(1), look(2), look(3)]) == [
-        {},
-        {"repeated_call": NOTICE},
-        {"redundant_steps": NOTICE},
-    ]
+@pytest.mark.parametrize(
+    ("rules", "events", "expected"),
+    [
+        (
+            AGREE,
+            [editing(1, "a.py"), *map(look, range(2, 6))],
+            [EDITED, {}, {"repeated_call": WARNING}, {}, {}],
+        ),
+        (
+            only(agreement=True, redundant_steps=CALLS, repeated_call=CALLS),
+            [look(1), look(2), look(3)],
+            [{}, CALLED, {"redundant_steps": NOTICE}],
+        ),
+        (
+            AGREE.model_copy(update={"agreement": False}),
+            [editing(1, "a.py"), look(2), look(3)],
+            [EDITED, {}, CALLED],
+        ),
+        (
+            only(
+                agreement=True, repeated_edits={**EDITS, "hold": 9}, monologue={"notice_after": 1}
+            ),
+            [editing(1, "a.py"), message(2)],
+            [EDITED, {"monologue": NOTICE}],
+        ),
+    ],
+    ids=["different evidence", "the same evidence", "without agreement", "what only pends"],
+)
+def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more(
+    rules: Rules, events: list[Event], expected: list[dict[str, Severity]]
+) -> None:
+    assert told(rules, events) == expected
 
 
 def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
@@ -352,18 +352,3 @@ def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
         None,
         WARNING,
     ]
-
-
-def test_without_agreement_each_rule_stands_for_itself() -> None:
-    rules = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
-    alone = rules.model_copy(update={"agreement": False})
-    assert told(alone, [editing(1, "a.py"), look(2), look(3)]) == [
-        {"repeated_edits": NOTICE},
-        {},
-        {"repeated_call": NOTICE},
-    ]
-
-
-def test_what_only_pends_confirms_nothing() -> None:
-    rules = only(agreement=True, repeated_edits={**EDITS, "hold": 9}, monologue={"notice_after": 1})
-    assert told(rules, [editing(1, "a.py"), message(2)])[1] == {"monologue": NOTICE}

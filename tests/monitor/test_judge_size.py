@@ -77,16 +77,13 @@ def judged(steps: int) -> Judge:
     return judge
 
 
-def test_after_ten_thousand_varied_steps_one_more_judge_is_small() -> None:
+def test_a_judge_is_small_and_does_not_grow_with_the_length_of_an_attempt() -> None:
     """What judges of a process share is there once; each alert that stands comes on top."""
     shared: set[int] = set()
     first, judge = judged(1_000), judged(10_000)
+    assert size(judge) < 1.25 * size(first)
     assert size(first, shared)
     assert size(judge, shared) < LIMIT + 1024 * len(judge.firing)
-
-
-def test_a_judge_does_not_grow_with_the_length_of_an_attempt() -> None:
-    assert size(judged(10_000)) < 1.25 * size(judged(1_000))
 
 
 def test_alerts_that_rest_are_dropped_once_their_cooldown_is_over() -> None:

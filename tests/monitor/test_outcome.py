@@ -82,27 +82,6 @@ NO_WORK = "no check went better since"
 ON_EDITS = (about(EDITS, CLEARED),)
 
 
-@pytest.mark.parametrize(
-    ("trial", "alerts", "reason"),
-    [
-        (tried(PASSED), (CLEARED,), "its alerts resolved; a check passed"),
-        (tried(FEWER), (CLEARED,), "its alerts resolved; a check failed in fewer places"),
-        (tried(FAILURE), (CLEARED,), "its alerts resolved; a check failed in a new way"),
-        (tried(CONTENT), (CLEARED,), "its alerts resolved; new content was written"),
-        (
-            tried(CONTENT, PASSED),
-            (CLEARED,),
-            "its alerts resolved; a check passed, new content was written",
-        ),
-        (grant(FEWER), (), "the work went on; a check failed in fewer places"),
-    ],
-)
-def test_a_recovery_says_what_proves_it(
-    trial: Trial, alerts: tuple[Alert, ...], reason: str
-) -> None:
-    assert trial().verdict({each.key: each for each in alerts}) == (RECOVERED, reason)
-
-
 @pytest.mark.parametrize("alert", [CLEARED, FIRING, ENDED], ids=["cleared", "firing", "ended"])
 @pytest.mark.parametrize(
     ("movement", "outcome"),
@@ -123,37 +102,56 @@ def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_b
 
 
 @pytest.mark.parametrize(
-    ("trial", "alerts", "expected"),
+    ("trial", "alerts", "outcome", "reason"),
     [
-        (tried(PASSED), (ENDED,), (NO_EFFECT, "its alerts ended without being cleared")),
+        (tried(PASSED), (CLEARED,), RECOVERED, "its alerts resolved; a check passed"),
+        (
+            tried(FEWER),
+            (CLEARED,),
+            RECOVERED,
+            "its alerts resolved; a check failed in fewer places",
+        ),
+        (tried(FAILURE), (CLEARED,), RECOVERED, "its alerts resolved; a check failed in a new way"),
+        (
+            tried(CONTENT, PASSED),
+            (CLEARED,),
+            RECOVERED,
+            "its alerts resolved; a check passed, new content was written",
+        ),
+        (grant(FEWER), (), RECOVERED, "the work went on; a check failed in fewer places"),
+        (tried(PASSED), (ENDED,), NO_EFFECT, "its alerts ended without being cleared"),
         (
             tried(PASSED, answers=(STALL, EDITS)),
             (CLEARED, about(EDITS, FIRING)),
-            (NO_EFFECT, "repeated_edits still fires"),
+            NO_EFFECT,
+            "repeated_edits still fires",
         ),
         (
             tried(answers=(STALL, EDITS)),
             (FIRING, about(EDITS, FIRING)),
-            (NO_EFFECT, "stalled_progress, repeated_edits still fire"),
+            NO_EFFECT,
+            "stalled_progress, repeated_edits still fire",
         ),
         (
             tried(answers=(EDITS, OTHER)),
             (about(EDITS, FIRING), about(OTHER, FIRING)),
-            (NO_EFFECT, "repeated_edits still fires"),
+            NO_EFFECT,
+            "repeated_edits still fires",
         ),
-        (tried(PASSED, then=(CRITICAL,)), (CLEARED,), (WORSE, "stalled_progress rose to critical")),
-        (tried(PASSED, then=(fires("cycle"),)), (CLEARED,), (WORSE, "then cycle fired as well")),
+        (tried(PASSED, then=(CRITICAL,)), (CLEARED,), WORSE, "stalled_progress rose to critical"),
+        (tried(PASSED, then=(fires("cycle"),)), (CLEARED,), WORSE, "then cycle fired as well"),
         (
             tried(PASSED, severities={}),
             (CLEARED,),
-            (NO_EFFECT, "its alerts had ended before it was delivered"),
+            NO_EFFECT,
+            "its alerts had ended before it was delivered",
         ),
     ],
 )
 def test_a_verdict_names_its_reason(
-    trial: Trial, alerts: tuple[Alert, ...], expected: tuple[Outcome, str]
+    trial: Trial, alerts: tuple[Alert, ...], outcome: Outcome, reason: str
 ) -> None:
-    assert trial().verdict({each.key: each for each in alerts}) == expected
+    assert trial().verdict({each.key: each for each in alerts}) == (outcome, reason)
 
 
 NOTICE = fires("cycle", severity=Severity.NOTICE)

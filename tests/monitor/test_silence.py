@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.config.rules import Rules, Silence
 from midwatch_monitor.records import (
@@ -13,19 +15,17 @@ from midwatch_monitor.records import (
     Change,
     Event,
     Finding,
-    Movement,
     Resolution,
     Severity,
     Step,
     StepKind,
 )
 from midwatch_monitor.rules.detector import UNMOVED as NOTHING
-from midwatch_monitor.rules.detector import Moved, RuleAnswer
+from midwatch_monitor.rules.detector import RuleAnswer
 from midwatch_monitor.silence import SILENT, UNMOVED, SilenceAlerts, SilenceDetector
 from midwatch_stage import factories
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-MOVED = Moved(frozenset({Movement.NEW_CONTENT}))
 SETTINGS = Silence.model_validate(
     {"model": "10m", "command": "30m", "rate_limited": "1h", "idle": "5m", "unmoved": "2h"}
 )
@@ -39,10 +39,10 @@ def step(minutes: float | None = 0, kind: StepKind = StepKind.TOOL) -> Step:
     return Step(number=4, kind=kind, tool="t", at=None if minutes is None else at(minutes))
 
 
-def fed(*events: Event, moved: Moved = NOTHING, settings: Silence = SETTINGS) -> SilenceDetector:
+def fed(*events: Event, settings: Silence = SETTINGS) -> SilenceDetector:
     detector = SilenceDetector(settings)
     for event in events:
-        detector.observe(event, moved)
+        detector.observe(event, NOTHING)
     return detector
 
 
@@ -62,23 +62,29 @@ def test_silence_is_told_with_its_length_and_what_was_going_on() -> None:
     )
 
 
-def test_every_event_with_a_time_is_a_sign_of_life() -> None:
-    assert fed(step(), step(20), Change(at=at(25))).due == at(55)
+WORKING = Change(at=at(0), activity=Activity.MODEL)
+OFF = Silence.model_validate({"command": 0, "unmoved": 0})
 
 
-def test_what_tells_of_no_time_is_not_judged() -> None:
-    detector = fed(step(None), Change())
-    assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
-
-
-def test_who_is_said_to_wait_for_a_person_is_never_silent() -> None:
-    detector = fed(step(), Change(at=at(0), activity=Activity.WAITING))
-    assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
-
-
-def test_a_source_that_tells_what_goes_on_may_say_something_and_work() -> None:
-    working = Change(at=at(0), activity=Activity.MODEL)
-    assert fed(working, step(1, StepKind.MESSAGE)).due == at(11)
+@pytest.mark.parametrize(
+    ("detector", "due"),
+    [
+        (fed(step(), step(20), Change(at=at(25))), at(55)),
+        (fed(WORKING, step(1, StepKind.MESSAGE)), at(11)),
+        (fed(step(None), Change()), None),
+        (fed(step(), Change(at=at(0), activity=Activity.WAITING)), None),
+        (fed(step(), settings=OFF), None),
+    ],
+    ids=[
+        *("every event with a time is a sign of life", "a source may say something and work"),
+        *("what tells of no time", "who waits for a person", "a limit of zero"),
+    ],
+)
+def test_silence_is_due_after_its_limit_from_the_last_sign_of_life(
+    detector: SilenceDetector, due: datetime | None
+) -> None:
+    assert detector.due == due
+    assert due is not None or standing(detector.look(at(10**6))) == []
 
 
 def test_who_is_heard_but_never_moves_is_noticed() -> None:
@@ -91,12 +97,6 @@ def test_who_is_heard_but_never_moves_is_noticed() -> None:
         summary="nothing moved for 120 min although it is working",
         evidence=(4,),
     )
-
-
-def test_a_limit_of_zero_never_fires() -> None:
-    off = Silence.model_validate({"command": 0, "unmoved": 0})
-    detector = fed(step(), settings=off)
-    assert (detector.due, standing(detector.look(at(10**6)))) == (None, [])
 
 
 def test_an_outage_counts_from_its_first_wait() -> None:
@@ -129,16 +129,11 @@ class Watch:
 FIRES = (AlertState.FIRING, None)
 
 
-def test_it_is_due_when_the_limit_is_reached_and_not_before() -> None:
+def test_silence_fires_when_the_limit_is_reached_and_says_since_when_and_at_which_step() -> None:
     watch = Watch()
     assert not watch.vigil.due(at(10**6))
     watch.hear(0)
     assert [watch.vigil.due(at(each)) for each in (29, 30)] == [False, True]
-
-
-def test_silence_says_since_when_and_at_which_step() -> None:
-    watch = Watch()
-    watch.hear(0)
     watch.look(30)
     assert watch.alerts[SILENT] == factories.alert(
         SILENT.rule,

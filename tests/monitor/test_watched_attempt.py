@@ -93,25 +93,24 @@ def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
     assert folded(*records).may_escalate(cooldown=3, cap=2) == may
 
 
-def test_a_delivered_answer_is_on_trial() -> None:
-    view = folded(ALERT, NUDGE, delivery(2))
-    assert (coming(view), done(view)) == ([], {2: None})
-    assert view.trials[2].severities == {KEY: Severity.WARNING}
-
-
-@pytest.mark.parametrize("state", [DeliveryState.REJECTED, DeliveryState.EXPIRED])
-def test_what_never_arrived_is_not_judged(state: DeliveryState) -> None:
-    view = folded(NUDGE, delivery(1, state))
-    assert (coming(view), done(view), view.trials) == ([], {}, {})
-
-
-def test_an_approved_one_is_still_on_its_way() -> None:
-    assert coming(folded(NUDGE, delivery(1, DeliveryState.APPROVED))) == [1]
-
-
-def test_an_act_of_an_operators_own_answers_nothing_and_is_not_judged() -> None:
-    own = intervention(by=Actor.OPERATOR, message="Hurry.")
-    assert folded(own, delivery(1)).trials == {}
+@pytest.mark.parametrize(
+    ("records", "under_way", "judged"),
+    [
+        ((ALERT, NUDGE, delivery(2)), [], {2: None}),
+        ((NUDGE, delivery(1, DeliveryState.APPROVED)), [1], {}),
+        ((NUDGE, delivery(1, DeliveryState.REJECTED)), [], {}),
+        ((NUDGE, delivery(1, DeliveryState.EXPIRED)), [], {}),
+        ((replace(NUDGE, by=Actor.OPERATOR, answers=()), delivery(1)), [], {}),
+    ],
+    ids=["delivered", "approved", "rejected", "expired", "an operator's own act"],
+)
+def test_only_a_delivered_answer_is_judged(
+    records: tuple[Record, ...], under_way: list[int], judged: dict[int, Outcome | None]
+) -> None:
+    view = folded(*records)
+    assert coming(view) == under_way
+    assert [*view.trials] == [*judged]
+    assert all(each.severities == {KEY: Severity.WARNING} for each in view.trials.values())
 
 
 def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
@@ -139,18 +138,8 @@ def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[Record, 
     assert folded(*asked, *late).due_outcomes() == folded(*asked).due_outcomes()
 
 
-def test_an_outcome_is_due_at_the_end() -> None:
-    view = folded(NUDGE, delivery(1), transition(Lifecycle.FAILED))
-    assert [report.intervention for report in view.due_outcomes()] == [1]
-
-
 def test_a_passed_acceptance_check_is_a_movement() -> None:
-    view = folded(
-        NUDGE,
-        delivery(1),
-        acceptance(check="a", passed=False),
-        acceptance(check="b"),
-    )
+    view = folded(NUDGE, delivery(1), acceptance(check="a", passed=False), acceptance(check="b"))
     assert view.trials[1].movements == {Movement.CHECK_PASSED}
 
 
