@@ -18,13 +18,17 @@ def hint(entry: int) -> Hint:
     return Hint(entry=entry, kind="step", task=1, attempt=1)
 
 
-async def test_every_subscriber_gets_every_hint_in_order() -> None:
+async def test_every_subscriber_gets_every_hint_from_its_beginning_to_its_end_in_order() -> None:
     bus = LocalBus()
+    bus.publish(hint(0))
     async with bus.subscribe() as one, bus.subscribe() as other:
+        assert await one.wait(0.001) == []
         bus.publish(hint(1))
         bus.publish(hint(2))
-        assert await one.wait() == [hint(1), hint(2)]
-        assert await other.wait() == [hint(1), hint(2)]
+        assert await one.wait() == await other.wait() == [hint(1), hint(2)]
+        one.close()
+        bus.publish(hint(3))
+        assert (await one.wait(), await other.wait()) == ([], [hint(3)])
 
 
 async def test_who_listens_for_one_attempt_is_not_woken_by_the_others() -> None:
@@ -45,64 +49,28 @@ def test_who_listened_for_an_attempt_that_is_over_is_forgotten() -> None:
     assert (len(audience), last.dropped) == (1, 0)
 
 
-async def test_a_hint_from_before_the_subscription_does_not_come() -> None:
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_hint_wakes_who_waits_and_closing_does_with_nothing(closes: bool) -> None:
     bus = LocalBus()
-    bus.publish(hint(1))
-    async with bus.subscribe() as subscription:
-        assert await subscription.wait(0) == []
-
-
-async def test_a_wait_ends_empty_when_its_time_is_over() -> None:
-    async with LocalBus().subscribe() as subscription:
-        assert await subscription.wait(0.001) == []
-
-
-async def test_a_hint_wakes_who_waits() -> None:
-    bus = LocalBus()
-    async with bus.subscribe() as subscription, asyncio.TaskGroup() as group:
-        waiting = group.create_task(subscription.wait())
-        group.create_task(publish(bus, 1))
-    assert waiting.result() == [hint(1)]
-
-
-async def publish(bus: LocalBus, *entries: int) -> None:
-    for number in entries:
-        bus.publish(hint(number))
-
-
-async def test_a_slow_subscriber_loses_the_oldest_hints_and_knows_how_many() -> None:
-    bus = LocalBus()
-    async with bus.subscribe() as subscription:
-        await publish(bus, *range(CAPACITY + 3))
-        hints = await subscription.wait()
-        assert [each.entry for each in hints] == list(range(3, CAPACITY + 3))
-        assert subscription.dropped == 3
-
-
-async def test_closing_wakes_who_waits_with_nothing() -> None:
-    subscription = LocalBus().subscribe()
+    subscription = bus.subscribe()
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(subscription.wait())
         await asyncio.sleep(0)
-        subscription.close()
-    assert waiting.result() == []
+        subscription.close() if closes else bus.publish(hint(1))
+    assert waiting.result() == ([] if closes else [hint(1)])
 
 
-async def test_a_closed_subscription_takes_no_more_hints() -> None:
-    bus = LocalBus()
-    subscription = bus.subscribe()
-    subscription.close()
-    bus.publish(hint(1))
-    assert await subscription.wait() == []
-
-
-async def test_several_hints_offered_together_are_bounded_like_single_ones() -> None:
-    subscription = Subscription(3)
-    subscription.offer([hint(1), hint(2)])
-    subscription.offer([hint(3), hint(4), hint(5)])
-    subscription.offer([])
-    assert await subscription.wait() == [hint(3), hint(4), hint(5)]
-    assert subscription.dropped == 2
+async def test_a_slow_subscriber_loses_the_oldest_hints_and_knows_how_many() -> None:
+    bus, together = LocalBus(), Subscription(3)
+    async with bus.subscribe() as subscription:
+        for number in range(CAPACITY + 3):
+            bus.publish(hint(number))
+        hints = await subscription.wait()
+    assert [each.entry for each in hints] == list(range(3, CAPACITY + 3))
+    assert subscription.dropped == 3
+    for offered in ([hint(1), hint(2)], [hint(3), hint(4), hint(5)]):
+        together.offer(offered)
+    assert (await together.wait(), together.dropped) == ([hint(3), hint(4), hint(5)], 2)
 
 
 async def test_without_a_broker_a_fleet_talks_within_its_process() -> None:
@@ -148,25 +116,22 @@ async def entries(outbox: Outbox) -> list[int]:
     return [each.entry for each in await outbox.wait()]
 
 
-async def test_the_oldest_make_room_and_are_counted() -> None:
-    outbox = filled(3, 1, 2, 3, 4, 5)
-    assert (len(outbox), outbox.dropped, await entries(outbox)) == (3, 2, [3, 4, 5])
+@pytest.mark.parametrize(
+    ("capacity", "waiting", "back", "sent", "dropped"),
+    [
+        (3, (1, 2, 3, 4, 5), (), [3, 4, 5], 2),
+        (4, (3, 4), (1, 2), [1, 2, 3, 4], 0),
+        (3, (4, 5), (1, 2, 3), [3, 4, 5], 2),
+        (2, (4, 5), (3,), [4, 5], 1),
+    ],
+)
+async def test_what_was_not_sent_waits_before_all_others_and_the_oldest_make_room(
+    capacity: int, waiting: tuple[int, ...], back: tuple[int, ...], sent: list[int], dropped: int
+) -> None:
+    outbox = filled(capacity, *waiting)
+    outbox.put_back([hint(number) for number in back])
+    assert (len(outbox), outbox.dropped, await entries(outbox)) == (len(sent), dropped, sent)
     assert len(outbox) == 0
-
-
-async def test_what_was_not_sent_waits_again_before_all_others() -> None:
-    outbox = filled(4, 3, 4)
-    outbox.put_back([hint(1), hint(2)])
-    assert (outbox.dropped, await entries(outbox)) == (0, [1, 2, 3, 4])
-
-
-async def test_of_what_was_not_sent_the_oldest_are_dropped_where_there_is_no_room() -> None:
-    outbox = filled(3, 4, 5)
-    outbox.put_back([hint(1), hint(2), hint(3)])
-    assert (outbox.dropped, await entries(outbox)) == (2, [3, 4, 5])
-    full = filled(2, 4, 5)
-    full.put_back([hint(3)])
-    assert (full.dropped, await entries(full)) == (1, [4, 5])
 
 
 async def test_who_waits_is_woken_by_a_hint_and_by_a_ring() -> None:

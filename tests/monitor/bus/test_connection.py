@@ -5,74 +5,53 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.bus.client import (
-    ClientId,
-    Login,
-    OutageLog,
-    address_of,
-    pause,
-    read_password,
-)
+from midwatch_monitor.bus.client import ClientId, Login, OutageLog, address_of, pause, read_password
 from midwatch_monitor.config.fleet import BrokerSettings
 from midwatch_monitor.errors import LinkError, LinkFault
 
 SETTINGS = BrokerSettings(url="mqtts://broker.example.org")
 
 
-def outage(**knobs: Path) -> OutageLog:
-    settings = SETTINGS.model_copy(update=knobs)
-    return OutageLog(settings, "node-a")
-
-
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "knobs", "told"),
     [
-        (LinkFault.AWAY, "no connection to the broker at broker.example.org:8883 (no route)"),
-        (LinkFault.REFUSED, "refuses the user 'node-a': check the account"),
-        (LinkFault.TAKEN_OVER, "give each process its own --name"),
+        (LinkFault.AWAY, {}, "no connection to the broker at broker.example.org:8883 (no route)"),
+        (
+            LinkFault.REFUSED,
+            {},
+            "refuses the user 'node-a': check the account, and its password in "
+            "$MIDWATCH_BROKER_PASSWORD;",
+        ),
+        (LinkFault.REFUSED, {"password_file": Path("/etc/word")}, "its password in /etc/word;"),
+        (LinkFault.TAKEN_OVER, {}, "give each process its own --name"),
     ],
 )
 def test_an_outage_is_told_once(
-    fault: LinkFault, told: str, caplog: pytest.LogCaptureFixture
+    fault: LinkFault, knobs: dict[str, Path], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    it = outage()
+    it = OutageLog(SETTINGS.model_copy(update=knobs), "node-a")
     for _ in range(3):
         it.note_failure(LinkError(fault, "no route"))
     assert caplog.text.count(told) == len(caplog.records) == 1
 
 
-def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    it = outage()
-    it.note_failure(LinkError(LinkFault.AWAY, "no route"))
-    it.note_connection()
-    it.note_failure(LinkError(LinkFault.AWAY, "no route"))
-    assert len(caplog.records) == 2
-
-
-def test_that_it_is_over_is_told_once_with_how_long_it_lasted(
+def test_that_it_is_over_is_told_once_with_how_long_it_lasted_and_a_second_one_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    times = iter([100.0, 125.4])
+    times = iter([100.0, 125.4, 130.0])
     it = OutageLog(SETTINGS, "node-a", seconds=lambda: next(times))
     it.note_connection()
     for fault in (LinkFault.AWAY, LinkFault.REFUSED):
         it.note_failure(LinkError(fault, "no route"))
     for _ in range(2):
         it.note_connection()
+    it.note_failure(LinkError(LinkFault.AWAY, "no route"))
     last = "connected to the broker at broker.example.org:8883 again after 25 s"
-    assert [each.levelno for each in caplog.records] == [*2 * [logging.WARNING], logging.INFO]
-    assert caplog.records[-1].getMessage() == last
-
-
-def test_who_is_refused_is_told_where_the_password_comes_from(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    outage().note_failure(LinkError(LinkFault.REFUSED, ""))
-    outage(password_file=Path("/etc/word")).note_failure(LinkError(LinkFault.REFUSED, ""))
-    first, second = (record.getMessage() for record in caplog.records)
-    assert "password in $MIDWATCH_BROKER_PASSWORD;" in first
-    assert "password in /etc/word;" in second
+    assert [each.levelno for each in caplog.records] == [
+        *(logging.WARNING, logging.WARNING, logging.INFO, logging.WARNING)
+    ]
+    assert caplog.records[2].getMessage() == last
 
 
 def test_pauses_differ_grow_and_end_at_the_longest() -> None:
@@ -97,20 +76,23 @@ def test_the_port_is_the_usual_one_unless_it_says_another(
 
 
 @pytest.mark.parametrize(
-    ("body", "word"), [(b"secret\n", "secret"), (b" se cret\r\n", " se cret"), (b"", None)]
+    ("body", "given", "word"),
+    [
+        (b"secret\n", "other", "secret"),
+        (b" se cret\r\n", "other", " se cret"),
+        (b"", "other", None),
+        (None, "secret", "secret"),
+        (None, "", None),
+    ],
 )
-def test_the_password_is_what_stands_in_its_file(
-    tmp_path: Path, body: bytes, word: str | None
+def test_the_password_is_what_stands_in_its_file_or_without_one_in_its_variable(
+    tmp_path: Path, body: bytes | None, given: str, word: str | None
 ) -> None:
-    file = tmp_path / "word"
-    file.write_bytes(body)
-    settings = SETTINGS.model_copy(update={"password_file": file})
-    assert read_password(settings, {"MIDWATCH_BROKER_PASSWORD": "other"}) == word
-
-
-def test_without_a_file_the_password_is_in_its_variable() -> None:
-    assert read_password(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": "secret"}) == "secret"
-    assert read_password(SETTINGS, {"MIDWATCH_BROKER_PASSWORD": ""}) is None
+    settings = SETTINGS
+    if body is not None:
+        settings = SETTINGS.model_copy(update={"password_file": tmp_path / "word"})
+        (tmp_path / "word").write_bytes(body)
+    assert read_password(settings, {"MIDWATCH_BROKER_PASSWORD": given}) == word
     assert read_password(SETTINGS, {}) is None
 
 
@@ -137,17 +119,12 @@ def faults(client_id: ClientId, *ends: tuple[LinkFault, float]) -> list[LinkFaul
     ]
 
 
-def test_who_is_told_that_another_came_goes_on_by_an_id_of_its_own() -> None:
+def test_who_is_told_that_another_came_goes_on_by_an_id_of_its_own_and_tells_it_once() -> None:
     it = client_id()
     assert (it.client, it.kept) == ("node-a", True)
     assert faults(it, (LinkFault.TAKEN_OVER, 60)) == [LinkFault.TAKEN_OVER]
     assert (it.client, it.kept) == ("node-a-5f3c", False)
-
-
-def test_the_given_id_is_never_taken_again_and_its_loss_told_once() -> None:
-    it = client_id()
-    ends = [(LinkFault.TAKEN_OVER, 60.0), (LinkFault.AWAY, 1.0), (LinkFault.TAKEN_OVER, 1.0)]
-    assert faults(it, *ends) == [LinkFault.TAKEN_OVER, LinkFault.AWAY, LinkFault.AWAY]
+    assert faults(it, (LinkFault.AWAY, 1.0), (LinkFault.TAKEN_OVER, 1.0)) == [LinkFault.AWAY] * 2
     assert it.client == "node-a-5f3c"
 
 

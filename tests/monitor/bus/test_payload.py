@@ -78,23 +78,19 @@ def hint(entry: int = 1, note: str = "") -> Hint:
 def sent(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
     """What arrives of hints that are sent."""
     arrived: list[Hint] = []
-    for payload, _ in encode_hints(hints, limit):
+    for payload, said in encode_hints(hints, limit):
         assert len(payload) <= limit
-        arrived += decode_hints(payload, 3) or []
+        heard = decode_hints(payload, 3) or []
+        assert [each.entry for each in heard] == [each.entry for each in said]
+        arrived += heard
     return arrived
 
 
-@pytest.mark.parametrize("count", [0, 1, 16, 17, 3_000])
+@pytest.mark.parametrize("count", [0, 1, 3_000])
 @pytest.mark.parametrize("note", ["", "low_confidence warning firing", '"\\' * 80, "漢字🙂" * 40])
 def test_hints_arrive_as_they_were_in_their_order(count: int, note: str) -> None:
     hints = [hint(2**62 + number, note) for number in range(count)]
     assert sent(hints, 1024) == hints
-
-
-def test_every_message_knows_what_it_says() -> None:
-    hints = [hint(number) for number in range(100)]
-    parts = encode_hints(hints, 1024)
-    assert [decode_hints(payload, 3) for payload, _ in parts] == [list(said) for _, said in parts]
 
 
 @pytest.mark.parametrize(
@@ -143,16 +139,7 @@ def test_a_row_that_is_no_hint_spoils_its_message(row: object) -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        b"",
-        b"\x00",
-        b"\xff\xfe[]",
-        b"nonsense",
-        b"{}",
-        b"null",
-        b"1",
-        b'"[]"',
-        b"[",
-        b"[]]",
+        *(b"", b"\x00", b"\xff\xfe[]", b"nonsense", b"{}", b"null", b"1", b'"[]"', b"[", b"[]]"),
         b"[" * 100_000 + b"]" * 100_000,
         b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
         b'[[1,"step",1,1,"\xed\xa0\x80"]]',
@@ -184,19 +171,12 @@ def damaged(payload: bytes, chance: random.Random) -> bytes:
     return bytes(body)
 
 
-def test_a_status_arrives_as_it_was() -> None:
-    assert decode_status(encode_status(STATUS), "node-a") == STATUS
+def test_a_status_arrives_as_it_was_though_a_newer_version_may_say_more() -> None:
     doubted = replace(STATUS, doubted_at=AT, labels=(), state=NodeState.DRAINING)
     assert decode_status(encode_status(doubted), "node-a") == doubted
-
-
-def test_a_status_of_a_newer_version_may_say_more() -> None:
     more = {**json.loads(encode_status(STATUS)), "mood": "fine"}
     assert decode_status(json.dumps(more).encode(), "node-a") == STATUS
-
-
-def test_a_status_that_stands_where_another_node_speaks_is_none() -> None:
-    assert decode_status(encode_status(STATUS), "node-b") is None
+    assert decode_status(encode_status(STATUS), "node-b") is None  # where another node speaks
 
 
 NOT_IN_A_STATUS: dict[str, list[object]] = {

@@ -26,12 +26,6 @@ async def kept(client: Client) -> NodeStatus | None:
     return None
 
 
-async def test_nobody_comes_in_without_an_account(guarded: Net) -> None:
-    with pytest.raises(MqttError, match="Not authorized"):
-        async with guarded.client():
-            pass
-
-
 async def test_a_wrong_password_is_told_once_and_tried_until_it_is_right(
     guarded: Net, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -50,9 +44,12 @@ async def test_a_wrong_password_is_told_once_and_tried_until_it_is_right(
         await guarded.until(lambda: a.counters.connected)
 
 
-async def test_a_missing_password_names_the_variable(
+async def test_nobody_comes_in_without_an_account_and_a_missing_password_names_the_variable(
     guarded: Net, caplog: pytest.LogCaptureFixture
 ) -> None:
+    with pytest.raises(MqttError, match="Not authorized"):
+        async with guarded.client():
+            pass
     async with guarded.bus("stranger", connected=False):
         await guarded.until(lambda: bool(caplog.records))
     assert "in $MIDWATCH_BROKER_PASSWORD;" in caplog.text
@@ -91,32 +88,28 @@ async def test_a_node_can_say_where_to_look_and_nothing_else(guarded: Net) -> No
         assert first.topic.value == "midwatch/v1/midwatch/attempts/1/events"
 
 
-async def test_a_private_authority_is_trusted_and_no_other(
+async def test_a_private_authority_is_trusted_and_no_other_and_the_name_counts(
     guarded: Net, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
     certificate(other)
     tls = {"url": guarded.broker.tls_url, "ca_file": guarded.broker.ca_file}
-    wrong = guarded.settings(**{**tls, "ca_file": other / "ca.crt"})
     async with guarded.bus("a", settings=guarded.settings(**tls)) as a, guarded.bus("b") as b:
         hints = b.subscribe()
         a.publish(HINT)
         assert await hints.wait() == [HINT]
-    async with guarded.bus("a", settings=wrong, connected=False) as a:
-        await guarded.until(lambda: bool(caplog.records))
-        assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
-        assert not a.counters.connected
-
-
-async def test_the_name_in_the_certificate_counts(
-    guarded: Net, caplog: pytest.LogCaptureFixture
-) -> None:
-    url = guarded.broker.tls_url.replace("localhost", "127.0.0.2")
-    settings = guarded.settings(url=url, ca_file=guarded.broker.ca_file)
-    async with guarded.bus("a", settings=settings, connected=False):
-        await guarded.until(lambda: bool(caplog.records))
-    assert "127.0.0.2" in caplog.text
+    elsewhere = str(tls["url"]).replace("localhost", "127.0.0.2")
+    for wrong, told in (
+        ({"ca_file": other / "ca.crt"}, "CERTIFICATE_VERIFY_FAILED"),
+        ({"url": elsewhere}, "127.0.0.2"),
+    ):
+        caplog.clear()
+        settings = guarded.settings(**{**tls, **wrong})
+        async with guarded.bus("a", settings=settings, connected=False) as a:
+            await guarded.until(lambda: bool(caplog.records))
+            assert told in caplog.text
+            assert not a.counters.connected
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.net import Net, status_of
 from midwatch_stage.proxy import Cut, TcpProxy
 
+GONE = NodeGone(name="a", boot="1")
+
 
 async def said(net: Net, name: str) -> NodeStatus | None:
     """What the broker keeps of a node."""
@@ -17,14 +19,20 @@ async def said(net: Net, name: str) -> NodeStatus | None:
         return decode_status((await anext(aiter(client.messages))).payload, name)
 
 
-async def test_a_killed_node_is_known_before_anybody_misses_it(net: Net) -> None:
+async def test_a_killed_node_is_known_before_anybody_misses_it_and_to_who_comes_later(
+    net: Net,
+) -> None:
     async with net.bus("m", share="monitors") as monitor:
         departures = monitor.departures()
         child = await net.node("a", keepalive_seconds=600)
         child.kill()
         async with timeout(120):  # its silence would be noticed after fifteen minutes
-            assert await departures.wait() == [NodeGone(name="a", boot="1")]
+            assert await departures.wait() == [GONE]
     assert await said(net, "a") == status_of("a", state=NodeState.LOST)
+    async with net.bus("late", connected=False) as monitor, timeout(120):
+        assert await monitor.departures().wait() == [GONE]
+    async with net.bus("a", status=status_of("a", boot="2")):  # a new start is up all the same
+        assert await said(net, "a") == status_of("a", boot="2")
 
 
 async def test_a_node_that_leaves_says_so(net: Net) -> None:
@@ -33,16 +41,8 @@ async def test_a_node_that_leaves_says_so(net: Net) -> None:
         async with net.bus("a", status=status_of("a")):
             assert await said(net, "a") == status_of("a")
         async with timeout(120):
-            assert await departures.wait() == [NodeGone(name="a", boot="1")]
+            assert await departures.wait() == [GONE]
     assert await said(net, "a") == replace(status_of("a", state=NodeState.DOWN), busy=0)
-
-
-async def test_who_comes_later_hears_who_has_gone(net: Net) -> None:
-    child = await net.node("a")
-    child.kill()
-    await child.wait()
-    async with net.bus("m", connected=False) as monitor, timeout(120):
-        assert await monitor.departures().wait() == [NodeGone(name="a", boot="1")]
 
 
 async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
@@ -58,14 +58,6 @@ async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
     ]
 
 
-async def test_a_new_start_of_a_node_is_up_though_the_old_one_was_lost(net: Net) -> None:
-    child = await net.node("a")
-    child.kill()
-    await child.wait()
-    async with net.bus("a", status=status_of("a", boot="2")):
-        assert await said(net, "a") == status_of("a", boot="2")
-
-
 async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: Net) -> None:
     async with TcpProxy(net.broker.port) as proxy, net.bus("m") as monitor:
         departures = monitor.departures()
@@ -74,7 +66,7 @@ async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: 
             own = a.departures()
             await proxy.cut(Cut.REFUSE)
             async with timeout(120):
-                assert await departures.wait() == [NodeGone(name="a", boot="1")]
+                assert await departures.wait() == [GONE]
             await net.until(lambda: not a.counters.connected)
             await proxy.restore()
             await net.until(lambda: a.counters.connected)

@@ -2,14 +2,7 @@
 
 import gc
 import logging
-from asyncio import (
-    StreamReader,
-    StreamWriter,
-    get_running_loop,
-    sleep,
-    start_server,
-    to_thread,
-)
+from asyncio import StreamReader, StreamWriter, get_running_loop, sleep, start_server, to_thread
 
 import pytest
 
