@@ -24,7 +24,7 @@ def moment(step: int, seconds: float | None = None) -> Moment:
 
 
 def holding(since: Moment, severity: Severity = WARNING, **fields: Any) -> Holding:
-    named = {"rule": "r", "value": 1, "summary": "s", "evidence": (1,), **fields}
+    named: dict[str, Any] = {"rule": "r", "value": 1, "summary": "s", "evidence": (1,), **fields}
     return Holding(finding=make.finding(severity=severity, **named), since=since)
 
 

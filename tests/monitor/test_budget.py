@@ -11,6 +11,7 @@ BUDGET = Budget(requests=Meter(used=15, limit=20), tokens=Meter(used=100, limit=
 
 def test_the_tightest_limit_is_looked_at() -> None:
     ahead = outlook(BUDGET, 25)
+    assert ahead is not None
     assert ahead == Outlook(resource="requests", used=15, limit=20, done=25, enough=False)
     assert (ahead.percent, ahead.left, ahead.needed) == (75, 5, 45)
     assert outlook(Budget(requests=Meter(used=3)), 10) is None

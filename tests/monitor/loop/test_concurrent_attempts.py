@@ -154,45 +154,24 @@ async def test_a_hold_counts_the_steps_of_each_attempt(
     assert await told(journal) == [*pending, (ONE, *FIRING, 3)]
 
 
-async def test_a_conflict_comes_again_once_its_cooldown_is_over(
-    journal: Journal, watching: Build, join: Join
-) -> None:
-    monitor = watching(settings=with_conflicts(cooldown=2))
-    one, two = await join(), await join()
-    for each in (one, two):
-        await each.record(edit())
-    await monitor.look()
-    await two.end(DONE)
-    await monitor.look()
-    await (await join()).record(edit())
-    for _ in range(2):
-        await monitor.look()
-        await one.record(step())
-    await monitor.look()
-    mine = [state for attempt, *state in await told(journal) if attempt == ONE]
-    assert mine == [[*FIRING, 1], [*CLEARED, 1], [*FIRING, 3]]
-
-
 async def test_a_monitor_that_starts_anew_says_nothing_twice_and_knows_who_is_at_work(
-    journal: Journal, monitor: Monitor, watching: Build, join: Join
-) -> None:
-    one, two = await join(), await join()
-    for each in (one, two):
-        await each.record(edit())
-    await monitor.look()
-    again = watching()
-    await again.look(everything=True)
-    assert len(await told(journal)) == 2
-    await two.end(DONE)
-    await again.look()
-    assert (ONE, *CLEARED, 1) in await told(journal)
-
-
-async def test_a_rule_that_is_off_says_nothing(
     journal: Journal, watching: Build, join: Join
 ) -> None:
+    settings = with_conflicts(cooldown=2)
     one, two = await join(), await join()
     for each in (one, two):
         await each.record(edit())
     await watching(settings=with_conflicts(enabled=False)).look()
     assert await told(journal) == []
+    await watching(settings=settings).look()
+    again = watching(settings=settings)
+    await again.look(everything=True)
+    assert len(await told(journal)) == 2
+    await two.end(DONE)
+    await again.look()
+    await (await join()).record(edit())
+    for _ in range(3):
+        await again.look()
+        await one.record(step())
+    mine = [state for attempt, *state in await told(journal) if attempt == ONE]
+    assert mine == [[*FIRING, 1], [*CLEARED, 1], [*FIRING, 3]]

@@ -11,13 +11,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    AlertKey,
-    Attempt,
-    Escalation,
-    EscalationState,
-    OutcomeReport,
-)
+from midwatch_monitor.records import AlertKey, Attempt, Escalation, EscalationState, OutcomeReport
 from midwatch_stage.factories import WHOSE, delivery, ended, intervention, reflecting
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.monitors.leases import Leases

@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     Attempt,
+    AttemptTransition,
     Budget,
     Change,
     CheckpointDecision,
@@ -44,7 +45,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import (
     WHOSE,
-    decision,
     delivery,
     ended,
     escalation,
@@ -157,22 +157,45 @@ async def test_escalations_are_capped(scene: Monitored) -> None:
     assert {each.id for each in await scene.records(Escalation)} == {1, 2, 3}
 
 
-async def test_a_parked_attempt_is_not_escalated(scene: Monitored) -> None:
-    await scene.hear(transition(Lifecycle.INPUT_REQUIRED), report(10))
-    assert await scene.records(Escalation) == []
-
-
-@pytest.mark.parametrize("told", [True, False])
-async def test_an_attempt_that_is_to_stop_is_not_escalated(scene: Monitored, told: bool) -> None:
-    stop = await scene.write(intervention(Action.STOP))
-    await scene.hear(*([delivery(stop)] if told else []), report(10))
-    assert await scene.records(Escalation) == []
-
-
 async def test_in_mode_off_nothing_is_escalated(scene: Monitored) -> None:
     await scene.recorder.record(report(10))
     await scene.watching(settings=Settings(mode=Mode.OFF)).look()
     assert await scene.records(Escalation) == []
+
+
+ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(LOW,))
+SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "asked"),
+    [
+        (ACKNOWLEDGED, None, [OPEN]),
+        (SILENCED, None, []),
+        (ACKNOWLEDGED, transition(Lifecycle.INPUT_REQUIRED), []),
+        (ACKNOWLEDGED, FAILED, []),
+    ],
+    ids=["acknowledged", "silenced", "parked", "over"],
+)
+async def test_the_monitor_takes_what_a_person_says_of_an_alert_once_and_escalates_none_silenced(
+    scene: Monitored, said: Intervention, state: AttemptTransition | None, asked: list[Escalation]
+) -> None:
+    await scene.recorder.record(report(10), *([state] if state else []))
+    id = await scene.told(said)
+    await scene.monitor.look(everything=True)
+    assert await scene.records(Delivery) == [delivery(id, step=1)]
+    assert await scene.records(Escalation) == asked
+    assert (scene.view.trials, await scene.records(OutcomeReport)) == ({}, [])
+    before = await scene.journal.entries()
+    await scene.watching().look(everything=True)
+    assert await scene.journal.entries() == before
+
+
+async def test_what_was_not_silenced_is_still_escalated(scene: Monitored) -> None:
+    await scene.told(SILENCED)
+    await scene.hear(report(10, "a", "b", "c"))
+    (opened,) = await scene.records(Escalation)
+    assert opened.alerts == (AlertKey(rule="multiple_blockers"),)
 
 
 async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
@@ -211,7 +234,6 @@ ASKS = report(80, decision=CheckpointDecision.ESCALATE)
 @pytest.mark.parametrize(
     ("action", "heard", "ending", "expected", "reason"),
     [
-        (Action.NUDGE, [report(80), report(90), report(95)], None, NO_EFFECT, ""),
         (
             Action.NUDGE,
             [ASKS, act(0), act()],
@@ -220,10 +242,9 @@ ASKS = report(80, decision=CheckpointDecision.ESCALATE)
             "then explicit_escalation fired as well",
         ),
         (Action.NUDGE, [], Ending.STUCK, NO_EFFECT, ""),
-        (Action.GRANT_BUDGET, [report(80), act(0)], Ending.DONE, Outcome.RECOVERED, ""),
         (Action.GRANT_BUDGET, [report(80), act(0)], Ending.OUT_OF_BUDGET, NO_EFFECT, ""),
     ],
-    ids=["only says so", "another alarm", "the end came first", "a grant", "a grant in vain"],
+    ids=["another alarm", "the end came first", "a grant in vain"],
 )
 async def test_an_outcome_is_what_was_observed(
     scene: Monitored,
@@ -350,14 +371,6 @@ async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
     (verdict,) = await asked.records(OutcomeReport)
     assert verdict.outcome is Outcome.NO_EFFECT
     assert await _questions(asked) == [1, 2]
-
-
-async def test_after_nothing_was_done_there_is_a_pause(asked: Monitored) -> None:
-    id = await asked.write(decision(Action.OBSERVE))
-    await asked.write(CLOSED)
-    await asked.hear(*ACTS[:2])
-    assert asked.view.state.observed == {id: (LOW,)}
-    assert await _questions(asked) == [1]
 
 
 @pytest.mark.parametrize(

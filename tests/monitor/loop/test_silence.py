@@ -97,18 +97,14 @@ def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[
 Begin = Callable[..., Awaitable[Scene]]
 
 
-async def test_silence_fires_after_its_limit_without_any_hint_and_once(scene: Begin) -> None:
+async def test_silence_fires_once_without_any_hint_as_a_question_and_health_is_unknown(
+    scene: Begin,
+) -> None:
     stage = await scene()
     await stage.hear(1, Change(activity=Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
         await stage.look(minute)
     assert await stage.told() == [(*FIRES, 0)]
-
-
-async def test_silence_is_a_question_and_health_is_unknown(scene: Begin) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.look(30)
     view = stage.monitor.view(1)
     assert view is not None
     assert view.state.health is Health.UNKNOWN
@@ -135,7 +131,9 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     assert (await stage.told())[1:] == [("", AlertState.RESOLVED, Resolution.ENDED, 0)]
 
 
-async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Begin) -> None:
+async def test_who_starts_anew_says_nothing_twice(
+    scene: Begin, claim: Claim, journal: Journal
+) -> None:
     stage = await scene()
     await stage.look(0)
     await stage.look(30)
@@ -143,7 +141,11 @@ async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Begin) -> No
     for minute in (31, 90):
         await stage.look(minute)
     await stage.hear(91, step())
-    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 1)]
+    await stage.look(122)
+    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 1), (*FIRES, 1)]
+    before = await journal.last_id()
+    assert (await claim()).firing == ()  # a recorder leaves alerts of time alone
+    assert await journal.last_id() == before
 
 
 async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
@@ -159,26 +161,16 @@ async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
     assert await stage.told() == [(*FIRES, 0)]
 
 
-async def test_in_mode_off_time_is_not_judged(scene: Begin) -> None:
-    stage = await scene(mode=Mode.OFF)
-    await stage.look(0)
-    await stage.look(10_000)
-    assert await stage.told() == []
-
-
-async def test_a_worker_may_have_limits_of_its_own(scene: Begin, attempt: Attempt) -> None:
-    stage = await scene(workers={attempt.worker: {"command": "5m"}})
-    await stage.look(0)
-    await stage.look(5)
-    assert await stage.told() == [(*FIRES, 0)]
-
-
-async def test_a_rebuilt_recorder_leaves_the_alerts_of_time_alone(
-    scene: Begin, claim: Claim, journal: Journal
+async def test_a_worker_may_have_limits_of_its_own_and_in_mode_off_nobody_is_judged(
+    scene: Begin, attempt: Attempt
 ) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.look(30)
-    before = await journal.last_id()
-    assert (await claim()).firing == ()
-    assert await journal.last_id() == before
+    stage, off = (
+        await scene(workers={attempt.worker: {"command": "5m"}}),
+        await scene(mode=Mode.OFF),
+    )
+    for minute in (0, 5):
+        await off.look(minute * 1000)
+        assert await off.told() == []
+    for minute in (0, 5):
+        await stage.look(minute)
+    assert await stage.told() == [(*FIRES, 0)]
