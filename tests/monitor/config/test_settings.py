@@ -75,20 +75,11 @@ def test_an_order_for_one_rule_keeps_the_orders_of_the_others(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        (
-            "error_streak: {warn_after: 9}",
-            "error_streak.warn_after: must be at most the `window`",
-        ),
-        (
-            "error_streak: {window: 3}",
-            "error_streak.window: must be at least 6, or no thresh",
-        ),
+        ("error_streak: {warn_after: 9}", "error_streak.warn_after: must be at most the `window`"),
+        ("error_streak: {window: 3}", "error_streak.window: must be at least 6, or no thresh"),
         ("cycle: {warn_after: 6}", "cycle.warn_after: must be at most `critical_after`, 5; is 6"),
         ("cycle: {tools: {x: {warn_after: 6}}}", "cycle.tools.x.warn_after: must be at most `crit"),
-        (
-            "cycle: {workers: {x: {notice_after: 4}}}",
-            "cycle.workers.x.notice_after: must be",
-        ),
+        ("cycle: {workers: {x: {notice_after: 4}}}", "cycle.workers.x.notice_after: must be"),
     ],
 )
 def test_a_threshold_that_can_never_be_met_is_refused(

@@ -107,12 +107,7 @@ def test_a_notice_is_no_alarm() -> None:
 
 
 @pytest.mark.parametrize(
-    "records",
-    [
-        (step(1), alarm(1)),
-        (step(1, 0), alarm(1, 1)),
-        (alarm(0, 1),),
-    ],
+    "records", [(step(1), alarm(1)), (step(1, 0), alarm(1, 1)), (alarm(0, 1),)]
 )
 def test_an_alarm_without_evidence_or_requests_has_no_onset(records: Iterable[Record]) -> None:
     assert detected(*records) == DetectionFigures(unknown=1)
@@ -237,10 +232,7 @@ def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Lo
             "cycle": Outcomes(recovered=1, no_effect=1),
             "repeated_edits": Outcomes(no_effect=1, not_judged=1),
         },
-        "action": {
-            "nudge": Outcomes(no_effect=1, not_judged=1),
-            "restart": Outcomes(recovered=1),
-        },
+        "action": {"nudge": Outcomes(no_effect=1, not_judged=1), "restart": Outcomes(recovered=1)},
         "diagnosis": {"wrong_approach": every},
         "actor": {"policy": every},
     }

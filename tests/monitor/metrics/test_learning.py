@@ -233,18 +233,9 @@ def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
         ([], Worth.NONE),
         ([review(1), review(2)], Worth.EARLY),
         ([review(day) for day in range(10)], Worth.LITTLE),
-        (
-            [review(0, MODIFIED), *(review(day) for day in range(1, 10))],
-            Worth.SOME,
-        ),
-        (
-            [review(0, MISSED), *(review(day) for day in range(1, 11))],
-            Worth.LITTLE,
-        ),
-        (
-            [*(review(day) for day in range(1, 11)), review(11, REMOVED)],
-            Worth.SOME,
-        ),
+        ([review(0, MODIFIED), *(review(day) for day in range(1, 10))], Worth.SOME),
+        ([review(0, MISSED), *(review(day) for day in range(1, 11))], Worth.LITTLE),
+        ([*(review(day) for day in range(1, 11)), review(11, REMOVED)], Worth.SOME),
         ([entry(FactReview(state=ReviewState.FALLBACK), day=day) for day in range(20)], Worth.NONE),
     ],
 )
@@ -266,12 +257,7 @@ def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None
     accepted = Share(hits=1, of=1)
     under = UnderFigures(guidelines=30, version=3, origin=Origin.AUTOMATIC, accepted=accepted)
     assert LearningTally(entries).figures().guidelines == GuidelinesFigures(
-        reflections=2,
-        skipped=1,
-        insights=2,
-        versions=1,
-        approved=1,
-        under=(under,),
+        reflections=2, skipped=1, insights=2, versions=1, approved=1, under=(under,)
     )
 
 

@@ -83,10 +83,7 @@ def test_of_a_task_that_ended_before_it_began_by_the_clock_no_time_is_told() -> 
 
 
 def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
-    told = [
-        *log(task_transition(), attempt=None),
-        *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED)),
-    ]
+    told = [*log(task_transition(), attempt=None), *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED))]
     (task,) = RunMetrics(told).figures().tasks
     assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
 

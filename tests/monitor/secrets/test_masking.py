@@ -1,4 +1,4 @@
-"""What is masked in a text and in a record, and what is left as it is."""
+"""What is masked in a text and in a record, what is left, and what must not become a fact."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from midwatch_monitor.records import Checkpoint, Edit, Plan, PlanStep, Record, Step, StepKind
-from midwatch_monitor.secrets.masking import Masker, Secrets, known_secrets, known_values
+from midwatch_monitor.secrets.masking import Masker, Secrets, known_secrets, known_values, secret_in
 from midwatch_stage.made_up import NAMED, SECRETS, drawn, key_block
 
 MASKER = Masker(Secrets(), b"key")
@@ -95,8 +95,15 @@ def test_what_is_no_secret_stays_as_it_is(text: str) -> None:
     assert MASKER.text(text) is text
 
 
-def test_a_password_of_odbc_that_begins_like_a_path_is_masked() -> None:
-    assert "/s3cr3t" not in MASKER.text("Driver=FreeTDS;UID=sa;PWD=/s3cr3t;")
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Driver=FreeTDS;UID=sa;PWD=/s3cr3t;", "/s3cr3t"),  # of ODBC, begins like a path
+        ("PGPASSWORD=hunter22 psql", "hunter22"),
+    ],
+)
+def test_a_short_password_is_masked_by_its_name(text: str, secret: str) -> None:
+    assert secret not in MASKER.text(text)
 
 
 def test_the_same_secret_has_the_same_mark_and_another_another() -> None:
@@ -227,8 +234,8 @@ def test_half_a_surrogate_pair_is_no_reason_to_leave_a_secret() -> None:
 )
 def test_a_text_made_to_stall_the_masking_takes_little_longer_than_any_other(text: str) -> None:
     began = time.process_time()
-    MASKER.text(text)
-    assert time.process_time() - began < 15  # a million characters
+    MASKER.text(text[:300_000])
+    assert time.process_time() - began < 5
 
 
 def test_what_a_pattern_of_a_user_says_takes_linear_time_too() -> None:
@@ -263,10 +270,6 @@ def test_keys_of_more_providers_are_known(prefix: str) -> None:
     assert BODY not in MASKER.text(f"using {prefix}{BODY}{BODY[:8]}")
 
 
-def test_the_password_of_postgresql_is_masked() -> None:
-    assert "hunter22" not in MASKER.text("PGPASSWORD=hunter22 psql")
-
-
 @pytest.mark.parametrize("unit", ["[masked: xai key 7f3a19] xai-{} ", "\u00e9 xai-{} "])
 def test_many_marks_or_letters_beyond_ascii_take_linear_time(unit: str) -> None:
     def seconds(times: int) -> float:
@@ -278,3 +281,98 @@ def test_many_marks_or_letters_beyond_ascii_take_linear_time(unit: str) -> None:
     seconds(10)
     # Four times as much takes four times as long, and would take sixteen times if it were squared.
     assert min(seconds(12000) for _ in range(2)) < 10 * max(seconds(3000) for _ in range(2))
+
+
+# -- what must not become a fact ------------------------------------------------------------------
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLWhlcmU"
+AWS = "wJalrXUtnFEMI/K7MDENG" + "/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The key is AKIA" + "IOSFODNN7EXAMPLE",
+        "Use ghp_" + "a1B2" * 9 + " to push",
+        "The deploy token is glpat-" + "x1y2z3w4" * 3,
+        "Slack posts with xoxb-" + "1234567890-abcdef",
+        "OPENAI_API_KEY=sk-" + "proj-Ab12" * 5,
+        f"The service sends {JWT} in tests",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "Connect to postgres://app:s3cr3tpw@db/orders",
+        "DB_PASSWORD=hunter2hunter2",
+        'The admin password is "tr0ub4dor&3"',
+        "curl -H 'Authorization: Bearer 9f8e7d6c5b4a39281706fedc'",
+    ],
+)
+def test_a_secret_is_seen(text: str) -> None:
+    assert secret_in(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The staging database password is " + "Winter2024! for user shop",
+        "Log in as user admin and password " + "hunter2",
+        "The password is: " + "hunter2",
+        'The password for the test server is "' + 'correct horse"',
+        "The password for root is now `" + "letmein`",
+        "The password was changed to " + "Sommer24 last week",
+        "Passwords are " + "Winter2024! and Summer2024!",
+        "The password is " + "correct-Tr0ub4dor-3",
+        "The deploy token is " + "abcDEF1234567890abcd",
+        "The token is " + "123e4567-e89b-12d3-a456-426614174000",
+        f"Use the aws secret {AWS}",
+    ],
+)
+def test_a_secret_told_in_plain_prose_is_seen(text: str) -> None:
+    assert secret_in(text) == "password or key"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password reset form lives in src/auth/reset.py",
+        "The API token is read from the environment variable APP_TOKEN",
+        "The key of the cache is the user's id",
+        "Passwords are hashed with bcrypt, cost 12",
+        "Set password=$DB_PASSWORD in the compose file",
+        "password = os.environ['DB_PASSWORD'] stands in settings.py",
+        "The token: generated at login, and kept for an hour",
+        "Commit 3c344a8 changed it; the digest is sha256:9f86d081884c7d659a2feaa0c55ad015",
+        "Connect to postgres://app:${DB_PASSWORD}@db/orders",
+        "The password is PBKDF2-hashed before it is stored",
+        "The password is SHA-256 hashed",
+        "The token is UUIDv4 and lives for an hour",
+        "The password v2 form replaces the old one",
+        "The password field1 and field2 must match",
+        "The password is argon2id with 64MB",
+        "The password is in app/auth2.py",
+        "The password for the admin is `settings.ADMIN_PW`",
+        "The password for tests is `TEST_PW`",
+        "The password for the login is `hashed` there",
+        "The token is test_a_long_name_of_a_test_2",
+        "The secret TokenReader10FactoryBuilder reads it",
+        "The password is PasswordHasherV2 in code",
+        "The password is 8-64 characters long",
+        "The token of the parser is `NUMBER_LITERAL`",
+        "The token for the lexer is src/app/lexer2/token_reader10.py",
+        "The access key is read from AWS_ACCESS_KEY_ID",
+        "The secret to fast tests is pytest-xdist2000",
+        "password: varchar255",
+        "The token in line 12 is Identifier42",
+        "The password to the vault is kept in 1Password",
+        "The password policy is NIST80063",
+        "The password reset mail goes to user2024 at once",
+        "The token count is 4096000 for gpt4omini2024",
+        "The secret is mounted at /run/secrets/db_password2",
+        "Tokens: 1234567890123456",
+        "The password is TestPassword1-free",
+        "The password is sent to auth2.example.com",
+        "token in the request is Bearer2024",
+        "The password of user admin2024 is hashed",
+        "password-protected2 zip",
+    ],
+)
+def test_talk_about_secrets_and_words_of_the_trade_behind_their_names_are_none(text: str) -> None:
+    assert secret_in(text) == ""

@@ -170,30 +170,19 @@ async def test_an_older_journal_that_others_could_read_is_private_once_it_was_op
 ) -> None:
     folder = tmp_path / ".midwatch"
     file = folder / "journal.db"
-    async with await Journal.open(file):
-        pass
-    folder.chmod(0o755)
-    file.chmod(0o644)
-    async with await Journal.open_to_read(file):
-        assert (mode(folder), mode(file)) == (0o700, 0o600)
+    await (await Journal.open(file)).close()
+    for before, after in ((0o644, 0o600), (0o440, 0o400)):  # tightened, and never loosened
+        folder.chmod(0o755)
+        file.chmod(before)
+        async with await Journal.open_to_read(file):
+            assert (mode(folder), mode(file)) == (0o700, after)
 
 
 async def test_a_folder_that_somebody_else_chose_keeps_its_mode(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
-    folder.mkdir()
-    folder.chmod(0o755)
+    folder.mkdir(0o755)
     async with await Journal.open(folder / "journal.db"):
-        pass
-    assert (mode(folder), mode(folder / "journal.db")) == (0o755, 0o600)
-
-
-async def test_a_mode_is_tightened_and_never_loosened(tmp_path: Path) -> None:
-    file = tmp_path / "journal.db"
-    async with await Journal.open(file):
-        pass
-    file.chmod(0o440)
-    async with await Journal.open_to_read(file):
-        assert mode(file) == 0o400
+        assert (mode(folder), mode(folder / "journal.db")) == (0o755, 0o600)
 
 
 def test_a_bad_pattern_is_named_with_its_line(

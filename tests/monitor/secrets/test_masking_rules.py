@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Alert, Lesson, Message, Result, Step
@@ -22,22 +24,14 @@ def key(n: int) -> str:
     return "gs" + "k_" + drawn(f"key {n}", 52)
 
 
-def rules(recorder: Recorder) -> set[str]:
-    return {alert.key.rule for alert in recorder.firing}
-
-
-async def test_the_same_call_with_the_same_secret_is_repeated(claim: Claim) -> None:
-    recorder = await claim()
-    for _ in range(6):
-        await recorder.record(refused(key(1)))
-    assert "repeated_call" in rules(recorder)
-
-
-async def test_the_same_call_with_other_secrets_is_another_call(claim: Claim) -> None:
+@pytest.mark.parametrize("secrets", [1, 6])
+async def test_the_same_call_is_repeated_with_the_same_secret_and_not_with_others(
+    claim: Claim, secrets: int
+) -> None:
     recorder = await claim()
     for n in range(6):
-        await recorder.record(refused(key(n)))
-    assert "repeated_call" not in rules(recorder)
+        await recorder.record(refused(key(n % secrets)))
+    assert ("repeated_call" in {alert.key.rule for alert in recorder.firing}) is (secrets == 1)
 
 
 async def test_what_is_rebuilt_from_the_journal_fires_as_it_did_live(

@@ -120,11 +120,7 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
         ),
         ((WORKING, STOP, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
         ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
-        (
-            (WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING),
-            "working",
-            "",
-        ),
+        ((WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING), "working", ""),
         ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
         ((WORKING, WAITING), "waits for you", "a person"),
         ((WORKING, escalation()), "working", "a decision"),
@@ -379,7 +375,7 @@ def test_the_state_is_the_same_live_and_rebuilt_and_all_readers_agree_after_ever
     first = live.attempts[1]
     assert first.status is AttemptStatus.RESTARTED
     assert [each.status.value for each in first.interventions] == [
-        *("delivered", "delivered", "rejected", "delivered"),
+        *("delivered", "delivered", "rejected", "delivered")
     ]
     restart = first.interventions.get(15)
     assert restart is not None

@@ -13,13 +13,7 @@ from sqlalchemy import make_url
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now
-from midwatch_monitor.records import (
-    Action,
-    Attempt,
-    Ending,
-    Lesson,
-    Record,
-)
+from midwatch_monitor.records import Action, Attempt, Ending, Lesson, Record
 from midwatch_stage.command import midwatch, write
 from midwatch_stage.factories import ended, intervention
 from midwatch_stage.harness import PastAttempts

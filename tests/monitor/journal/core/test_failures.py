@@ -10,11 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from midwatch_monitor.config.modes import Synchronous
-from midwatch_monitor.errors import (
-    JournalError,
-    JournalFullError,
-    JournalReadOnlyError,
-)
+from midwatch_monitor.errors import JournalError, JournalFullError, JournalReadOnlyError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema, work
 from midwatch_monitor.journal.core.engine import (

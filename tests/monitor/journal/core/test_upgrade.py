@@ -88,9 +88,7 @@ def _fill(connection: Connection) -> None:
     go_on_after(connection, {"run": 1, "task": 3, "attempt": 3})
 
 
-async def test_the_tasks_of_an_older_journal_get_the_project_of_their_workspace(
-    old: str,
-) -> None:
+async def test_the_tasks_of_an_older_journal_get_the_project_of_their_workspace(old: str) -> None:
     bring_up(old)
     async with await Journal.open(old) as journal:
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]

@@ -122,10 +122,7 @@ async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -
         ("postgresql+asyncpg://ann:s3cr3t@host/db", "not postgresql.asyncpg: write its path"),
         ("postgresql:/ann:s3cr3t@host/db", "lacks a slash: write postgresql://"),
         ("postgresql://ann:s3cr3t@a..b/db", "host a..b is not a valid host name"),
-        (
-            "postgresql://ann:s3cr3t@127.0.0.1:1/db?nonsense=1",
-            "see what follows the . in the URL",
-        ),
+        ("postgresql://ann:s3cr3t@127.0.0.1:1/db?nonsense=1", "see what follows the . in the URL"),
         ("postgresql://ann:s3cr3t@127.0.0.1:1/db?sslmode=on", "disable, prefer, require"),
     ],
 )
