@@ -12,7 +12,6 @@ from pathlib import Path
 
 from midwatch_peers.delay import Delay, delays
 from midwatch_peers.detector import Detector
-from midwatch_peers.footprint import footprints
 from midwatch_peers.lineup import lineup
 from midwatch_peers.midwatch_judge import LOOPS
 from midwatch_peers.recorded import Run, Score, runs, score, watch
@@ -59,7 +58,6 @@ def measure(given: argparse.Namespace) -> Report:
             scores=scores,
             delays=late,
             costs=costs,
-            footprints=footprints(effort.marks),
             calibration=(before, calibration()),
             seconds=time.perf_counter() - began,
         )

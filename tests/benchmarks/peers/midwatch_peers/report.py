@@ -6,7 +6,6 @@ from typing import Any
 
 from midwatch_peers.delay import Delay
 from midwatch_peers.detector import Absent, Detector
-from midwatch_peers.footprint import Footprint
 from midwatch_peers.recorded import Score
 from midwatch_peers.seeded import CYCLES, HEALTHY_STEPS, Loop
 from midwatch_peers.timing import Cost
@@ -22,7 +21,6 @@ class Report:
     scores: Sequence[Score]
     delays: Sequence[Delay]
     costs: Sequence[Cost]
-    footprints: Sequence[Footprint]
     calibration: tuple[float, float]
     """Nanoseconds of the fixed loop before and after the timing."""
     seconds: float
@@ -36,7 +34,6 @@ def as_object(report: Report) -> dict[str, Any]:
         "scores": [asdict(each) for each in report.scores],
         "delays": [asdict(each) for each in report.delays],
         "costs": [asdict(each) for each in report.costs],
-        "footprints": [asdict(each) for each in report.footprints],
         "calibration_ns": list(report.calibration),
         "seconds": round(report.seconds, 1),
     }
@@ -44,7 +41,7 @@ def as_object(report: Report) -> dict[str, Any]:
 
 def as_text(report: Report) -> str:
     """The report as tables."""
-    parts = [_who(report), _scores(report), _delays(report), _costs(report), _state(report)]
+    parts = [_who(report), _scores(report), _delays(report), _costs(report)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -133,14 +130,6 @@ def _costs(report: Report) -> list[str]:
         f" a fixed loop took {before:.1f} ns a turn before, {after:.1f} ns after"
     )
     return [*_table(head, rows), told]
-
-
-def _state(report: Report) -> list[str]:
-    rows = [
-        (str(each.steps), f"{each.kilobytes:.1f}", str(each.pickled or "-"))
-        for each in report.footprints
-    ]
-    return _table(("state of our judge after steps", "kB", "bytes pickled"), rows) if rows else []
 
 
 def _found(delay: Delay) -> str:
