@@ -1,194 +1,168 @@
-"""Work that only repeats itself: in a row, in a circle, or here and there."""
+"""Work that only repeats itself or fails: in a row, in a circle, or the same after each change.
 
-from collections.abc import Iterable, Sequence
+Thresholds, and the cycles of each length, are in `timelines`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from midwatch_monitor.config.rules import Cycle, RedundantSteps, RepeatedCall
-from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, StepKind
-from midwatch_monitor.rules.act import Act, CheckKind
-from midwatch_monitor.rules.detector import Detector, Repeats, RuleAnswer, Seen
-from midwatch_monitor.rules.identity import digest
-from midwatch_monitor.rules.loops import (
-    CycleDetector,
-    RedundantStepsDetector,
-    RepeatedCallDetector,
-)
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.judge import Judge
+from midwatch_monitor.records import Event, Severity
+from midwatch_monitor.rules import rule_settings
+from midwatch_stage.factories import change, edit, step
 
 
-class Run:
-    """Words as steps of work: the same word is the same act with the same result."""
-
-    def __init__(self, detector: Detector) -> None:
-        self.detector = detector
-        self.repeats = Repeats()
-        self.step = 0
-
-    def do(self, word: str, *, tool: str = "t") -> Sequence[RuleAnswer]:
-        """`+a` edits, `!a` fails, `?a` runs tests, `a` looks."""
-        self.step += 1
-        act = Act(
-            self.step,
-            work=True,
-            action=digest(f"{tool} {word}"),
-            result=digest("same"),
-            failed=word.startswith("!"),
-            edits=(Edit(path="f", digest=word),) if word.startswith("+") else (),
-            changes=word.startswith("+"),
-            check=CheckKind.TESTS if word.startswith("?") else CheckKind.NONE,
-        )
-        step = Step(number=self.step, kind=StepKind.TOOL, tool=tool)
-        echo = self.repeats.observe(act)
-        return self.detector.observe(step, Seen(act, echo=echo, place=self.repeats.place))
-
-    def values(self, words: Iterable[str]) -> list[float | None]:
-        """For each word the value of the finding that stands after it."""
-        values: list[float | None] = []
-        standing: float | None = None
-        for word in words:
-            for answer in self.do(word):
-                standing = answer.value if isinstance(answer, Finding) else None
-            values.append(standing)
-        return values
+def event(word: str, number: int) -> Event:
+    """`+1` writes a.py, `!a` fails, `>` begins a plan step, `a` looks; `|` precedes the output."""
+    if word == ">":
+        return change(plan_step=number)
+    if word.startswith("+"):
+        return step(number, "edit", args=word, edits=(edit(digest=word),))
+    line, _, output = word.removeprefix("!").partition("|")
+    code = int(word.startswith("!"))
+    return step(number, args=line, output=output or line, exit_code=code, ok=not code)
 
 
-def calls() -> Run:
-    return Run(RepeatedCallDetector(RepeatedCall()))
+def only(rule: str, **settings: Any) -> Judge:
+    off: dict[str, Any] = {name: {"enabled": False} for name in rule_settings(Rules())}
+    own = {rule: {"hold": 0, "cooldown": 0, **settings}}
+    return Judge(Rules.model_validate({"agreement": False, **off, **own}))
 
 
-def circles(**settings: int) -> Run:
-    return Run(CycleDetector(Cycle.model_validate(settings)))
+def played(judge: Judge, words: Sequence[str]) -> list[str]:
+    """The value that stands after each word; `-` for none."""
+    values: list[str] = []
+    for number, word in enumerate(words, start=1):
+        judge.observe(event(word, number))
+        values.append(f"{judge.firing[0].value:g}" if judge.firing else "-")
+    return values
 
 
-def redundant(**settings: int) -> Run:
-    return Run(RedundantStepsDetector(RedundantSteps.model_validate(settings)))
-
-
-def fresh(count: int, mark: str = "x") -> list[str]:
-    return [f"{mark}{n}" for n in range(count)]
-
-
-def test_a_repeated_call_names_its_tool_and_its_first_and_last_step() -> None:
-    run = calls()
-    run.values("baa")
-    assert run.do("a") == (
-        Finding(
-            key=AlertKey(rule="repeated_call", subject="t"),
-            severity=Severity.NOTICE,
-            value=3,
-            summary="t gave the same result 3 times in a row",
-            evidence=(2, 4),
-        ),
-    )
-
-
-def test_a_row_that_follows_another_names_its_own_first_step() -> None:
-    run = calls()
-    run.values("aaabb")
-    [answer] = run.do("b")
-    assert isinstance(answer, Finding)
-    assert answer.evidence == (4, 6)
-
-
-def test_after_a_restart_the_row_begins_anew() -> None:
-    run = calls()
-    run.values("aa")
-    run.detector.restart()
-    assert run.values("aaa") == [None, None, 3]
-    [answer] = run.do("a")
-    assert isinstance(answer, Finding)
-    assert answer.evidence == (3, 6)
-
-
-@pytest.mark.parametrize("period", range(2, 13))
-def test_a_cycle_of_any_period_is_seen_by_its_third_round(period: int) -> None:
-    values = circles().values([*fresh(3, "before"), *fresh(period) * 3])
-    assert values[3 + 2 * period - 2] is None
-    assert values[3 + 2 * period - 1] == 2
-    assert values[-1] == 3
-
-
-def test_a_longer_cycle_than_the_longest_looked_for_is_none() -> None:
-    assert set(circles(max_period=4).values(fresh(6) * 5)) == {None}
-
-
-def test_a_cycle_warns_in_its_third_round_and_says_where() -> None:
-    run = circles()
-    run.values("zababa")
-    assert run.do("b") == (
-        Finding(
-            key=AlertKey(rule="cycle"),
-            severity=Severity.WARNING,
-            value=3,
-            summary="the same 2 steps ran 3 times with the same results",
-            evidence=(2, 7),
-        ),
-    )
-
-
-def test_two_steps_between_end_a_cycle() -> None:
-    assert circles().values("abcabcxy")[-3:] == [2, 2, None]
+FAIL, JAVA = "!pytest|ValueError: a", "!javac {}|bash: javac: command not found"
+OUTLIVED = [FAIL, "+1", FAIL, "+2", FAIL, "+3", FAIL]
+MISSING = ["!x|a: command not found"] * 3
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("rule", "words", "told"),
     [
-        ["+1", "!t", "+2", "!t", "+3", "!t", "+4", "!t"],
-        ["+1", "r", "!t", "+2", "r", "!t", "+3", "r", "!t", "+4", "r", "!t"],
-        ["+1", "r", "s", "t", "+2", "r", "s", "t", "+3", "r", "s", "t", "+4", "r", "s", "t"],
+        ("repeated_call", "baaa", (Severity.NOTICE, 3, "bash", (2, 4))),
+        ("repeated_call", "aaabbb", (Severity.NOTICE, 3, "bash", (4, 6))),
+        ("repeated_call", "aa>aaaa", (Severity.WARNING, 4, "bash", (4, 7))),
+        ("cycle", "zababab", (Severity.WARNING, 3, "", (2, 7))),
+        (
+            "redundant_steps",
+            ["t", "u", "+1", "t", "!f", "!f", "u"],
+            (Severity.NOTICE, 2, "", (4, 6, 7)),
+        ),
+        (
+            "error_streak",
+            ["!a", "b", *(f"!{n}" for n in range(6))],
+            (Severity.WARNING, 7, "", (1, 3, 4, 5, 6, 7, 8)),
+        ),
+        (
+            "same_failure",
+            [
+                *("!pytest|ValueError: line 3", "+1", "!pytest|ValueError: line 3", "+2"),
+                *("!pytest -x|ValueError: line 4", "+3", "!pytest|ValueError: line 4"),
+            ],
+            (Severity.NOTICE, 3, "ValueError: <line>", (3, 5, 7)),
+        ),
+        (
+            "blocked_environment",
+            [JAVA.format(n) for n in range(4)],
+            (Severity.WARNING, 4, "missing program javac", (1, 2, 3, 4)),
+        ),
     ],
 )
-def test_to_edit_and_to_test_with_ever_other_edits_is_no_cycle(words: list[str]) -> None:
-    assert set(circles().values(words)) == {None}
+def test_a_finding_names_its_subject_and_its_steps(
+    rule: str, words: Sequence[str], told: tuple[object, ...]
+) -> None:
+    judge = only(rule)
+    played(judge, words)
+    [alert] = judge.firing
+    assert (alert.severity, alert.value, alert.key.subject, alert.evidence) == told
+    assert alert.summary == SUMMARIES[rule].format(value=alert.value)
 
 
-def test_the_same_call_in_a_row_is_no_cycle() -> None:
-    assert set(circles().values("a" * 20)) == {None}
+SUMMARIES = {
+    "repeated_call": "bash gave the same result {value} times in a row",
+    "cycle": "the same 2 steps ran 3 times with the same results",
+    "redundant_steps": "repeated steps, nothing new learned (3 of the last 10)",
+    "error_streak": "7 of the last 8 steps failed",
+    "same_failure": "the same failure after 3 more changes: ValueError: <line>",
+    "blocked_environment": "missing program javac: blocked 4 steps",
+}
 
 
-def test_after_a_restart_a_cycle_is_counted_anew() -> None:
-    run = circles()
-    run.values("ababab")
-    run.detector.restart()
-    assert run.values("ab") == [None, 2]
-
-
-def test_a_check_that_passes_again_after_a_change_counts_half() -> None:
-    words = ["t", "+1", "t", "+2", "t", "+3", "t", "+4", "t"]
-    assert redundant().values(words)[-3:] == [None, None, 2]
-
-
-def test_tests_that_pass_again_after_a_change_tell_something() -> None:
-    words = ["?t", "+1", "?t", "+2", "?t", "+3", "?t", "+4", "?t"]
-    assert set(redundant().values(words)) == {None}
-
-
-def test_a_check_that_fails_again_after_a_change_counts_one() -> None:
-    assert redundant().values(["!t", "+1", "!t", "+2", "!t"])[-1] == 2
-
-
-def test_a_step_outside_of_the_window_counts_no_longer() -> None:
-    run = redundant(window=4)
-    assert run.values(["a", "a", "a", *fresh(3)]) == [None, None, 2, 2, 2, None]
-
-
-def test_redundant_steps_are_named() -> None:
-    run = redundant()
-    run.values(["t", "u", "+1", "t"])
-    assert run.values(["!f", "!f"]) == [None, None]
-    assert run.do("u") == (
-        Finding(
-            key=AlertKey(rule="redundant_steps"),
-            severity=Severity.NOTICE,
-            value=2,
-            summary="repeated steps, nothing new learned (3 of the last 10)",
-            evidence=(4, 6, 7),
+@pytest.mark.parametrize(
+    ("rule", "settings", "words", "values"),
+    [
+        ("cycle", {"max_period": 4}, "abcdef" * 5, "-" * 30),
+        ("cycle", {}, "a" * 20, "-" * 20),
+        ("cycle", {}, "ababab>ab", "---223--2"),
+        # Half a step where it passes again after a change, a whole one where it fails again.
+        ("redundant_steps", {}, ["t", "+1", "t", "+2", "t", "+3", "t", "+4", "t"], "--------2"),
+        (
+            "redundant_steps",
+            {},
+            ["pytest", "+1", "pytest", "+2", "pytest", "+3", "pytest", "+4", "pytest"],
+            "-" * 9,
         ),
-    )
+        ("redundant_steps", {}, ["!t", "+1", "!t", "+2", "!t"], "----2"),
+        ("redundant_steps", {"window": 4}, "aaaxyz", "--222-"),
+        ("redundant_steps", {}, "aaa>aa", "--2--2"),
+        ("error_streak", {}, [*["!a"] * 7, ">", *["!b"] * 6], "-----67------6"),
+    ],
+)
+def test_what_repeats_is_counted_in_its_window(
+    rule: str, settings: dict[str, int], words: Sequence[str], values: str
+) -> None:
+    assert played(only(rule, **settings), words) == list(values)
 
 
-def test_after_a_restart_the_window_is_empty() -> None:
-    run = redundant()
-    run.values("aaa")
-    run.detector.restart()
-    assert run.values("aa") == [None, 2]
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        pytest.param([FAIL] * 10, "-" * 10, id="nothing changed"),
+        pytest.param([FAIL, "+1", "+2", "+3", "+4", FAIL], "-" * 6, id="many changes count once"),
+        pytest.param([FAIL, "git checkout -- a.py"] * 3 + [FAIL], "------3", id="a revert changes"),
+        pytest.param([*OUTLIVED, "pytest|ok", "+4", FAIL], "------3---", id="it passes"),
+        pytest.param([*OUTLIVED, "ls", "+4", FAIL], "------3334", id="another passes"),
+        pytest.param(
+            [*OUTLIVED, "!ls b|ls: b: No such file or directory", "ls b|b", "+4", FAIL],
+            "------33334",
+            id="another fails and passes",
+        ),
+        pytest.param([*OUTLIVED, "!pytest|KeyError: b"], "------3-", id="it fails otherwise"),
+        pytest.param([*OUTLIVED, ">", "+4", FAIL], "------3---", id="a new plan step"),
+    ],
+)
+def test_a_failure_outlives_changes_until_its_command_passes_or_fails_otherwise(
+    words: Sequence[str], values: str
+) -> None:
+    assert played(only("same_failure"), words) == list(values)
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        pytest.param([*MISSING, "!y|Permission denied", MISSING[0]], "--334", id="once another"),
+        pytest.param(
+            [*MISSING, *(f"{n}" for n in range(20))], "--3" + 19 * "3" + "-", id="all well"
+        ),
+        pytest.param(
+            [*MISSING, *(f"!{n}|well" for n in range(20)), MISSING[0]],
+            "--3" + 19 * "3" + "--",
+            id="failures",
+        ),
+        pytest.param([*MISSING, ">", MISSING[0]], "--3--", id="a new plan step"),
+    ],
+)
+def test_an_obstacle_stands_until_it_is_not_met_for_twenty_steps(
+    words: Sequence[str], values: str
+) -> None:
+    assert played(only("blocked_environment"), words) == list(values)

@@ -1,110 +1,179 @@
-"""The numbers of the seed, at their boundaries."""
+"""What a worker says of its work or fails to say, and what it used, at each boundary."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from midwatch_monitor.config.rules import (
-    DecliningConfidence,
-    LowConfidence,
-    MissedCheckpoint,
-    MultipleBlockers,
-    StalledProgress,
-)
+from midwatch_monitor.config.rules import Rules
+from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import (
-    AlertKey,
+    Alert,
+    Budget,
     Change,
-    Checkpoint,
     CheckpointDecision,
     Event,
-    Finding,
+    Meter,
     Severity,
     Step,
-    StepKind,
 )
-from midwatch_monitor.rules.act import Act
-from midwatch_monitor.rules.detector import Clear, Detector, RuleAnswer, Seen
-from midwatch_monitor.rules.reports import (
-    DecliningConfidenceDetector,
-    LowConfidenceDetector,
-    MissedCheckpointDetector,
-    MultipleBlockersDetector,
-    StalledProgressDetector,
-)
+from midwatch_monitor.rules import rule_settings
+from midwatch_monitor.rules.act import claims_success
+from midwatch_stage.factories import change, message, reflecting, step
+
+NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 
 
-def confident(*values: int) -> list[Checkpoint]:
-    return [Checkpoint(progress_percent=10 * n, confidence=each) for n, each in enumerate(values)]
+def alerts(rule: str, events: Iterable[Event], **settings: Any) -> list[Alert | None]:
+    """What one rule says after each event; steps are numbered."""
+    off: dict[str, Any] = {name: {"enabled": False} for name in rule_settings(Rules())}
+    own = {rule: {"hold": 0, "cooldown": 0, **settings}}
+    judge, said, number = Judge(Rules.model_validate({"agreement": False, **off, **own})), [], 0
+    for event in events:
+        if isinstance(event, Step):
+            number += 1
+            event = replace(event, number=number)
+        judge.observe(event)
+        said.append(judge.firing[0] if judge.firing else None)
+    return said
 
 
-def progressing(*values: int) -> list[Checkpoint]:
-    return [Checkpoint(progress_percent=each, confidence=80) for each in values]
+def last(rule: str, events: Iterable[Event], **settings: Any) -> tuple[Severity, float] | None:
+    alert = alerts(rule, events, **settings)[-1]
+    return alert and (alert.severity, alert.value)
 
 
-def feed(detector: Detector, checkpoints: Iterable[Checkpoint]) -> list[Sequence[RuleAnswer]]:
+def confident(*values: int) -> list[Step]:
+    return [reflecting(progress=10 * n, confidence=value) for n, value in enumerate(values)]
+
+
+def progressing(*values: int) -> list[Step]:
+    return [reflecting(progress=value) for value in values]
+
+
+def spent(requests: float, limit: float | None = 100, **more: Meter) -> Change:
+    return change(budget=Budget(requests=Meter(used=requests, limit=limit), **more))
+
+
+OFFERED = change(reflect=True)
+PLAN = change(plan_step=1, plan_steps=3)
+TIGHT = spent(10, 60, tokens=Meter(used=900, limit=1000), cost_usd=Meter(used=5))
+FAILED = step(args="pytest -q", exit_code=1, ok=False)
+CLAIM = message(text="All tests pass.")
+
+
+def work(count: int, *, request: int | None = None) -> list[Step]:
+    """So many calls, each of a request of its own unless that is said."""
     return [
-        detector.observe(
-            Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=each),
-            Seen(Act(number, work=False)),
-        )
-        for number, each in enumerate(checkpoints, start=1)
+        step(tool="look", args=f"{n}", request=1000 + n if request is None else request)
+        for n in range(count)
     ]
 
 
-def last_value(detector: Detector, checkpoints: Iterable[Checkpoint]) -> float | None:
-    """The value of the last finding, `None` where the last checkpoint gave none."""
-    answers = feed(detector, checkpoints)[-1]
-    return answers[0].value if answers and isinstance(answers[0], Finding) else None
-
-
-def test_a_finding_says_what_where_and_how_much() -> None:
-    [[answer]] = feed(LowConfidenceDetector(LowConfidence(below=30)), confident(12))
-    assert answer == Finding(
-        key=AlertKey(rule="low_confidence"),
-        severity=Severity.WARNING,
-        value=12,
-        summary="stated confidence is 12 %, below 30 %",
-        evidence=(1,),
-    )
+@pytest.mark.parametrize(
+    ("rule", "settings", "events", "told", "evidence"),
+    [
+        (
+            "low_confidence",
+            {"below": 30},
+            confident(12),
+            (WARNING, 12, "stated confidence is 12 %, below 30 %"),
+            (1,),
+        ),
+        (
+            "stalled_progress",
+            {"window": 3},
+            progressing(38, 38, 38),
+            (CRITICAL, 0, "progress stuck at 38 % for 3 checkpoints"),
+            (1, 2, 3),
+        ),
+        (
+            "stalled_progress",
+            {"window": 3, "min_gain": 5},
+            progressing(50, 52, 54),
+            (CRITICAL, 4, "progress went from 50 % to 54 % in 3 checkpoints"),
+            (1, 2, 3),
+        ),
+        (
+            "missed_checkpoint",
+            {"warn_after": 3},
+            [OFFERED, reflecting(), *work(9)],
+            (WARNING, 3, "no checkpoint in 9 requests (3 reminder intervals)"),
+            (1, 10),
+        ),
+        (
+            "monologue",
+            {"notice_after": 3},
+            [step(), message(), message(), message()],
+            (NOTICE, 3, "3 turns in a row without an act"),
+            (2, 4),
+        ),
+        (
+            "unsupported_claim",
+            {},
+            [FAILED, CLAIM],
+            (WARNING, 1, "says that the tests pass; they failed when last run, at step 1"),
+            (1, 2),
+        ),
+        ("budget_burn", {}, [TIGHT], (WARNING, 90, "90 % of the tokens are used"), (0,)),
+        (
+            "budget_burn",
+            {},
+            [change(plan_step=4, plan_steps=4), spent(100), reflecting(progress=40)],
+            (WARNING, 100, "100 % of the requests are used, and 85 % of the work is done"),
+            (1,),
+        ),
+        (
+            "steps_on_plan_step",
+            {"notice_after": 3, "warn_after": 5},
+            [PLAN, *work(5)],
+            (WARNING, 5, "5 steps on one plan step"),
+            (1, 5),
+        ),
+        (
+            "steps_on_plan_step",
+            {"notice_after": 3},
+            [replace(PLAN, plan_step_requests=2), *work(3)],
+            (NOTICE, 3, "3 steps on one plan step, which was given 2 requests"),
+            (1, 3),
+        ),
+    ],
+)
+def test_a_finding_says_what_where_and_how_much(
+    rule: str,
+    settings: dict[str, int],
+    events: list[Event],
+    told: tuple[object, ...],
+    evidence: tuple[int, ...],
+) -> None:
+    alert = alerts(rule, events, **settings)[-1]
+    assert alert is not None
+    assert (alert.severity, alert.value, alert.summary) == told
+    assert alert.evidence == evidence
 
 
 @pytest.mark.parametrize(
-    ("values", "value"),
+    ("values", "fall"),
     [
         ((80, 70, 60), 20),
         ((80, 70, 61), None),
         ((80, 90, 60), 20),
         ((80, 60, 60), 20),
-        ((80, 28, 60), None),
         ((80, 50, 51), None),
         ((80, 50), None),
         ((90, 80, 70, 61), None),
-        ((60, 80, 70, 60), 20),
     ],
 )
 def test_confidence_declines_from_the_first_to_the_last_of_a_full_window(
-    values: tuple[int, ...], value: float | None
+    values: tuple[int, ...], fall: float | None
 ) -> None:
-    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
-    assert last_value(detector, confident(*values)) == value
-
-
-def test_a_window_that_is_not_full_says_nothing_of_confidence() -> None:
-    detector = DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20))
-    assert feed(detector, confident(80, 20, 70)) == [
-        (),
-        (),
-        (Clear(key=AlertKey(rule="declining_confidence")),),
-    ]
-
-
-def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
-    two = Checkpoint(progress_percent=50, confidence=50, blockers=("a", "b"))
-    assert last_value(MultipleBlockersDetector(MultipleBlockers(count=3)), [two, two]) is None
+    told = last("declining_confidence", confident(*values), window=3, drop=20)
+    assert told == (fall and (WARNING, fall))
 
 
 @pytest.mark.parametrize(
-    ("values", "value"),
+    ("values", "gain"),
     [
         ((60, 60, 60), 0),
         ((0, 0, 0), 0),
@@ -112,216 +181,244 @@ def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
         ((60, 60, 61), None),
         ((60, 60), None),
         ((100, 100, 100), None),
-        ((99, 99, 100), None),
     ],
 )
 def test_progress_stalls_over_a_full_window_and_never_at_100(
-    values: tuple[int, ...], value: float | None
+    values: tuple[int, ...], gain: float | None
 ) -> None:
-    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
-    assert last_value(detector, progressing(*values)) == value
+    told = last("stalled_progress", progressing(*values), window=3, min_gain=1)
+    assert told == (None if gain is None else (CRITICAL, gain))
 
 
-def test_a_gain_of_less_than_the_threshold_is_a_stall() -> None:
-    settings = StalledProgress(window=3, min_gain=5)
-    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 54)) == 4
-    assert last_value(StalledProgressDetector(settings), progressing(50, 52, 55)) is None
+def test_the_window_of_progress_may_be_longer_than_all_others_and_a_gain_may_be_too_small() -> None:
+    found = alerts("stalled_progress", progressing(*range(40, 47)), window=6, min_gain=6)
+    assert [bool(each) for each in found] == [False] * 5 + [True] * 2
+    assert last("stalled_progress", progressing(50, 52, 55), window=3, min_gain=5) is None
 
 
-def test_the_window_of_progress_may_be_longer_than_all_others() -> None:
-    detector = StalledProgressDetector(StalledProgress(window=6, min_gain=1))
-    answers = feed(detector, progressing(*[40] * 6))
-    assert [bool(each) for each in answers] == [False] * 5 + [True]
+@pytest.mark.parametrize("pivots", [2, 3])
+def test_a_pivot_that_begins_a_window_is_not_judged_by_it(pivots: int) -> None:
+    pivot = reflecting(progress=40, decision=CheckpointDecision.PIVOT)
+    events = [*[pivot] * pivots, *progressing(40, 40)]
+    found = last("stalled_progress", events, window=3, min_gain=1)
+    assert (found is not None) is (pivots > 2)  # who turns again and again goes in circles
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_a_pivot_that_begins_a_window_is_not_judged_by_it(fresh: bool) -> None:
-    pivot = Checkpoint(progress_percent=60, confidence=80, decision=CheckpointDecision.PIVOT)
-    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
-    feed(detector, progressing(60, 60))
-    step = Step(number=3, kind=StepKind.CHECKPOINT, checkpoint=pivot)
-    answers = detector.observe(step, Seen(Act(3, work=False), fresh=fresh))
-    assert bool(answers) is not fresh
+def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
+    assert last("multiple_blockers", [reflecting(blockers=("a", "b"))] * 2, count=3) is None
 
 
-def test_a_restart_empties_the_window() -> None:
-    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=1))
-    feed(detector, progressing(60, 60))
-    detector.restart()
-    assert last_value(detector, progressing(60, 60)) is None
-    assert last_value(detector, progressing(60)) == 0
-
-
-@pytest.mark.parametrize("event", [Change(plan_step=2), Step(number=1, kind=StepKind.MESSAGE)])
-def test_what_is_no_checkpoint_gives_reports_nothing_to_say(event: Change | Step) -> None:
-    for detector in (
-        LowConfidenceDetector(LowConfidence()),
-        StalledProgressDetector(StalledProgress()),
-    ):
-        assert detector.observe(event, Seen(Act(1, work=False))) == ()
-
-
-def test_a_stall_is_told_as_people_say_it() -> None:
-    detector = StalledProgressDetector(StalledProgress(window=3, min_gain=5))
-    told = [
-        each.summary
-        for values in ((38, 38, 38), (50, 52, 54))
-        for answers in feed(detector, progressing(*values))
-        for each in answers
-        if isinstance(each, Finding)
-    ]
-    assert told[0] == "progress stuck at 38 % for 3 checkpoints"
-    assert told[-1] == "progress went from 50 % to 54 % in 3 checkpoints"
-
-
-KEY = AlertKey(rule="missed_checkpoint")
-
-
-class Run:
-    """Feeds events and numbers the steps."""
-
-    def __init__(self, *changes: Change) -> None:
-        self.detector = MissedCheckpointDetector(MissedCheckpoint(warn_after=3, critical_after=6))
-        self.step = 0
-        for change in changes:
-            self.feed(change)
-
-    def feed(self, event: Event) -> Sequence[RuleAnswer]:
-        return self.detector.observe(event, Seen(Act(self.step, work=False)))
-
-    def work(self, steps: int, *, request: int = 0) -> Sequence[RuleAnswer]:
-        answers: Sequence[RuleAnswer] = ()
-        for _ in range(steps):
-            self.step += 1
-            of = request or 1000 + self.step
-            answers = self.feed(Step(number=self.step, kind=StepKind.TOOL, request=of))
-        return answers
-
-    def reflect(self, *, request: int = 0) -> Sequence[RuleAnswer]:
-        self.step += 1
-        checkpoint = Checkpoint(progress_percent=10, confidence=50)
-        return self.feed(
-            Step(
-                number=self.step,
-                kind=StepKind.CHECKPOINT,
-                checkpoint=checkpoint,
-                request=request,
-            )
-        )
-
-
-def missed(answers: Sequence[RuleAnswer]) -> tuple[Severity, float] | None:
-    found = [each for each in answers if isinstance(each, Finding)]
-    return (found[0].severity, found[0].value) if found else None
-
-
-OFFERED = Change(reflect=True)
-
-
-def test_three_missed_intervals_of_three_requests_warn() -> None:
-    run = Run(OFFERED)
-    assert missed(run.work(8)) is None
-    assert missed(run.work(1)) == (Severity.WARNING, 3)
-    assert missed(run.work(9)) == (Severity.CRITICAL, 6)
-
-
-def test_as_long_as_nothing_is_missed_nothing_is_said() -> None:
-    run = Run(OFFERED)
-    assert (run.work(8), run.reflect(), run.work(8)) == ((), (), ())
-
-
-def test_a_step_of_no_known_request_counts_half() -> None:
-    run = Run(OFFERED)
-    steps = [Step(number=number, kind=StepKind.TOOL) for number in range(1, 19)]
-    answers = [missed(run.feed(step)) for step in steps]
-    assert answers == [*[None] * 17, (Severity.WARNING, 3)]
-
-
-def test_a_run_that_never_had_the_tool_is_not_judged() -> None:
-    assert Run().work(100) == ()
-
-
-def test_a_checkpoint_shows_that_the_tool_is_there() -> None:
-    run = Run()
-    run.work(20)
-    run.reflect()
-    assert missed(run.work(8)) is None
-    assert missed(run.work(1)) == (Severity.WARNING, 3)
-
-
-def test_a_checkpoint_clears_and_starts_the_count_anew() -> None:
-    run = Run(OFFERED)
-    run.work(9)
-    assert run.reflect() == (Clear(key=KEY),)
-    assert missed(run.work(8)) is None
-
-
-def test_the_steps_of_one_request_count_once() -> None:
-    run = Run(OFFERED)
-    for request in range(1, 9):
-        assert missed(run.work(4, request=request)) is None
-    assert missed(run.work(1, request=9)) == (Severity.WARNING, 3)
-
-
-def test_the_rest_of_the_request_that_reflected_is_not_counted() -> None:
-    run = Run(OFFERED, Change(reflect_every=1))
-    run.reflect(request=1)
-    run.work(5, request=1)
-    run.work(5, request=2)
-    assert missed(run.work(5, request=3)) is None
-    assert missed(run.work(5, request=4)) == (Severity.WARNING, 3)
-
-
-def test_without_reminders_nothing_is_missed() -> None:
-    run = Run(OFFERED)
-    run.work(9)
-    assert run.feed(Change(reflect_every=0)) == (Clear(key=KEY),)
-    assert missed(run.work(50)) is None
-
-
-def test_a_tool_that_is_taken_away_cannot_be_missed() -> None:
-    run = Run(OFFERED)
-    run.work(9)
-    assert run.feed(Change(reflect=False)) == (Clear(key=KEY),)
-    assert run.work(9) == ()
-
-
-def test_evidence_runs_from_the_last_checkpoint_to_now() -> None:
-    run = Run(OFFERED)
-    run.reflect()
-    [answer] = run.work(9)
-    assert isinstance(answer, Finding)
-    assert answer.evidence == (1, 10)
-
-
-def test_a_report_that_was_refused_is_none_that_is_missing() -> None:
-    run = Run(OFFERED)
-    run.work(9)
-    run.step += 1
-    refused = Step(number=run.step, kind=StepKind.TOOL, tool="reflect", ok=False, request=7)
-    assert run.feed(refused) == (Clear(key=KEY),)
-    assert missed(run.work(8)) is None
-
-
-def _hear(detector: Detector, change: Change) -> Sequence[RuleAnswer]:
-    return detector.observe(change, Seen(Act(0, work=False)))
+@pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
+def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(rule: str) -> None:
+    falling = confident(80, 50, 10)
+    worthless = change(confidence_counts=False)
+    found = alerts(rule, [*falling, worthless, *falling, change(model="another"), *falling])
+    assert [bool(each) for each in found[2:]] == [True, *[False] * 7, True]
 
 
 @pytest.mark.parametrize(
-    "detector",
+    ("events", "told"),
     [
-        LowConfidenceDetector(LowConfidence(below=30)),
-        DecliningConfidenceDetector(DecliningConfidence(window=3, drop=20)),
+        pytest.param([OFFERED, *work(8)], None, id="two intervals"),
+        pytest.param([OFFERED, *work(9)], (WARNING, 3), id="three intervals"),
+        pytest.param([OFFERED, *work(18)], (CRITICAL, 6), id="six intervals"),
+        pytest.param([OFFERED, *work(9), reflecting(), *work(8)], None, id="begun anew"),
+        pytest.param([OFFERED, *work(17, request=0)], None, id="no known request counts half"),
+        pytest.param([OFFERED, *work(18, request=0)], (WARNING, 3), id="twice as many of those"),
+        pytest.param(work(100), None, id="the tool is not there"),
+        pytest.param([*work(20), reflecting(), *work(9)], (WARNING, 3), id="a report shows it"),
+        pytest.param([OFFERED, *work(50, request=1)], None, id="one request"),
+        pytest.param(
+            [OFFERED, change(reflect_every=1), *work(3), reflecting(), *work(5, request=0)],
+            None,
+            id="the rest of the request that reported",
+        ),
+        pytest.param([OFFERED, *work(9), change(reflect_every=0)], None, id="no reminders"),
+        pytest.param([OFFERED, change(reflect_every=0), *work(50)], None, id="none from the start"),
+        pytest.param([OFFERED, *work(9), change(reflect=False)], None, id="taken away"),
+        pytest.param([OFFERED, change(reflect=False), *work(9)], None, id="taken away before"),
+        pytest.param(
+            [OFFERED, *work(9), step(tool="reflect", ok=False), *work(8)], None, id="refused"
+        ),
     ],
 )
-def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(
-    detector: Detector,
+def test_a_report_is_missed_in_requests_in_which_it_could_have_come(
+    events: list[Event], told: tuple[Severity, float] | None
 ) -> None:
-    falling = confident(80, 50, 10)
-    assert last_value(detector, falling) is not None
-    assert _hear(detector, Change(confidence_counts=False)) == (
-        Clear(key=AlertKey(rule=detector.rule)),
-    )
-    assert last_value(detector, falling) is None
-    assert _hear(detector, Change(model="another")) == ()
-    assert last_value(detector, falling) is not None
+    assert last("missed_checkpoint", events, warn_after=3, critical_after=6) == told
+
+
+def test_the_requests_of_one_interval_are_those_after_the_report() -> None:
+    told = replace(reflecting(), request=1)
+    rest = [step(tool="look", args=f"{n}", request=1 + n // 5) for n in range(5 * 3 + 1)]
+    found = alerts("missed_checkpoint", [OFFERED, change(reflect_every=1), told, *rest])
+    assert [bool(each) for each in found[3:]] == [False] * 15 + [True]
+
+
+@pytest.mark.parametrize("tool", ["bash", "set_plan", "wait"])
+def test_any_call_of_a_tool_ends_a_monologue(tool: str) -> None:
+    events = [*[message()] * 3, step(tool=tool), message(), message()]
+    assert [bool(each) for each in alerts("monologue", events)] == [
+        False,
+        False,
+        True,
+        *[False] * 3,
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All tests pass.",
+        "Now all tests pass!",
+        "I fixed it and the tests are passing",
+        "All 12 tests passed",
+        "The test suite is green",
+        "Every test passes",
+        "All of the tests now pass",
+        "Great! All checks succeeded.",
+        "The unit tests all pass",
+        "I should stop here. All tests pass.",
+        "all tests have passed",
+    ],
+)
+def test_a_claim_of_success_is_one(text: str) -> None:
+    assert claims_success(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All tests should pass",
+        "Let me check that all tests pass",
+        "I will make sure all tests pass",
+        "We go on until all tests pass",
+        "If all tests pass, submit",
+        "Once the tests pass I will submit",
+        "Not all tests pass",
+        "The tests do not pass",
+        "All tests pass except one",
+        "All tests pass, but one",
+        "All tests passed before my change",
+        "All tests pass if I set the variable",
+        "the other tests pass",
+        "All existing tests pass",
+        "so that all the tests pass",
+        "I hope the tests pass",
+        "We need the tests to pass",
+        "Let me run the tests.",
+        "",
+    ],
+)
+def test_a_wish_a_plan_or_a_doubt_is_no_claim(text: str) -> None:
+    assert not claims_success(text)
+
+
+PASSED = step(args="pytest", exit_code=0)
+LOOKED = [step(args="ls", exit_code=0), step(tool="read_file")]
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        pytest.param([FAILED, reflecting(notes="All tests pass.")], True, id="notes claim"),
+        pytest.param([FAILED, step(args="ls", text="All tests pass.")], True, id="beside a call"),
+        pytest.param([FAILED, *LOOKED, CLAIM], True, id="looking around makes it no truer"),
+        pytest.param(
+            [replace(FAILED, tool="run_tests", args=""), CLAIM], True, id="a tool ran them"
+        ),
+        pytest.param([CLAIM], False, id="nothing ran"),
+        pytest.param([PASSED, CLAIM], False, id="they passed"),
+        pytest.param([replace(PASSED, exit_code=None, ok=None), CLAIM], False, id="who knows"),
+        pytest.param([FAILED, replace(PASSED, text="All tests pass.")], False, id="they pass now"),
+        pytest.param([FAILED, step(args="./run.sh now"), CLAIM], False, id="another program ran"),
+        pytest.param([FAILED, change(doing="All tests pass.")], False, id="nobody said it"),
+    ],
+)
+def test_a_claim_is_held_against_the_last_run_of_the_tests(
+    events: list[Event], *, found: bool
+) -> None:
+    assert (last("unsupported_claim", events) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("events", "severity"),
+    [
+        pytest.param([spent(74)], None, id="below"),
+        pytest.param([spent(75)], NOTICE, id="three quarters"),
+        pytest.param([spent(89)], NOTICE, id="below a warning"),
+        pytest.param([spent(90)], WARNING, id="nine tenths"),
+        pytest.param([spent(10**6, None)], None, id="no limit"),
+        pytest.param([spent(10**6, 0)], None, id="a limit of nothing"),
+        pytest.param([spent(80), reflecting(progress=70)], None, id="behind by the slack"),
+        pytest.param([spent(80), reflecting(progress=69)], NOTICE, id="behind by more"),
+        pytest.param([spent(80), spent(80, 200)], None, id="a larger limit"),
+        pytest.param(
+            [
+                change(plan_step=1, plan_steps=2),
+                reflecting(progress=90),
+                change(plan_step=2),
+                spent(80),
+            ],
+            NOTICE,
+            id="a new plan step begins at nothing",
+        ),
+        pytest.param(
+            [change(plan_step=5, plan_steps=4), spent(100), reflecting(progress=0)],
+            None,
+            id="all plan steps are done",
+        ),
+    ],
+)
+def test_a_budget_runs_out_where_more_of_it_is_used_than_done(
+    events: list[Event], severity: Severity | None
+) -> None:
+    told = last("budget_burn", events, notice_after=75, warn_after=90, slack=10)
+    assert (told and told[0]) == severity
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        pytest.param([PLAN, *work(2)], None, id="below"),
+        pytest.param([PLAN, *work(3)], (NOTICE, 3), id="three"),
+        pytest.param([PLAN, *work(5)], (WARNING, 5), id="five"),
+        pytest.param(work(9), None, id="no plan"),
+        pytest.param([PLAN, change(plan_steps=0), *work(9)], None, id="no plan any more"),
+        pytest.param([PLAN, *work(4), change(plan_step=2), *work(2)], None, id="the next one"),
+    ],
+)
+def test_many_steps_on_one_plan_step_are_noticed_and_more_warn(
+    events: list[Event], told: tuple[Severity, float] | None
+) -> None:
+    assert last("steps_on_plan_step", events, notice_after=3, warn_after=5) == told
+
+
+@pytest.mark.parametrize(
+    ("share", "settings", "first"),
+    [
+        (None, {}, {NOTICE: 10, WARNING: 30}),
+        (40, {}, {NOTICE: 10, WARNING: 30}),
+        (12, {}, {NOTICE: 10, WARNING: 24}),
+        (8, {}, {NOTICE: 8, WARNING: 16}),
+        (1, {}, {NOTICE: 4, WARNING: 8}),
+        (5, {"notice_after": 0, "warn_after": 0, "critical_after": 8}, {CRITICAL: 8}),
+    ],
+)
+def test_the_share_of_a_plan_step_lowers_the_thresholds_and_never_raises_them(
+    share: int | None, settings: dict[str, int], first: dict[Severity, int]
+) -> None:
+    given = {"notice_after": 10, "warn_after": 30, "lowered_to": 4, **settings}
+    events = [replace(PLAN, plan_step_requests=share), *work(30)]
+    found: dict[Severity, int] = {}
+    for number, alert in enumerate(alerts("steps_on_plan_step", events, **given)):
+        if alert:
+            found.setdefault(alert.severity, number)
+    assert found == first
+
+
+def test_a_plan_step_that_comes_without_a_share_has_none() -> None:
+    shared = [replace(PLAN, plan_step_requests=5), change(plan_steps=3), *work(5)]
+    events = [*shared, change(plan_step=2), *work(7)]
+    found = alerts("steps_on_plan_step", events, notice_after=7, warn_after=20)
+    assert [bool(each) for each in found[2:]] == [*[False] * 4, True, *[False] * 7, True]

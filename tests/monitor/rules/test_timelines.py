@@ -25,22 +25,20 @@ def test_the_rules_say_what_the_timeline_says(path: Path) -> None:
     assert check_timeline(path) == ()
 
 
-@pytest.mark.parametrize("rule", DETECTORS)
-def test_every_rule_has_a_timeline(rule: str) -> None:
-    firing = [
-        alert
-        for path in HERE.glob("*.yaml")
-        for entry in read_timeline(path).timeline
-        for alert in (*entry.firing, *(each for one in entry.of for each in one.firing))
-    ]
-    assert any(alert.split()[0] == rule for alert in firing)
+def test_every_rule_has_a_timeline() -> None:
+    entries = [each for path in HERE.glob("*.yaml") for each in read_timeline(path).timeline]
+    inner = [each for entry in entries for each in entry.of]
+    firing = {alert.split()[0] for entry in (*entries, *inner) for alert in entry.firing}
+    assert firing >= set(DETECTORS)
 
 
 @pytest.mark.parametrize(("folder", "never"), [("healthy", True), ("stuck", False)])
 def test_cases_are_judged_by_the_built_in_rules(folder: str, never: bool) -> None:
+    # Read as lines: as YAML, they were read above.
     for path in (HERE / folder).glob("*.yaml"):
-        case = read_timeline(path)
-        assert (case.rules, case.only, case.alarm == "never") == ({}, False, never)
+        keys = {line.partition(":")[0]: line for line in path.read_text().splitlines()}
+        assert not keys.keys() & {"rules", "only"}
+        assert (keys["alarm"] == "alarm: never") is never
 
 
 def test_a_timeline_that_is_wrong_is_told_entry_by_entry(tmp_path: Path) -> None:
