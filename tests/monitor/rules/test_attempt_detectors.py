@@ -2,74 +2,57 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
-from midwatch_monitor.config.rules import LowConfidence, RepeatedCall, Rules
+from midwatch_monitor.config.rules import RepeatedCall, Rules
 from midwatch_monitor.judge import AttemptDetectors, Judge, Windows
 from midwatch_monitor.records import (
     AlertKey,
     Budget,
     Change,
-    Checkpoint,
     CheckpointDecision,
-    Edit,
     Event,
     Finding,
     Meter,
     Severity,
     Step,
-    StepKind,
 )
-from midwatch_monitor.rules import DETECTORS, Detector
+from midwatch_monitor.rules import DETECTORS
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Movements, Repeats, RuleAnswer, Seen
-from midwatch_monitor.rules.overrides import for_worker, rule_settings
-
-PLAN = Change(reflect=True, plan_step=1, plan_steps=5)
+from midwatch_monitor.rules.overrides import rule_settings
+from midwatch_stage.factories import change, editing, message, reflecting, step
 
 COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "sleep 1")
-
 OUTPUTS = ("", "ok", "2 failed", "ValueError: a", "sh: javac: command not found")
 
 
-def step(number: int, draw: random.Random) -> Step:
+def drawn(number: int, draw: random.Random) -> Step:
     """A step of any kind; few words, so that much of it repeats."""
     text = draw.choice(("", "", "All tests pass."))
-    match draw.randrange(8):
-        case 0:
-            return Step(number=number, kind=StepKind.MESSAGE, text=text)
-        case 1:
-            checkpoint = Checkpoint(
-                progress_percent=draw.randrange(100),
-                confidence=draw.randrange(100),
-                decision=draw.choice(tuple(CheckpointDecision)),
-                notes=text,
-            )
-            return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=checkpoint)
-        case 2 | 3:
-            edit = Edit(path=draw.choice("ab"), digest=draw.choice("123"))
-            return Step(number=number, kind=StepKind.TOOL, tool="edit", edits=(edit,), ok=True)
-        case _:
-            return Step(
-                number=number,
-                kind=StepKind.TOOL,
-                tool="bash",
-                args=draw.choice(COMMANDS),
-                output=draw.choice(OUTPUTS),
-                exit_code=draw.choice((0, 0, 1, None)),
-                text=text,
-            )
+    kind = draw.randrange(8)
+    if kind == 0:
+        return message(number, text)
+    if kind == 1:
+        said = {"decision": draw.choice(tuple(CheckpointDecision)), "notes": text}
+        return reflecting(number, draw.randrange(100), draw.randrange(100), **said)
+    if kind in (2, 3):
+        edits = editing(draw.randrange(3), draw.choice("ab"))
+        return replace(edits, number=number)
+    code, args, output = draw.choice((0, 0, 1, None)), draw.choice(COMMANDS), draw.choice(OUTPUTS)
+    return step(number, args=args, output=output, exit_code=code, ok=None, text=text)
 
 
 def events(draw: random.Random, count: int = 400) -> Iterator[Event]:
-    yield PLAN
+    yield change(reflect=True, plan_step=1, plan_steps=5)
     for number in range(1, count + 1):
-        yield step(number, draw)
+        yield drawn(number, draw)
         if draw.random() < 0.05:
             used = Meter(used=draw.randrange(100), limit=100)
-            yield Change(plan_step=draw.randrange(1, 6), budget=Budget(requests=used))
+            yield change(plan_step=draw.randrange(1, 6), budget=Budget(requests=used))
 
 
 def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
@@ -92,11 +75,6 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
         yield event, told, facets, windows.restart(event)
 
 
-def detectors() -> list[Detector]:
-    settings = rule_settings(Rules())
-    return [make(settings[name]) for name, make in DETECTORS.items()]
-
-
 class Standing:
     """What stands by the answers so far: of each subject its severity and its value."""
 
@@ -111,61 +89,28 @@ class Standing:
                 self.now.pop(answer.key, None)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("rule", DETECTORS)
-def test_what_a_detector_is_not_fed_would_change_nothing(rule: str, seed: int) -> None:
-    fed_all, fed_some = (DETECTORS[rule](rule_settings(Rules())[rule]) for _ in range(2))
-    of_all, of_some = Standing(), Standing()
-    for event, told, facets, restart in seen(seed):
-        if restart and fed_all.windowed:
-            fed_all.restart()
-            fed_some.restart()
-        of_all.take(fed_all.observe(event, told))
-        if fed_some.hears & facets or fed_some.awake:
-            of_some.take(fed_some.observe(event, told))
-        assert of_some.now == of_all.now
-
-
-def test_a_panel_gives_the_answers_of_all_its_detectors() -> None:
-    rules = Rules()
-    panel, alone = AttemptDetectors(rules), detectors()
-    of_panel, of_all = Standing(), Standing()
-    for event, told, facets, restart in seen(3):
-        for each in alone:
-            if restart and each.windowed:
-                each.restart()
-        if restart:
-            panel.restart()
-        of_panel.take(panel.ask(panel.detectors_for(facets), event, told))
-        for each in alone:
-            of_all.take(each.observe(event, told))
-        assert of_panel.now == of_all.now
-    assert (bool(of_all.now), panel.broken) == (True, ())
-
-
-def test_most_events_concern_few_detectors() -> None:
-    hears = [each.hears for each in detectors()]
-    fed = [sum(bool(each & facets) for each in hears) for _, _, facets, _ in seen(4)]
-    assert sum(fed) < len(fed) * len(hears) / 2
+def test_detectors_that_are_fed_what_they_hear_say_what_those_say_that_are_fed_all() -> None:
+    settings = rule_settings(Rules())
+    for seed in (1, 2, 3):
+        alone = [make(settings[name]) for name, make in DETECTORS.items()]
+        panel, of_panel, of_all = AttemptDetectors(Rules()), Standing(), Standing()
+        for event, told, facets, restart in seen(seed):
+            if restart:
+                panel.restart()
+                for each in alone:
+                    if each.windowed:
+                        each.restart()
+            of_panel.take(panel.ask(panel.detectors_for(facets), event, told))
+            for each in alone:
+                of_all.take(each.observe(event, told))
+            assert of_panel.now == of_all.now
+        assert (bool(of_all.now), panel.broken) == (True, ())
 
 
 def calls(**tools: dict[str, object]) -> RepeatedCall:
     return RepeatedCall.model_validate(
         {"notice_after": 3, "warn_after": 4, "critical_after": 0, "tools": tools}
     )
-
-
-def test_the_settings_of_all_rules_stand_under_their_names() -> None:
-    settings = rule_settings(Rules())
-    assert (settings["cycle"], "agreement" in settings) == (Rules().cycle, False)
-
-
-def test_a_worker_may_have_thresholds_of_its_own() -> None:
-    own = {"below": 10, "hold": "5s"}
-    rules = Rules(low_confidence=LowConfidence.model_validate({"workers": {"bold": own}}))
-    bold = for_worker(rules, "bold").low_confidence
-    assert (bold.below, bold.hold.seconds, bold.severity) == (10, 5, Severity.WARNING)
-    assert for_worker(rules, "shy") == rules
 
 
 @pytest.mark.parametrize("override", [{"blow": 10}, {"warn_after": -1}])
@@ -191,11 +136,5 @@ def test_a_judge_keeps_to_the_thresholds_of_the_tool(tool: str, severities: list
         poll={"enabled": False},
     )
     judge = Judge(Rules.model_validate({**off, "repeated_call": own}))
-    alerts = [
-        alert.severity
-        for number in range(1, 6)
-        for alert in judge.observe(
-            Step(number=number, kind=StepKind.TOOL, tool=tool, output="o")
-        ).alerts
-    ]
-    assert alerts == severities
+    said = [judge.observe(step(number, tool, output="o")).alerts for number in range(1, 6)]
+    assert [alert.severity for alerts in said for alert in alerts] == severities

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import Step, StepKind
+from midwatch_monitor.records import Step
 from midwatch_monitor.rules.failure_text import (
     count_failing,
     environment_obstacle,
@@ -16,17 +16,10 @@ from midwatch_monitor.rules.failure_text import (
 from midwatch_stage.factories import step as make_step
 
 
-def of(output: str, exit_code: int | None = None) -> int:
-    """The signature of a step that gave this output."""
-    return signature(
-        Step(number=1, kind=StepKind.TOOL, tool="bash", output=output, exit_code=exit_code)
-    )
-
-
 def step(
     output: str = "", *, ok: bool | None = None, exit_code: int | None = None, tool: str = "shell"
 ) -> Step:
-    return Step(number=1, kind=StepKind.TOOL, tool=tool, ok=ok, exit_code=exit_code, output=output)
+    return make_step(1, tool, ok=ok, exit_code=exit_code, output=output)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +79,17 @@ def test_words_count_where_the_exit_code_of_a_check_is_lost(line: str, *, fails:
     assert has_failed(replace(told, output="3 passed")) is False
 
 
-@pytest.mark.parametrize("output", ["0 failed", "no errors", "12 passed", "its error is gone"])
-def test_words_that_tell_of_no_failure_leave_it_open(output: str) -> None:
-    assert has_failed(step(output)) is None
-
-
-@pytest.mark.parametrize("tool", ["read_file", "grep", "view", "web_search", "list_files"])
-def test_what_a_tool_only_shows_is_no_failure_of_its_own(tool: str) -> None:
-    assert has_failed(step("ValueError: no", tool=tool)) is None
+@pytest.mark.parametrize(
+    "said",
+    [
+        *map(step, ("0 failed", "no errors", "12 passed", "its error is gone")),
+        step("lint pass\nunit pending", tool="pr_checks", exit_code=8),
+        # What a tool only shows is no failure of its own.
+        *(step("ValueError: no", tool=tool) for tool in ("read_file", "grep", "web_search")),
+    ],
+)
+def test_words_that_tell_of_no_failure_leave_it_open(said: Step) -> None:
+    assert has_failed(said) is None
 
 
 @pytest.mark.parametrize(
@@ -114,42 +110,47 @@ def test_a_search_that_finds_nothing_only_says_no(
     assert found_nothing_by_exit_code(step(output, exit_code=exit_code), line) is no
 
 
-def test_a_failure_is_the_same_wherever_its_line_has_moved() -> None:
-    one, other = (
-        "a.py:10: error: bad\nValueError: line 10",
-        "a.py:12: error: bad\nValueError: line 11",
-    )
-    assert 0 != of(one) == of(other)
+def of(output: str, exit_code: int | None = None) -> int:
+    """The signature of a step that gave this output."""
+    return signature(step(output, exit_code=exit_code))
 
 
-def test_a_failure_is_the_same_however_long_it_took() -> None:
-    assert of("=== 2 failed in 0.31s ===") == of("=== 2 failed in 1.02s ===")
-
-
-def test_one_failure_fewer_is_another_failure() -> None:
-    assert of("3 failed") != of("2 failed")
-
-
-def test_what_does_not_speak_of_the_failure_does_not_count() -> None:
-    assert of("collected 5\nValueError: no") == of("collected 9\nValueError: no")
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        pytest.param(
+            of("a.py:10: error: bad\nValueError: line 10"),
+            of("a.py:12: error: bad\nValueError: line 11"),
+            of("a.py:12: error: bad\nValueError: row 11"),
+            id="wherever its line has moved",
+        ),
+        pytest.param(
+            of("= 2 failed in 0.31s ="), of("= 2 failed in 1.02s ="), of("= 1 failed in 1.02s ="),
+            id="however long it took",
+        ),
+        pytest.param(
+            of("collected 5\nValueError: no"), of("collected 9\nValueError: no"), 0,
+            id="whatever else is said",
+        ),
+        pytest.param(
+            of("expected 42 got 41", 1), of("expected 42 got 41", 1), of("expected 42 got 40", 1),
+            id="by its end where only the exit code tells",
+        ),
+        pytest.param(
+            signature(step("conflict: room taken", ok=True, tool="book_room")),
+            signature(step("conflict: room taken", ok=True, tool="book_room")),
+            signature(step("conflict: nobody can come", ok=True, tool="book_room")),
+            id="by a short answer that says an error",
+        ),
+    ],
+)  # fmt: skip
+def test_a_failure_is_the_same(one: int, same: int, other: int) -> None:
+    assert 0 != one == same != other
 
 
 def test_an_output_that_tells_of_no_failure_has_no_signature() -> None:
     assert (of("all is well"), of("", 1), failure_line("")) == (0, 0, "")
-
-
-def test_where_only_the_exit_code_tells_the_end_of_the_output_is_the_failure() -> None:
-    assert 0 != of("expected 42 got 41", 1) == of("expected 42 got 41", 1)
-    assert of("expected 42 got 41", 1) != of("expected 42 got 40", 1)
-
-
-def test_a_short_answer_that_says_an_error_is_the_failure() -> None:
-    def answer(output: str) -> int:
-        return signature(step(output, ok=True, tool="book_room"))
-
-    assert 0 != answer("conflict: room taken") == answer("conflict: room taken")
-    assert answer("conflict: room taken") != answer("conflict: nobody can come")
-    assert answer("booked") == 0
+    assert signature(step("booked", ok=True, tool="book_room")) == 0
 
 
 def test_people_are_told_the_last_line_that_speaks_of_a_failure() -> None:
@@ -193,37 +194,23 @@ def test_failures_are_counted_where_the_output_counts_them(output: str, count: i
 
 
 @pytest.mark.parametrize(
-    "output",
+    ("output", "fails"),
     [
-        "Error: order 7 not found",
-        '{"success": false, "reason": "closed"}',
-        '{"error": "the date is in the past"}',
-        "502 Bad Gateway",
-        "net::ERR_CONNECTION_RESET",
-        "Object is locked by user BATCH01",
-        "Please enter a valid phone number.",
-        "Please try again. Select all squares with boats",
-        "conflict: the room is taken",
-        "bounced by claims: not ours",
+        ("Error: order 7 not found", True),
+        ('{"success": false, "reason": "closed"}', True),
+        ('{"error": "the date is in the past"}', True),
+        ("502 Bad Gateway", True),
+        ("net::ERR_CONNECTION_RESET", True),
+        ("Object is locked by user BATCH01", True),
+        ("Please enter a valid phone number.", True),
+        ("Please try again. Select all squares with boats", True),
+        ("conflict: the room is taken", True),
+        ("bounced by claims: not ours", True),
+        ('{"error": null, "status": "ok"}', False),
+        ("Failed: 0, passed: 12", False),
+        ("500 rows were imported", False),
+        ("The session begins at nine, in the room of the server team.", False),
     ],
 )
-def test_an_answer_that_tells_of_an_error_is_a_failure(output: str) -> None:
-    assert has_failed(step(output, tool="update_order", ok=True)) is True
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        '{"error": null, "status": "ok"}',
-        "Failed: 0, passed: 12",
-        "500 rows were imported",
-        "The session begins at nine, in the room of the server team.",
-    ],
-)
-def test_an_answer_that_tells_of_none_is_no_failure(output: str) -> None:
-    assert has_failed(step(output, tool="update_order", ok=True)) is False
-
-
-def test_what_is_pending_has_not_failed_whatever_the_exit_code() -> None:
-    assert has_failed(step("lint pass\nunit pending", tool="pr_checks", exit_code=8)) is None
-    assert has_failed(step("lint fail\nunit pass", tool="pr_checks", exit_code=1)) is True
+def test_an_answer_may_tell_of_an_error(output: str, fails: bool) -> None:
+    assert has_failed(step(output, tool="update_order", ok=True)) is fails

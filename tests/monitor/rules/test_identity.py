@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import Step, StepKind
+from midwatch_monitor.records import Step
 from midwatch_monitor.rules.identity import (
     LOOKED_AT,
     SHORT,
@@ -18,11 +18,11 @@ from midwatch_monitor.rules.identity import (
     shell_call,
     tool_traits,
 )
+from midwatch_stage.factories import step as call
 
 
 def step(tool: str = "shell", **args: object) -> Step:
-    raw = json.dumps(args, sort_keys=True)
-    return Step(number=1, kind=StepKind.TOOL, tool=tool, args=raw)
+    return call(tool=tool, args=json.dumps(args, sort_keys=True), ok=None)
 
 
 def result_of(done: Step, *, precise: bool = True) -> int:
@@ -34,21 +34,21 @@ def act(done: Step) -> int:
 
 
 def told(text: str, *, digest: str = "") -> Step:
-    return Step(number=1, kind=StepKind.TOOL, tool="t", output=text, output_digest=digest)
+    return call(tool="t", output=text, output_digest=digest)
 
 
 def test_an_act_is_its_tool_with_its_arguments_and_its_path() -> None:
-    acts = [
-        Step(number=number, kind=StepKind.TOOL, tool=tool, args=args, path=path)
+    one, same, *others = (
+        act(call(number, tool, args=args, path=path))
         for number, (tool, args, path) in enumerate(
             [("a", "b", ""), ("a", "b", ""), ("a", "c", ""), ("ab", "", ""), ("a", "b", "p")]
         )
-    ]
-    assert act(acts[0]) == act(acts[1])
-    assert len({act(each) for each in acts}) == 4
+    )
+    assert one == same
+    assert len({one, *others}) == 4
 
 
-@pytest.mark.parametrize("key", ["description", "explanation", "reason", "thought", "intent"])
+@pytest.mark.parametrize("key", ["description", "thought"])
 def test_an_argument_that_only_says_why_does_not_count(key: str) -> None:
     one, other = (step("read_file", path="a.py", **{key: why}) for why in ("first", "again"))
     assert act(one) == act(other)
@@ -79,39 +79,37 @@ def test_a_command_is_found_under_its_usual_names(
 
 
 @pytest.mark.parametrize(
-    ("tool", "line"),
-    [("bash", "ls -l"), ("Terminal", "ls -l"), ("exec_command", "ls -l"), ("t", "")],
-)
-def test_plain_arguments_are_a_command_only_of_a_shell(tool: str, line: str) -> None:
-    assert command(Step(number=1, kind=StepKind.TOOL, tool=tool, args="ls -l")) == line
-
-
-def test_arguments_that_are_no_json_are_no_command() -> None:
-    assert command(Step(number=1, kind=StepKind.TOOL, tool="t", args='{"command": ')) == ""
-
-
-@pytest.mark.parametrize(
-    "waiting",
+    ("tool", "args", "line"),
     [
-        step("sleep"),
-        step("wait_for_output"),
-        step("BashOutput"),
-        step("ask_user"),
-        step("browser_wait"),
-        step(command="sleep 30"),
-        step(command=" sleep 2.5m ; "),
+        ("bash", "ls -l", "ls -l"),
+        ("Terminal", "ls -l", "ls -l"),
+        ("t", "ls -l", ""),
+        ("t", '{"command": ', ""),
+        ("t", '{"command": "ls"} and more', ""),
     ],
 )
-def test_an_act_that_only_lets_time_pass_waits(waiting: Step) -> None:
-    assert only_waits(waiting)
+def test_plain_arguments_are_a_command_only_of_a_shell(tool: str, args: str, line: str) -> None:
+    assert command(call(tool=tool, args=args)) == line
 
 
 @pytest.mark.parametrize(
-    "working",
-    [step("waiter"), step(command="sleep 5 && pytest"), step(command="cat sleep"), step("await2")],
+    ("done", "waits"),
+    [
+        (step("sleep"), True),
+        (step("wait_for_output"), True),
+        (step("BashOutput"), True),
+        (step("ask_user"), True),
+        (step("browser_wait"), True),
+        (step(command="sleep 30"), True),
+        (step(command=" sleep 2.5m ; "), True),
+        (step("waiter"), False),
+        (step(command="sleep 5 && pytest"), False),
+        (step(command="cat sleep"), False),
+        (step("await2"), False),
+    ],
 )
-def test_an_act_that_also_does_something_does_not_wait(working: Step) -> None:
-    assert not only_waits(working)
+def test_an_act_waits_that_only_lets_time_pass(done: Step, waits: bool) -> None:
+    assert only_waits(done) is waits
 
 
 def test_to_wait_longer_before_it_makes_an_act_no_other_one() -> None:
@@ -154,18 +152,10 @@ def test_a_short_result_is_masked_even_where_that_is_not_asked_for() -> None:
     assert len({result_of(each) for each in long}) == 1
 
 
-def test_a_result_without_anything_to_mask_is_the_same_however_it_is_taken() -> None:
-    long = told("nothing differs here\n" * 100)
-    assert result_of(long, precise=False) == result_of(long)
-
-
-def test_a_result_that_says_nothing_is_zero() -> None:
-    assert (result_of(told("")), result_of(told(" \n"))) == (0, 0)
-
-
 def test_a_result_without_text_is_known_by_the_digest_of_the_whole() -> None:
     one, same, other = (result_of(told("", digest=each)) for each in ("d", "d", "e"))
     assert 0 != one == same != other
+    assert (result_of(told("")), result_of(told(" \n"))) == (0, 0)
 
 
 def test_a_long_result_is_compared_by_its_head_and_its_tail() -> None:
@@ -191,8 +181,7 @@ def test_an_act_is_the_digest_of_its_tool_and_its_arguments_as_sorted_json() -> 
 
 def test_the_order_and_the_white_space_of_arguments_make_no_other_act() -> None:
     args = json.dumps(dict(reversed(ARGUMENTS.items())), indent=2, ensure_ascii=False) + "\n"
-    other = Step(number=1, kind=StepKind.TOOL, tool="read", args=args)
-    assert act(other) == act(step("read", **ARGUMENTS))
+    assert act(call(tool="read", args=args)) == act(step("read", **ARGUMENTS))
 
 
 @pytest.mark.parametrize("other", [True, 1.0, "1", None, [1]])
@@ -205,11 +194,6 @@ def test_arguments_that_were_read_before_need_not_be_read_again(args: dict[str, 
     done = step("bash", **args)
     line, arguments = shell_call(done)
     assert identify(done, line, arguments) == identify(done, line)
-
-
-def test_what_stands_after_the_arguments_makes_them_none() -> None:
-    args = '{"command": "ls"} and more'
-    assert shell_call(Step(number=1, kind=StepKind.TOOL, tool="t", args=args)) == ("", {})
 
 
 def test_a_digest_is_the_same_in_every_process() -> None:

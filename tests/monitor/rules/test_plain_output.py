@@ -4,12 +4,15 @@ import json
 
 import pytest
 
-from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.rules.plain_output import unwrap
+from midwatch_stage.factories import message, step
+
+LONG = json.dumps({"ok": True, "data": "x" * 30_000})
+"""Too long to be read at each step."""
 
 
 def plain(output: str) -> str:
-    return unwrap(Step(number=1, kind=StepKind.TOOL, tool="look_up", output=output)).output
+    return unwrap(step(tool="look_up", output=output)).output
 
 
 @pytest.mark.parametrize(
@@ -31,6 +34,10 @@ def test_the_same_answer_is_the_same_in_whatever_it_is_wrapped(output: str) -> N
     assert plain(output) == "no such order"
 
 
+def test_an_object_that_wraps_nothing_but_two_streams_gives_both() -> None:
+    assert plain('{"stdout": "a\\n", "stderr": "b", "exit_code": 1}') == "a\nb"
+
+
 @pytest.mark.parametrize(
     "output",
     [
@@ -48,22 +55,13 @@ def test_the_same_answer_is_the_same_in_whatever_it_is_wrapped(output: str) -> N
         '{"error": "closed", "data": ""}',
         "Commands are listed here",
         "[" * 2000,
+        LONG,
     ],
 )
 def test_what_says_more_than_its_content_stays_as_it_is(output: str) -> None:
     assert plain(output) == output
 
 
-def test_an_object_that_wraps_nothing_but_two_streams_gives_both() -> None:
-    assert plain('{"stdout": "a\\n", "stderr": "b", "exit_code": 1}') == "a\nb"
-
-
-def test_what_is_too_long_to_be_read_at_each_step_stays_as_it_is() -> None:
-    output = json.dumps({"ok": True, "data": "x" * 30_000})
-    assert plain(output) == output
-
-
 def test_words_of_people_are_never_unwrapped() -> None:
-    text = '{"ok": true, "data": "x"}'
-    turn = Step(number=1, kind=StepKind.MESSAGE, text=text, output=text)
+    turn = message(text='{"ok": true, "data": "x"}', output='{"ok": true, "data": "x"}')
     assert unwrap(turn) is turn

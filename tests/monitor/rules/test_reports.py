@@ -29,7 +29,8 @@ def alerts(rule: str, events: Iterable[Event], **settings: Any) -> list[Alert | 
     """What one rule says after each event; steps are numbered."""
     off: dict[str, Any] = {name: {"enabled": False} for name in rule_settings(Rules())}
     own = {rule: {"hold": 0, "cooldown": 0, **settings}}
-    judge, said, number = Judge(Rules.model_validate({"agreement": False, **off, **own})), [], 0
+    judge = Judge(Rules.model_validate({"agreement": False, **off, **own}))
+    said, number = list[Alert | None](), 0
     for event in events:
         if isinstance(event, Step):
             number += 1
