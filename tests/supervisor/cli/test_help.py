@@ -11,7 +11,6 @@ import pytest
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_stage.command import MIDWATCH, printed_now, process
-from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import COMMANDS, GROUPS
 
 Capture = pytest.CaptureFixture[str]

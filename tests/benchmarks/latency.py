@@ -1,0 +1,319 @@
+"""From a checkpoint on one node to its alert in another process, and what the defaults would make
+of that.
+
+Run it with `uv run python tests/benchmarks/latency.py [--json] [--rounds 5] [--rate 500]`. Each
+checkpoint is judged and stored by the real recorder in a journal in a file, and the time ends where
+the other process has the hint that names the alert's rule, severity and state. Checkpoints come at
+random moments, `rate` a second. Rounds of all ways alternate, the first of each is not counted, and
+every round makes its connections anew, as nodes do that start. The ways:
+
+- ours: `MqttBus`, and a mosquitto with the shipped configuration
+- defaults: the same recorder, the same broker without `set_tcp_nodelay`, and aiomqtt as it comes,
+  one publish per event (its default QoS is 0; also with our QoS 1)
+- bare: no checkpoint, no rule, no journal; one aiomqtt publish (QoS 1) to one subscriber, with
+  Nagle's algorithm off on both sides
+
+Ratios of one run compare; milliseconds of two runs do not.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import random
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import aiomqtt
+
+from midwatch_monitor.bus import Bus, LocalBus, Subscription
+from midwatch_monitor.bus.mqtt import MqttBus
+from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
+from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.journal import Journal
+from midwatch_monitor.recorder import Recorder
+from midwatch_monitor.records import Alert, Checkpoint, Hint, Step, StepKind
+
+sys.path.append(str(Path(__file__).parents[1] / "stage"))
+from midwatch_stage.broker import Broker
+
+ALERT = "low_confidence warning firing"
+FIRING = " firing"
+NODELAY = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+Times = dict[int, float]
+"""When an entry was known, by the clock that all processes of the machine share."""
+Began = dict[int, tuple[float, float]]
+"""When what led to an entry began, and when it was stored."""
+
+
+class PlainBus:
+    """One aiomqtt publish for each hint, as one writes it without a thought for batches."""
+
+    def __init__(self, client: aiomqtt.Client, qos: int) -> None:
+        self._client = client
+        self._qos = qos
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def publish(self, hint: Hint) -> None:
+        """Send it by itself."""
+        said = {"entry": hint.entry, "kind": hint.kind, "step": hint.step, "note": hint.note}
+        sending = asyncio.create_task(
+            self._client.publish("plain/1", json.dumps(said), qos=self._qos)
+        )
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    def subscribe(self, attempt: int | None = None) -> Subscription:
+        """Nobody here listens."""
+        return LocalBus().subscribe(attempt)
+
+
+@asynccontextmanager
+async def plain(port: int, *, nodelay: bool = False) -> AsyncGenerator[aiomqtt.Client]:
+    """A connection as aiomqtt makes it, or without Nagle's algorithm."""
+    async with aiomqtt.Client(
+        "127.0.0.1", port, socket_options=NODELAY if nodelay else None
+    ) as client:
+        client.pending_calls_threshold = 10_000  # it would warn
+        yield client
+
+
+@asynccontextmanager
+async def bus(port: int, name: str) -> AsyncGenerator[MqttBus]:
+    """The product's bus, connected."""
+    settings = FleetSettings(broker=BrokerSettings(url=f"mqtt://127.0.0.1:{port}"))
+    async with MqttBus(settings, name=name, environ={}) as opened:
+        while not opened.counters.connected:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        yield opened
+
+
+async def moments(count: int, rate: float) -> AsyncGenerator[int]:
+    """So many numbers, at random moments."""
+    chance = random.Random(count)
+    due = asyncio.get_running_loop().time()
+    for number in range(count):
+        due += chance.expovariate(rate)
+        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+        yield number
+
+
+async def record(over: Bus, folder: Path, count: int, rate: float) -> Began:
+    """Checkpoints of low and of high confidence in turn: each first one fires an alert."""
+    settings = Settings.model_validate({"rules": {"low_confidence": {"cooldown": 0}}})
+    began: Began = {}
+    now = datetime.now(UTC)
+    async with await Journal.open(folder / "journal.db") as journal:
+        run = await journal.add_run(source="", settings="{}", at=now)
+        task = await journal.add_task(run=run.id, name="t", title="t", spec="{}", at=now)
+        attempt = await journal.add_attempt(
+            task=task.id, number=1, worker="w", model="m", node="n", workspace="/", at=now
+        )
+        recorder = await Recorder.claim(
+            journal=journal,
+            bus=over,
+            attempt=attempt,
+            settings=settings,
+            holder="h",
+            clock=lambda: datetime.now(UTC),
+        )
+        async for number in moments(count, rate):
+            told = Checkpoint(progress_percent=10, confidence=90 if number % 2 else 10)
+            step = Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=told)
+            start = time.monotonic()
+            entries = await recorder.record(step)
+            for entry in entries:
+                if isinstance(entry.record, Alert) and entry.record.firing:
+                    began[entry.id] = start, time.monotonic()
+    return began
+
+
+async def ours_sends(port: int, folder: Path, count: int, rate: float) -> Began:
+    """Our way, the node."""
+    async with bus(port, "node") as opened:
+        return await record(opened, folder, count, rate)
+
+
+async def ours_hears(port: int, pipe: Connection) -> Times:
+    """Our way, the other process."""
+    known: Times = {}
+
+    async def listen(hints: Subscription) -> None:
+        while True:
+            for hint in await hints.wait():
+                if hint.note.endswith(FIRING):
+                    known[hint.entry] = time.monotonic()
+
+    async with bus(port, "other") as opened, opened.subscribe() as hints:
+        await until_enough(listen(hints), pipe)
+    return known
+
+
+async def until_enough(listening: Coroutine[None, None, None], pipe: Connection) -> None:
+    """Listen until the sender is done."""
+    task = asyncio.create_task(listening)
+    pipe.send("ready")
+    await asyncio.to_thread(pipe.recv)
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def plain_sends(port: int, folder: Path, count: int, rate: float, *, qos: int) -> Began:
+    """The defaults, the node."""
+    async with plain(port) as client:
+        began = await record(PlainBus(client, qos), folder, count, rate)
+        await asyncio.sleep(0.2)  # for what is under way
+        return began
+
+
+async def plain_hears(port: int, pipe: Connection, *, qos: int, nodelay: bool = False) -> Times:
+    """The defaults, the other process."""
+    known: Times = {}
+
+    async def listen(client: aiomqtt.Client) -> None:
+        async for message in client.messages:
+            said = json.loads(message.payload)
+            if str(said["note"]).endswith(FIRING):
+                known[said["entry"]] = time.monotonic()
+
+    async with plain(port, nodelay=nodelay) as client:
+        await client.subscribe("plain/1", qos=qos)
+        await until_enough(listen(client), pipe)
+    return known
+
+
+async def bare_sends(port: int, folder: Path, count: int, rate: float) -> Began:
+    """No more than a publish."""
+    del folder
+    began: Began = {}
+    async with plain(port, nodelay=True) as client:
+        async for number in moments(count // 2, rate / 2):
+            now = time.monotonic()
+            began[number] = now, now
+            said = {"entry": number, "kind": "alert", "step": number, "note": ALERT}
+            await client.publish("plain/1", json.dumps(said), qos=1)
+    return began
+
+
+async def at_most_once(port: int, folder: Path, count: int, rate: float) -> Began:
+    """The defaults with aiomqtt's own QoS."""
+    return await plain_sends(port, folder, count, rate, qos=0)
+
+
+async def at_least_once(port: int, folder: Path, count: int, rate: float) -> Began:
+    """The defaults with the QoS that we have."""
+    return await plain_sends(port, folder, count, rate, qos=1)
+
+
+async def hears_at_most_once(port: int, pipe: Connection) -> Times:
+    """The other end of that."""
+    return await plain_hears(port, pipe, qos=0)
+
+
+async def hears_at_least_once(port: int, pipe: Connection) -> Times:
+    """The other end of that."""
+    return await plain_hears(port, pipe, qos=1)
+
+
+async def bare_hears(port: int, pipe: Connection) -> Times:
+    """No more than a message."""
+    return await plain_hears(port, pipe, qos=1, nodelay=True)
+
+
+Sends = Callable[[int, Path, int, float], Coroutine[None, None, Began]]
+Hears = Callable[[int, Connection], Coroutine[None, None, Times]]
+WAYS: dict[str, tuple[Sends, Hears, bool]] = {
+    "ours": (ours_sends, ours_hears, True),
+    "defaults": (at_most_once, hears_at_most_once, False),
+    "defaults_qos_1": (at_least_once, hears_at_least_once, False),
+    "bare": (bare_sends, bare_hears, True),
+}
+"""Who sends, who hears, and whether the broker sets TCP_NODELAY."""
+
+
+def send(sends: Sends, port: int, pipe: Connection, count: int, rate: float) -> None:
+    """The whole of a sending process."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipe.send(asyncio.run(sends(port, Path(folder), count, rate)))
+
+
+def hear(hears: Hears, port: int, pipe: Connection) -> None:
+    """The whole of a hearing process."""
+    pipe.send(asyncio.run(hears(port, pipe)))
+
+
+def seconds(
+    way: str, brokers: dict[bool, Broker], count: int, rate: float
+) -> list[tuple[float, float]]:
+    """How long each alert of one round took, and how long to store it."""
+    sends, hears, nodelay = WAYS[way]
+    port = brokers[nodelay].port
+    spawn = multiprocessing.get_context("spawn")
+    ears, theirs = multiprocessing.Pipe()
+    hearing = spawn.Process(target=hear, args=(hears, port, theirs), daemon=True)
+    hearing.start()
+    ears.recv()
+    mouth, its = multiprocessing.Pipe()
+    sending = spawn.Process(target=send, args=(sends, port, its, count, rate), daemon=True)
+    sending.start()
+    began: Began = mouth.recv()
+    time.sleep(0.3)
+    ears.send("enough")
+    known: Times = ears.recv()
+    for process in (sending, hearing):
+        process.join(10)
+    if missing := began.keys() - known.keys():
+        raise RuntimeError(f"{way}: {len(missing)} of {len(began)} alerts never arrived")
+    return [(known[entry] - start, stored - start) for entry, (start, stored) in began.items()]
+
+
+def percentile(values: Sequence[float], share: int) -> float:
+    """In milliseconds."""
+    return round(statistics.quantiles(values, n=100)[share - 1] * 1e3, 2)
+
+
+def measure(rounds: int, count: int, rate: float) -> dict[str, float | int]:
+    """Percentiles over all rounds of each way."""
+    found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Broker.start(Path(folder) / "ours") as ours,
+        Broker.start(Path(folder) / "default", nodelay=False) as default,
+    ):
+        brokers = {True: ours, False: default}
+        for number in range(rounds + 1):
+            for way in (list(WAYS), list(reversed(WAYS)))[number % 2]:
+                taken = seconds(way, brokers, count, rate)
+                if number:
+                    found[way] += taken
+    figures: dict[str, float | int] = {"rounds": rounds, "alerts": len(found["ours"])}
+    for way, values in found.items():
+        figures[f"{way}_p50_ms"] = percentile([whole for whole, _ in values], 50)
+        figures[f"{way}_p99_ms"] = percentile([whole for whole, _ in values], 99)
+    figures["ours_stored_p50_ms"] = percentile([stored for _, stored in found["ours"]], 50)
+    figures["p99_defaults_to_ours"] = round(figures["defaults_p99_ms"] / figures["ours_p99_ms"], 1)
+    figures["p50_ours_to_bare"] = round(figures["ours_p50_ms"] / figures["bare_p50_ms"], 2)
+    return figures
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--checkpoints", type=int, default=500, help="in each round")
+    parser.add_argument("--rate", type=float, default=500, help="checkpoints a second")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    figures = measure(given.rounds, given.checkpoints, given.rate)
+    if given.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:24} {value:>10}")
