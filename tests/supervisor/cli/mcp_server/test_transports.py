@@ -8,6 +8,7 @@ import signal
 import socket
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -20,14 +21,13 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, midwatch, process, refused
+from midwatch_stage.command import MIDWATCH, PROGRAM, Cli, process
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
 from midwatch_supervisor.cli.mcp_server.transports import PATH, application
 
 TOKEN = "the-token-of-these-tests"
-Capture = pytest.CaptureFixture[str]
 
 
 def command(*words: str) -> list[str]:
@@ -78,6 +78,9 @@ async def door(journal_file: Path) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
+LET_IN = {"authorization": f"Bearer {TOKEN}"}
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -88,21 +91,19 @@ async def door(journal_file: Path) -> AsyncGenerator[httpx.AsyncClient]:
         ({"authorization": TOKEN}, 401),
         ({"authorization": "Bearer \u00ff"}, 401),
         ({"cookie": f"midwatch-8765={TOKEN}"}, 401),
-        ({"authorization": f"Bearer {TOKEN}", "host": "evil.example"}, 421),
-        ({"authorization": f"Bearer {TOKEN}", "host": ""}, 421),
-        ({"authorization": f"Bearer {TOKEN}", "origin": "http://evil.example"}, 403),
-        ({"authorization": f"Bearer {TOKEN}", "origin": "null"}, 403),
-        ({"authorization": f"Bearer {TOKEN}", "origin": "http://127.0.0.1:8080"}, 403),
+        ({**LET_IN, "host": "evil.example"}, 421),
+        ({**LET_IN, "host": ""}, 421),
+        ({**LET_IN, "origin": "http://evil.example"}, 403),
+        ({**LET_IN, "origin": "null"}, 403),
+        ({**LET_IN, "origin": "http://127.0.0.1:8080"}, 403),
     ],
 )
-@pytest.mark.parametrize("path", [PATH, "/", "/elsewhere"])
 async def test_nobody_gets_in_without_the_token_by_another_name_or_from_a_page(
-    door: httpx.AsyncClient, headers: dict[str, str], status: int, path: str
+    door: httpx.AsyncClient, headers: dict[str, str], status: int
 ) -> None:
-    for method in ("GET", "POST", "DELETE", "OPTIONS"):
-        answer = await door.request(
-            method, path, headers=httpx.Headers(headers, encoding="latin-1")
-        )
+    given = httpx.Headers(headers, encoding="latin-1")
+    for method, path in product(("GET", "POST", "DELETE", "OPTIONS"), (PATH, "/", "/elsewhere")):
+        answer = await door.request(method, path, headers=given)
         assert answer.status_code == status
         assert TOKEN not in answer.text
 
@@ -135,21 +136,16 @@ async def _address(process: Process) -> str:
     return found[1]
 
 
-async def test_over_http_the_official_client_gets_in_with_the_token_only(served: str) -> None:
-    with_token = AsyncClient(headers={"authorization": f"Bearer {TOKEN}"})
+async def test_over_http_clients_get_in_with_the_token_only(served: str) -> None:
+    with_token = AsyncClient(headers=LET_IN)
     async with with_token, Client(streamable_http_client(served, http_client=with_token)) as client:
         assert '"task": "fix"' in await Caller(client).say("list_attempts")
         assert "guide" not in await Caller(client).tools()
     async with httpx.AsyncClient() as without:
         assert (await without.post(served, json={})).status_code == 401
-        named = {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}
+        named = {**LET_IN, "host": "evil.example"}
         assert (await without.post(served, json={}, headers=named)).status_code == 421
-
-
-async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastmcp(
-    served: str,
-) -> None:
-    toolset = MCPToolset[object](served, headers={"Authorization": f"Bearer {TOKEN}"})
+    toolset = MCPToolset[object](served, headers=LET_IN)  # the client of FastMCP
     agent = Agent[object](TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
     async with asyncio.timeout(300):
         answer = await agent.run("How does it stand?")
@@ -172,16 +168,15 @@ async def test_over_http_an_agent_of_pydantic_ai_reads_it_by_the_client_of_fastm
     ],
 )
 async def test_a_wrong_call_is_refused_with_the_reason(
-    words: tuple[str, ...], why: str, capsys: Capture
+    words: tuple[str, ...], why: str, cli: Cli
 ) -> None:
-    assert why in await refused(capsys, "mcp", *words)
+    assert why in await cli.refused("mcp", *words)
 
 
-async def test_a_port_that_is_taken_is_told(capsys: Capture) -> None:
+async def test_a_port_that_is_taken_is_told(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert await midwatch("mcp", "--http", f"127.0.0.1:{port}") == 2
-    assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert f"cannot listen on {place}" in await cli.refused("mcp", "--http", place)
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Alert,
     Analysis,
-    Attempt,
     AttemptTransition,
     Checkpoint,
     Delivery,
@@ -27,7 +26,7 @@ from midwatch_monitor.records import (
     Step,
     SupervisedBy,
 )
-from midwatch_stage.command import PROGRAM, ask, midwatch, read
+from midwatch_stage.command import PROGRAM, Cli, midwatch
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
@@ -63,16 +62,11 @@ async def told(journal: Journal, kind: type[T]) -> list[T]:
     return [each.record for each in await journal.entries() if isinstance(each.record, kind)]
 
 
-async def attempt_of(journal: Journal) -> Attempt:
-    (run,) = await journal.runs()
-    (task,) = await journal.tasks(run.id)
-    (found,) = await journal.attempts(task.id)
-    assert (run.source, run.supervised_by, task.name) == (
-        "embedded",
-        SupervisedBy.MONITOR,
-        "claude",
-    )
-    return found
+async def until_it_waits(actor: Caller, call: asyncio.Task[str]) -> None:
+    """Wait until a call of the worker waits for a person."""
+    async with asyncio.timeout(120):
+        while '"waits_for": "a person' not in await actor.say("waiting"):
+            assert not call.done()
 
 
 async def test_it_is_offered_the_tools_of_every_worker_and_nothing_that_supervises(
@@ -94,9 +88,8 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
     low = {"progress_percent": 20, "confidence": 10, "decision": "escalate", "blockers": ["no key"]}
     assert "Confidence is low" in await worker.say("reflect", **low)
     assert [each.confidence for each in await checkpoints(journal)] == [90, 10]
-    assert {each.key.rule for each in await told(journal, Alert)} == {
-        *("explicit_escalation", "low_confidence")
-    }
+    rules = {each.key.rule for each in await told(journal, Alert)}
+    assert rules == {"explicit_escalation", "low_confidence"}
 
 
 async def test_the_analysis_of_a_failure_is_recorded_before_it_is_answered(
@@ -165,9 +158,7 @@ async def test_a_pause_holds_the_answer_until_somebody_lets_it_go_on(
     await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     call = asyncio.create_task(worker.say("reflect", **GOOD))
-    async with asyncio.timeout(120):
-        while '"waits_for": "a person' not in await actor.say("waiting"):
-            assert not call.done()
+    await until_it_waits(actor, call)
     await actor.say("resume", attempt="claude", message="Go on with totals.")
     assert "Go on with totals." in await call
 
@@ -178,49 +169,36 @@ async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
     await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     given_up = asyncio.create_task(worker.say("reflect", **GOOD))
-    async with asyncio.timeout(120):
-        while '"waits_for": "a person' not in await actor.say("waiting"):
-            assert not given_up.done()
+    await until_it_waits(actor, given_up)
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
     await actor.say("resume", attempt="claude", message="Go on with totals.")
     assert "Go on with totals." in await worker.say("reflect", **GOOD)
 
 
-async def test_the_end_of_a_connection_is_neither_a_request_nor_a_step(
-    journal: Journal, journal_file: Path
-) -> None:
-    watch = watch_of("claude", str(journal_file), Settings())
-    async with worker_server(watch) as server, Client(server) as client:
-        await Caller(client).say("reflect", **GOOD)
-    attempt = await attempt_of(journal)
-    state = (await task_state(journal, await journal.task(attempt.task))).attempts[attempt.id]
-    assert (state.over, state.last_step, state.budget.requests.used) == (True, 1, 1)
-
-
-async def test_the_attempt_ends_with_the_connection(journal: Journal, journal_file: Path) -> None:
-    watch = watch_of("claude", str(journal_file), Settings())
-    async with worker_server(watch) as server, Client(server) as client:
-        await Caller(client).say("reflect", **GOOD)
-        id = (await attempt_of(journal)).id
-    last = (await told(journal, AttemptTransition))[-1]
-    assert (id, last.lifecycle) == (1, Lifecycle.COMPLETED)
-
-
 @pytest.mark.usefixtures("named_by_the_environment")
-async def test_what_nobody_checked_has_ended_and_is_neither_accepted_nor_done(
-    journal_file: Path, capsys: pytest.CaptureFixture[str]
+async def test_with_its_connection_an_attempt_has_ended_and_is_neither_accepted_nor_done(
+    journal: Journal, journal_file: Path, cli: Cli
 ) -> None:
     watch = watch_of("claude", str(journal_file), Settings())
     async with worker_server(watch) as server, Client(server) as client:
         gave_up = {"confidence": 5, "decision": "escalate", "blockers": ["no key"]}
         await Caller(client).say("reflect", **{**GOOD, **gave_up})
-    assert "no verdict yet" in "".join(await read(capsys, "feedback", "list"))
-    (told,) = await ask(capsys, "status")
+    (run,) = await journal.runs()
+    (task,) = await journal.tasks(run.id)
+    assert (run.source, run.supervised_by, task.name) == (
+        "embedded",
+        SupervisedBy.MONITOR,
+        "claude",
+    )
+    (state,) = (await task_state(journal, task)).attempts.values()
+    # The end of the connection is neither a request nor a step.
+    assert (state.over, state.last_step, state.budget.requests.used) == (True, 1, 1)
+    assert "no verdict yet" in await cli.said("feedback", "list")
+    (told,) = await cli.ask("status")
     assert (told["status"], told["stands"]) == ("completed", "ended")
     assert (told["progress_percent"], told["confidence"]) == (20, 5)
-    shown = "\n".join(await read(capsys, "show", "claude"))
-    assert "ended (unchecked): the connection was closed" in shown
+    assert "ended (unchecked): the connection was closed" in await cli.said("show", "claude")
 
 
 async def test_an_attempt_that_is_held_ends_with_the_connection_too(
@@ -230,9 +208,7 @@ async def test_an_attempt_that_is_held_ends_with_the_connection_too(
         await Caller(client).tools()
         await actor.say("pause", attempt="claude")
         held = asyncio.create_task(Caller(client).say("reflect", **GOOD))
-        async with asyncio.timeout(120):
-            while '"waits_for": "a person' not in await actor.say("waiting"):
-                assert not held.done()
+        await until_it_waits(actor, held)
         held.cancel()
     last = (await told(journal, AttemptTransition))[-1]
     assert last.lifecycle is Lifecycle.CANCELED
