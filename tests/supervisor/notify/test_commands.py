@@ -9,6 +9,7 @@ import sys
 from asyncio.subprocess import Process
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Alert, Entry, Fault, Notified, Resolution, Step
+from midwatch_stage.command import midwatch, refused_now
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import mail_server, webhook
@@ -138,57 +140,64 @@ async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_w
     assert '"type": "target"' not in lines
 
 
-async def test_a_missing_variable_ends_a_run_before_it_begins(harness: RunHarness) -> None:
-    (harness.folder / "tasks.yaml").write_text(TASKS)
-    configure(harness, "{phone: {url_env: NTFY_URL}}")
-    code, out, errors = await ended(await harness.start("run", "tasks.yaml", "--headless"))
+@pytest.fixture
+def beside(harness: RunHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are given in this process, in the folder of the harness."""
+    monkeypatch.chdir(harness.folder)
+
+
+def test_a_missing_variable_ends_a_run_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.yaml").write_text(TASKS)
+    Path("midwatch.yaml").write_text("notify: {targets: {phone: {url_env: NTFY_URL}}}\n")
     said = "notify.targets.phone: the environment variable NTFY_URL is not set\n"
-    assert (code, out, errors) == (2, "", said)
+    assert refused_now(capsys, "run", "tasks.yaml", "--headless") == said
 
 
-@pytest.mark.usefixtures("signed")
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
+@pytest.mark.usefixtures("signed", "beside")
 async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_code(
-    harness: RunHarness,
+    harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dead = free_port()
     async with webhook() as receiver, mail_server() as mail:
         to = f"mailto://{LOOPBACK}:{mail.port}/?smtp={LOOPBACK}&mode=insecure"
         (harness.folder / "url").write_text(f"{to}&from=watch@a.test&to=ann@b.test\n")
+        nobody = f"mailto://{LOOPBACK}:{dead}/?from=a@b.test&to=c@d.test&mode=insecure"
         configure(
             harness,
             f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK}}, post: {{url_file: url}},"
-            f" gone: {{webhook: 'http://{LOOPBACK}:{dead}/', secret_env: HOOK}}}}",
+            f" gone: {{webhook: 'http://{LOOPBACK}:{dead}/', secret_env: HOOK}},"
+            f" lost: {{url: '{nobody}'}}}}",
         )
-        code, out, errors = await ended(await harness.start("notify", "test"))
-        assert (code, out) == (1, "team: sent\npost: sent\n")
-        assert errors == "gone: the webhook cannot be reached: no connection to its host\n"
-        assert (await ended(await harness.start("notify", "test", "post")))[0] == 0
+        assert await midwatch("notify", "test") == 1
+        out, errors = capsys.readouterr()
+        gone, lost, *_ = errors.splitlines()
+        assert out == "team: sent\npost: sent\n"
+        assert gone == "gone: the webhook cannot be reached: no connection to its host"
+        assert lost.startswith("lost: the service rejected it: Connection error")
+        assert await midwatch("notify", "test", "post") == 0
     first = message_from_bytes(mail.bodies[0])
     assert (first["To"], first["Subject"]) == ("ann@b.test", "Midwatch: this is a test")
     assert (len(mail.bodies), len(receiver.bodies)) == (2, 1)
 
 
-@pytest.mark.usefixtures("signed")
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
+@pytest.mark.usefixtures("signed", "beside")
 async def test_a_target_that_is_configured_wrongly_keeps_the_others_from_nothing(
-    harness: RunHarness,
+    harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with webhook() as receiver:
         hook = f"webhook: '{receiver.url}', secret_env"
         configure(harness, f"{{a: {{{hook}: NOT_SET}}, b: {{url: 'nix://'}}, c: {{{hook}: HOOK}}}}")
-        code, out, errors = await ended(await harness.start("notify", "test"))
-    assert (code, out, len(receiver.bodies)) == (2, "c: sent\n", 1)
+        assert await midwatch("notify", "test") == 2
+    out, errors = capsys.readouterr()
     first, second = errors.splitlines()
+    assert (out, len(receiver.bodies)) == ("c: sent\n", 1)
     assert first == "a: the environment variable NOT_SET is not set"
     assert second.startswith("b: no service matches this URL (nix://)")
-
-
-async def test_a_mail_server_that_is_away_is_a_failure_with_a_reason(harness: RunHarness) -> None:
-    url = f"mailto://{LOOPBACK}:{free_port()}/?from=a@b.test&to=c@d.test&mode=insecure"
-    configure(harness, f"{{post: {{url: '{url}'}}}}")
-    code, _, errors = await ended(await harness.start("notify", "test"))
-    assert code == 1
-    said = "post: the service rejected it: Connection error"
-    assert errors.startswith(said)
 
 
 def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
@@ -201,12 +210,12 @@ def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("signed")
+@pytest.mark.usefixtures("signed", "beside")
 async def test_of_a_webhook_that_hangs_it_is_said_how_long_it_was_waited_for(
-    harness: RunHarness,
+    harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with webhook() as receiver:
         receiver.status = 0
         configure(harness, f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK}}}}")
-        code, _, errors = await ended(await harness.start("notify", "test"))
-    assert (code, errors) == (1, "team: the webhook did not answer within 10 s\n")
+        assert await midwatch("notify", "test") == 1
+    assert capsys.readouterr().err == "team: the webhook did not answer within 10 s\n"

@@ -12,7 +12,7 @@ from email import message_from_bytes
 import pytest
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.notify import NotifySettings, QuietSettings
+from midwatch_monitor.config.notify import NotifySettings, TargetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
@@ -35,14 +35,21 @@ SECRET = {"HOOK": "key"}
 QUESTION = make.intervention(Action.ASK_OPERATOR, message="May I delete plan.py?")
 
 
-def settings_of(url: str, **fields: object) -> NotifySettings:
-    target = {"webhook": url, "secret_env": "HOOK", **fields}
-    return NotifySettings.model_validate({"targets": {"team": target}, "group_seconds": 0.2})
+def settings_of(url: str, *, content: bool = False, **more: object) -> NotifySettings:
+    target = {"webhook": url, "secret_env": "HOOK", "content": content}
+    given = {"targets": {"team": target}, "group_seconds": 0.2, **more}
+    return NotifySettings.model_validate(given)
 
 
 @pytest.fixture
 def fleet(journal: Journal, location: str) -> Fleet:
     return Fleet(journal, location)
+
+
+@pytest.fixture
+async def recorder(fleet: Fleet) -> Recorder:
+    """That of an attempt of a run in one process."""
+    return await fleet.begin(supervised_by=SupervisedBy.PROCESS)
 
 
 @asynccontextmanager
@@ -73,9 +80,8 @@ async def alarm(recorder: Recorder) -> None:
 
 
 async def test_an_alert_and_a_question_are_one_signed_message_without_any_content(
-    fleet: Fleet,
+    fleet: Fleet, recorder: Recorder
 ) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url)):
         await alarm(recorder)
         await ask(recorder)
@@ -93,28 +99,31 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
-async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_again(
-    fleet: Fleet,
+async def test_each_way_to_people_has_one_message_and_what_waits_again(
+    fleet: Fleet, recorder: Recorder
 ) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
-    async with webhook() as team, webhook() as phone, mail_server() as post:
-        mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
-        ways = {"phone": {"url": phone.ntfy}, "post": {"url": mail}}
-        settings = NotifySettings.model_validate(
-            {"targets": ways, "group_seconds": 0.2, "repeat_minutes": 5}
-        )
-        settings.targets["team"] = settings_of(team.url).targets["team"]
-        async with telling(fleet, settings):
-            await alarm(recorder)
-            await ask(recorder)
-            await fleet.until_told(Notified, 3)
-            fleet.ahead = timedelta(minutes=6)
-            await fleet.until_told(Notified, 6)
+    async with webhook() as team, webhook() as phone, webhook() as room, webhook() as chat:
+        async with mail_server() as post:
+            mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
+            mattermost = f"mmost://{LOOPBACK}:{room.port}/3ccdd113474722377935511fc85d3dd4"
+            matrix = f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix"
+            ways = {"phone": phone.ntfy, "post": mail, "room": mattermost, "chat": matrix}
+            settings = settings_of(team.url, repeat_minutes=5)
+            targets = {name: TargetSettings(url=url) for name, url in ways.items()}
+            settings = settings.model_copy(update={"targets": settings.targets | targets})
+            async with telling(fleet, settings):
+                await alarm(recorder)
+                await ask(recorder)
+                await fleet.until_told(Notified, 5)
+                fleet.ahead = timedelta(minutes=6)
+                await fleet.until_told(Notified, 10)
     command = 'midwatch tell fix --run 1 "your answer"'
     mails = [message_from_bytes(each).get_payload(decode=True) for each in post.bodies]
     for first, second in (
         [json.loads(each)["body"] for each in team.bodies],
         [json.loads(each)["message"] for each in phone.bodies],
+        [json.loads(each)["text"] for each in room.bodies],
+        [json.loads(each)["text"] for each in chat.bodies],
         [each.decode() for each in mails if isinstance(each, bytes)],
     ):
         assert "firing warning cycle" in first
@@ -122,36 +131,17 @@ async def test_a_webhook_ntfy_and_mail_each_have_one_message_and_what_waits_agai
         assert first.splitlines().count(command) == second.splitlines().count(command) == 1
         assert "plan.py" not in first + second
     assert {json.loads(each)["topic"] for each in phone.bodies} == {"night"}
+    names = {json.loads(room.bodies[0])["username"], json.loads(chat.bodies[0])["displayName"]}
+    assert names == {"Midwatch"}
 
 
-@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
-@pytest.mark.parametrize(
-    "url", ["mmost://{at}/3ccdd113474722377935511fc85d3dd4", "matrix://token@{at}?mode=matrix"]
-)
-async def test_services_like_slack_and_matrix_have_it_from_midwatch(fleet: Fleet, url: str) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
-    async with webhook() as room:
-        to = {"team": {"url": url.format(at=f"{LOOPBACK}:{room.port}")}}
-        settings = NotifySettings.model_validate({"targets": to, "group_seconds": 0.2})
-        async with telling(fleet, settings):
-            await alarm(recorder)
-            await ask(recorder)
-            await fleet.until_told(Notified)
-    (body,) = room.bodies
-    sent = json.loads(body)
-    assert sent.get("username", sent.get("displayName")) == "Midwatch"
-    assert "firing warning cycle" in sent["text"]
-    assert 'midwatch tell fix --run 1 "your answer"' in sent["text"]
-    assert "plan.py" not in sent["text"]
-
-
-async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(fleet: Fleet) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
+async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(
+    fleet: Fleet, recorder: Recorder
+) -> None:
     now = fleet.now.astimezone()
     begin, end = ((now + timedelta(hours=each)).strftime("%H:%M") for each in (-1, 1))
     async with webhook() as receiver:
-        quiet = QuietSettings.model_validate({"from": begin, "to": end})
-        settings = settings_of(receiver.url).model_copy(update={"quiet": quiet})
+        settings = settings_of(receiver.url, quiet={"from": begin, "to": end})
         await alarm(recorder)
         await ask(recorder)
         async with telling(fleet, settings):
@@ -164,8 +154,9 @@ async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(flee
     assert [each["kind"] for each in receiver.items] == ["waiting", "alert"]
 
 
-async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
+async def test_who_wants_the_content_gets_it_without_secrets(
+    fleet: Fleet, recorder: Recorder
+) -> None:
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url, content=True)):
         key = AlertKey(rule="cycle", subject="token=ghp_" + "a1B2" * 9)
         await recorder.record(make.alert(key=key, summary="again"))
@@ -174,8 +165,9 @@ async def test_who_wants_the_content_gets_it_without_secrets(fleet: Fleet) -> No
     assert "[masked: " in item["text"]
 
 
-async def test_a_process_that_is_started_again_does_not_repeat_it(fleet: Fleet) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
+async def test_a_process_that_is_started_again_does_not_repeat_it(
+    fleet: Fleet, recorder: Recorder
+) -> None:
     await ask(recorder)
     async with webhook() as receiver:
         for _ in range(2):
@@ -189,9 +181,8 @@ async def test_a_process_that_is_started_again_does_not_repeat_it(fleet: Fleet) 
 
 
 async def test_who_does_not_answer_is_said_once_and_the_rest_is_told_once_he_does(
-    fleet: Fleet,
+    fleet: Fleet, recorder: Recorder
 ) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await alarm(recorder)
     nobody = settings_of(f"http://{LOOPBACK}:{free_port()}/")
     for _ in range(2):
@@ -203,8 +194,9 @@ async def test_who_does_not_answer_is_said_once_and_the_rest_is_told_once_he_doe
     assert len(receiver.items) == 1
 
 
-async def test_a_receiver_that_refuses_does_not_hold_up_another(fleet: Fleet) -> None:
-    recorder = await fleet.begin(supervised_by=SupervisedBy.PROCESS)
+async def test_a_receiver_that_refuses_does_not_hold_up_another(
+    fleet: Fleet, recorder: Recorder
+) -> None:
     async with webhook() as refuses, webhook() as takes:
         refuses.status = 503
         given = settings_of(refuses.url).targets | {"other": settings_of(takes.url).targets["team"]}
@@ -223,9 +215,8 @@ async def test_of_two_monitors_one_tells_and_the_other_takes_over(fleet: Fleet) 
     async with webhook() as receiver:
         settings = SETTINGS.model_copy(update={"notify": settings_of(receiver.url)})
         senders = senders_of(settings.notify, SECRET)
-        first = fleet.keeping("a", settings=settings, senders=senders)
-        second = fleet.keeping("b", settings=settings, senders=senders)
-        works = [asyncio.create_task(each.run()) for each in (first, second)]
+        monitors = [fleet.keeping(name, settings=settings, senders=senders) for name in "ab"]
+        works = [asyncio.create_task(each.run()) for each in monitors]
         await ask(recorder)
         await fleet.until_told(Notified)
         works[0].cancel()
@@ -237,8 +228,7 @@ async def test_of_two_monitors_one_tells_and_the_other_takes_over(fleet: Fleet) 
 
 
 async def test_a_monitor_that_looks_once_tells_what_is_due(fleet: Fleet) -> None:
-    recorder = await fleet.begin()
-    await alarm(recorder)
+    await alarm(await fleet.begin())
     async with webhook() as receiver:
         settings = SETTINGS.model_copy(update={"notify": settings_of(receiver.url)})
         senders = senders_of(settings.notify, SECRET)
