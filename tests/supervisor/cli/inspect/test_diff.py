@@ -1,6 +1,5 @@
 """`midwatch diff` of what a task has changed."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -8,9 +7,19 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Commit, Lifecycle
+from midwatch_monitor.records import Attempt, Commit, Lifecycle, Record
 from midwatch_stage import factories as make
-from midwatch_stage.command import assignment, midwatch, new_attempt, new_task, printed, read, write
+from midwatch_stage.command import (
+    ask,
+    assignment,
+    midwatch,
+    new_attempt,
+    new_task,
+    printed,
+    read,
+    refused,
+    write,
+)
 from midwatch_stage.repository import worktree_with
 from midwatch_supervisor.workspaces.workspace import prepare
 from midwatch_tools.git import git
@@ -25,11 +34,14 @@ async def workspace(journal: Journal, tmp_path: Path) -> Path:
     """The worktree of an attempt, which began with `a.py`."""
     folder, spec = await worktree_with(tmp_path, "a.py", "a = 1\n")
     task = await new_task(journal, spec=spec)
-    attempt = await new_attempt(journal, task, workspace=str(folder))
-    await write(journal, attempt, make.AT, make.ended())
+    await over(journal, await new_attempt(journal, task, workspace=str(folder)))
+    return folder
+
+
+async def over(journal: Journal, attempt: Attempt, *records: Record) -> None:
+    await write(journal, attempt, make.AT, *records, make.ended())
     done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
     await journal.commit(Commit(drafts=(done,)))
-    return folder
 
 
 @pytest.fixture
@@ -41,41 +53,34 @@ async def moved(journal: Journal, tmp_path: Path) -> Path:
         (folder / "a.txt").write_text(f"{text}\n")
     task = await new_task(journal, spec=assignment("fix").model_dump_json())
     attempt = await new_attempt(journal, task, node="east", workspace=str(east))
-    await write(journal, attempt, make.AT, make.change(node="west"), make.ended())
-    done = make.draft(make.task_transition(Lifecycle.COMPLETED), attempt=None)
-    await journal.commit(Commit(drafts=(done,)))
+    await over(journal, attempt, make.change(node="west"))
     return west
 
 
-@pytest.mark.usefixtures("moved")
-async def test_of_an_attempt_that_moved_the_work_of_its_last_node_is_printed(
-    capsys: Capture,
+async def test_of_an_attempt_that_moved_the_work_of_its_last_node_is_printed_or_that_named(
+    moved: Path, capsys: Capture
 ) -> None:
     out = await printed(capsys, "diff", "fix")
-    assert "+new" in out
-    assert "old" not in out
-
-
-@pytest.mark.parametrize("command", ["diff", "merge"])
-async def test_of_work_that_is_on_another_machine_the_node_is_named(
-    moved: Path, capsys: Capture, command: str
-) -> None:
+    assert ("+new" in out, "old" in out) == (True, False)
     shutil.rmtree(moved)
-    assert await midwatch(command, "fix") == 2
     said = "the workspace of fix is not on this machine: west had it last\n"
-    assert capsys.readouterr().err == said
+    for command in ("diff", "merge"):
+        assert await refused(capsys, command, "fix") == said
 
 
-@pytest.mark.parametrize("name", ["fix", "fix#1", "1"])
-async def test_edits_and_new_files_are_printed_without_colours(
-    workspace: Path, capsys: Capture, name: str
+async def test_edits_and_new_files_are_printed_without_colours_or_escapes(
+    workspace: Path, capsys: Capture
 ) -> None:
-    (workspace / "a.py").write_text("a = 2\n")
+    assert await read(capsys, "diff", "fix") == ["fix has changed nothing"]
+    (workspace / "a.py").write_text("a = '\x1b[2J'\nb = 3\n")
     (workspace / "b.py").write_text("b = 1\n")
-    out = await printed(capsys, "diff", name)
-    assert "-a = 1\n+a = 2\n" in out
+    out = await printed(capsys, "diff", "fix#1")
+    assert "-a = 1\n+a = '\\x1b[2J'\n" in out
     assert out.endswith("--- /dev/null\n+++ b/b.py\n@@ -0,0 +1 @@\n+b = 1\n")
     assert "\x1b" not in out
+    (line, _) = await ask(capsys, "diff", "1")
+    counts = {"added": 2, "removed": 1, "binary": False}
+    assert line == {"type": "file", "task": "fix", "name": "a.py", **counts}
 
 
 def change(folder: Path) -> None:
@@ -138,27 +143,18 @@ async def test_outside_git_git_apply_makes_the_same_files_of_what_is_printed(
 ) -> None:
     change(copied)
     (copied / os.fsdecode(b"caf\xe9")).write_text("coffee\n")
+    (copied / "b.bin").write_bytes(b"\0\1")
     (copied / "form.txt").write_text("one\ftwo\nfour")
     (copied / "tool").chmod(0o755)
     (copied / "was a link").unlink()
     (copied / "was a link").write_text("a file\n")
-    out = await printed(capsys, "diff", "fix")
-    (patch := tmp_path / "patch").write_bytes(out.replace("\\x0c", "\f").encode())
-    await git(tmp_path / "source", "apply", str(patch))
-    assert content(tmp_path / "source") == content(copied)
-
-
-async def test_outside_git_a_binary_file_is_named_and_git_apply_can_leave_it_out(
-    copied: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    (copied / "b.bin").write_bytes(b"\0\1")
-    (copied / "good.txt").write_text("good\n")
     assert await midwatch("diff", "fix") == 0
     out, err = capsys.readouterr()
-    assert err.startswith("only named (binary or too large): b.bin; ")
-    (patch := tmp_path / "patch").write_text(out)
+    assert "\nonly named (binary or too large): b.bin; " in err
+    (copied / "b.bin").unlink()
+    (patch := tmp_path / "patch").write_bytes(out.replace("\\x0c", "\f").encode())
     await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
-    assert (tmp_path / "source" / "good.txt").read_text() == "good\n"
+    assert content(tmp_path / "source") == content(copied)
 
 
 async def test_what_git_apply_would_not_take_as_it_is_is_said(
@@ -180,31 +176,6 @@ async def test_what_git_apply_would_not_take_as_it_is_is_said(
     (patch := tmp_path / "patch").write_text(out)
     await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
     assert (tmp_path / "source" / "good.txt").read_text() == "good\n"
-
-
-async def test_escapes_in_a_changed_file_are_shown_and_not_obeyed(
-    workspace: Path, capsys: Capture
-) -> None:
-    (workspace / "a.py").write_text("a = '\x1b[2J'\n")
-    await midwatch("diff", "fix")
-    assert "+a = '\\x1b[2J'\n" in capsys.readouterr().out
-
-
-async def test_json_names_the_files_with_their_counts(workspace: Path, capsys: Capture) -> None:
-    (workspace / "a.py").write_text("a = 2\nb = 3\n")
-    assert await midwatch("diff", "fix", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "type": "file",
-        "task": "fix",
-        "name": "a.py",
-        "added": 2,
-        "removed": 1,
-        "binary": False,
-    }
-
-
-async def test_nothing_changed_is_said(workspace: Path, capsys: Capture) -> None:
-    assert await read(capsys, "diff", "fix") == ["fix has changed nothing"]
 
 
 async def test_merged_work_can_still_be_looked_at(workspace: Path, capsys: Capture) -> None:

@@ -27,7 +27,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, process
+from midwatch_stage.command import MIDWATCH, PROGRAM, process, refused, refused_now
 from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
@@ -93,16 +93,13 @@ def unused_port() -> int:
         return server.getsockname()[1]
 
 
-@pytest.fixture
-async def browser() -> AsyncGenerator[ClientSession]:
+async def session() -> AsyncGenerator[ClientSession]:
     async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
         yield session
 
 
-@pytest.fixture
-async def another() -> AsyncGenerator[ClientSession]:
-    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as session:
-        yield session
+browser = pytest.fixture(session)
+another = pytest.fixture(session)
 
 
 async def enter(browser: ClientSession, served: Served) -> None:
@@ -174,7 +171,7 @@ async def test_the_page_lets_in_no_script_or_style_without_its_nonce(
     assert len(nonces) == 2
 
 
-async def test_a_page_that_another_name_leads_to_gets_nothing(
+async def test_a_page_of_elsewhere_or_under_another_name_gets_nothing(
     serve: Serve, browser: ClientSession, unused_port: int
 ) -> None:
     async with serve() as served:
@@ -187,16 +184,9 @@ async def test_a_page_that_another_name_leads_to_gets_nothing(
         }.items():
             async with browser.get(served.origin, headers={"Host": host}) as answer:
                 assert (host, answer.status) == (host, status)
-
-
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:1", "null", None])
-async def test_a_page_of_elsewhere_gets_no_console(
-    serve: Serve, browser: ClientSession, origin: str | None
-) -> None:
-    async with serve() as served:
-        await enter(browser, served)
-        with pytest.raises(WSServerHandshakeError, match="403"):
-            await browser.ws_connect(f"{served.origin}/ws", origin=origin)
+        for origin in ("http://127.0.0.1:1", "null", None):
+            with pytest.raises(WSServerHandshakeError, match="403"):
+                await browser.ws_connect(f"{served.origin}/ws", origin=origin)
 
 
 async def test_a_link_to_an_attempt_leads_to_it_with_the_token_and_later_without(
@@ -376,19 +366,24 @@ async def test_a_size_that_changed_while_the_console_started_is_told_again(
         assert await window.receive_bytes() == b"drawn again"
 
 
-async def test_the_page_of_an_attempt_opens_it_though_another_run_is_newer(
+async def test_the_page_of_an_attempt_opens_it_and_no_process_shows_the_token_or_the_journal(
     start: Start, browser: ClientSession, journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     await journal.add_run(source="later.yaml", settings="{}", at=at)
-    server = await start()
+    server = await start(MIDWATCH_WEB_TOKEN=TOKEN)
     try:
-        url = (await said(server)).split()[-1]
-        served = Served(url.partition("/?")[0], url)
+        line = await said(server)
+        origin = line.split()[4].partition("/?")[0]
+        assert line == f"The console is at {origin}/?token=… with the token of MIDWATCH_WEB_TOKEN\n"
+        served = Served(origin, f"{origin}/?token={TOKEN}")
         await enter(browser, served)
         await draw(browser, served, path=f"/attempt/{attempt.id}", shows=b"Timeline")
         (process,) = children(server.pid)
-        assert "--run" not in read_process(process)[0]  # each console chooses the latest one
-        async with browser.get(f"{served.origin}/attempt/{attempt.id + 1}") as answer:
+        listed, environ = read_process(process)
+        assert "--run" not in listed  # each console chooses the run: the latest one is another
+        assert journal.name not in listed
+        assert TOKEN not in listed + environ + read_process(server.pid)[0]
+        async with browser.get(f"{origin}/attempt/{attempt.id + 1}") as answer:
             assert answer.status == 404
             assert (await answer.text()).startswith(f"there is no attempt {attempt.id + 1} in ")
     finally:
@@ -433,29 +428,6 @@ async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
     await ended(process)
 
 
-@pytest.mark.matrix
-async def test_neither_the_token_nor_the_journal_stands_in_the_list_of_processes(
-    start: Start,
-    browser: ClientSession,
-    journal_file: Path,
-    unused_port: int,
-) -> None:
-    server = await start(MIDWATCH_WEB_TOKEN=TOKEN)
-    try:
-        line = await said(server)
-        served = Served(origin := f"http://127.0.0.1:{unused_port}", f"{origin}/?token={TOKEN}")
-        assert line == f"The console is at {origin}/?token=… with the token of MIDWATCH_WEB_TOKEN\n"
-        await enter(browser, served)
-        await draw(browser, served)
-        (process,) = children(server.pid)
-        listed, environ = read_process(process)
-        assert str(journal_file) not in listed
-        assert TOKEN not in listed + environ + read_process(server.pid)[0]
-    finally:
-        server.terminate()
-        await server.wait()
-
-
 def test_without_the_extra_it_says_what_to_install_and_starts_nothing(journal_file: Path) -> None:
     schema.open_store(journal_file, Access.CREATE).close()
     # As if it were not installed.
@@ -465,10 +437,32 @@ def test_without_the_extra_it_says_what_to_install_and_starts_nothing(journal_fi
     assert done.stderr == "`watch --web` needs the `web` extra: pip install 'midwatch[web]'\n"
 
 
-@pytest.mark.parametrize("words", [("--journal", "none.db"), ("--journal=none.db",), ()])
-def test_without_a_journal_it_only_says_so(tmp_path: Path, words: tuple[str, ...]) -> None:
-    environ = {name: each for name, each in os.environ.items() if name != "MIDWATCH_JOURNAL"}
-    done = process("watch", "--web", *words, cwd=tmp_path, env=environ)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("there is no journal at ")
-    assert done.stderr.count("\n") == 1
+@pytest.mark.parametrize("words", [("--journal=none.db",), ()])
+def test_without_a_journal_it_only_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MIDWATCH_JOURNAL", raising=False)
+    said = refused_now(capsys, "watch", "--web", *words)
+    assert said.startswith("there is no journal at ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("watch", "--attempt", "7"), "there is no attempt 7 in "),
+        (("watch", "--web", "--all", "--host", "a..b"), "cannot listen "),
+        (("mcp", "--http", "a..b:8080"), "cannot listen "),
+    ],
+)
+@pytest.mark.usefixtures("attempt")
+async def test_an_attempt_or_a_host_that_is_not_there_is_told_and_leaves_no_trace(
+    capsys: pytest.CaptureFixture[str], journal_file: Path, words: tuple[str, ...], said: str
+) -> None:
+    before = dict(os.environ)
+    assert (await refused(capsys, *words, "--journal", str(journal_file))).startswith(said)
+    assert dict(os.environ) == before

@@ -11,15 +11,15 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
     Attempt,
-    AttemptTransition,
     Change,
     Lifecycle,
     NodeState,
+    Record,
     Snapshot,
     SupervisedBy,
 )
 from midwatch_stage.command import ask, assignment, new_attempt, new_task, read, write
-from midwatch_stage.factories import AT
+from midwatch_stage.factories import AT, transition
 from midwatch_stage.nodes import node
 from midwatch_stage.repository import commit_all
 from midwatch_supervisor.fleet.nodes.node import status_of
@@ -27,7 +27,6 @@ from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.workspaces.workspace import git
 
 Capture = pytest.CaptureFixture[str]
-WORKING = AttemptTransition(lifecycle=Lifecycle.WORKING)
 SAVED = Snapshot(commit="0123456789abcdef", messages=4, step=12, size=14_300)
 NODE_A = node("node-a", slots=2, busy=1, began=AT)
 
@@ -42,33 +41,21 @@ async def moving(journal: Journal) -> Attempt:
     attempt = await new_attempt(journal, task, node="node-a")
     for each in (NODE_A, replace(NODE_A, name="node-b")):
         await Nodes(journal).enter(each, alive_seconds=15)
-    await write(journal, attempt, AT, WORKING)
+    await write(journal, attempt, AT, transition())
     return attempt
 
 
-async def test_in_a_fleet_the_node_of_each_attempt_is_named(
-    moving: Attempt, capsys: Capture
-) -> None:
-    assert moving.node == "node-a"
-    _, titles, row = await read(capsys, "status")
-    assert (titles.split()[4], row.split()[4]) == ("node", "node-a")
-
-
-async def test_how_an_attempt_fares_that_waits_for_a_person_on_a_lost_node_nobody_knows_either(
+async def test_in_a_fleet_the_node_of_each_attempt_is_named_and_nobody_knows_how_a_lost_one_fares(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
-    await write(journal, moving, AT, AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED))
+    _, titles, row = await read(capsys, "status")
+    assert (titles.split()[4], row.split()[4]) == ("node", "node-a")
+    await write(journal, moving, AT, transition(Lifecycle.INPUT_REQUIRED))
     await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
     line, *_ = await ask(capsys, "status")
     assert (line["health"], line["waits_for"]) == ("unknown", "a person")
     assert "  health unknown, last step 0" in await read(capsys, "show", "fix")
-
-
-async def test_it_fares_as_it_does_once_another_node_goes_on(
-    journal: Journal, moving: Attempt, capsys: Capture
-) -> None:
-    await Nodes(journal).beat("node-a", "1", busy=0, state=NodeState.LOST)
-    await write(journal, moving, AT, Change(node="node-b"))
+    await write(journal, moving, AT, Change(node="node-b"))  # another one goes on
     line, *_ = await ask(capsys, "status")
     assert (line["health"], line["node"], line["node_state"]) == ("ok", "node-b", "up")
 
@@ -94,37 +81,24 @@ async def test_a_task_waits_for_a_node_of_its_own_fleet(capsys: Capture) -> None
     assert none in await read(capsys, "status")
 
 
-async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved(
+async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved_or_too_large(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
-    await write(journal, moving, AT, SAVED, Change(node="node-b"), Change(node="node-b"))
-    lines = await read(capsys, "show", "fix")
+    async def told(*records: Record) -> list[str]:
+        await write(journal, moving, AT, *records)
+        return await read(capsys, "show", "fix")
+
+    saved = "  saved: the work as of step 12, 14 kB in the journal (commit 0123456789ab)"
+    lines = await told(SAVED, Change(node="node-b"), Change(node="node-b"))
     assert "  coder with m on node-a, then node-b, begun in /w" in lines
-    saved = "the work as of step 12, 14 kB in the journal (commit 0123456789ab)"
-    assert f"  saved: {saved}" in lines
-
-
-async def test_show_tells_that_work_was_too_large_to_be_saved(
-    journal: Journal, moving: Attempt, capsys: Capture
-) -> None:
-    large = replace(SAVED, step=13, size=0)
-    await write(journal, moving, AT, SAVED, large)
-    saved, unsaved = [each for each in await read(capsys, "show", "fix") if "saved" in each]
-    assert saved.startswith("  saved: the work as of step 12, ")
-    assert unsaved == (
-        "  not saved: too large (fleet.max_bundle_mb): the work as of step 13 cannot move"
-    )
-    await write(journal, moving, AT, replace(SAVED, step=14))
-    (again,) = [each for each in await read(capsys, "show", "fix") if "saved" in each]
-    assert again.startswith("  saved: the work as of step 14, ")
-
-
-async def test_what_is_saved_is_no_line_for_programs(
-    journal: Journal, moving: Attempt, capsys: Capture
-) -> None:
-    await write(journal, moving, AT, SAVED, Change(node="node-b"))
+    assert [each for each in lines if "saved" in each] == [saved]
+    large = "  not saved: too large (fleet.max_bundle_mb): the work as of step 13 cannot move"
+    lines = await told(replace(SAVED, step=13, size=0))
+    assert [each for each in lines if "saved" in each] == [saved, large]
+    lines = await told(replace(SAVED, step=14))
+    assert [each for each in lines if "saved" in each] == [saved.replace("12", "14", 1)]
     lines = await ask(capsys, "show", "fix")
-    assert {line["type"] for line in lines} == {"task", "attempt"}
+    assert {line["type"] for line in lines} == {"task", "attempt"}  # none for programs
 
 
 async def test_show_names_the_folder_of_the_last_node_only_where_it_is_on_this_machine(
@@ -197,7 +171,7 @@ async def test_a_bare_repository_is_cloned_like_a_url(
     assert (code, json.loads(out)["workspace"]) == (0, (tmp_path / "shop.git").as_uri())
 
 
-@pytest.mark.parametrize("words", [("run",), ("submit",), ("run", "--dry-run")])
+@pytest.mark.parametrize("words", [("submit",), ("run", "--dry-run")])
 async def test_a_workspace_that_is_not_there_is_refused_before_anything_is_stored(
     words: tuple[str, ...], say: Say, tmp_path: Path
 ) -> None:
