@@ -4,19 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.config.section import parse_duration
-from midwatch_monitor.records import (
-    Ending,
-    Feedback,
-    LearnedQuery,
-    Lesson,
-    Method,
-    Origin,
-    Recall,
-    Recalled,
-    VerdictBasis,
-)
 from midwatch_stage.command import Cli, midwatch
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
@@ -24,8 +14,6 @@ from midwatch_supervisor.learning.reflection import archive
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it there."
-NO = Feedback(accepted=False, comment="still rounds down", author="ada")
-
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
@@ -34,9 +22,9 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 async def taught(past: PastAttempts) -> int:
     """A rejected attempt and its lesson, which was given to one attempt that was accepted."""
     first = await past.attempt()
-    await past.end(first, Ending.DONE)
-    verdict = await past.say(first, NO)
-    lesson = Lesson(
+    await past.end(first, r.Ending.DONE)
+    no = r.Feedback(accepted=False, comment="still rounds down", author="ada")
+    lesson = r.Lesson(
         text=TEXT,
         failure_class="wrong_location",
         insights=("Change src/money.py.",),
@@ -44,14 +32,15 @@ async def taught(past: PastAttempts) -> int:
         kind="coder",
         files=("src/money.py",),
         steps=(3, 5),
-        verdict=verdict,
-        origin=Origin.EXPLICIT,
+        verdict=await past.say(first, no),
+        origin=r.Origin.EXPLICIT,
         sources=(first.id,),
     )
     id = await past.say(first, lesson)
     second = await past.attempt()
-    await past.say(second, Recall(lessons=(Recalled(lesson=id, method=Method.TASK, score=0.9),)))
-    await past.end(second, Ending.DONE)
+    used = r.Recalled(lesson=id, method=r.Method.TASK, score=0.9)
+    await past.say(second, r.Recall(lessons=(used,)))
+    await past.end(second, r.Ending.DONE)
     return id
 
 
@@ -72,24 +61,20 @@ async def test_r50_the_list_has_one_object_a_lesson(cli: Cli, taught: int) -> No
     assert (line["origin"], line["born"], line["sources"]) == ("explicit", "verdict", [1])
 
 
-async def test_the_list_for_people_is_a_line_each_of_bounded_width(
+async def test_people_see_the_newest_lessons_in_a_line_each_of_bounded_width(
     cli: Cli, past: PastAttempts, taught: int
 ) -> None:
-    attempt = await past.attempt(task="t" * 90)
-    await past.say(attempt, Lesson(text="long " * 90, failure_class="x" * 90))
-    heads, newest, oldest = await cli.read("lessons", "list")
+    heads, oldest = await cli.read("lessons", "list")
     assert heads.split() == ["id", "class", "from", "used", "helped", "hurt", "rated", "lesson"]
-    assert len(newest) <= 150
     assert oldest.split()[:2] == [str(taught), "wrong_location"]
-
-
-async def test_people_see_the_newest_lessons(cli: Cli, past: PastAttempts, taught: int) -> None:
-    attempt = await past.attempt()
-    await past.say(attempt, *(Lesson(text=f"number {n}") for n in range(LISTED)))
+    attempt = await past.attempt(task="t" * 90)
+    await past.say(attempt, *(r.Lesson(text=f"number {n}") for n in range(LISTED - 1)))
+    await past.say(attempt, r.Lesson(text="long " * 90, failure_class="x" * 90))
     assert len(await cli.ask("lessons", "list")) == LISTED + 1
-    *listed, last = (await cli.read("lessons", "list"))[1:]
-    assert (len(listed), last) == (LISTED, "these are the newest 50; --json prints all of them")
-    assert "number 49" in listed[0]
+    _, newest, *listed, last = await cli.read("lessons", "list")
+    assert len(newest) <= 150
+    assert (len(listed), last) == (LISTED - 1, "these are the newest 50; --json prints all of them")
+    assert "number 48" in listed[0]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +84,7 @@ async def test_people_see_the_newest_lessons(cli: Cli, past: PastAttempts, taugh
         (("--all",), ["c", "b", "a"]),
         (("--task", "fix"), ["a"]),
         (("--class", "loop"), ["b"]),
-        (("--class", "loop", "--all"), ["c", "b"]),
         (("--task", "fix", "--class", "loop"), []),
-        (("--project", "sh"), ["b", "a"]),
         (("--project", "other"), ["elsewhere"]),
     ],
 )
@@ -109,11 +92,11 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
     cli: Cli, past: PastAttempts, argv: tuple[str, ...], found: list[str]
 ) -> None:
     other = await past.attempt("other")
-    await past.say(other, Lesson(text="elsewhere"))
-    await past.say(await past.attempt(), Lesson(text="a"))
+    await past.say(other, r.Lesson(text="elsewhere"))
+    await past.say(await past.attempt(), r.Lesson(text="a"))
     build = await past.attempt(task="build")
     for text in ("b", "c"):
-        id = await past.say(build, Lesson(text=text, failure_class="loop"))
+        id = await past.say(build, r.Lesson(text=text, failure_class="loop"))
     await midwatch("lessons", "retire", str(id))
     argv = argv if "--project" in argv else (*argv, "--project", "shop")
     assert [line["text"] for line in await cli.ask("lessons", "list", *argv)] == found
@@ -122,19 +105,18 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
 async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
     cli: Cli, past: PastAttempts, taught: int
 ) -> None:
-    await midwatch("lessons", "rate", str(taught), "4", "--comment", "good")
+    for rating in ("2", "4"):  # r58: a person's last rating counts
+        said = await cli.read("lessons", "rate", str(taught), rating, "--comment", "good")
+        assert said == [f"lesson {taught} is rated {rating} of 5"]
     (line,) = await cli.ask("lessons", "show", str(taught))
-    accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert line["source_attempts"] == [{"attempt": 1, "task": "fix", "number": 1}]
     assert line["explains"]["comment"] == "still rounds down"
     (use,) = line["uses"]
     assert (use["attempt"], use["method"], use["score"]) == (2, "task", 0.9)
+    accepted = {"accepted": True, "origin": "automatic", "sign": "ended"}
     assert use["verdicts"] == [{**accepted, "author": "midwatch", "comment": ""}]
-    assert [(mark["act"], mark["rating"]) for mark in line["marks"]] == [("rated", 4)]
+    assert [(mark["act"], mark["rating"]) for mark in line["marks"]] == [("rated", 2), ("rated", 4)]
     assert line["rating"] == 4
-
-
-async def test_show_for_people_says_it_all_in_words(cli: Cli, taught: int) -> None:
     said = await cli.said("lessons", "show", str(taught))
     for words in (
         f"lesson:\n  {taught} of shop\n",
@@ -148,12 +130,31 @@ async def test_show_for_people_says_it_all_in_words(cli: Cli, taught: int) -> No
         assert words in said
 
 
-async def test_r71_a_retired_lesson_stays_away(cli: Cli, past: PastAttempts, taught: int) -> None:
-    wanted = LearnedQuery(project="shop", task="fix", text="rounding money")
+async def test_a_verdict_of_what_a_person_did_is_told_as_such(cli: Cli, past: PastAttempts) -> None:
+    attempt = await past.attempt()
+    implied = {"origin": r.Origin.IMPLIED, "sign": r.VerdictBasis.EDITED}
+    verdict = await past.say(attempt, r.Feedback(accepted=False, comment="a.py", **implied))
+    id = await past.say(attempt, r.Lesson(text="x", verdict=verdict, origin=r.Origin.IMPLIED))
+    said = await cli.said("lessons", "show", str(id))
+    assert "it explains:\n  rejected (implied: edited): a.py\n" in said
+
+
+async def test_r71_r49_a_retired_lesson_stays_away_and_is_not_lost(
+    cli: Cli, past: PastAttempts, taught: int
+) -> None:
+    before = await past.journal.last_id()
+    for act, became in (
+        (("retire", str(taught)), "retired: it is no longer given to attempts"),
+        (("rate", str(taught), "1"), "rated 1 of 5"),
+    ):
+        would = f"lesson {taught} would be {became}"
+        assert await cli.read("lessons", *act, "--dry-run") == [would]
+    assert await past.journal.last_id() == before
+    wanted = r.LearnedQuery(project="shop", task="fix", text="rounding money")
     assert await cli.ask("lessons", "retire", str(taught), "--comment", "it moved") == [
         {
             "type": "lesson_mark",
-            "id": await past.journal.last_id(),
+            "id": before + 1,
             "lesson": taught,
             "act": "retired",
             "rating": None,
@@ -161,36 +162,10 @@ async def test_r71_a_retired_lesson_stays_away(cli: Cli, past: PastAttempts, tau
         }
     ]
     assert await past.learned.candidates(wanted) == []
-    assert await midwatch("lessons", "restore", str(taught)) == 0
-    assert [each.known.id for each in await past.learned.candidates(wanted)] == [taught]
-
-
-async def test_r49_rolling_back_is_retiring_and_nothing_is_lost(cli: Cli, taught: int) -> None:
-    assert (
-        await cli.said("lessons", "retire", str(taught))
-        == f"lesson {taught} is retired: it is no longer given to attempts\n"
-    )
     (line,) = await cli.ask("lessons", "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
-
-
-async def test_r58_a_persons_last_rating_counts(cli: Cli, past: PastAttempts, taught: int) -> None:
-    for rating in ("2", "5"):
-        said = await cli.read("lessons", "rate", str(taught), rating, "--from", "ada")
-        assert said == [f"lesson {taught} is rated {rating} of 5"]
-    assert (await past.lesson(taught)).rating == 5
-
-
-async def test_a_dry_run_changes_nothing(cli: Cli, past: PastAttempts, taught: int) -> None:
-    before = await past.journal.last_id()
-    retired = "retired: it is no longer given to attempts"
-    for argv, became in (
-        (("retire", str(taught)), retired),
-        (("rate", str(taught), "1"), "rated 1 of 5"),
-    ):
-        said = await cli.read("lessons", *argv, "--dry-run")
-        assert said == [f"lesson {taught} would be {became}"]
-    assert await past.journal.last_id() == before
+    assert await midwatch("lessons", "restore", str(taught)) == 0
+    assert [each.known.id for each in await past.learned.candidates(wanted)] == [taught]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +174,7 @@ async def test_a_dry_run_changes_nothing(cli: Cli, past: PastAttempts, taught: i
         (("show", "99"), "there is no lesson 99"),
         (("restore", "{id}"), "lesson {id}: it is already in use"),
         (("list", "--project", "nowhere"), "there is no project `nowhere`"),
+        (("rate", "{id}", "6"), 'Invalid value "6"'),
     ],
 )
 async def test_what_cannot_be_done_is_bad_usage(
@@ -208,60 +184,42 @@ async def test_what_cannot_be_done_is_bad_usage(
     assert said.startswith(error.format(id=taught))
 
 
-async def test_a_rating_is_from_one_to_five(cli: Cli, taught: int) -> None:
-    assert await midwatch("lessons", "rate", str(taught), "6") == 2
-
-
 async def test_where_nothing_was_learned_the_list_is_empty(cli: Cli, past: PastAttempts) -> None:
-    assert await cli.ask("lessons", "list") == []
     assert await cli.read("lessons", "list") == [f"no lesson yet in {past.journal.name}"]
     attempt = await past.attempt()
     assert await cli.ask("lessons", "list") == []
     assert await cli.read("lessons", "list") == ["no lesson yet in shop"]
-    await past.say(attempt, Lesson(text="x"))
+    await past.say(attempt, r.Lesson(text="x"))
     nothing = await cli.read("lessons", "list", "--class", "other")
     assert nothing == ["no such lesson in shop"]
-
-
-async def test_a_verdict_of_what_a_person_did_is_told_as_such(cli: Cli, past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    edited = Feedback(
-        accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, comment="a.py"
-    )
-    verdict = await past.say(attempt, edited)
-    id = await past.say(attempt, Lesson(text="x", verdict=verdict, origin=Origin.IMPLIED))
-    said = await cli.said("lessons", "show", str(id))
-    assert "it explains:\n  rejected (implied: edited): a.py\n" in said
 
 
 SETTINGS = LessonSettings(archive_unused_after=parse_duration("30d"))
 
 
-async def test_r59_long_unused_lessons_are_archived(past: PastAttempts, taught: int) -> None:
-    old = await past.say(await past.attempt(), Lesson(text="old"))
-    now = past.at + timedelta(days=30)
+async def archived(past: PastAttempts, days: float, settings: LessonSettings = SETTINGS) -> int:
+    """How many lessons are archived so many days from now on."""
+    later = past.at + timedelta(days=days)
+    return await archive(past.journal, ["shop"], settings=settings, now=later)
+
+
+async def test_r59_long_unused_lessons_are_archived_but_not_by_default(
+    past: PastAttempts, taught: int
+) -> None:
+    assert await archived(past, 4_000, LessonSettings()) == 0
+    old = await past.say(await past.attempt(), r.Lesson(text="old"))
     fresh = await past.attempt()
-    past.at = now - timedelta(days=1)
-    await past.say(fresh, Recall(lessons=(Recalled(lesson=taught, method=Method.TEXT),)))
-    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 1
-    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=now) == 0
+    past.at += timedelta(days=29)
+    await past.say(fresh, r.Recall(lessons=(r.Recalled(lesson=taught, method=r.Method.TEXT),)))
+    assert [await archived(past, days) for days in (1, 1)] == [1, 0]
     assert [(await past.lesson(id)).obsolete for id in (taught, old)] == [False, True]
-    for days, archived in ((28, 0), (30, 1)):
-        later = now + timedelta(days=days)
-        assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == archived
+    assert [await archived(past, days) for days in (29, 31)] == [0, 1]
 
 
 async def test_r59_a_lesson_that_a_person_restored_stays(past: PastAttempts, taught: int) -> None:
     past.at += timedelta(days=40)
-    actions = OperatorActions(past.journal, author="ada", clock=lambda: past.at)
-    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 1
+    assert await archived(past, 0) == 1
     (known,) = await past.learned.lessons(ids=[taught])
+    actions = OperatorActions(past.journal, author="ada", clock=lambda: past.at)
     await actions.mark(LearningMark.RESTORE, known)
-    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=past.at) == 0
-    later = past.at + timedelta(days=31)
-    assert await archive(past.journal, ["shop"], settings=SETTINGS, now=later) == 1
-
-
-async def test_r59_by_default_nothing_is_archived(past: PastAttempts, taught: int) -> None:
-    later = past.at + timedelta(days=4_000)
-    assert await archive(past.journal, ["shop"], settings=LessonSettings(), now=later) == 0
+    assert [await archived(past, days) for days in (0, 31)] == [0, 1]
