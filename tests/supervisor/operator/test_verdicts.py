@@ -35,29 +35,22 @@ async def test_whoever_accepts_what_was_rejected_takes_back_what_that_taught(
     by_hand = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
     by_checks = Lesson(text="It was stuck.", origin=Origin.AUTOMATIC)
     taken, kept = [await past.say(attempt, each) for each in (by_hand, by_checks)]
-    await OperatorActions(past.journal, author="ada").judge(attempt, accepted=True)
-    known = await past.learned.lessons(attempt=attempt.id)
-    assert {each.id: each.obsolete for each in known} == {taken: True, kept: False}
+    for accepted in (False, True):
+        await OperatorActions(past.journal, author="ada").judge(attempt, accepted=accepted)
+        known = await past.learned.lessons(attempt=attempt.id)
+        assert {each.id: each.obsolete for each in known} == {taken: accepted, kept: False}
 
 
-async def test_no_lesson_is_drawn_from_a_rejection_that_was_taken_back(
-    past: PastAttempts,
-) -> None:
+async def test_no_lesson_is_drawn_from_a_rejection_that_was_taken_back(past: PastAttempts) -> None:
+    async def lesson_is_open() -> bool:
+        return Chore.LESSON in {each.chore for each in await past.learned.chores(tries=3)}
+
     attempt = await past.attempt()
     await past.end(attempt, Ending.DONE)
     await past.say(attempt, REJECTED)
-    assert Chore.LESSON in await _open(past)
+    assert await lesson_is_open()
     await OperatorActions(past.journal, author="ada").judge(attempt, accepted=True)
-    assert Chore.LESSON not in await _open(past)
-
-
-async def test_a_second_rejection_takes_nothing_back(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    verdict = await past.say(attempt, REJECTED)
-    text = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
-    await past.say(attempt, text)
-    await OperatorActions(past.journal, author="ada").judge(attempt, accepted=False)
-    assert len(await past.learned.lessons(attempt=attempt.id, obsolete=False)) == 1
+    assert not await lesson_is_open()
 
 
 @pytest.mark.parametrize("reads", [1, 2])
@@ -87,10 +80,6 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
     assert [each.obsolete for each in known] == [True]
 
 
-async def _open(past: PastAttempts) -> set[Chore]:
-    return {each.chore for each in await past.learned.chores(tries=3)}
-
-
 def version(id: int) -> KnownGuidelines:
     """A version as it stands; what it stands as does not matter to a mark."""
     state = GuidelinesState.PROPOSED
@@ -107,15 +96,7 @@ def actions(journal: Journal) -> OperatorActions:
     return OperatorActions(journal, author="ada", clock=lambda: AT)
 
 
-async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks(
-    journal: Journal, attempt: Attempt, actions: OperatorActions
-) -> None:
-    id = await write(journal, attempt, AT, fact())
-    (entry,) = await journal.entries(await actions.mark(LearningMark.RETIRE, known_fact(id)) - 1)
-    assert (entry.task, entry.attempt) == (attempt.task, attempt.id)
-
-
-async def test_what_is_no_lesson_is_not_marked_as_one(
+async def test_a_mark_stands_with_the_task_and_attempt_of_what_it_marks_and_of_no_other_kind(
     journal: Journal, attempt: Attempt, actions: OperatorActions
 ) -> None:
     id = await write(journal, attempt, AT, fact())
@@ -123,6 +104,8 @@ async def test_what_is_no_lesson_is_not_marked_as_one(
         await actions.mark(LearningMark.RETIRE, known_lesson(id))
     with pytest.raises(JournalError, match="has no fact 999"):
         await actions.mark(LearningMark.RETIRE, known_fact(999))
+    (entry,) = await journal.entries(await actions.mark(LearningMark.RETIRE, known_fact(id)) - 1)
+    assert (entry.task, entry.attempt) == (attempt.task, attempt.id)
 
 
 async def test_a_version_that_somebody_else_settled_is_not_settled_again(

@@ -1,5 +1,7 @@
 """What becomes of a withdrawn task, in which order many are; what a worker asks for, in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
@@ -105,9 +107,6 @@ def test_a_stop_that_will_arrive_is_known(said: tuple[Record, ...], found: int |
 def test_what_depends_on_others_is_withdrawn_before_them() -> None:
     tasks = [task(1, "c", "b"), task(2, "a"), task(3, "b", "a"), task(4, "d", "elsewhere")]
     assert [each.name for each in dependents_first(tasks)] == ["d", "c", "b", "a"]
-
-
-def test_a_long_chain_of_tasks_is_withdrawn_from_its_end() -> None:
     chain = [task(n, f"t{n}", f"t{n + 1}") for n in range(1, 1500)]
     assert dependents_first(chain) == chain
 
@@ -130,29 +129,27 @@ REVISION = PlanCheck(
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 
 
-@pytest.mark.parametrize("petition", [REVISION, BUDGET])
-def test_what_waits_for_an_answer_is_a_petition(petition: WorkerRequest) -> None:
-    assert worker_request(petition) == petition
-
-
 @pytest.mark.parametrize(
-    "record",
-    [
-        PlanCheck(plan_step=1, assumption="", reality="", impact=""),
-        PlanCheck(plan_step=1, assumption="", reality="", impact="", ruling=Ruling.REFUSED),
-        Spending(role="planner", model="m"),
-    ],
-)
-def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
-    assert worker_request(record) is None
-
-
-@pytest.mark.parametrize(
-    ("petition", "name", "words"),
+    ("record", "name", "words"),
     [
         (BUDGET, "budget request", "asks for budget: 20 requests (two files left)"),
         (REVISION, "plan revision", "asks to revise its plan: write it; use it (write it)"),
     ],
 )
-def test_a_petition_is_told_in_words(petition: WorkerRequest, name: str, words: str) -> None:
-    assert (request_name(petition), request_text(petition)) == (name, words)
+def test_what_waits_for_an_answer_is_a_petition_and_told_in_words(
+    record: WorkerRequest, name: str, words: str
+) -> None:
+    assert worker_request(record) == record
+    assert (request_name(record), request_text(record)) == (name, words)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        replace(REVISION, ruling=Ruling.GRANTED),
+        replace(REVISION, ruling=Ruling.REFUSED),
+        Spending(role="planner", model="m"),
+    ],
+)
+def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
+    assert worker_request(record) is None

@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.foreign import ForeignAgents
+from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_stage.sessions import DIALECTS
 
 
 @pytest.fixture
@@ -16,6 +17,15 @@ async def agents(journal: Journal, tmp_path: Path) -> AsyncGenerator[ForeignAgen
     made = ForeignAgents(journal, tmp_path / "home")
     yield made
     made.watch.close()
+
+
+@pytest.fixture
+async def transcript(agents: ForeignAgents) -> Path:
+    """Of a session of Claude Code that is watched, after two calls."""
+    claude = DIALECTS["claude-code"]
+    path = agents.write(FILES["claude-code"], [*asked(claude), *loop(claude, 2)])
+    await agents.watch.look()
+    return path
 
 
 @pytest.fixture

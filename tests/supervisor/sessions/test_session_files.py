@@ -84,8 +84,9 @@ def document(agents: ForeignAgents, *lines: Line, indent: int | None = 2) -> Pat
     return path
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("named", ["program", "file", "folder"])
+@pytest.mark.parametrize(
+    ("indent", "named"), [(None, "program"), (2, "program"), (2, "file"), (2, "folder")]
+)
 async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
     agents: ForeignAgents, indent: int | None, named: str
 ) -> None:
@@ -114,32 +115,21 @@ async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
     assert "repeated_call" in {each.key.rule for each in state.firing}
 
 
-async def test_a_message_that_stands_in_a_document_again_is_read_again(
+async def test_damage_in_a_document_is_noted_once_and_costs_nothing_else(
     agents: ForeignAgents,
 ) -> None:
-    said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 2)]
-    head, *messages = [each for each in said if "$set" not in each]
-    path = agents.file(".gemini/tmp/h/chats/session-s1.json")
-    path.write_text(json.dumps({**head, "messages": [7, *messages, None]}))
-    await agents.watch.look()
-    assert [each.call for each in await agents.steps()] == ["c1", "c2"]
-
-
-async def test_damage_in_a_document_is_noted_once(agents: ForeignAgents) -> None:
     said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 3)]
-    head, *messages = [each for each in said if "$set" not in each]
+    head, *messages = [each for each in said if "$set" not in each]  # some stand there again
     path = agents.file(".gemini/tmp/h/chats/session-s1.json")
-    for end in (None, "more"):
-        path.write_text(json.dumps({**head, "messages": [7, *messages, *filter(None, [end])]}))
+    for end in ([], ["more"]):
+        path.write_text(json.dumps({**head, "messages": [7, *messages, *end]}))
         await agents.watch.look()
-    item, last = 1, len(messages) + 2
-    faults = [f"line {each}: item {each} is not a JSON object" for each in (item, last)]
+    faults = [f"line {at}: item {at} is not a JSON object" for at in (1, len(messages) + 2)]
     assert [each.error for each in await agents.faults()] == faults
+    assert [each.call for each in await agents.steps()] == ["c1", "c2", "c3"]
 
 
-async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(
-    agents: ForeignAgents,
-) -> None:
+async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(agents: ForeignAgents) -> None:
     said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 3)]
     path = document(agents, *said)
     whole = path.read_text()
@@ -255,28 +245,17 @@ async def test_a_file_of_long_ago_is_followed_only_if_it_is_named(
     assert [each.last_step for each in await agents.attempts()] == [1] * named
 
 
-async def test_damage_is_recorded_and_costs_nothing_else(agents: ForeignAgents) -> None:
+async def test_damage_is_recorded_once_and_costs_nothing_else(agents: ForeignAgents) -> None:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    with path.open("ab") as file:
-        file.write(b'\xff\n{"half":\n[]\n')
-    agents.write(SESSION, loop(CLAUDE, 1, first=2))
-    await agents.watch.look()
-    assert len(await agents.steps()) == 2
-    assert len(await agents.faults()) == 3
-
-
-async def test_damage_that_another_watch_has_recorded_is_not_recorded_again(
-    agents: ForeignAgents,
-) -> None:
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    for first, damaged in ((2, b"7\n"), (3, b"[]\n")):
+    for first, damaged in ((2, b'\xff\n{"half":\n'), (3, b"[]\n")):
         with path.open("ab") as file:
             file.write(damaged)
         agents.write(SESSION, loop(CLAUDE, 1, first=first))
         await agents.another_watch().look()
     said = [each.error.partition(":")[0] for each in await agents.faults()]
     lines = path.read_bytes().splitlines()
-    assert said == [f"line {lines.index(each) + 1}" for each in (b"7", b"[]")]
+    assert said == [f"line {lines.index(each) + 1}" for each in (b"\xff", b'{"half":', b"[]")]
+    assert len(await agents.steps()) == 3
 
 
 async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
@@ -291,14 +270,13 @@ async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
     assert not [each for each in told if secret in each]
 
 
-async def test_what_cannot_reach_it_is_refused_with_what_would_help(agents: ForeignAgents) -> None:
-    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    await agents.watch.look()
+async def test_what_cannot_reach_it_is_refused_with_what_would_help(
+    agents: ForeignAgents, transcript: Path
+) -> None:
     state = await agents.attempt()
     assert "midwatch hook install claude-code" in out_of_reach(state, Action.NUDGE)
     assert out_of_reach(state, Action.ACKNOWLEDGE) == ""
-    await agents.hook(hook("PreToolUse", agents.file(SESSION)))
+    await agents.hook(hook("PreToolUse", transcript))
     state = await agents.attempt()
-    assert out_of_reach(state, Action.NUDGE) == ""
-    assert out_of_reach(state, Action.STOP) == ""
+    assert [out_of_reach(state, each) for each in (Action.NUDGE, Action.STOP)] == ["", ""]
     assert "it can be guided and stopped from here" in out_of_reach(state, Action.RESTART)

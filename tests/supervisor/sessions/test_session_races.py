@@ -15,6 +15,13 @@ from midwatch_stage.sessions import DIALECTS, NOON
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 
 
+async def looking(agents: ForeignAgents, *more: object) -> Path:
+    """The file of a session at work after one call, which is watched."""
+    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1), *more])
+    await agents.watch.look()
+    return path
+
+
 async def test_two_sub_agents_that_begin_together_have_one_run(agents: ForeignAgents) -> None:
     agents.write(SESSION, asked(CLAUDE))
     await agents.watch.look()
@@ -27,8 +34,7 @@ async def test_two_sub_agents_that_begin_together_have_one_run(agents: ForeignAg
 async def test_a_sub_agent_that_outlives_its_session_begins_no_other_run(
     agents: ForeignAgents,
 ) -> None:
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    await agents.watch.look()
+    path = await looking(agents)
     await agents.hook(hook("SessionEnd", path))
     agents.write_sub_agent(loop(CLAUDE, 1))
     await agents.another_watch().look()
@@ -39,8 +45,7 @@ async def test_a_sub_agent_that_outlives_its_session_begins_no_other_run(
 async def test_what_a_journal_did_not_take_is_read_again(location: str, tmp_path: Path) -> None:
     async with await Away.open(location) as journal:
         agents = ForeignAgents(journal, tmp_path / "home")
-        agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-        await agents.watch.look()
+        await looking(agents)
         journal.times = 1
         path = agents.write(SESSION, loop(CLAUDE, 2, first=2))
         with pytest.raises(JournalError):
@@ -73,8 +78,7 @@ async def test_a_session_that_another_process_follows_keeps_nobody_from_the_othe
 async def test_a_killed_agent_is_let_go_after_a_day_and_taken_up_when_it_comes_back(
     agents: ForeignAgents,
 ) -> None:
-    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    await agents.watch.look()
+    await looking(agents)
     agents.now += timedelta(days=1)
     await agents.watch.look()
     assert (await agents.attempt()).transition.ending is Ending.ERROR
@@ -99,9 +103,7 @@ async def test_links_that_lead_nowhere_and_pipes_cost_nothing_else(
 async def test_a_file_is_followed_once_by_whatever_path_it_is_named(
     agents: ForeignAgents, tmp_path: Path
 ) -> None:
-    lines = [*asked(CLAUDE), *loop(CLAUDE, 1), *CLAUDE.said("Done.", NOON)]
-    agents.write(SESSION, lines)
-    await agents.watch.look()
+    await looking(agents, *CLAUDE.said("Done.", NOON))
     (tmp_path / "linked").symlink_to(agents.home)
     linked = tmp_path / "linked" / SESSION
     await agents.hook(hook("Stop", linked))
@@ -153,8 +155,7 @@ async def test_a_file_that_appears_after_a_restart_repeats_nothing(agents: Forei
 async def test_what_two_hooks_are_told_at_once_is_delivered_once(
     agents: ForeignAgents, action: Action
 ) -> None:
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    await agents.watch.look()
+    path = await looking(agents)
     await agents.say(action)
     replies = [await agents.hook(hook("PreToolUse", path)) for _ in range(2)]
     for reply in replies:
@@ -166,8 +167,7 @@ async def test_what_two_hooks_are_told_at_once_is_delivered_once(
 async def test_a_stop_that_comes_after_the_end_does_not_end_what_follows(
     agents: ForeignAgents,
 ) -> None:
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    await agents.watch.look()
+    path = await looking(agents)
     await agents.say(Action.STOP)
     reply = await agents.hook(hook("PreToolUse", path))
     await agents.hook(hook("SessionEnd", path))

@@ -30,22 +30,21 @@ pytestmark = pytest.mark.usefixtures("by_ada")
 
 
 @pytest.fixture
-async def hooked(agents: ForeignAgents) -> ForeignAgents:
+async def hooked(agents: ForeignAgents, transcript: Path) -> ForeignAgents:
     """With a session that is watched and has its hooks."""
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
-    await agents.watch.look()
-    await agents.hook(hook("PreToolUse", path))
+    await agents.hook(hook("PreToolUse", transcript))
     return agents
 
 
 @pytest.mark.usefixtures("hooked")
-async def test_what_is_told_to_a_watched_session_is_heard_at_its_next_step(
+async def test_a_watched_session_at_work_hears_at_its_next_step_what_it_is_told(
     capsys: Capture,
 ) -> None:
-    (said,) = await read(capsys, "tell", "repo-s1", "Read the error.")
-    assert said.endswith("; the agent is told at its next step")
-    (said,) = await read(capsys, "cancel", "repo-s1")
-    assert said.endswith("; the agent is told at its next step")
+    (told,) = await ask(capsys, "status")
+    assert (told["status"], told["lifecycle"], told["stands"]) == ("working",) * 3
+    for words in (("tell", "repo-s1", "Read the error."), ("cancel", "repo-s1")):
+        (said,) = await read(capsys, *words)
+        assert said.endswith("; the agent is told at its next step")
 
 
 async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
@@ -79,11 +78,8 @@ async def test_a_session_that_nobody_watches_is_canceled_and_begins_anew_if_it_g
     assert (first.lifecycle, second.lifecycle) == (Lifecycle.CANCELED, Lifecycle.WORKING)
 
 
-async def test_no_stop_is_sent_to_a_session_that_is_only_watched(
-    agents: ForeignAgents, capsys: Capture
-) -> None:
-    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
-    await agents.watch.look()
+@pytest.mark.usefixtures("transcript")
+async def test_no_stop_is_sent_to_a_session_that_is_only_watched(capsys: Capture) -> None:
     assert await midwatch("cancel", "repo-s1") == 1
     said = capsys.readouterr().out
     assert said == "repo-s1 is only watched: end it where it was started\n"
@@ -97,12 +93,6 @@ async def test_status_names_the_delivery_that_changes_where_an_attempt_stands(
     (told,) = await ask(capsys, "status")
     assert told["stands"] == "stopping…"
     assert "delivery of stop" in told["waits_for"]
-
-
-@pytest.mark.usefixtures("hooked")
-async def test_programs_read_of_a_session_at_work_that_it_works(capsys: Capture) -> None:
-    (told,) = await ask(capsys, "status")
-    assert (told["status"], told["lifecycle"], told["stands"]) == ("working",) * 3
 
 
 async def test_a_session_that_has_ended_leaves_no_lock(hooked: ForeignAgents) -> None:
@@ -138,9 +128,7 @@ async def test_a_question_about_a_session_needs_a_person_until_its_alert_was_see
         await agents.hook(hook("PreToolUse", path))
     state = await agents.attempt()
     asks = intervention(
-        Action.ASK_OPERATOR,
-        message="What now?",
-        answers=tuple(each.key for each in state.firing),
+        Action.ASK_OPERATOR, message="What now?", answers=tuple(each.key for each in state.firing)
     )
     said = draft(asks, at=agents.now, task=state.task, attempt=state.id)
     await agents.journal.commit(Commit(drafts=(said,)))
@@ -179,12 +167,10 @@ read -r forever
     [(Action.STOP, AttemptStatus.CANCELED), (Action.NUDGE, AttemptStatus.FAILED)],
 )
 async def test_an_agent_that_is_killed_has_stopped_if_it_was_told_to_or_else_failed(
-    agents: ForeignAgents, folder: Path, told: Action, status: AttemptStatus
+    agents: ForeignAgents, transcript: Path, folder: Path, told: Action, status: AttemptStatus
 ) -> None:
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
-    await agents.watch.look()
     await agents.say(told)
-    event = json.dumps({"session_id": "s1", **hook("PreToolUse", path)})
+    event = json.dumps({"session_id": "s1", **hook("PreToolUse", transcript)})
     own = {"MIDWATCH_STATE": str(folder), "EVENT": event, "PYTHON": sys.executable, "HOOK": HOOK}
     async with listen_for_hooks(folder / "hook.sock", agents.watch):
         agent = await asyncio.create_subprocess_exec(

@@ -104,57 +104,54 @@ async def test_steps_are_spans_below_the_span_of_their_attempt(
     assert 3 in {attributes(each.attributes).get("midwatch.exit_code") for each in failed}
 
 
-async def test_an_answer_of_a_model_has_its_duration_and_the_names_of_model_and_provider(
+async def test_alerts_decisions_and_interventions_are_events_and_an_answer_has_its_model(
     journal: Journal, attempt: Attempt, at: datetime, taken: Collector
 ) -> None:
     later = at + timedelta(seconds=5)
     async with export_spans(TelemetrySettings(endpoint=taken.url), journal, bus=LocalBus(), run=1):
-        await write(journal, attempt, at, transition(), change(model="google-gla:gemini"))
+        begun = (transition(), change(model="google-gla:gemini"))
+        await write(journal, attempt, at, *begun, alert("cycle"), escalation(), decision())
+        nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
         idle = change(activity=Activity.IDLE, at=later)
-        await write(journal, attempt, later, idle, message(at=later), ended())
+        answer = message(at=later)
+        await write(journal, attempt, later, delivery(nudge), idle, answer, ended())
     (span,) = taken.named("chat")
     assert span.end_time_unix_nano - span.start_time_unix_nano == 5_000_000_000
     told = attributes(span.attributes)
-    assert told["gen_ai.provider.name"] == "gcp.gemini"
-    assert told["gen_ai.request.model"] == "gemini"
-
-
-async def test_alerts_decisions_and_interventions_are_events_of_the_attempt(
-    journal: Journal, attempt: Attempt, at: datetime, taken: Collector
-) -> None:
-    settings = TelemetrySettings(endpoint=taken.url)
-    async with export_spans(settings, journal, bus=LocalBus(), run=1):
-        await write(journal, attempt, at, transition(), alert("cycle"), escalation(), decision())
-        nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
-        await write(journal, attempt, at, delivery(nudge), ended())
+    model = ("gen_ai.provider.name", "gen_ai.request.model")
+    assert [told[each] for each in model] == ["gcp.gemini", "gemini"]
     (span,) = taken.named("invoke_agent")
     events = [(each.name, attributes(each.attributes)) for each in span.events]
     said = [(name, t.get("midwatch.rule"), t.get("midwatch.action")) for name, t in events]
     assert said == [
         ("midwatch.alert", "cycle", None),
         ("midwatch.escalation", None, None),
-        ("midwatch.decision", None, "nudge"),
-        ("midwatch.intervention", None, "nudge"),
-        ("midwatch.intervention", None, "nudge"),
+        *[(f"midwatch.{name}", None, "nudge") for name in ("decision", *["intervention"] * 2)],
     ]
     assert [told["midwatch.state"] for _, told in events[3:]] == ["issued", "delivered"]
 
 
-async def test_without_content_no_word_of_the_work_is_sent(
-    harness: RunHarness, tmp_path: Path, taken: Collector
+async def test_no_word_of_the_work_is_sent_and_headers_from_the_environment_stand_in_no_journal(
+    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await run(harness, tmp_path, endpoint=taken.url)
+    monkeypatch.setenv("COLLECTOR_HEADERS", "x-team=night,x-key=a%20b")
+    await run(harness, tmp_path, endpoint=f"{taken.url}/", headers_env="COLLECTOR_HEADERS")
     assert taken.spans
     assert not any(SAID.encode() in body for body in taken.bodies)
+    assert {(each["x-team"], each["x-key"]) for each in taken.headers} == {("night", "a b")}
+    assert "night" not in (await harness.journal.runs())[0].settings
 
 
-async def test_with_content_arguments_outputs_and_texts_are_sent(
+async def test_with_content_arguments_and_outputs_are_sent_and_by_who_goes_on_only_what_is_new(
     harness: RunHarness, tmp_path: Path, taken: Collector
 ) -> None:
     await run(harness, tmp_path, endpoint=taken.url, content=True)
     commands = [attributes(each.attributes) for each in taken.named("execute_tool run")]
     assert SAID in str(commands[0]["gen_ai.tool.call.arguments"])
     assert SAID in str(commands[0]["gen_ai.tool.call.result"])
+    sent = len(taken.spans)
+    await harness.resume()
+    assert len(taken.spans) == sent
 
 
 async def test_nothing_is_sent_unless_a_collector_is_configured(
@@ -163,15 +160,6 @@ async def test_nothing_is_sent_unless_a_collector_is_configured(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", taken.url)
     await run(harness, tmp_path)
     assert taken.bodies == []
-
-
-async def test_headers_come_from_the_environment_and_stand_in_no_journal(
-    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLLECTOR_HEADERS", "x-team=night,x-key=a%20b")
-    await run(harness, tmp_path, endpoint=f"{taken.url}/", headers_env="COLLECTOR_HEADERS")
-    assert {(each["x-team"], each["x-key"]) for each in taken.headers} == {("night", "a b")}
-    assert "night" not in (await harness.journal.runs())[0].settings
 
 
 @pytest.mark.parametrize(
@@ -233,15 +221,6 @@ async def test_a_dead_collector_holds_up_no_run(
 def test_an_address_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="without a user"):
         TelemetrySettings(endpoint="http://me:secret@127.0.0.1:4318")
-
-
-async def test_who_goes_on_sends_only_what_is_new(
-    harness: RunHarness, tmp_path: Path, taken: Collector
-) -> None:
-    await run(harness, tmp_path, endpoint=taken.url)
-    sent = len(taken.spans)
-    await harness.resume()
-    assert len(taken.spans) == sent
 
 
 # -- of all monitors over a journal, one sends -------------------------------------------------

@@ -8,10 +8,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Attempt, Budget, Meter, Severity
 from midwatch_stage.command import midwatch, write
@@ -25,7 +23,6 @@ from midwatch_stage.factories import (
     transition,
 )
 from midwatch_supervisor.present.text_line import visible
-from midwatch_supervisor.telemetry.http_listener import serve
 
 Capture = pytest.CaptureFixture[str]
 Figures = dict[tuple[str, ...], float]
@@ -106,22 +103,13 @@ def read(url: str) -> str:
 
 
 @pytest.mark.usefixtures("named_by_the_environment", "journal")
-@pytest.mark.parametrize("place", ["here", "127.0.0.1:99999", "127.0.0.1:9/x", "host:"])
-async def test_a_place_that_is_none_is_refused(capsys: Capture, place: str) -> None:
-    assert await midwatch("metrics", "--serve", place) == 2
-    assert "HOST:PORT" in capsys.readouterr().err
-
-
-async def test_a_host_that_there_cannot_be_is_told() -> None:
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response()
-
-    with pytest.raises(UsageError, match=r"cannot listen at a\.\.b:0"):
-        async with serve("a..b", 0, web.get("/", answer)):
-            pass
-
-
-@pytest.mark.usefixtures("named_by_the_environment", "journal")
-async def test_a_journal_in_which_nothing_ran_has_figures_too(capsys: Capture) -> None:
+async def test_a_place_that_is_none_is_refused_and_a_journal_in_which_nothing_ran_has_figures_too(
+    capsys: Capture,
+) -> None:
+    for place in ("here", "127.0.0.1:99999", "127.0.0.1:9/x", "host:"):
+        assert await midwatch("metrics", "--serve", place) == 2
+        assert "HOST:PORT" in capsys.readouterr().err
+    assert await midwatch("metrics", "--serve", "a..b:0") == 2
+    assert "cannot listen at a..b:0" in capsys.readouterr().err
     assert await midwatch("metrics") == 0
     assert figures(capsys.readouterr().out)["midwatch_steps_total",] == 0

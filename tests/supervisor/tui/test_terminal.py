@@ -129,9 +129,7 @@ async def test_the_console_stays_after_the_run_and_watch_finds_it_over(terminal:
 
 
 @pytest.mark.matrix
-async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(
-    terminal: Opens,
-) -> None:
+async def test_a_run_that_was_left_can_be_resumed_and_leaving_asks_first(terminal: Opens) -> None:
     run = await terminal("run", "tasks.yaml", worker="endless")
     await run.sees("working")
     run.process.terminate()
@@ -169,22 +167,22 @@ async def test_a_key_that_clashes_is_refused_before_anything_runs(
     assert not (tmp_path / "journal.db").exists()
 
 
-@pytest.mark.parametrize("words", [["status"], ["run", "tasks.yaml", "--headless"]])
-def test_nothing_imports_textual_but_a_console(words: list[str], tmp_path: Path) -> None:
+def test_nothing_imports_textual_but_a_console(tmp_path: Path) -> None:
     (tmp_path / "crew.py").write_text(CREW)
     (tmp_path / "tasks.yaml").write_text(TASKS.replace("WORKER", "quick"))
     (tmp_path / "midwatch.yaml").write_text(SETTINGS)
-    look = f"""
+    look = """
 import sys
 from midwatch_supervisor.cli import main
-main({words!r})
-print("imported:", [name for name in ("textual", "textual_plotext") if name in sys.modules])
+codes = [main(words) for words in (["run", "tasks.yaml", "--headless"], ["status"])]
+names = [name for name in ("textual", "textual_plotext") if name in sys.modules]
+print("left with", codes, "imported", names)
 """
     environ = {**os.environ, "PYTHONPATH": str(tmp_path), "MIDWATCH_JOURNAL": "journal.db"}
     done = subprocess.run(
         [sys.executable, "-c", look], cwd=tmp_path, env=environ, capture_output=True, text=True
     )
-    assert done.stdout.splitlines()[-1] == "imported: []", done.stderr
+    assert done.stdout.splitlines()[-1] == "left with [0, 0] imported []", done.stderr
 
 
 def test_watch_without_a_terminal_says_what_to_do_instead(
@@ -199,13 +197,17 @@ def test_watch_without_a_terminal_says_what_to_do_instead(
     assert "the console needs a terminal; `midwatch status --journal " in capsys.readouterr().err
 
 
-def test_config_check_knows_the_keys_of_the_console(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("console", "said"),
+    [
+        ("theme: midwatch-save", "(did you mean `midwatch-safe`?)"),
+        ("keys: {flet: f2}", "console.keys.flet: there is no such act"),
+    ],
+)
+def test_config_check_knows_the_console(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], console: str, said: str
 ) -> None:
     file = tmp_path / "midwatch.yaml"
-    file.write_text("console: {theme: midwatch-save}\n")
+    file.write_text(f"console: {{{console}}}\n")
     assert main(["config", "check", str(file)]) == 2
-    assert "(did you mean `midwatch-safe`?)" in capsys.readouterr().err
-    file.write_text("console: {keys: {flet: f2}}\n")
-    assert main(["config", "check", str(file)]) == 2
-    assert "console.keys.flet: there is no such act" in capsys.readouterr().err
+    assert said in capsys.readouterr().err

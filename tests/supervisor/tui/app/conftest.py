@@ -76,10 +76,7 @@ PLAN = Plan(
     steps=(
         PlanStep(title="Find the rounding error", state=PlanStepState.DONE, flag="one case by eye"),
         PlanStep(
-            title="Round half up in totals",
-            files=("orders/totals.py",),
-            confidence=60,
-            requests=14,
+            title="Round half up in totals", files=("orders/totals.py",), confidence=60, requests=14
         ),
         PlanStep(title="Say so in the change log"),
     ),
@@ -337,8 +334,7 @@ async def shop_in(folder: Path) -> AsyncGenerator[Journal]:
         first = Guidelines(version=1, text=BEFORE, sources=(attempt.id,))
         version = await log.tell(attempt, first)
         await log.tell(
-            attempt,
-            GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED, author="ada"),
+            attempt, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED, author="ada")
         )
         other = await given(log, lesson, fact, version)
         proposed = Guidelines(version=2, text=AFTER, base=version, sources=(attempt.id, other.id))

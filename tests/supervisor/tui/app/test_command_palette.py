@@ -41,6 +41,10 @@ async def test_our_own_commands_come_first_and_what_makes_no_sense_is_left_out(
     assert lines[0] == "Send guidance to the worker"
     assert lines.index("Quit the console") < lines.index("Quit")
     assert APPROVE not in lines
+    ours = {*lines, APPROVE} - {"Quit", "Theme", "Keys", "Maximize", "Screenshot"}
+    for letters in ("quit", "theme", "pause", "guid", "approve"):
+        of_ours = [line in ours for line in await found(watch, letters)]
+        assert of_ours == sorted(of_ours, reverse=True)
 
 
 async def test_a_restart_is_found_by_its_names(watch: Watch) -> None:
@@ -49,29 +53,13 @@ async def test_a_restart_is_found_by_its_names(watch: Watch) -> None:
         assert first == AGAIN
 
 
-async def test_what_is_found_of_ours_comes_before_what_is_textuals(watch: Watch) -> None:
-    ours = {*await found(watch), APPROVE} - {"Quit", "Theme", "Keys", "Maximize", "Screenshot"}
-    for letters in ("quit", "theme", "pause", "guid", "approve"):
-        of_ours = [line in ours for line in await found(watch, letters)]
-        assert of_ours == sorted(of_ours, reverse=True)
-
-
-async def test_what_is_searched_for_and_makes_no_sense_now_says_why(
-    watch: Watch, journal: Journal
-) -> None:
+async def test_what_is_searched_for_and_makes_no_sense_now_says_why(watch: Watch) -> None:
     help = (await found(watch, "approve"))[APPROVE]
     assert help == "key a; not now: no decision is waiting for approval"
-    async with console_of(journal, transition(Lifecycle.COMPLETED)) as over:
-        assert "not now: it is over" in (await found(over, "pause"))["Pause or resume the attempt"]
-
-
-async def test_without_an_attempt_no_act_is_listed(watch: Watch) -> None:
     await watch.press("4")
-    assert watch.app.target is None
-    assert not {AGAIN, "Stop the attempt"} & {*await found(watch)}
-    assert (await found(watch, "stop"))[
-        "Stop the attempt"
-    ] == "key x; not now: no attempt is selected"
+    stop = "Stop the attempt"
+    assert not {AGAIN, stop} & {*await found(watch)}
+    assert (await found(watch, "stop"))[stop] == "key x; not now: no attempt is selected"
     await watch.press("1")
 
 

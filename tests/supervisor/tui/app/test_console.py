@@ -10,21 +10,15 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
 from midwatch_stage.console import ConsoleDriver, console_on
-from midwatch_stage.factories import AT
+from midwatch_stage.factories import AT, transition
 from midwatch_supervisor.tui.app import INTERRUPTED, RunWork
-from midwatch_supervisor.tui.screens.fleet import FleetPane
-from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
-from midwatch_supervisor.tui.widgets.palette import palette_of
-
-ABOUT = ("Run 1: [b]six[/b] tasks", "No sandbox")
 
 
 def opened(
     journal: Journal, settings: ConsoleSettings | None = None, work: RunWork | None = None
 ) -> AbstractAsyncContextManager[ConsoleDriver[Journal]]:
-    options = {"settings": settings, "work": work, "about": ABOUT}
-    return console_on(journal, size=(80, 24), console=options)
+    return console_on(journal, size=(80, 24), console={"settings": settings, "work": work})
 
 
 async def for_ever() -> int:
@@ -40,37 +34,6 @@ async def breaks() -> int:
     raise JournalError("the disk is full")
 
 
-async def test_the_top_line_counts_who_needs_a_person_who_works_and_what_it_cost(
-    six_tasks: Journal,
-) -> None:
-    async with opened(six_tasks) as seat:
-        seat.app.pass_a_second()
-        assert seat.text("TitleLine").rstrip().split("  ")[2:] == [
-            "! 3 need you",
-            "■ 1 stuck",
-            "● 1 working",
-            "✓ 1/6",
-            "53 requests",
-            "48 k tokens",
-        ]
-
-
-async def test_what_is_watched_stands_in_the_overview_as_it_is(six_tasks: Journal) -> None:
-    async with opened(six_tasks) as seat:
-        await seat.press("4")
-        assert "Run 1: [b]six[/b] tasks" in seat.app.query_one(OverviewPane).text
-
-
-async def test_a_key_changes_the_theme_and_the_lines_with_it(six_tasks: Journal) -> None:
-    async with opened(six_tasks) as seat:
-        roll = seat.app.query_one(FleetPane).list
-        before = palette_of(roll)
-        await seat.press("T")
-        await seat.pilot.pause()
-        assert seat.app.theme == "midwatch-light"
-        assert palette_of(roll) != before
-
-
 async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journal) -> None:
     settings = ConsoleSettings(theme="midwatch-safe", keys={"checkpoints": "f2", "help": "!"})
     async with opened(six_tasks, settings) as seat:
@@ -83,38 +46,33 @@ async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journ
         assert isinstance(seat.app.screen, HelpScreen)
 
 
-async def test_the_help_opens_and_closes(six_tasks: Journal) -> None:
+async def test_the_help_opens_and_closes_over_a_fleet_that_stays_up_to_date(
+    six_tasks: Journal,
+) -> None:
     async with opened(six_tasks) as seat:
+        count = seat.app.panes.fleet.list.count
         for key in ("escape", "q", "question_mark"):
             await seat.press("question_mark")
+            await seat.write(transition(), task=f"more, till {key}")
+            count += 1
             assert isinstance(seat.app.screen, HelpScreen)
+            assert seat.app.panes.fleet.list.count == count
             await seat.press(key)
             assert not isinstance(seat.app.screen, HelpScreen)
         assert seat.app.is_running
 
 
-async def test_the_fleet_behind_an_open_help_stays_up_to_date(six_tasks: Journal) -> None:
-    async with opened(six_tasks) as seat:
-        fleet = seat.app.query_one(FleetPane).list
-        count = fleet.count
-        await seat.press("question_mark")
-        await six_tasks.add_task(run=1, name="more", title="More", spec="{}", at=AT)
-        await seat.until(lambda: fleet.count > count)
-        assert isinstance(seat.app.screen, HelpScreen)
-
-
-async def test_a_console_that_runs_nothing_leaves_at_once(six_tasks: Journal) -> None:
-    async with opened(six_tasks) as seat:
-        await seat.press("q")
-        assert seat.app.return_value == 0
-
-
-async def test_after_the_run_it_leaves_with_the_code_of_the_run(six_tasks: Journal) -> None:
-    async with opened(six_tasks, work=four) as seat:
+@pytest.mark.parametrize(
+    ("work", "code"), [(None, 0), (four, 4), (breaks, 1)], ids=["no run", "a run", "broken off"]
+)
+async def test_it_stays_after_the_run_and_leaves_with_its_code(
+    six_tasks: Journal, work: RunWork | None, code: int
+) -> None:
+    async with opened(six_tasks, work=work) as seat:
         await seat.pilot.pause()
-        assert seat.app.code == 4
+        assert (seat.app.code, seat.app.is_running) == (code if work else None, True)
         await seat.press("q")
-        assert seat.app.return_value == 4
+        assert seat.app.return_value == code
 
 
 async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
@@ -133,13 +91,6 @@ async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: s
         assert seat.app.is_running
         await seat.press(key, "y")
         assert seat.app.return_value == INTERRUPTED
-
-
-async def test_a_run_that_breaks_off_leaves_the_console_open(six_tasks: Journal) -> None:
-    async with opened(six_tasks, work=breaks) as seat:
-        await seat.pilot.pause()
-        assert seat.app.is_running
-        assert seat.app.code == 1
 
 
 async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(

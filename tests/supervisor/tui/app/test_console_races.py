@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual import events
 from textual.command import CommandList
+from textual.widgets import Static
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
@@ -102,16 +103,17 @@ def stamp(id: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.APPROVED, step=4, author="ada")
 
 
-@pytest.mark.parametrize("inside", [False, True])
 async def test_words_that_are_sent_twice_are_said_once_and_close_only_their_dialog(
-    sit: Sit, inside: bool
+    sit: Sit,
 ) -> None:
     async with sit() as seat:
-        below = await seat.open_attempt() if inside else seat.app.screen
-        await seat.pilot.press("i", "h")
-        await hurry(seat, "enter", "enter")
-        assert await seat.written() == [replace(MINE, message="h")]
-        assert seat.app.screen is below
+        for _ in range(2):
+            below = seat.app.screen
+            await seat.pilot.press("i", "h")
+            await hurry(seat, "enter", "enter")
+            assert seat.app.screen is below
+            await seat.open_attempt()
+        assert await seat.written() == [replace(MINE, message="h")] * 2
 
 
 async def test_a_command_of_the_palette_that_is_chosen_twice_is_carried_out_once(sit: Sit) -> None:
@@ -133,21 +135,16 @@ async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -
 
 
 async def test_what_was_not_stored_can_be_said_again(sit: Sit) -> None:
+    async with await Journal.open(":memory:") as closed:
+        pass
     async with sit(HELD) as seat:
-        desk, seat.app.operator = (
-            seat.app.operator,
-            OperatorActions(await closed(), author="ada", clock=lambda: AT),
-        )
+        desk = seat.app.operator
+        seat.app.operator = OperatorActions(closed, author="ada", clock=lambda: AT)
         await seat.pilot.press("a")
         await seat.until(lambda: bool(seat.app.told))
         seat.app.operator = desk
         await seat.pilot.press("a")
         assert await seat.written() == [stamp(seat.before)]
-
-
-async def closed() -> Journal:
-    async with await Journal.open(":memory:") as journal:
-        return journal
 
 
 async def test_what_is_said_is_stored_in_the_order_of_the_keys(sit: Sit) -> None:
@@ -201,6 +198,18 @@ async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -
         assert screen.timeline.items == []
         seat.journal.fails = ""
         await seat.until(lambda: screen.timeline.last_id == seat.before)
+
+
+async def test_an_attempt_says_nothing_untrue_until_it_is_read(sit: Sit) -> None:
+    async with sit() as seat:
+        seat.journal.stories = read = asyncio.Event()
+        seat.app.open_attempt(seat.app.board.rows[seat.attempt.id])
+        await seat.until(lambda: isinstance(seat.app.screen, AttemptScreen))
+        lines = seat.app.screen.query(".nothing, .empty").results(Static)
+        said = {str(each.content) for each in lines}
+        assert said <= {"Reading the journal…", "Reading the workspace…"}
+        read.set()
+        await seat.until(lambda: seat.text("#alerts-pane .nothing") == "No alerts yet.")
 
 
 async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit) -> None:

@@ -122,12 +122,8 @@ async def seated(width: int = 120, height: int = 24) -> AsyncGenerator[FleetDriv
 
 
 def test_numbers_are_drawn_as_bars_and_spans() -> None:
-    assert (bar(None), bar(0), bar(50), bar(100)) == (
-        "-",
-        "┄" * 4 + "   0%",
-        "━━┄┄  50%",
-        "━" * 4 + " 100%",
-    )
+    bars = ("-", "┄" * 4 + "   0%", "━━┄┄  50%", "━" * 4 + " 100%")
+    assert tuple(map(bar, (None, 0, 50, 100))) == bars
     assert [span(each) for each in (-1, 59, 60, 7_199, 90_000)] == ["0s", "59s", "1m", "1h", "1d"]
     assert sparkline((0, 50, 100)) == "▁▄█"
 
@@ -142,13 +138,16 @@ async def test_an_empty_fleet_says_what_brings_tasks() -> None:
         assert not seat.app.query_one(".nothing").display
 
 
-async def test_the_cursor_stays_on_its_row_when_lines_move() -> None:
+async def test_the_cursor_is_on_the_top_until_the_history_is_read_then_stays_on_its_row() -> None:
     async with seated() as seat:
-        await seat.add("a", "b", "c")
-        await seat.pilot.press("j")
-        assert seat.chosen == "b"
+        await seat.add("a", "b", "c", read=False)
         await seat.say("c", ASKS)
-        assert (seat.shown, seat.chosen) == (["c", "a", "b"], "b")
+        assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
+        seat.app.pane.settle()
+        await seat.pilot.press("j", "j")
+        assert seat.chosen == "b"
+        await seat.say("a", ASKS)
+        assert (seat.shown, seat.chosen) == (["a", "c", "b"], "b")
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
@@ -156,27 +155,25 @@ FULL = (REPORT, plan(), Change(budget=Budget(requests=Meter(used=3, limit=10))))
 ALL = "! task state plan progress conf why, or latest checkpoint idle budget worker model"
 
 
-@pytest.mark.parametrize(
-    ("width", "titles"),
-    [
-        (200, ALL),
-        (80, "! task state progress conf why, or latest checkpoint"),
-        (12, "! task state why, or latest checkpoint"),
-    ],
-)
-async def test_a_narrow_terminal_drops_columns_and_breaks_nothing(width: int, titles: str) -> None:
-    async with seated(width) as seat:
-        await seat.add("fix")
-        for record in FULL:
-            await seat.say("fix", record)
-        assert " ".join(seat.titles) == titles
-        assert "●" in seat.lines[0]
-
-
-async def test_a_column_without_a_value_is_left_out() -> None:
+async def test_columns_without_a_value_or_a_place_are_left_out() -> None:
     async with seated(200) as seat:
         await seat.add("fix")
         assert " ".join(seat.titles) == "! task state why, or latest checkpoint idle worker model"
+        for record in FULL:
+            await seat.say("fix", record)
+        for width, titles in (
+            (200, ALL),
+            (80, "! task state progress conf why, or latest checkpoint"),
+            (12, "! task state why, or latest checkpoint"),
+        ):
+            await seat.pilot.resize_terminal(width, 24)
+            await seat.draw()
+            assert " ".join(seat.titles) == titles
+            assert "●" in seat.lines[0]
+        await seat.pilot.resize_terminal(200, 24)
+        await seat.say("fix", Change(node="south"))
+        assert " ".join(seat.titles) == f"{ALL} node"
+        assert seat.lines[0].split()[-1] == "south"
 
 
 @pytest.mark.parametrize("width", [80, 130])
@@ -186,41 +183,21 @@ async def test_a_long_name_is_cut_last_and_in_its_middle(width: int) -> None:
         for record in FULL:
             await seat.say(seat.names[0], record)
         names = [word for line in seat.lines for word in line.split() if "p2" in word]
-        assert {(name[:9], name[-6:]) for name in names} == {
-            ("p2-a0d7/a", "0734#1"),
-            ("p2-a0d7/a", "813e#1"),
-        }
+        cut = {("p2-a0d7/a", "0734#1"), ("p2-a0d7/a", "813e#1")}
+        assert {(name[:9], name[-6:]) for name in names} == cut
 
 
-async def test_the_node_is_named_once_there_are_two() -> None:
-    async with seated(200) as seat:
-        await seat.add("fix")
-        for record in (*FULL, Change(node="south")):
-            await seat.say("fix", record)
-        assert " ".join(seat.titles) == f"{ALL} node"
-        assert seat.lines[0].split()[-1] == "south"
-
-
-@pytest.mark.parametrize("width", [80, 200])
-async def test_the_run_is_named_once_there_are_two(width: int) -> None:
-    async with seated(width) as seat:
+async def test_the_run_is_named_once_there_are_two() -> None:
+    async with seated(80) as seat:
         seat.board.meet_run(run())
         await seat.add("fix")
         before = seat.titles
-        assert "run" not in before
         seat.board.meet_run(run(id=2))
         seat.board.meet_task(task(2, "fix", run=2))
         seat.board.meet_attempt(attempt(2, task=2, node="node-1"))
         await seat.draw()
         assert seat.titles == ["!", "run", *before[1:]]
         assert {line.partition(" fix#1")[0].split()[-1] for line in seat.lines} == {"1", "2"}
-
-
-async def test_the_cursor_stands_on_the_top_until_the_history_is_read() -> None:
-    async with seated() as seat:
-        await seat.add("a", "b", "c", read=False)
-        await seat.say("c", ASKS)
-        assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
 
 
 async def by_node(seat: FleetDriver) -> None:
@@ -329,20 +306,7 @@ async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
         assert (seat.chosen, seat.app.opened) == ("b", [1])
 
 
-async def test_who_scrolls_away_from_the_cursor_is_left_alone() -> None:
-    async with seated(height=10) as seat:
-        await seat.add(*(f"t{n:02}" for n in range(40)))
-        roll = seat.app.pane.list
-        roll.scroll_to(y=20, animate=False)
-        await seat.say("t05", REPORT)
-        assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
-        await seat.say("t39", ASKS)
-        assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
-        roll.go(2)
-        assert (roll.scroll_offset.y, seat.chosen) == (2, "t01")
-
-
-async def test_the_keys_reach_both_ends() -> None:
+async def test_the_keys_reach_both_ends_and_who_scrolls_away_is_left_alone() -> None:
     async with seated(height=10) as seat:
         await seat.add(*(f"t{n:02}" for n in range(40)))
         reached: list[str] = []
@@ -351,38 +315,42 @@ async def test_the_keys_reach_both_ends() -> None:
             reached.append(seat.chosen)
         assert reached == ["t39", "t38", "t00", "t08", "t00", "t00"]
         assert seat.app.opened == [0]
+        roll = seat.app.pane.list
+        roll.scroll_to(y=20, animate=False)
+        for name, record in (("t05", REPORT), ("t39", ASKS)):
+            await seat.say(name, record)
+            assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
+        roll.go(2)
+        assert (roll.scroll_offset.y, seat.chosen) == (2, "t01")
 
 
-@pytest.mark.parametrize("theme", [theme.name for theme in THEMES])
-async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign(theme: str) -> None:
+async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign_in_every_theme() -> None:
     async with seated() as seat:
-        seat.app.theme = theme
         await seat.add("a", "b")
-        strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
-        backgrounds = [
-            {segment.style.bgcolor for segment in strip if segment.style} for strip in strips
-        ]
-        assert [strip.text[0] for strip in strips] == [">", " "]
-        assert [len(each) for each in backgrounds] == [1, 1]
-        assert backgrounds[0] != backgrounds[1]
+        for theme in THEMES:
+            seat.app.theme = theme.name
+            await seat.pilot.pause()
+            strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
+            grounds = [{each.style.bgcolor for each in strip if each.style} for strip in strips]
+            assert [strip.text[0] for strip in strips] == [">", " "]
+            assert [len(each) for each in grounds] == [1, 1]
+            assert grounds[0] != grounds[1], theme.name
 
 
-@pytest.mark.parametrize(
-    ("doing", "shown"),
-    [
-        ("[red]x[/red]", "[red]x[/red]"),
-        ("\x1b[2J\x1b[31mx", "x"),
-        ("a\u202eb\nc", "ab c"),
-        ("日本語" * 2_000, "日本語"),
-        ("x" * 100_000, "xxx"),
-        ("e" + "\u0301" * 5_000, "e"),
-    ],
-)
-async def test_what_agents_wrote_does_nothing_to_a_line(doing: str, shown: str) -> None:
+async def test_what_agents_wrote_does_nothing_to_a_line() -> None:
+    said = {
+        "[red]x[/red]": "[red]x[/red]",
+        "\x1b[2J\x1b[31mx": "x",
+        "a\u202eb\nc": "ab c",
+        "日本語" * 2_000: "日本語",
+        "x" * 100_000: "xxx",
+        "e" + "\u0301" * 5_000: "e",
+    }
     async with seated() as seat:
         await seat.add("fix", "next")
-        await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))
-        strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
-        assert [strip.cell_length for strip in strips] == [120, 120]
-        assert shown in strips[0].text
-        assert not any(ord(char) < 32 for char in strips[0].text)
+        for doing, shown in said.items():
+            await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))
+            strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
+            assert [strip.cell_length for strip in strips] == [120, 120]
+            assert shown in strips[0].text
+            assert not any(ord(char) < 32 for char in strips[0].text)

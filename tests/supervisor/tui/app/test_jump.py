@@ -1,7 +1,6 @@
 """Going to a pane, a task, an attempt or a step by its name."""
 
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 
@@ -53,12 +52,9 @@ def test_equal_names_come_first_and_of_a_task_the_newest_attempt(
     assert names(text) == found
 
 
-def test_without_a_word_the_panes_are_offered_and_in_an_attempt_its_sides_before_them() -> None:
+def test_in_an_attempt_a_number_is_a_step_and_its_sides_come_first() -> None:
     assert names("")[:3] == ["fleet", "checkpoints", "attention"]
     assert names("", in_attempt=True)[:2] == ["timeline", "alerts"]
-
-
-def test_in_an_attempt_a_number_is_a_step_and_a_side_comes_before_a_task() -> None:
     assert names("17", in_attempt=True) == names("017", in_attempt=True) == ["17"]
     assert names("1" * 5_000, in_attempt=True) == []
     assert names("plan", in_attempt=True) == ["plan", "plan#1"]
@@ -71,14 +67,21 @@ def test_what_agents_wrote_does_nothing_in_the_list() -> None:
     assert isinstance(found, JumpTarget)
 
 
-@pytest.fixture
-async def seat(tmp_path: Path) -> AsyncGenerator[Seat]:
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
     """A console on the tasks `fix` and `port`; the first of them has made twenty steps."""
     steps = (step(number) for number in range(1, 20))
-    async with console_in(tmp_path, WORKING, *steps) as driver:
+    async with console_in(tmp_path_factory.mktemp("jump"), WORKING, *steps) as driver:
         await driver.write(WORKING, task="port")
         await driver.write(reflecting(20))
         yield driver
+
+
+@pytest.fixture
+async def seat(shared: Seat) -> Seat:
+    await shared.first_screen()
+    await shared.press("1")
+    return shared
 
 
 async def test_a_pane_is_reached_by_its_name_from_anywhere(seat: Seat) -> None:
@@ -108,15 +111,14 @@ async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Seat) -> None:
     assert seat.app.noticed == ["the timeline has no step 70"]
 
 
-async def test_a_line_below_is_chosen_by_the_arrows(seat: Seat) -> None:
-    await seat.press("colon", "down", "down", "down", "up", "enter")
-    assert seat.tab == "attention-tab"
-
-
-async def test_an_unknown_name_says_what_is_near_and_goes_nowhere(seat: Seat) -> None:
+async def test_an_unknown_name_says_what_is_near_and_the_arrows_choose_another_line(
+    seat: Seat,
+) -> None:
     await seat.press("colon", *"flet", "enter")
     said = seat.text("#targets-pane > .nothing")
     assert said == "Nothing is named 'flet'. Similar: fleet."
     assert isinstance(seat.app.screen, JumpDialog)
     await seat.press("escape")
     assert not isinstance(seat.app.screen, JumpDialog | AttemptScreen)
+    await seat.press("colon", "down", "down", "down", "up", "enter")
+    assert seat.tab == "attention-tab"

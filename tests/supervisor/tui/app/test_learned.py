@@ -96,35 +96,20 @@ async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
         yield seated
 
 
-def verdict(*, accepted: bool, comment: str = "") -> Feedback:
-    return Feedback(accepted=accepted, comment=comment, author="ada")
-
-
-async def test_r9_a_key_accepts_or_rejects_in_the_fleet_and_in_the_attempt_view(
+async def test_r9_r40_a_key_accepts_or_rejects_and_asks_what_went_wrong_in_fleet_and_attempt_view(
     writer: Reader,
 ) -> None:
-    await writer.press("1", "j", "A", "enter")
-    await writer.press("R", *"no", "enter")
+    await writer.press("1", "j", "A", "enter", "R")
+    asked = "Reject the result of discount#1: what went wrong? (optional)"
+    assert str(writer.app.screen.query_one(".title", Static).content) == asked
+    await writer.press(*"no", "enter")
+    assert writer.app.noticed[-1] == "discount#1: result rejected; a lesson follows"
     await writer.press("enter", "A", *"ok", "enter")
     await writer.press("R", "enter")
-    said = [each for each in await writer.written() if isinstance(each, Feedback)]
-    assert said == [
-        verdict(accepted=True),
-        verdict(accepted=False, comment="no"),
-        verdict(accepted=True, comment="ok"),
-        verdict(accepted=False),
+    verdicts = (True, ""), (False, "no"), (True, "ok"), (False, "")
+    assert [each for each in await writer.written() if isinstance(each, Feedback)] == [
+        Feedback(accepted=accepted, comment=comment, author="ada") for accepted, comment in verdicts
     ]
-
-
-async def test_r40_rejecting_asks_what_went_wrong_and_stores_the_verdict_at_once(
-    writer: Reader,
-) -> None:
-    await writer.press("1", "j", "R")
-    title = writer.app.screen.query_one(".title", Static)
-    assert str(title.content) == "Reject the result of discount#1: what went wrong? (optional)"
-    await writer.press(*"no", "enter")
-    said = "discount#1: result rejected; a lesson follows"
-    assert writer.app.noticed == [said]
 
 
 async def test_r50_lessons_are_read_with_what_came_of_them(reader: Reader) -> None:
@@ -147,11 +132,18 @@ async def test_r58_a_person_rates_a_lesson_with_a_comment(writer: Reader) -> Non
     await writer.until(lambda: "4/5" in writer.words("lessons")[0])
 
 
-async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
+async def test_a_retired_lesson_can_be_brought_back_and_the_footer_shows_what_can_be_done(
+    writer: Reader,
+) -> None:
+    def acts() -> set[str]:
+        words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Restore")
+        return {each for each in words if each in writer.footer}
+
     (lesson,) = writer.app.learned.view.lessons
-    await writer.press("u")
-    await writer.press("x", "enter")
+    assert acts() == {"Rate", "Retire"}
+    await writer.press("u", "x", "enter")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
+    assert acts() == {"Rate", "Restore"}
     await writer.press("u")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">✎"))
     assert writer.app.noticed == [
@@ -159,19 +151,6 @@ async def test_a_retired_lesson_can_be_brought_back(writer: Reader) -> None:
         f"lesson {lesson.id} is retired: it is no longer given to attempts",
         f"lesson {lesson.id} is back",
     ]
-
-
-async def test_the_footer_shows_what_can_be_done_about_the_line_and_nothing_else(
-    writer: Reader,
-) -> None:
-    def acts() -> set[str]:
-        words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Restore")
-        return {each for each in words if each in writer.footer}
-
-    assert acts() == {"Rate", "Retire"}
-    await writer.press("x", "enter")
-    await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
-    assert acts() == {"Rate", "Restore"}
     await writer.press("f5")
     assert acts() == set()
 
@@ -190,16 +169,26 @@ async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     assert f"replaces:\n{old}: Tests run with [b]nose[/b]." in reader.detail
 
 
-async def test_the_detail_is_of_the_line_that_the_filter_leaves(reader: Reader) -> None:
-    await reader.press("f3", "space", "slash", *"unittest")
+async def test_the_filter_looks_at_one_part_and_the_detail_is_of_the_line_that_it_leaves(
+    reader: Reader,
+) -> None:
+    await reader.press("f3", "space", "slash", *"unittest", "enter")
     assert "Tests run with python3 -m unittest." in reader.detail
+    assert (len(reader.words("facts")), len(reader.words("lessons"))) == (1, 1)
+    await reader.press("space", "escape")
+    assert len(reader.words("facts")) == 3
 
 
-async def test_a_fact_is_retired_with_the_reason(writer: Reader) -> None:
-    await writer.press("f3", "x", *"no", "enter")
-    fact = writer.app.learned.view.facts[0].id
-    retired = FactMark(fact=fact, act=FactAct.RETIRED, reason="no", author="ada")
-    assert await writer.written() == [retired]
+async def test_a_fact_is_retired_and_a_version_rejected_with_the_reason(writer: Reader) -> None:
+    view = writer.app.learned.view
+    fact, proposed = view.facts[0].id, view.guidelines[0].id
+    for keys in ("f3 x n o enter", "f4 r n o enter"):
+        await writer.press(*keys.split())
+    rejected = GuidelinesAct.REJECTED
+    assert await writer.written() == [
+        FactMark(fact=fact, act=FactAct.RETIRED, reason="no", author="ada"),
+        GuidelinesMark(guidelines=proposed, act=rejected, author="ada", comment="no"),
+    ]
 
 
 async def test_c5_approving_in_the_console_makes_a_version_live(
@@ -231,15 +220,6 @@ async def test_s37_a_version_is_shown_as_a_diff_and_is_not_live_until_approved(
     assert live.guidelines.version == 1
 
 
-async def test_a_version_is_rejected_with_a_comment(writer: Reader) -> None:
-    proposed = writer.app.learned.view.guidelines[0].id
-    await writer.press("f4", "r", *"no", "enter")
-    mark = GuidelinesMark(
-        guidelines=proposed, act=GuidelinesAct.REJECTED, author="ada", comment="no"
-    )
-    assert await writer.written() == [mark]
-
-
 async def test_the_version_in_force_is_rolled_back(writer: Reader, shop: Journal) -> None:
     await writer.press("f4", "b")
     assert writer.app.noticed == ["version 2 of the guidelines: it is not in force; it is proposed"]
@@ -265,25 +245,20 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
     )
 
 
-async def statistics(reader: Reader) -> list[str]:
-    """What the statistics say, once they are summed up."""
+async def test_r20_r73_the_statistics_tell_verdicts_by_origin_classes_and_the_newest_first(
+    reader: Reader,
+) -> None:
     await reader.press("f5")
     part = reader.app.query_one(StatisticsPart)
     await reader.until(lambda: bool(part.text))
-    return [" ".join(line.split()) for line in part.text.splitlines()]
-
-
-async def test_r73_the_statistics_tell_verdicts_by_origin_and_classes(reader: Reader) -> None:
-    lines = await statistics(reader)
-    assert "explicit 0% 0 of 1 ▁" in lines
-    assert "implied 100% 1 of 1 █" in lines
-    assert "automatic 100% 2 of 2 ██" in lines
-    assert "wrong_result 1 ████████████████████" in lines
-    assert "given 1 time, to 1 attempt" in lines
-
-
-async def test_r20_the_history_of_verdicts_is_told_the_newest_first(reader: Reader) -> None:
-    lines = await statistics(reader)
+    lines = [" ".join(line.split()) for line in part.text.splitlines()]
+    assert {
+        "explicit 0% 0 of 1 ▁",
+        "implied 100% 1 of 1 █",
+        "automatic 100% 2 of 2 ██",
+        "wrong_result 1 ████████████████████",
+        "given 1 time, to 1 attempt",
+    } <= {*lines}
     history = lines[lines.index("Verdicts, newest first") + 1 :]
     assert [line.partition(" ")[2] for line in history if line] == [
         "discount#1 accepted by eve (implied: kept)",
@@ -292,17 +267,14 @@ async def test_r20_the_history_of_verdicts_is_told_the_newest_first(reader: Read
 
 
 async def test_proposed_guidelines_wait_in_the_attention_queue(reader: Reader) -> None:
+    await reader.press("1", "n")
+    assert reader.seen == ("learned", "guidelines")
     await reader.press("3")
     (line,) = reader.words("attention")
     assert line.startswith(">· 55m approval guidelines version 2 (23 words) is proposed for shop")
     await reader.press("enter")
     assert reader.seen == ("learned", "guidelines")
     assert "+- Keep amounts as integers." in reader.detail
-
-
-async def test_the_next_that_waits_may_be_guidelines(reader: Reader) -> None:
-    await reader.press("1", "n")
-    assert reader.seen == ("learned", "guidelines")
 
 
 async def test_the_attempt_of_a_lesson_is_opened_from_it(reader: Reader) -> None:
@@ -344,14 +316,6 @@ async def test_r20_an_attempt_tells_every_verdict_on_its_result(reader: Reader) 
     )
 
 
-async def test_the_filter_looks_at_one_part(reader: Reader) -> None:
-    await reader.press("f3", "slash", *"unreviewed", "enter")
-    assert len(reader.words("facts")) == 1
-    assert len(reader.words("lessons")) == 1
-    await reader.press("escape")
-    assert len(reader.words("facts")) == 3
-
-
 async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobody: Reader) -> None:
     for part, key in (("lessons", "f2"), ("facts", "f3"), ("guidelines", "f4")):
         await nobody.press(key, *"saxo")
@@ -361,9 +325,7 @@ async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobod
     assert await nobody.written() == []
 
 
-async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(
-    shop: Journal,
-) -> None:
+async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(shop: Journal) -> None:
     async with await Journal.open_to_read(shop.name) as closed, sitting(closed) as reader:
         await reader.until(lambda: bool(reader.words("lessons")))
         assert reader.app.offers() == ()

@@ -3,16 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
-
-from textual.widgets import Static
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Attempt, Commit, Entry, NodeStatus
+from midwatch_monitor.records import Attempt, Commit, NodeStatus
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import drafts, step, transition
-from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed
@@ -87,33 +83,3 @@ async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt
             break
     await feed.aclose()
     assert said == ["Reading the journal: 500 entries…", ""]
-
-
-class SlowJournal(Journal):
-    """A journal that answers for one task only once it may."""
-
-    may: asyncio.Event
-
-    async def entries(self, *args: Any, task: int | None = None, **options: Any) -> list[Entry]:
-        """The entries, later where they are of one task."""
-        if task is not None:
-            await self.may.wait()
-        return await super().entries(*args, task=task, **options)
-
-
-async def test_an_attempt_says_nothing_untrue_until_it_is_read(
-    location: str, journal: Journal, attempt: Attempt
-) -> None:
-    await journal.commit(Commit(drafts=drafts(attempt, [transition()])))
-    async with await SlowJournal.open(location) as slow:
-        slow.may = asyncio.Event()
-        async with opening(slow, Gate(lets=1)) as driver:
-            await driver.until(lambda: bool(driver.app.board.rows))
-            driver.app.open_attempt(driver.app.board.rows[attempt.id])
-            await driver.until(lambda: isinstance(driver.app.screen, AttemptScreen))
-            screen = driver.app.screen
-            said = {str(each.content) for each in screen.query(".nothing").results(Static)}
-            said |= {str(each.content) for each in screen.query(".empty").results(Static)}
-            assert said <= {"Reading the journal…", "Reading the workspace…"}
-            slow.may.set()
-            await driver.until(lambda: nothing(driver, "alerts") == "No alerts yet.")

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Change, Commit, Lifecycle, NodeStatus, SupervisedBy
+from midwatch_monitor.records import Commit, Lifecycle, NodeStatus, SupervisedBy
 from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_stage.factories import AT, draft, task_transition
 from midwatch_stage.nodes import node
@@ -49,39 +48,19 @@ def seconds_pass(app: Console, seconds: int = 6) -> None:
         app.pass_a_second()
 
 
-async def test_enter_on_a_node_shows_what_is_at_work_there(
+async def test_a_lost_node_leads_to_the_nodes_and_enter_on_a_node_shows_what_is_at_work_there(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
     async with seated(three_nodes, nodes_now) as seat:
-        await seat.press("6")
-        assert seat.tab == "nodes-tab"
+        for keys in ("n", "3 enter", "6"):
+            await seat.press("1", *keys.split())
+            assert seat.tab == "nodes-tab"
         await seat.press("G", "enter")
         assert seat.tab == "fleet-tab"
         (line,) = seat.lines("fleet")
         assert "labels" in line
         await seat.press("escape")
         assert len(seat.app.panes.fleet.items) == 3
-
-
-async def test_a_lost_node_waits_for_a_person_and_leads_to_the_nodes(
-    three_nodes: Journal, nodes_now: NodesNow
-) -> None:
-    async with seated(three_nodes, nodes_now) as seat:
-        await seat.press("n")
-        assert seat.tab == "nodes-tab"
-        await seat.press("3", "enter")
-        assert seat.tab == "nodes-tab"
-
-
-async def test_the_timeline_says_where_an_attempt_goes_on(
-    three_nodes: Journal, nodes_now: NodesNow
-) -> None:
-    async with seated(three_nodes, nodes_now) as seat:
-        rows = seat.app.board.rows.values()
-        seat.attempts["labels"] = next(row for row in rows if row.name == "labels").state.attempt
-        view = await seat.open_attempt("labels")
-        items = (item for item in view.timeline.items if isinstance(item.record, Change))
-        assert [item.told.text for item in items] == ["continues on west"]
 
 
 async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
@@ -121,9 +100,8 @@ async def handed_over() -> AsyncGenerator[Journal]:
 class Fleet:
     """What a journal tells of nodes and monitors; it may be slow."""
 
-    def __init__(self, *nodes: NodeStatus, monitors: Sequence[MonitorStatus] = ()) -> None:
+    def __init__(self, *nodes: NodeStatus) -> None:
         self.known = nodes
-        self.watching = monitors
         self.answers = asyncio.Event()
         self.answers.set()
 
@@ -132,7 +110,7 @@ class Fleet:
         return self.known
 
     async def monitors(self) -> Sequence[MonitorStatus]:
-        return self.watching
+        return ()
 
 
 def shown(app: Console) -> list[str]:
@@ -151,24 +129,16 @@ async def test_a_fleet_without_any_node_says_how_one_comes(handed_over: Journal)
         assert seat.app.told == ["No nodes: `midwatch node` starts one"]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (140, 45)], ids=["80x24", "140x45"])
-async def test_each_line_says_why_its_task_waits(
-    size: tuple[int, int], handed_over: Journal
+async def test_each_line_says_why_its_task_waits_and_what_no_node_will_take_leads_to_the_nodes(
+    handed_over: Journal,
 ) -> None:
-    async with seated(handed_over, Fleet(EAST).nodes, size=size) as seat:
-        await seat.until(lambda: seat.app.board.node_list.read)
+    async with seated(handed_over, Fleet(EAST).nodes, size=(80, 24)) as seat:
+        await seat.until(lambda: len(seat.app.queue.calling) == 1)
         queued = [line.strip(">").split() for line in shown(seat.app) if " queued " in line]
         lines = {words[1]: " ".join(words) for words in queued}
         assert "no node: fpga" in lines["flash"]
         assert "no free slot" in lines["totals"]
         assert "after totals" in lines["labels"]
-
-
-async def test_what_no_node_will_take_waits_for_a_person_and_leads_to_the_nodes(
-    handed_over: Journal,
-) -> None:
-    async with seated(handed_over, Fleet(EAST).nodes, size=(80, 24)) as seat:
-        await seat.until(lambda: len(seat.app.queue.calling) == 1)
         await seat.press("3")
         lines = shown(seat.app)
         assert any("flash" in line and "no node has the label" in line for line in lines)
@@ -189,13 +159,10 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
         assert "`midwatch monitor` starts one" in said
 
 
-async def test_before_the_nodes_were_read_nothing_is_said_of_them(tmp_path: Path) -> None:
+async def test_before_the_nodes_were_read_nothing_is_said_of_them(journal: Journal) -> None:
     fleet = Fleet(EAST)
     fleet.answers.clear()
-    async with (
-        await Journal.open(tmp_path / "journal.db") as journal,
-        seated(journal, fleet.nodes) as seat,
-    ):
+    async with seated(journal, fleet.nodes) as seat:
         await seat.press("6")
         assert seat.app.told == ["the nodes have not been read yet: try again in a moment"]
         fleet.answers.set()

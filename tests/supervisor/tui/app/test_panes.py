@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from textual.widgets import TabbedContent
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import hold_run
-from midwatch_monitor.records import Actor, Fault, Lifecycle, Severity, Step
+from midwatch_monitor.records import Actor, Fault, Lifecycle, Record, Severity, Step
 from midwatch_monitor.records.work import EMBEDDED
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
 from midwatch_stage.factories import AT, alert, intervention, plan, reflecting, transition
@@ -39,6 +39,7 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+TASK = assigned().model_dump_json()
 
 
 async def three_tasks(watch: Watch) -> None:
@@ -85,15 +86,6 @@ async def test_a_click_on_a_tab_shows_its_pane_as_it_is_now(looking: Watch) -> N
     await looking.until(lambda: looking.list("checkpoints").count == 3)
 
 
-async def test_the_stream_tells_each_checkpoint_with_its_change(looking: Watch) -> None:
-    await looking.press("2")
-    assert looking.words("checkpoints") == [
-        "20:00:00 fine#1 - 10% 80% - continue - Begun.",
-        "20:00:00 fine#1 - 20% 70% -10 continue - [red]Half.",
-        ">20:00:00 port#1 - 10% 60% - continue - -",
-    ]
-
-
 async def test_the_same_task_of_two_runs_is_told_apart_by_its_run(tmp_path: Path) -> None:
     async with watching(tmp_path, run=None) as watch:
         second = await watch.journal.add_run(source="tasks.yaml", settings="{}", at=AT)
@@ -123,68 +115,47 @@ async def test_a_checkpoint_keeps_the_plan_that_there_was_when_it_was_made(watch
     assert [line.split()[2] for line in watch.words("checkpoints")] == ["-", "2/3", "4/5"]
 
 
-async def test_the_stream_follows_its_end_until_the_cursor_leaves_it(busy: Watch) -> None:
+async def test_the_stream_follows_its_end_until_the_cursor_leaves_it_and_keeps_its_filter(
+    busy: Watch,
+) -> None:
     await busy.press("2", "G")
     await busy.write(reflects(3, 75), task="fine")
     assert busy.list("checkpoints").cursor == 3
     await busy.press("k")
     await busy.write(reflects(4, 75), task="fine")
     assert busy.list("checkpoints").cursor == 2
-
-
-async def test_a_filter_holds_for_checkpoints_that_come_later(busy: Watch) -> None:
-    await busy.press("2", "slash", *"half", "enter")
+    await busy.press("slash", *"half", "enter")
     assert busy.list("checkpoints").count == 1
-    await busy.write(reflects(3, 75), reflects(4, 75, "Half again."), task="fine")
+    await busy.write(reflects(5, 75), reflects(6, 75, "Half again."), task="fine")
     assert busy.list("checkpoints").count == 2
     await busy.press("escape")
-    assert busy.list("checkpoints").count == 5
+    assert busy.list("checkpoints").count == 7
 
 
-async def test_the_queue_names_what_waits_for_an_answer_before_what_is_stuck(
-    looking: Watch,
+async def test_equal_needs_are_one_line_that_enter_unfolds_and_that_takes_no_act(
+    watch: Watch,
 ) -> None:
-    await looking.press("3")
-    assert looking.words("attention") == [
-        ">? 0s answer port#1 Which [b]port? -",
-        "■ 0s stuck loops#1 the same three acts cycle",
-    ]
-
-
-@pytest.fixture
-async def four_stuck(watch: Watch) -> Watch:
     await watch.write(WORKING, reflects(1, 60), PARKED, task="port")
     for name in ("a", "b", "c", "d"):
         await watch.write(WORKING, CYCLE, task=name)
-    await watch.press("3")
-    return watch
-
-
-async def test_equal_needs_are_one_line_that_enter_unfolds(four_stuck: Watch) -> None:
+    await watch.press("3", "j")
     folded = [
         "? 0s answer port#1 Which [b]port? -",
         f">■ 0s stuck ▸ 4 {TIMES} the same three acts -",
     ]
-    await four_stuck.press("j")
-    assert four_stuck.words("attention") == folded
-    await four_stuck.press("enter")
-    assert four_stuck.words("attention")[1:3] == [
+    assert watch.words("attention") == folded
+    await watch.press("c")
+    assert watch.app.told[-1] == "4 attempts share this line: unfold it first (enter)"
+    assert await watch.written() == []
+    await watch.press("enter")
+    assert watch.words("attention")[1:3] == [
         f">■ 0s stuck ▾ 4 {TIMES} the same three acts -",
         "■ 0s stuck a#1 the same three acts cycle",
     ]
-    await four_stuck.press("j", "j", "z")
-    assert four_stuck.words("attention") == folded
-
-
-async def test_no_act_is_taken_on_a_line_of_several(four_stuck: Watch) -> None:
-    await four_stuck.press("j", "c")
-    assert four_stuck.app.told[-1] == "4 attempts share this line: unfold it first (enter)"
-    assert await four_stuck.written() == []
-
-
-async def test_a_filter_shows_equal_needs_one_by_one(four_stuck: Watch) -> None:
-    await four_stuck.press("slash", *"stuck", "enter")
-    assert len(four_stuck.words("attention")) == 4
+    await watch.press("j", "j", "z")
+    assert watch.words("attention") == folded
+    await watch.press("slash", *"stuck", "enter")  # a filter shows them one by one
+    assert len(watch.words("attention")) == 4
 
 
 async def test_the_cursor_stays_on_what_is_folded_away(watch: Watch) -> None:
@@ -205,9 +176,7 @@ async def test_an_answered_attempt_leaves_the_queue_and_the_count_on_its_tab(bus
     assert busy.words("attention") == [">■ 0s stuck loops#1 the same three acts cycle"]
 
 
-async def test_enter_opens_the_attempt_of_the_line_and_escape_goes_back(
-    looking: Watch,
-) -> None:
+async def test_enter_opens_the_attempt_of_the_line_and_escape_goes_back(looking: Watch) -> None:
     for keys, task in (("1g", "port"), ("2", "port"), ("3j", "loops"), ("2g", "fine")):
         await looking.press(*keys, "enter")
         assert looking.opened == task
@@ -224,45 +193,33 @@ async def test_n_opens_one_after_the_other_that_needs_a_person(busy: Watch) -> N
     assert len(busy.app.screen_stack) == 2
 
 
-async def test_keys_without_anything_to_do_say_why(watch: Watch) -> None:
-    await watch.write(WORKING)
-    await watch.press("n", "6")
-    assert watch.app.noticed == ["nothing needs you", "Local run: no nodes"]
-
-
-async def test_v_groups_the_fleet_from_any_pane(busy: Watch) -> None:
+async def test_keys_group_sort_and_fold_the_fleet_from_any_pane(busy: Watch) -> None:
+    await busy.press("z", "4", "o")
+    assert busy.tab == "fleet-tab"
     await busy.press("4", "v")
     assert busy.tab == "fleet-tab"
-    assert "grouped by task" in busy.app.noticed
-
-
-async def test_o_sorts_the_fleet_from_any_pane(busy: Watch) -> None:
-    await busy.press("4", "o", "o")
-    assert busy.tab == "fleet-tab"
-    notices = {"sorted by name: from A to Z", "sorted by age: longest idle first"}
-    assert notices <= {*busy.app.told}
-
-
-async def test_enter_and_z_fold_a_group_of_the_fleet(busy: Watch) -> None:
-    await busy.press("v", "v", "v", "g", "enter")
+    assert busy.app.noticed[-3:] == [
+        "nothing to fold or unfold here",
+        *("sorted by name: from A to Z", "grouped by task"),
+    ]
+    await busy.press("v", "v", "g", "p")
+    assert busy.app.told[-1] == "no attempt is selected"
+    assert await busy.written() == []
+    await busy.press("enter")
     assert busy.words("fleet") == [">▸ coder (3) 1 waits for you, 1 stuck, 1 working"]
     await busy.press("z")
     assert busy.list("fleet").count == 4
 
 
-async def test_where_nothing_folds_z_says_so_and_a_heading_is_no_attempt(busy: Watch) -> None:
-    await busy.press("1", "z", "v", "v", "v", "g", "p")
-    assert "nothing to fold or unfold here" in busy.app.told
-    assert busy.app.told[-1] == "no attempt is selected"
-    assert await busy.written() == []
-
-
 async def test_a_need_rings_once_and_is_told_as_text(watch: Watch) -> None:
-    await watch.write(WORKING, PARKED, task="port")
-    watch.app.pass_a_second()
-    watch.app.pass_a_second()
+    await watch.write(WORKING)
+    await watch.press("n", "6")
+    await watch.write(PARKED)
+    for _ in range(2):
+        watch.app.pass_a_second()
     assert watch.app.rings == 1
-    assert watch.app.noticed == ["port#1 waits for an answer: Which [b]port?"]
+    why_not = ["nothing needs you", "Local run: no nodes"]
+    assert watch.app.noticed == [*why_not, "fix#1 waits for an answer: Which [b]port?"]
 
 
 async def test_a_broken_part_of_the_watch_is_on_the_banner(busy: Watch) -> None:
@@ -301,10 +258,16 @@ async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> 
         assert seat.app.banner.display
 
 
-async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy: Watch) -> None:
+async def test_a_journal_that_stands_still_is_on_the_banner_of_every_page_until_it_grows(
+    busy: Watch,
+) -> None:
+    shown = (await busy.open_attempt("port")).query_one(BannerLine)
+    assert not shown.display
     busy.app.time = AT + timedelta(seconds=61)
     busy.app.pass_a_second()
     still = "No new data for 1 min; 2 agents should be working → are they still running? See"
+    await busy.until(lambda: still in shown.said)
+    assert shown.display
     assert still in busy.app.banner.said
     busy.app.time = AT
     await busy.write(reflects(3, 75), task="fine")
@@ -312,61 +275,51 @@ async def test_a_journal_that_stands_still_is_on_the_banner_until_it_grows(busy:
     assert not busy.app.banner.said
 
 
-async def test_the_banner_is_on_the_page_of_an_attempt_too(watch: Watch) -> None:
-    await watch.write(WORKING)
-    shown = (await watch.open_attempt()).query_one(BannerLine)
-    assert not shown.display
-    watch.app.time = AT + timedelta(seconds=61)
-    watch.app.pass_a_second()
-    await watch.until(lambda: "1 agent should be working" in shown.said)
-    assert shown.display
-
-
-async def test_what_the_monitor_logs_is_on_the_banner(watch: Watch) -> None:
-    logging.getLogger("midwatch_monitor.loop").warning("the monitor failed")
-    watch.app.pass_a_second()
-    assert watch.app.banner.said == "! since 20:00:00 (0s): the monitor failed"
-
-
-async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute(watch: Watch) -> None:
+async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute_and_what_the_monitor_logs(
+    watch: Watch,
+) -> None:
     watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
     assert "the bus is dropping hints: the display may lag" in watch.app.banner.said
     watch.app.time += timedelta(seconds=61)
     watch.app.pass_a_second()
     assert not watch.app.banner.said
+    logging.getLogger("midwatch_monitor.loop").warning("the monitor failed")
+    watch.app.pass_a_second()
+    assert watch.app.banner.said == "! since 20:01:01 (0s): the monitor failed"
+
+
+@asynccontextmanager
+async def left_alone(journal: Journal, *records: Record, spec: str) -> AsyncGenerator[Watch]:
+    """A console on a run whose process is gone."""
+    async with AsyncExitStack() as process:
+        await process.enter_async_context(hold_run(journal, 1, lease_seconds=15))
+        async with console_of(journal, *records, spec=spec, poll_seconds=0.01) as left:
+            assert left.app.banner.said == ""
+            await process.aclose()
+            await left.until(lambda: 1 in left.app.board.interrupted)
+            left.app.pass_a_second()
+            yield left
 
 
 @pytest.mark.parametrize(
     ("spec", "remedy"),
     [
-        (assigned().model_dump_json(), "`midwatch resume --run 1` continues it"),
+        (TASK, "`midwatch resume --run 1` continues it"),
         (EMBEDDED, "`midwatch cancel --run 1` cancels it"),
     ],
     ids=["of a task file", "of an agent with a Watch"],
 )
 async def test_the_banner_says_that_no_process_works_on_a_run_and_what_to_do(
-    tmp_path: Path, spec: str, remedy: str
+    journal: Journal, spec: str, remedy: str
 ) -> None:
-    async with await Journal.open(tmp_path / "journal.db") as journal, AsyncExitStack() as process:
-        await process.enter_async_context(hold_run(journal, 1, lease_seconds=15))
-        async with console_of(journal, transition(), spec=spec, poll_seconds=0.01) as left:
-            assert left.app.banner.said == ""
-            await process.aclose()
-            await left.until(lambda: 1 in left.app.board.interrupted)
-            left.app.pass_a_second()
-            assert f"no process works on run 1 → {remedy}" in left.app.banner.said
+    async with left_alone(journal, WORKING, spec=spec) as left:
+        assert f"no process works on run 1 → {remedy}" in left.app.banner.said
 
 
-async def test_an_answer_to_a_run_that_is_over_says_what_continues_it(tmp_path: Path) -> None:
-    async with await Journal.open(tmp_path / "journal.db") as journal, AsyncExitStack() as process:
-        await process.enter_async_context(hold_run(journal, 1, lease_seconds=15))
-        spec = assigned().model_dump_json()
-        async with console_of(journal, WORKING, PARKED, spec=spec, poll_seconds=0.01) as left:
-            await process.aclose()
-            await left.until(lambda: 1 in left.app.board.interrupted)
-            left.app.pass_a_second()
-            assert left.app.banner.said == ""
-            await left.write(intervention(by=Actor.OPERATOR, message="5432"))
-            left.app.pass_a_second()
-            assert "→ `midwatch resume --run 1` continues it" in left.app.banner.said
+async def test_an_answer_to_a_run_that_is_over_says_what_continues_it(journal: Journal) -> None:
+    async with left_alone(journal, WORKING, PARKED, spec=TASK) as left:
+        assert left.app.banner.said == ""
+        await left.write(intervention(by=Actor.OPERATOR, message="5432"))
+        left.app.pass_a_second()
+        assert "→ `midwatch resume --run 1` continues it" in left.app.banner.said

@@ -18,7 +18,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.console import ConsoleDriver, console_in
 from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
-from midwatch_stage.matrix import matrix
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 
 Watch = ConsoleDriver[Journal]
@@ -48,18 +47,18 @@ async def two_checkpoints(watch: Watch) -> int:
     return held
 
 
-async def test_a_checkpoint_that_the_cursor_follows_takes_no_act(watch: Watch) -> None:
-    await two_checkpoints(watch)
+async def test_a_checkpoint_that_the_cursor_follows_takes_no_act_and_one_that_was_picked_does(
+    watch: Watch,
+) -> None:
+    first = await two_checkpoints(watch)
+    second = watch.before
     await watch.press("a", "x", "p", "i")
     assert watch.app.told == [FOLLOWS] * 4
     assert await watch.written() == []
-
-
-@pytest.mark.parametrize("key", matrix("k", "g"))
-async def test_a_checkpoint_that_was_picked_takes_an_act(watch: Watch, key: str) -> None:
-    held = await two_checkpoints(watch)
-    await watch.press(key, "a")
-    assert await watch.written() == [approved(held)]
+    await watch.press("k", "a")
+    await watch.pilot.click("#checkpoints", offset=(4, 1))
+    await watch.press("a")
+    assert await watch.written() == [approved(first), approved(second)]
 
 
 async def test_the_newest_checkpoint_is_picked_by_a_move_and_keeps_the_cursor(watch: Watch) -> None:
@@ -71,29 +70,19 @@ async def test_the_newest_checkpoint_is_picked_by_a_move_and_keeps_the_cursor(wa
     assert await watch.written() == [approved(second)]
 
 
-async def test_a_click_picks_a_checkpoint(watch: Watch) -> None:
-    held = await two_checkpoints(watch)
-    await watch.pilot.click("#checkpoints", offset=(4, 0))
-    await watch.press("a")
-    assert await watch.written() == [approved(held)]
-
-
-@pytest.mark.parametrize("key", ["G", "escape"])
-async def test_the_cursor_follows_again_when_the_pick_is_put_away(watch: Watch, key: str) -> None:
+async def test_the_cursor_follows_again_when_the_pick_is_put_away_or_hidden_by_the_filter(
+    watch: Watch,
+) -> None:
     await two_checkpoints(watch)
-    await watch.press("k", key)
-    await watch.write(reflecting(2), task="one")
-    assert watch.list("checkpoints").cursor == 2
-    await watch.press("a")
-    assert watch.app.told == [FOLLOWS]
+    for number, key in enumerate(("G", "escape"), start=2):
+        await watch.press("k", key)
+        await watch.write(reflecting(number), task="one")
+        assert watch.list("checkpoints").cursor == number
+        await watch.press("a")
+    await watch.press("g", "slash", *"two", "enter", "a")
+    assert watch.app.told == [FOLLOWS] * 3
     assert await watch.written() == []
-
-
-async def test_a_pick_that_the_filter_hides_is_none(watch: Watch) -> None:
-    await two_checkpoints(watch)
-    await watch.press("k", "slash", *"two", "enter", "a")
-    assert watch.app.told == [FOLLOWS]
-    await watch.press("escape", "j", "slash", *"two", "enter", "a")
+    await watch.press("escape", "g", "j", "slash", *"two", "enter", "a")
     assert len(await watch.written()) == 1
 
 
@@ -159,20 +148,38 @@ async def test_who_picked_a_row_while_the_history_is_read_stays_on_it(watch: Wat
     assert [(each.record, each.attempt) for each in entries] == [(paused, watch.attempts["b"].id)]
 
 
-async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Watch) -> None:
+async def test_the_footer_shows_what_can_be_done_about_the_chosen_row_and_attempt(
+    watch: Watch,
+) -> None:
     assert watch.footer.startswith("⏎ Open n Next / Filter")
-    await watch.write(WORKING, task="one")
+    await watch.write(WORKING)
     assert watch.footer.startswith("i Guide p Pause x Stop b Restart ⏎ Open")
-    await watch.write(HELD, task="one")
-    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
-    await watch.write(transition(Lifecycle.COMPLETED), task="one")
+    await watch.write(HELD)
+    answers = "a Approve m Modify r Reject i Guide"
+    assert watch.footer.startswith(answers)
+    await watch.pilot.resize_terminal(80, 24)
+    assert watch.footer.startswith(answers)
+    assert watch.footer.endswith("? Help")
+    await watch.pilot.resize_terminal(120, 30)
+    await watch.open_attempt()
+    await watch.pilot.pause()
+    assert watch.footer.startswith(answers)
+    await watch.write(approved(watch.before))
+    assert watch.footer.startswith("i Guide p Pause x Stop b Restart")
+    await watch.first_screen()
+    await watch.write(transition(Lifecycle.COMPLETED))
     assert watch.footer.startswith("A Accept R Reject result b Restart ⏎ Open")
 
 
-async def test_the_footer_says_resume_as_soon_as_a_pause_was_asked_for(watch: Watch) -> None:
-    await watch.write(WORKING, task="one")
+async def test_what_was_asked_for_shows_at_once_and_in_the_row_until_it_arrives(
+    watch: Watch,
+) -> None:
+    await watch.write(WORKING)
     await watch.press("j", "p")
     assert "p Resume" in watch.footer
+    await watch.until(lambda: "pausing…" in watch.lines("fleet")[0])
+    await watch.write(delivery(watch.before + 1), transition(Lifecycle.INPUT_REQUIRED))
+    assert "paused" in watch.lines("fleet")[0]
 
 
 async def test_the_footer_offers_nothing_about_a_checkpoint_that_is_only_followed(
@@ -182,27 +189,3 @@ async def test_the_footer_offers_nothing_about_a_checkpoint_that_is_only_followe
     assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.press("j")
     assert watch.footer.startswith("a Approve m Modify r Reject")
-
-
-async def test_at_80_columns_the_answers_stay_while_something_waits(watch: Watch) -> None:
-    await watch.write(WORKING, HELD, task="one")
-    await watch.pilot.resize_terminal(80, 24)
-    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
-    assert watch.footer.endswith("? Help")
-
-
-async def test_inside_an_attempt_the_footer_knows_its_state_too(watch: Watch) -> None:
-    await watch.write(WORKING, HELD)
-    await watch.open_attempt()
-    await watch.pilot.pause()
-    assert watch.footer.startswith("a Approve m Modify r Reject i Guide")
-    await watch.write(approved(watch.before))
-    assert watch.footer.startswith("i Guide p Pause x Stop b Restart")
-
-
-async def test_what_was_asked_for_shows_in_the_row_until_it_arrives(watch: Watch) -> None:
-    await watch.write(WORKING)
-    await watch.press("j", "p")
-    await watch.until(lambda: "pausing…" in watch.lines("fleet")[0])
-    await watch.write(delivery(watch.before + 1), transition(Lifecycle.INPUT_REQUIRED))
-    assert "paused" in watch.lines("fleet")[0]

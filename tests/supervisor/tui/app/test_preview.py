@@ -37,8 +37,13 @@ def place(seat: ConsoleDriver[Journal]) -> str:
     return "beside" if region.x >= lists.right else "below" if region.y else "over"
 
 
-async def test_the_preview_follows_the_cursor_and_what_happens(six_tasks: Journal) -> None:
+async def test_every_list_of_attempts_has_a_preview_that_follows_the_cursor_and_what_happens(
+    six_tasks: Journal,
+) -> None:
     async with console_on(six_tasks, size=(160, 45)) as seat:
+        for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
+            await seat.press(pane)
+            assert bool(shown(seat).region.area) is there
         assert "labels#1 ─ WHY" in shown(seat).text
         await seat.press("j")
         assert "PROPOSED: RESTART by supervisor" in shown(seat).text
@@ -56,32 +61,17 @@ async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_
         assert "a Approve" in seat.footer
 
 
-async def test_every_list_of_attempts_has_the_preview_and_the_sums_have_the_whole_width(
-    six_tasks: Journal,
-) -> None:
-    async with console_on(six_tasks, size=(160, 45)) as seat:
-        for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
-            await seat.press(pane)
-            assert bool(shown(seat).region.area) is there
-        await seat.press("3")
-        assert "delivery#1 ─ WHY" in shown(seat).text
-
-
-async def test_space_hides_the_preview_and_shows_it_again(six_tasks: Journal) -> None:
-    async with console_on(six_tasks, size=(120, 36)) as seat:
-        await seat.press("space")
-        assert not shown(seat).region.area
-        await seat.press("space")
-        assert "labels#1 ─ WHY" in shown(seat).text
-
-
-async def test_space_says_why_where_there_can_be_no_preview(six_tasks: Journal) -> None:
+async def test_space_hides_the_preview_or_says_why_there_can_be_none(six_tasks: Journal) -> None:
     async with console_on(six_tasks, size=(80, 24)) as seat:
         await seat.press("space")
         no_room = "no room: a preview needs 28 lines or 140 columns; enter shows more"
         assert seat.app.told == [no_room]
         await seat.pilot.resize_terminal(120, 36)
         await seat.until(lambda: bool(shown(seat).region.area))  # it was not hidden meanwhile
+        await seat.press("space")
+        assert not shown(seat).region.area
+        await seat.press("space")
+        assert "labels#1 ─ WHY" in shown(seat).text
         await seat.press("4", "space")
         assert seat.app.told == [no_room, "only a list of attempts has a preview"]
 

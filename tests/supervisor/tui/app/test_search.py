@@ -57,16 +57,21 @@ async def seat(shared: Seat) -> Seat:
     return shared
 
 
-@pytest.fixture
-async def writing(tmp_path: Path) -> AsyncGenerator[Seat]:
-    async with console_in(tmp_path, *STEPS, size=(120, 30)) as driver:
-        await driver.open_attempt()
-        yield driver
-
-
-def found(seat: Seat, name: str = "timeline") -> list[str]:
-    """The lines that are marked as found, that of the cursor left out."""
-    return [line for line in seat.lines(name) if line.startswith("•")]
+async def test_what_is_written_meanwhile_is_searched_too_and_the_first_screen_filtered(
+    tmp_path: Path,
+) -> None:
+    async with console_in(tmp_path, *STEPS, size=(120, 30)) as seat:
+        await seat.open_attempt()
+        await seat.press("slash", *"rates", "enter")
+        await seat.write(read(60, "rates.csv"))
+        await seat.until(lambda: place(seat) == "1 of 4 found")
+        assert "docs/rates.md" in seat.cursor_line
+        await seat.write(transition(), task="port")
+        await seat.press("escape", "escape", "slash", *"port", "enter")
+        assert place(seat, "fleet") == "1 of 2 match"
+        await seat.press("escape", "2", "slash", *"nothing")
+        said = seat.text("#checkpoints-pane > .nothing")
+        assert said == "No line matches the filter; escape clears it."
 
 
 def place(seat: Seat, name: str = "timeline") -> str:
@@ -86,9 +91,7 @@ async def test_a_search_goes_to_the_first_line_it_finds_and_leaves_those_around_
     assert seen.start < seat.list("timeline").cursor - 3 < seen.stop - 6
 
 
-async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
-    seat: Seat,
-) -> None:
+async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(seat: Seat) -> None:
     for key in ("slash", *"xrates"):
         seat.app.post_message(events.Key(key, "/" if key == "slash" else key))
     typed = seat.app.screen.query_one("#timeline-filter", Input)
@@ -97,27 +100,23 @@ async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
     assert not seat.app.noticed
 
 
-async def test_n_and_shift_n_walk_from_match_to_match_and_round(seat: Seat) -> None:
+async def test_n_and_shift_n_walk_from_match_to_match_and_round_while_there_is_a_search(
+    seat: Seat,
+) -> None:
     await seat.press("slash", *"rates", "enter", "n")
+    assert "n Match" in seat.footer
     assert "run_command" in seat.cursor_line
-    assert [line.split()[2] for line in found(seat)] == ["◆"]
+    found = [line for line in seat.lines("timeline") if line.startswith("•")]
+    assert [line.split()[2] for line in found] == ["◆"]
     await seat.press("n", "n")
     assert "docs/rates.md" in seat.cursor_line
     await seat.press("N")
     assert "checkpoint" in seat.cursor_line
     assert place(seat) == "3 of 3 found"
-
-
-async def test_n_is_a_match_only_while_there_is_a_search(seat: Seat) -> None:
-    await seat.press("slash", *"rates", "enter")
-    assert "n Match" in seat.footer
+    await seat.press("j")
+    assert place(seat) == "3 found"
     await seat.press("escape")
     assert "n Match" not in seat.footer
-
-
-async def test_away_from_a_match_the_place_only_counts_them(seat: Seat) -> None:
-    await seat.press("slash", *"rates", "enter", "j")
-    assert place(seat) == "3 found"
 
 
 async def test_a_word_for_a_kind_leaves_only_such_lines(seat: Seat) -> None:
@@ -135,39 +134,19 @@ async def test_a_word_for_a_kind_leaves_only_such_lines(seat: Seat) -> None:
         await seat.press("escape")
 
 
-async def test_n_goes_through_the_lines_of_a_kind_and_leaves_nothing(seat: Seat) -> None:
-    await seat.press("slash", *"is:failed", "enter", "g")
-    first = seat.cursor_line
-    await seat.press("n")
-    assert "check" in seat.cursor_line
-    await seat.press("n")
-    assert seat.cursor_line == first
-    await seat.press("N")
-    assert "check" in seat.cursor_line
-
-
-async def test_a_kind_and_a_word_search_among_the_lines_of_that_kind(seat: Seat) -> None:
+async def test_n_goes_through_the_lines_of_a_kind_and_escape_stays_on_what_was_found(
+    seat: Seat,
+) -> None:
+    every = seat.list("timeline").count
     await seat.press("slash", *"is:failed rates", "enter")
     assert seat.list("timeline").count == 2
     assert place(seat) == "1 of 1 found"
-
-
-async def test_an_unknown_kind_says_which_there_are(seat: Seat) -> None:
-    await seat.press("slash", *"is:broken", "enter")
-    assert seat.text("#timeline-pane > .nothing") == (
-        "No line matches the filter; escape clears it."
-        " Kinds of lines: is:failed is:edit is:checkpoint is:alert."
-    )
-
-
-def test_every_kind_is_named_in_the_help() -> None:
-    said = next(key.does for key in ATTEMPT if key.id == "attempt.search")
-    assert all(f"`is:{kind}`" in said for kind in KINDS)
-
-
-async def test_escape_drops_the_search_and_the_cursor_stays_on_what_was_found(seat: Seat) -> None:
-    every = seat.list("timeline").count
-    await seat.press("slash", *"is:failed", "enter", "g", "escape")
+    await seat.press("escape", "slash", *"is:failed", "enter", "g")
+    first = seat.cursor_line
+    for key, line in (("n", "check"), ("n", first), ("N", "check"), ("g", "run_command")):
+        await seat.press(key)
+        assert line in seat.cursor_line
+    await seat.press("escape")
     assert seat.list("timeline").count == every
     assert "run_command" in seat.cursor_line
     assert isinstance(seat.app.screen, AttemptScreen)
@@ -175,26 +154,24 @@ async def test_escape_drops_the_search_and_the_cursor_stays_on_what_was_found(se
     assert not isinstance(seat.app.screen, AttemptScreen)
 
 
-async def test_what_is_written_meanwhile_is_searched_too(writing: Seat) -> None:
-    await writing.press("slash", *"rates", "enter")
-    await writing.write(read(60, "rates.csv"))
-    await writing.until(lambda: place(writing) == "1 of 4 found")
-    assert "docs/rates.md" in writing.cursor_line
+async def test_an_unknown_kind_says_which_there_are_as_the_help_does(seat: Seat) -> None:
+    await seat.press("slash", *"is:broken", "enter")
+    assert seat.text("#timeline-pane > .nothing") == (
+        "No line matches the filter; escape clears it."
+        " Kinds of lines: is:failed is:edit is:checkpoint is:alert."
+    )
+    said = next(key.does for key in ATTEMPT if key.id == "attempt.search")
+    assert all(f"`is:{kind}`" in said for kind in KINDS)
 
 
 async def test_the_evidence_of_an_alert_is_reached_through_a_filter_that_hides_it(
     seat: Seat,
 ) -> None:
-    await seat.press("slash", *"is:edit", "enter", "f3", "enter")
-    await seat.until(lambda: "run_command" in seat.cursor_line)
-    await seat.press("e")
-    assert "page_3.md" in seat.cursor_line
-
-
-async def test_evidence_that_the_filter_shows_keeps_the_filter(seat: Seat) -> None:
     await seat.press("slash", *"is:failed", "enter", "f3", "enter")
     await seat.until(lambda: "run_command" in seat.cursor_line)
-    assert seat.list("timeline").count == 2
+    assert seat.list("timeline").count == 2  # it shows this one, and stays
+    await seat.press("e")
+    assert "page_3.md" in seat.cursor_line
 
 
 async def test_the_detail_follows_the_matches(seat: Seat) -> None:
@@ -229,37 +206,25 @@ async def test_a_long_list_says_which_lines_are_seen(seat: Seat) -> None:
     assert place(seat) == f"{every - len(seen) + 1}-{every} of {every}"
     await seat.press("g")
     await seat.until(lambda: place(seat) == f"1-{len(seen)} of {every}")
-
-
-async def test_a_list_that_is_seen_whole_says_no_place(seat: Seat) -> None:
     await seat.press("f5")
     assert " of " not in place(seat, "plan")
 
 
-async def test_a_filter_of_the_first_screen_says_how_many_lines_hold_its_words(
-    writing: Seat,
-) -> None:
-    await writing.write(transition(), task="port")
-    await writing.press("escape", "slash", *"port", "enter")
-    assert place(writing, "fleet") == "1 of 2 match"
-    await writing.press("escape", "2", "slash", *"nothing")
-    said = writing.text("#checkpoints-pane > .nothing")
-    assert said == "No line matches the filter; escape clears it."
-
-
-@pytest.mark.parametrize("keys", [(), ("4",), ("5",), ("enter",), ("enter", "space")])
-async def test_what_is_told_covers_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
+async def test_what_is_told_covers_nothing(tmp_path: Path) -> None:
     async with console_in(tmp_path, transition(), size=(80, 24), toasts=True) as seat:
-        await seat.press(*keys)
-        for text in ("one", "three", "long " * 60):
-            seat.app.notify(text)
-        await seat.until(lambda: [each.region.height for each in seen_toasts(seat)] == [3])
-        (told,) = seen_toasts(seat)
-        parts = [each for each in seat.app.screen.children if told not in each.walk_children()]
-        assert [each for each in parts if each.region.overlaps(told.region)] == []
-        assert told.region.bottom == 23  # the keys stand below it
+        for keys in ((), ("4",), ("5",), ("1", "enter"), ("space",)):
+            await seat.press(*keys)
+            for text in ("one", "three", "long " * 60):
+                seat.app.notify(text)
+            await seat.until(lambda: [each.region.height for each in toasts(seat)] == [3])
+            (told,) = toasts(seat)
+            parts = [each for each in seat.app.screen.children if told not in each.walk_children()]
+            assert [each for each in parts if each.region.overlaps(told.region)] == []
+            assert told.region.bottom == 23  # the keys stand below it
+            seat.app.clear_notifications()
+            await seat.until(lambda: toasts(seat) == [])
 
 
-def seen_toasts(seat: Seat) -> list[Toast]:
+def toasts(seat: Seat) -> list[Toast]:
     """What is told on the screen in front, where it is seen."""
     return [each for each in seat.app.screen.query(Toast) if each.region.height]

@@ -65,12 +65,7 @@ LEARNED = {
 """On a journal from which something was learned."""
 WIDE = {"learned_lessons": ("5",), "learned_guidelines": ("f4", "space")}
 """Of these, what is also looked at on a large terminal."""
-FLEET = {
-    "nodes_fleet": (),
-    "nodes_attention": ("3",),
-    "nodes_overview": ("4",),
-    "nodes": ("6",),
-}
+FLEET = {"nodes_fleet": (), "nodes_attention": ("3",), "nodes_overview": ("4",), "nodes": ("6",)}
 """Of several nodes, one of which is lost."""
 SIDES = ("timeline", "alerts", "chart", "plan", "messages", "checks")
 

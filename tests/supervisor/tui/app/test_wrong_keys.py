@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Intervention,
-    Lifecycle,
-    Record,
-    Severity,
-)
+from midwatch_monitor.records import Action, Actor, Intervention, Lifecycle, Record, Severity
 from midwatch_stage.console import ConsoleDriver, console_in, press
 from midwatch_stage.factories import alert, intervention, reflecting, transition
 from midwatch_stage.rows import row

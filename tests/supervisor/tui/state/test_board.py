@@ -3,7 +3,6 @@ from datetime import timedelta
 import pytest
 
 from midwatch_monitor.records import (
-    Action,
     Actor,
     AlertState,
     AttemptTransition,
@@ -18,7 +17,6 @@ from midwatch_monitor.records import (
 from midwatch_stage.factories import (
     AT,
     alert,
-    attempt,
     delivery,
     ended,
     entry,
@@ -33,7 +31,7 @@ from midwatch_stage.factories import (
 from midwatch_stage.rows import Fleet
 from midwatch_supervisor.tui.screens.overview import fleet_lines
 from midwatch_supervisor.tui.screens.title import title_cells
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_supervisor.tui.state.row import Need
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -42,72 +40,41 @@ STUCK = alert(severity=Severity.CRITICAL)
 FINE = alert(state=AlertState.RESOLVED)
 
 
-def named(rows: list[Row]) -> str:
-    return "".join(row.name for row in rows)
-
-
 def test_what_nobody_checked_is_not_counted_as_completed() -> None:
     fleet = Fleet("abc")
     for name, ending in (("a", Ending.UNCHECKED), ("b", Ending.DONE)):
         fleet.say(name, task_transition(Lifecycle.COMPLETED))
         fleet.say(name, ended(ending))
     fleet.say("a", feedback())
-    assert (fleet.board.totals.completed, len(fleet.board.totals.ended)) == (1, 1)
     said = "".join(text for text, _ in title_cells(fleet.board, 0, AT))
     assert "✓ 1/3  ○ 1 ended  " in said
     counts = {word: count for word, count, _ in fleet_lines(fleet.board)}
     assert (counts["completed"], counts["ended"]) == ("1", "1")
 
 
-def test_what_each_needs_is_counted() -> None:
-    fleet = Fleet("abc", queued="d")
-    for name, record in (("a", WORKING), ("b", WORKING), ("c", WORKING), ("b", STUCK), ("a", DONE)):
-        fleet.say(name, record)
-    each = (Need.OVER, Need.STUCK, Need.WORKING, Need.QUEUED)
-    assert fleet.board.needs == dict.fromkeys(each, 1)
-
-
-def test_what_all_attempts_used_is_summed() -> None:
+def test_what_all_attempts_used_is_summed_and_before_a_restart_only_once() -> None:
     fleet = Fleet("ab")
     for name, requests in (("a", 3), ("b", 4), ("a", 5)):
         used = Budget(requests=Meter(used=requests), cost_usd=Meter(used=requests / 4))
         fleet.say(name, Change(budget=used))
+    fleet.again("a")
+    shown = Change(budget=Budget(requests=Meter(used=8), cost_usd=Meter(used=2)))
+    fleet.board.fold(entry(99, shown, task=1, attempt=1_001))
     used = fleet.board.totals.used
-    assert (used.requests, used.cost_usd) == (9, 2.25)
-
-
-def test_what_a_task_used_before_its_restart_is_counted_once() -> None:
-    fleet = Fleet("a")
-    fleet.say("a", Change(budget=Budget(requests=Meter(used=15))))
-    fleet.board.meet_attempt(attempt(2, task=1, number=2))
-    shown = Change(budget=Budget(requests=Meter(used=18)))
-    fleet.board.fold(entry(99, shown, task=1, attempt=2))
-    assert fleet.board.totals.used.requests == 18
+    assert (used.requests, used.cost_usd) == (12, 3)
 
 
 def test_what_a_person_says_makes_no_attempt_look_alive() -> None:
-    fleet = Fleet("a")
-    fleet.say("a", WORKING)
-    heard = fleet.board.last_at
-    said = (
-        intervention(by=Actor.OPERATOR),
-        intervention(needs_approval=True),
-        delivery(3, state=DeliveryState.APPROVED),
-    )
-    later = AT + timedelta(minutes=5)
-    for record in (said[0], said[2]):
-        fleet.say("a", record, at=later)
-    (row,) = fleet.board.rows.values()
-    assert (fleet.board.last_at, row.state.last_at) == (heard, heard)
-    fleet.say("a", said[1], at=later)
-    assert (fleet.board.last_at, row.state.last_at) == (later, later)
-
-
-def test_a_session_of_the_past_does_not_make_the_journal_look_still() -> None:
     fleet = Fleet("ab")
     fleet.say("a", WORKING, at=AT)
-    fleet.say("b", WORKING, at=AT - timedelta(hours=13))
-    assert fleet.board.last_at == AT
+    fleet.say("b", WORKING, at=AT - timedelta(hours=13))  # a session of the past
+    later = AT + timedelta(minutes=5)
+    row = fleet.board.rows[1]
+    for record in (intervention(by=Actor.OPERATOR), delivery(3, state=DeliveryState.APPROVED)):
+        fleet.say("a", record, at=later)
+        assert (fleet.board.last_at, row.state.last_at) == (AT, AT)
+    fleet.say("a", intervention(needs_approval=True), at=later)
+    assert (fleet.board.last_at, row.state.last_at) == (later, later)
 
 
 def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later() -> None:
@@ -123,16 +90,8 @@ def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later(
     assert ("run 1, 10s  ", "dim") in title_cells(fleet.board, 0, now)
 
 
-def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
-    fleet = Fleet("a")
-    fleet.again("a")
-    assert fleet.lines == [*"aa"]
-    assert [row.number for row in fleet.order.rows] == [2, 1]
-
-
 def test_a_queued_task_that_failed_is_over() -> None:
     fleet = Fleet("b", queued="a")
-    fleet.say("b", WORKING)
     fleet.say("a", task_transition(Lifecycle.FAILED, reason="b failed"))
     assert fleet.lines == [*"ba"]
     assert fleet.board.queued[2].state.transition.reason == "b failed"
@@ -142,7 +101,7 @@ def test_the_longest_waiting_comes_first_and_the_stuck_after_all_that_wait() -> 
     fleet = Fleet("abcd")
     for name, record in (("d", WORKING), ("d", STUCK), ("c", ASKS), ("b", ASKS), ("a", WORKING)):
         fleet.say(name, record)
-    assert named(fleet.board.attention()) == "cbd"
+    assert [row.name for row in fleet.board.attention()] == [*"cbd"]
     for name, record in (("c", WORKING), ("b", DONE), ("d", FINE)):
         fleet.say(name, record)
     assert fleet.board.attention() == []
@@ -161,25 +120,9 @@ def test_a_run_only_waits_when_nothing_works_and_somebody_is_asked(
     assert fleet.board.only_waits is waits
 
 
-def test_an_acknowledged_alert_calls_nobody() -> None:
-    fleet = Fleet("a")
-    fleet.say("a", WORKING)
-    fleet.say("a", STUCK)
-    fleet.say("a", intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(STUCK.key,)))
-    fleet.say("a", delivery(3))
-    assert (fleet.board.attention(), fleet.board.totals.interventions) == ([], 0)
-
-
 def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
     fleet = Fleet("a")
-    for record in (
-        WORKING,
-        STUCK,
-        STUCK,
-        intervention(),
-        delivery(4),
-        outcome(4),
-    ):
+    for record in (WORKING, STUCK, STUCK, intervention(), delivery(4), outcome(4)):
         fleet.say("a", record)
     totals = fleet.board.totals
     assert (totals.alerts, totals.interventions, totals.recovery_rate) == (1, 1, 1.0)

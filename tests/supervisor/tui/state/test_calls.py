@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
-    Alert,
     AlertState,
     Change,
     DeliveryState,
@@ -37,12 +36,7 @@ from midwatch_stage.factories import (
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier, notify_desktop
 from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.screens.banner import (
-    Trouble,
-    banner_text,
-    failed_parts,
-    journal_still,
-)
+from midwatch_supervisor.tui.screens.banner import Trouble, banner_text, failed_parts, journal_still
 from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, waiting_attempt
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.row import Need, Row
@@ -54,47 +48,17 @@ def working(*records: Record, id: int = 1) -> Row:
     return row(transition(), *records, id=id)
 
 
-def need(
-    kind: Need = Need.ANSWER, *, attempt: int = 1, since: datetime = AT, what: str = "Which port?"
-) -> QueueItem:
+def need(kind: Need = Need.ANSWER, *, attempt: int = 1, what: str = "Which port?") -> QueueItem:
     asks = {
         Need.ANSWER: transition(Lifecycle.INPUT_REQUIRED, reason=what),
         Need.APPROVAL: intervention(Action.STOP, message=what, needs_approval=True),
         Need.STUCK: alert(severity=Severity.CRITICAL, summary=what),
     }
-    return replace(
-        waiting_attempt(working(asks[kind], id=attempt)), since=since, mark=(attempt, kind, since)
-    )
+    return replace(waiting_attempt(working(asks[kind], id=attempt)), since=AT)
 
 
-def approved(id: int) -> Record:
-    return delivery(id, DeliveryState.APPROVED)
-
-
-def rejected(id: int) -> Record:
-    return delivery(id, DeliveryState.REJECTED)
-
-
-def gone(fired: Alert) -> Record:
-    return replace(fired, state=AlertState.RESOLVED)
-
-
-WORKS = transition(reason="goes on")
+W, WORKS, GONE = transition(), transition(reason="goes on"), AlertState.RESOLVED
 AGAIN = alert(severity=Severity.CRITICAL, step=9)
-
-
-def test_one_need_is_announced_once() -> None:
-    bell = Bell(opened_at=AT)
-    assert bell.next_call([need()]) == "fix#1 waits for an answer: Which port?"
-    assert bell.next_call([need()]) is None
-
-
-def test_another_need_of_the_same_attempt_is_announced_again() -> None:
-    bell = Bell(opened_at=AT)
-    bell.next_call([need(Need.STUCK)])
-    assert bell.next_call([need()]) is not None
-    bell.next_call([])
-    assert bell.next_call([need(since=LATER)]) is not None
 
 
 CRITICAL = alert(severity=Severity.CRITICAL, summary="It turns in circles.")
@@ -129,53 +93,32 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (
-            [(transition(), CRITICAL), (HELD,), (approved(3),), (delivery(3),)],
-            ["stuck", "approval"],
-        ),
-        ([(transition(), CRITICAL), (HELD,), (rejected(3),)], ["stuck", "approval"]),
-        ([(transition(), HELD), (PARKED,), (approved(2),), (delivery(2),)], ["approval"]),
-        ([(transition(), HELD), (HELD,), (approved(2),)], ["approval"] * 2),
-        ([(transition(), HELD, HELD), (approved(3),)], ["approval"]),
-        ([(transition(), ASK, delivery(2), PARKED), (ANSWER,), (delivery(5),)], ["answer"]),
-        (
-            [(transition(), CRITICAL, ASK, delivery(3), PARKED), (ANSWER, delivery(6)), (WORKS,)],
-            ["answer"],
-        ),
-        ([(transition(), CRITICAL, ASKED), (CLOSED,)], ["stuck"]),
-        ([(transition(), CRITICAL, ASKED), (NUDGE, DECIDED), (delivery(4),)], []),
-        ([(transition(), OLDER, CRITICAL), (gone(OLDER),)], ["stuck"]),
-        ([(transition(), CRITICAL), (gone(CRITICAL),), (AGAIN,)], ["stuck"] * 2),
-    ],
-    ids=[
-        "approved",
-        "rejected",
-        "parked for the approval",
-        "another one to be approved",
-        "the newest of two approved",
-        "answered",
-        "answered and still stuck",
-        "the supervisor knows nothing to do",
-        "the supervisor is at it",
-        "one alert of two gone",
-        "stuck again",
-    ],
-)
+OK, NO = DeliveryState.APPROVED, DeliveryState.REJECTED
+CALLS: dict[str, tuple[list[Sequence[Record]], str]] = {
+    "approved": ([(W, CRITICAL), (HELD,), (delivery(3, OK),), (delivery(3),)], "stuck approval"),
+    "rejected": ([(W, CRITICAL), (HELD,), (delivery(3, NO),)], "stuck approval"),
+    "parked for the approval": (
+        *([(W, HELD), (PARKED,), (delivery(2, OK),), (delivery(2),)], "approval"),
+    ),
+    "another one to be approved": ([(W, HELD), (HELD,), (delivery(2, OK),)], "approval approval"),
+    "the newest of two approved": ([(W, HELD, HELD), (delivery(3, OK),)], "approval"),
+    "answered": ([(W, ASK, delivery(2), PARKED), (ANSWER,), (delivery(5),)], "answer"),
+    "answered and still stuck": (
+        *([(W, CRITICAL, ASK, delivery(3), PARKED), (ANSWER, delivery(6)), (WORKS,)], "answer"),
+    ),
+    "the supervisor knows nothing to do": ([(W, CRITICAL, ASKED), (CLOSED,)], "stuck"),
+    "the supervisor is at it": ([(W, CRITICAL, ASKED), (NUDGE, DECIDED), (delivery(4),)], ""),
+    "one alert of two gone": ([(W, OLDER, CRITICAL), (replace(OLDER, state=GONE),)], "stuck"),
+    "stuck again": ([(W, CRITICAL), (replace(CRITICAL, state=GONE),), (AGAIN,)], "stuck stuck"),
+}
+
+
+@pytest.mark.parametrize(("seconds", "said"), CALLS.values(), ids=CALLS)
 def test_what_was_just_answered_is_not_announced_again(
-    seconds: Sequence[Sequence[Record]], said: Sequence[str]
+    seconds: Sequence[Sequence[Record]], said: str
 ) -> None:
     words = {"stuck": "is stuck", "approval": "waits for approval", "answer": "waits for an answer"}
-    assert calls(*seconds) == [f"fix#1 {words[each]}" for each in said]
-
-
-def test_an_answer_on_its_way_leaves_nothing_to_be_answered() -> None:
-    asked = row(transition(), ASK, delivery(2), PARKED)
-    assert (asked.need, asked.called) == (Need.ANSWER, True)
-    answered = row(transition(), ASK, delivery(2), PARKED, ANSWER)
-    assert (answered.need, answered.called) == (Need.WORKING, False)
+    assert calls(*seconds) == [f"fix#1 {words[each]}" for each in said.split()]
 
 
 def test_who_paused_a_task_is_not_told_that_it_waits() -> None:
@@ -190,24 +133,18 @@ def test_what_waited_before_the_console_was_opened_does_not_ring() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("needs", "words"),
     [
-        (Need.ANSWER, "fix#1 waits for an answer: Which port?"),
-        (Need.APPROVAL, "fix#1 waits for approval: policy wants to stop: Which port?"),
-        (Need.STUCK, "fix#1 is stuck: Which port?"),
+        ([need()], "fix#1 waits for an answer: Which port?"),
+        ([need(Need.APPROVAL)], "fix#1 waits for approval: policy wants to stop: Which port?"),
+        ([need(Need.STUCK)], "fix#1 is stuck: Which port?"),
+        ([need(), need(attempt=2)], "2 attempts need you; fix#1 waits for an answer: Which port?"),
+        ([need(what="why " * 200)], ("fix#1 waits for an answer: " + "why " * 40)[:159] + "…"),
     ],
+    ids=["an answer", "an approval", "stuck", "several", "a long one"],
 )
-def test_a_call_says_who_needs_what(kind: Need, words: str) -> None:
-    assert call_text([need(kind)]) == words
-
-
-def test_several_at_once_are_one_call() -> None:
-    said = call_text([need(), need(attempt=2)])
-    assert said == "2 attempts need you; fix#1 waits for an answer: Which port?"
-
-
-def test_a_long_call_is_cut() -> None:
-    assert len(call_text([need(what="why " * 200)])) == 160
+def test_a_call_says_who_needs_what(needs: list[QueueItem], words: str) -> None:
+    assert call_text(needs) == words
 
 
 def test_a_terminal_gets_one_notification_and_no_escape_of_an_agent() -> None:
@@ -227,27 +164,19 @@ def test_a_program_notifies_only_where_there_is_a_desktop(
     assert notifier(environ, lambda name: name) == found
 
 
-def test_a_broken_rule_is_told_with_its_attempt_and_its_error() -> None:
-    faults = [(AT, working(), Fault(part="repeated_edits", error="ValueError: no [bold]"))]
+def test_a_broken_rule_is_told_with_its_attempt_and_its_error_until_it_is_over() -> None:
+    fault = Fault(part="repeated_edits", error="ValueError: no [bold]")
     what = "the rule repeated_edits failed and is off in fix#1: ValueError: no [bold]"
-    (found,) = failed_parts(faults)
+    (found,) = failed_parts([(AT, working(), fault)])
     assert (found.what, found.since) == (what, AT)
     assert found.text == f"{what} → watch it yourself; a new attempt has the rule again"
+    assert failed_parts([(AT, row(transition(Lifecycle.COMPLETED)), fault)]) == []
 
 
-def test_a_rule_of_an_attempt_that_is_over_is_no_trouble_any_more() -> None:
-    over = row(transition(Lifecycle.COMPLETED))
-    assert failed_parts([(AT, over, Fault(part="repeated_edits", error="x"))]) == []
-
-
-def test_a_journal_rests_while_nobody_works() -> None:
-    parked = working(Change(activity=Activity.WAITING))
+def test_a_journal_rests_while_nobody_works_or_it_grew_a_moment_ago() -> None:
     others = (Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED)
-    idle = [parked, *(row(transition(each)) for each in others)]
+    idle = [working(Change(activity=Activity.WAITING)), *(row(transition(each)) for each in others)]
     assert journal_still(idle, AT, LATER, stale_seconds=60) is None
-
-
-def test_a_journal_that_grew_a_moment_ago_is_well() -> None:
     assert journal_still([working()], AT, LATER, stale_seconds=181) is None
     assert journal_still([working()], None, LATER, stale_seconds=60) is None
 
@@ -266,33 +195,19 @@ def test_only_what_is_passing_is_forgotten(passing: bool, passed: bool) -> None:
     assert not told.passed(AT + timedelta(seconds=60))
 
 
-def test_the_log_of_the_watch_is_heard_and_no_other() -> None:
-    with closing(LogCapture()) as captured:
-        captured.attach()
-        logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails")
-        logging.getLogger("midwatch_supervisor.run.attempt_run").error("a worker failed")
-        assert captured.take() == "it fails"
-        assert captured.take() == ""
-    logging.getLogger("midwatch_monitor.loop").warning("afterwards")
-    assert captured.take() == ""
-
-
-def test_no_secret_of_a_captured_line_is_shown() -> None:
+def test_the_log_of_the_watch_is_heard_without_secrets_and_no_other() -> None:
     with closing(LogCapture(lambda text: text.replace("s3cret", "***"))) as captured:
         captured.attach()
-        for name in ("midwatch_monitor.loop", "midwatch_monitor.bus.client"):
-            logging.getLogger(name).warning("no way to mqtt://ada:s3cret@far")
-        assert captured.take() == captured.take_bus() == "no way to mqtt://ada:***@far"
-
-
-def test_a_captured_line_names_its_error() -> None:
-    with closing(LogCapture()) as captured:
-        captured.attach()
-        try:
-            raise ValueError("no number")
-        except ValueError:
-            logging.getLogger("midwatch_monitor.loop").exception("the monitor failed")
+        logging.getLogger("midwatch_monitor.loop").warning("it %s", "fails s3cret")
+        logging.getLogger("midwatch_supervisor.run.attempt_run").error("a worker failed")
+        assert (captured.take(), captured.take()) == ("it fails ***", "")
+        logging.getLogger("midwatch_monitor.bus.client").warning("no way to mqtt://a:s3cret@far")
+        assert captured.take_bus() == "no way to mqtt://a:***@far"
+        error = ValueError("no number")
+        logging.getLogger("midwatch_monitor.loop").error("the monitor failed", exc_info=error)
         assert captured.take() == "the monitor failed (ValueError: no number)"
+    logging.getLogger("midwatch_monitor.loop").warning("afterwards")
+    assert captured.take() == ""
 
 
 async def test_the_program_gets_the_text_as_its_last_argument(tmp_path: Path) -> None:

@@ -15,27 +15,22 @@ from midwatch_supervisor.tui.keys import THEME_NAMES
 from midwatch_supervisor.tui.widgets.palette import (
     SAFE,
     THEMES,
-    Cell,
     Palette,
     health_ink,
     palette,
     palette_on,
     tone_ink,
 )
-from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, title_cells
+from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 
 
-def said(text: str) -> Cell:
-    return text, "text"
-
-
 COLUMNS: list[Column[str]] = [
     Column(title="!", width=1, rank=0, draw=lambda text: (text[:1], "bad")),
-    Column(title="task", width=6, rank=0, grow=1, draw=said),
-    Column(title="idle", width=4, rank=1, draw=said),
-    Column(title="model", width=5, rank=2, grow=3, draw=said),
+    Column(title="task", width=6, rank=0, grow=1, draw=lambda text: (text, "text")),
+    Column(title="idle", width=4, rank=1, draw=lambda text: (text, "text")),
+    Column(title="model", width=5, rank=2, grow=3, draw=lambda text: (text, "text")),
 ]
 
 
@@ -85,57 +80,10 @@ def test_characters_without_width_cannot_pile_up_in_a_cell() -> None:
 
 
 def test_neighbours_of_one_style_are_one_piece() -> None:
-    assert draw("abc", fit_columns(COLUMNS, 18)) == [
-        ("a ", "bad"),
-        ("abc         abc  ", "text"),
-    ]
-
-
-def test_titles_stand_over_their_columns() -> None:
-    titles = [text for text, _ in title_cells(fit_columns(COLUMNS, 12))]
-    assert titles == ["! ", "task       "]
-
-
-def brightness(style: Style) -> float:
-    assert style.color is not None
-    return Color.from_rich_color(style.color).brightness
-
-
-@pytest.mark.parametrize("theme", [*BUILTIN_THEMES.values(), *THEMES], ids=lambda each: each.name)
-def test_every_meaning_can_be_read_in_every_theme(theme: Theme) -> None:
-    colours = palette(theme.to_color_system().generate())
-    if theme.name.startswith("ansi"):
-        assert colours.cursor.reverse
-        return
-    paper = Color.parse(theme.to_color_system().generate()["background"]).brightness
-    for style in (colours.text, colours.dim, colours.good, colours.warn, colours.bad):
-        assert abs(brightness(style) - paper) > 0.15
-    assert colours.cursor.bgcolor is not None
-    under = Color.from_rich_color(colours.cursor.bgcolor).brightness
-    assert abs(brightness(colours.cursor) - under) > 0.3
-
-
-def test_a_palette_is_laid_on_a_background_once() -> None:
-    under = Style(bgcolor="#101010")
-    assert palette_on(COLOURS, under).warn == under + COLOURS.warn
-
-
-def test_every_health_and_tone_has_a_style() -> None:
-    assert all(map(health_ink, Health))
-    assert all(map(tone_ink, Tone))
+    assert draw("abc", fit_columns(COLUMNS, 18)) == [("a ", "bad"), ("abc         abc  ", "text")]
 
 
 OKABE_ITO = {"#0072B2", "#56B4E9", "#009E73", "#F0E442", "#E69F00", "#D55E00", "#CC79A7"}
-MEANINGS = ("text", "strong", "heading", "accent", "good", "warn", "bad")
-
-
-def ground(theme: Theme) -> Color:
-    return Color.parse(theme.background or "")
-
-
-def ink(theme: Theme, meaning: str) -> Color:
-    colours: Palette = palette(theme.to_color_system().generate())
-    return Color.from_rich_color(getattr(colours, meaning).color)
 
 
 def luminance(colour: Color) -> float:
@@ -147,27 +95,54 @@ def luminance(colour: Color) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def contrast(one: Color, other: Color) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(one: float, other: float) -> float:
+    low, high = sorted((one, other))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_themes_are_those_that_a_configuration_may_name() -> None:
-    assert tuple(theme.name for theme in THEMES) == THEME_NAMES
+def colours_of(theme: Theme) -> tuple[Palette, Color]:
+    """The styles of a theme, and the ground that they stand on."""
+    colours = theme.to_color_system().generate()
+    return palette(colours), Color.parse(theme.background or colours["background"])
 
 
-@pytest.mark.parametrize("meaning", MEANINGS)
+def ink(style: Style) -> Color:
+    assert style.color is not None
+    return Color.from_rich_color(style.color)
+
+
+@pytest.mark.parametrize("theme", [*BUILTIN_THEMES.values(), *THEMES], ids=lambda each: each.name)
+def test_every_meaning_can_be_read_in_every_theme(theme: Theme) -> None:
+    colours, ground = colours_of(theme)
+    if theme.name.startswith("ansi"):
+        assert colours.cursor.reverse
+        return
+    for style in (colours.text, colours.dim, colours.good, colours.warn, colours.bad):
+        assert abs(ink(style).brightness - ground.brightness) > 0.15
+    assert colours.cursor.bgcolor is not None
+    under = Color.from_rich_color(colours.cursor.bgcolor).brightness
+    assert abs(ink(colours.cursor).brightness - under) > 0.3
+
+
 @pytest.mark.parametrize("theme", THEMES, ids=THEME_NAMES)
-def test_every_word_can_be_read_on_its_ground(theme: Theme, meaning: str) -> None:
-    assert contrast(ink(theme, meaning), ground(theme)) >= 4.5
+def test_every_word_of_our_themes_is_read_on_its_ground(theme: Theme) -> None:
+    colours, ground = colours_of(theme)
+    for name in ("text", "strong", "heading", "accent", "good", "warn", "bad"):
+        assert contrast(luminance(ink(getattr(colours, name))), luminance(ground)) >= 4.5, name
 
 
-def test_the_safe_theme_takes_its_meanings_from_the_published_palette() -> None:
+def test_the_safe_theme_is_of_the_published_palette_in_grades_of_brightness() -> None:
     meanings = (SAFE.primary, SAFE.secondary, SAFE.accent, SAFE.success, SAFE.warning, SAFE.error)
     assert OKABE_ITO.issuperset(filter(None, meanings))
-
-
-def test_good_warning_and_bad_differ_in_brightness_too() -> None:
-    grades = [luminance(ink(SAFE, meaning)) for meaning in ("bad", "warn", "accent")]
+    colours, _ = colours_of(SAFE)
+    grades = [luminance(ink(style)) for style in (colours.bad, colours.warn, colours.accent)]
     assert grades[0] * 1.3 < grades[1]
     assert grades[1] * 1.3 < grades[2]
+
+
+def test_every_health_and_tone_has_a_style_and_a_configuration_names_every_theme() -> None:
+    assert tuple(theme.name for theme in THEMES) == THEME_NAMES
+    assert all(map(health_ink, Health))
+    assert all(map(tone_ink, Tone))
+    under = Style(bgcolor="#101010")
+    assert palette_on(COLOURS, under).warn == under + COLOURS.warn

@@ -38,7 +38,6 @@ from midwatch_supervisor.operator.tasks import alerts_answered, is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
     DialogQuestion,
-    OperatorCommand,
     confirmation,
     offers,
     question,
@@ -46,6 +45,7 @@ from midwatch_supervisor.tui.operator_command import (
     result_text,
     terms_in,
 )
+from midwatch_supervisor.tui.operator_command import OperatorCommand as Command
 from midwatch_supervisor.tui.state.row import Row
 
 ALERT = alert("cycle")
@@ -70,25 +70,19 @@ SEEN, HUSHED = (
 """An alert that a person has acknowledged, and one that was silenced, behind one record."""
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
-ALWAYS = {
-    OperatorCommand.GUIDE,
-    OperatorCommand.STOP,
-    OperatorCommand.RESTART,
-    OperatorCommand.GRANT,
-    OperatorCommand.SWITCH,
-}
-RUNNING = ALWAYS | {OperatorCommand.PAUSE}
-VERDICTS = {OperatorCommand.ACCEPT, OperatorCommand.REFUSE}
+ALWAYS = {*(Command.GUIDE, Command.STOP, Command.RESTART), *(Command.GRANT, Command.SWITCH)}
+RUNNING = ALWAYS | {Command.PAUSE}
+VERDICTS = {Command.ACCEPT, Command.REFUSE}
 
 
-def asked(command: OperatorCommand, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
+def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
     found = question(command, about, models=models)
     assert found is not None
     return found
 
 
-def sensible(about: Row, *, pausing: bool = False) -> set[OperatorCommand]:
-    return {each for each in OperatorCommand if not refusal(each, about, pausing=pausing)}
+def sensible(about: Row, *, pausing: bool = False) -> set[Command]:
+    return {each for each in Command if not refusal(each, about, pausing=pausing)}
 
 
 def problem(found: DialogQuestion, words: str) -> str:
@@ -101,75 +95,63 @@ def problem(found: DialogQuestion, words: str) -> str:
     [
         ((), RUNNING),
         ((WORKING,), RUNNING),
-        ((WORKING, PAUSE), ALWAYS | {OperatorCommand.RESUME}),
-        ((WORKING, ALERT), RUNNING | {OperatorCommand.ACKNOWLEDGE, OperatorCommand.SILENCE}),
-        ((WORKING, *SEEN), RUNNING | {OperatorCommand.SILENCE}),
+        ((WORKING, PAUSE), ALWAYS | {Command.RESUME}),
+        ((WORKING, ALERT), RUNNING | {Command.ACKNOWLEDGE, Command.SILENCE}),
+        ((WORKING, *SEEN), RUNNING | {Command.SILENCE}),
         ((WORKING, *HUSHED), RUNNING),
-        (
-            (WORKING, HELD),
-            RUNNING | {OperatorCommand.APPROVE, OperatorCommand.MODIFY, OperatorCommand.REJECT},
-        ),
+        ((WORKING, HELD), RUNNING | {Command.APPROVE, Command.MODIFY, Command.REJECT}),
         ((WORKING, HELD, delivery(2, DeliveryState.REJECTED)), RUNNING),
-        ((WORKING, BUDGET), RUNNING | {OperatorCommand.APPROVE, OperatorCommand.REJECT}),
-        ((PARKED,), ALWAYS | {OperatorCommand.RESUME}),
-        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {OperatorCommand.RESTART}),
-        ((transition(Lifecycle.CANCELED),), VERDICTS | {OperatorCommand.RESTART}),
+        ((WORKING, BUDGET), RUNNING | {Command.APPROVE, Command.REJECT}),
+        ((PARKED,), ALWAYS | {Command.RESUME}),
+        ((HELD, ALERT, transition(Lifecycle.COMPLETED)), VERDICTS | {Command.RESTART}),
+        ((transition(Lifecycle.CANCELED),), VERDICTS | {Command.RESTART}),
     ],
 )
 def test_what_can_be_done_depends_on_where_the_attempt_stands(
-    records: tuple[Record, ...], commands: set[OperatorCommand]
+    records: tuple[Record, ...], commands: set[Command]
 ) -> None:
     assert sensible(row(*records)) == commands
 
 
 def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
     queued = Row.of(task(name="fix", title=""))
-    assert sensible(queued) == set()
-    assert refusal(OperatorCommand.GUIDE, queued) == "it has not begun yet"
+    assert (sensible(queued), offers(queued)) == (set(), ())
+    assert refusal(Command.GUIDE, queued) == "it has not begun yet"
 
 
 @pytest.mark.parametrize(
     ("command", "record", "why"),
     [
-        (OperatorCommand.APPROVE, WORKING, "no decision is waiting for approval"),
-        (OperatorCommand.MODIFY, BUDGET, "no decision is waiting for approval"),
-        (OperatorCommand.SILENCE, WORKING, "no alert is firing"),
-        (OperatorCommand.ACCEPT, WORKING, "there is no result yet: working"),
-        (OperatorCommand.REFUSE, PARKED, "there is no result yet: waits for you"),
-        (OperatorCommand.PAUSE, PARKED, "it is already paused, or waiting for you"),
-        (OperatorCommand.RESUME, WORKING, "it is not paused: working"),
+        (Command.APPROVE, WORKING, "no decision is waiting for approval"),
+        (Command.MODIFY, BUDGET, "no decision is waiting for approval"),
+        (Command.SILENCE, WORKING, "no alert is firing"),
+        (Command.ACCEPT, WORKING, "there is no result yet: working"),
+        (Command.REFUSE, PARKED, "there is no result yet: waits for you"),
+        (Command.PAUSE, PARKED, "it is already paused, or waiting for you"),
+        (Command.RESUME, WORKING, "it is not paused: working"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(
-    command: OperatorCommand, record: Record, why: str
+    command: Command, record: Record, why: str
 ) -> None:
     assert refusal(command, row(record)) == why
 
 
-def test_a_pause_on_its_way_can_be_taken_back_and_not_repeated() -> None:
-    assert sensible(row(WORKING), pausing=True) == ALWAYS | {OperatorCommand.RESUME}
-
-
 def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
-    assert refusal(OperatorCommand.RESTART, over) == ""
-    found = asked(OperatorCommand.RESTART, over)
+    assert refusal(Command.RESTART, over) == ""
+    found = asked(Command.RESTART, over)
     assert found.title == "Restart fix: what should the next attempt do differently?"
     assert found.send == "Restart"
     first, *_, last = found.quote.splitlines()
     assert first == "stop by operator"
     assert last == "The task gets its whole budget again; what was used still counts."
-    assert confirmation(OperatorCommand.RESTART, over) == "begun again"
+    assert confirmation(Command.RESTART, over) == "begun again"
 
 
 @pytest.mark.parametrize(("models", "refused"), [((), False), (("m",), True), (("m", "n"), False)])
 def test_a_switch_needs_another_model(models: tuple[str, ...], refused: bool) -> None:
-    assert bool(refusal(OperatorCommand.SWITCH, row(WORKING, model="m"), models=models)) is refused
-
-
-def test_every_command_but_verdicts_and_decisions_is_an_intervention_of_its_own() -> None:
-    acting = {each for each in OperatorCommand if each.effect.action is not None}
-    assert acting == {each for each in OperatorCommand if not (each.of_decision or each.of_result)}
+    assert bool(refusal(Command.SWITCH, row(WORKING, model="m"), models=models)) is refused
 
 
 def test_what_holds_or_ends_an_attempt_answers_no_alert() -> None:
@@ -180,67 +162,64 @@ def test_what_holds_or_ends_an_attempt_answers_no_alert() -> None:
 
 def test_every_command_has_a_key_and_no_key_is_used_twice() -> None:
     named = {key.action.removeprefix("act('").removesuffix("')") for key in ACTS}
-    assert named == {each.value for each in OperatorCommand} - {OperatorCommand.RESUME}
+    assert named == {each.value for each in Command} - {Command.RESUME}
     keys = [each for key in (*EVERYWHERE, *LIST, *ACTS) for each in key.keys.split(",")]
     assert sorted(set(keys)) == sorted(keys)
 
 
-@pytest.mark.parametrize(
-    ("records", "quote"),
-    [((), ""), ((ALERT,), "cycle: cycle was seen"), ((ALERT, PARKED), "Which port?")],
+GUIDANCE = DialogQuestion(title="Guidance for fix#1", send="Send")
+PROPOSAL = DialogQuestion(
+    title="Approve the replan for fix#1?",
+    send="Approve",
+    quote="replan by supervisor: Plan anew.\n1. read\n2. write",
+    confirm=True,
 )
-def test_guidance_answers_the_question_or_the_alerts(
-    records: tuple[Record, ...], quote: str
+OWN_WORDS = replace(
+    PROPOSAL,
+    title="Approve the replan for fix#1 in your own words",
+    text="Plan anew.",
+    confirm=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "records", "found"),
+    [
+        (Command.GUIDE, (), GUIDANCE),
+        (Command.GUIDE, (ALERT,), replace(GUIDANCE, quote="cycle: cycle was seen")),
+        (Command.GUIDE, (ALERT, PARKED), replace(GUIDANCE, quote="Which port?")),
+        (Command.APPROVE, (WORKING, HELD), PROPOSAL),
+        (Command.MODIFY, (WORKING, HELD), OWN_WORDS),
+    ],
+    ids=["guidance", "about an alert", "about a question", "a proposal", "in other words"],
+)
+def test_a_dialog_shows_what_it_is_about(
+    command: Command, records: tuple[Record, ...], found: DialogQuestion
 ) -> None:
-    found = DialogQuestion(title="Guidance for fix#1", send="Send", quote=quote)
-    assert question(OperatorCommand.GUIDE, row(*records)) == found
-
-
-def test_a_decision_is_modified_beginning_from_its_own_words() -> None:
-    assert question(OperatorCommand.MODIFY, row(WORKING, HELD)) == DialogQuestion(
-        title="Approve the replan for fix#1 in your own words",
-        send="Approve",
-        quote="replan by supervisor: Plan anew.\n1. read\n2. write",
-        text="Plan anew.",
-    )
+    assert question(command, row(*records)) == found
 
 
 def test_what_ends_or_hides_something_is_a_matter_of_yes_or_no() -> None:
-    found = {each: question(each, row(WORKING, HELD)) for each in OperatorCommand}
+    found = {each: question(each, row(WORKING, HELD)) for each in Command}
     confirmed = {command for command, each in found.items() if each and each.confirm}
-    assert confirmed == {OperatorCommand.STOP, OperatorCommand.APPROVE, OperatorCommand.SILENCE}
-    at_once = {OperatorCommand.PAUSE, OperatorCommand.RESUME, OperatorCommand.ACKNOWLEDGE}
+    assert confirmed == {Command.STOP, Command.APPROVE, Command.SILENCE}
+    at_once = {Command.PAUSE, Command.RESUME, Command.ACKNOWLEDGE}
     assert {command for command, each in found.items() if each is None} == at_once
 
 
-@pytest.mark.parametrize(
-    ("waiting", "asks"),
-    [
-        *(
-            (intervention(each, Actor.SUPERVISOR, needs_approval=True), True)
-            for each in (Action.RESTART, Action.STOP, Action.REPLAN, Action.SPLIT)
-        ),
-        *(
-            (intervention(each, Actor.SUPERVISOR, needs_approval=True), False)
-            for each in (Action.NUDGE, Action.GRANT_BUDGET, Action.SWITCH_MODEL)
-        ),
-        (REVISION, True),
-        (BUDGET, False),
-    ],
-)
-def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once(
-    waiting: Record, asks: bool
-) -> None:
-    assert (question(OperatorCommand.APPROVE, row(WORKING, waiting)) is not None) is asks
+TAKES = Action.RESTART, Action.STOP, Action.REPLAN, Action.SPLIT
+GIVES = Action.NUDGE, Action.GRANT_BUDGET, Action.SWITCH_MODEL
 
 
-def test_the_approval_of_a_proposal_names_it_and_shows_its_words() -> None:
-    assert question(OperatorCommand.APPROVE, row(WORKING, HELD)) == DialogQuestion(
-        title="Approve the replan for fix#1?",
-        send="Approve",
-        quote="replan by supervisor: Plan anew.\n1. read\n2. write",
-        confirm=True,
-    )
+def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once() -> None:
+    def asks(waiting: Record) -> bool:
+        return question(Command.APPROVE, row(WORKING, waiting)) is not None
+
+    held = {
+        each: intervention(each, Actor.SUPERVISOR, needs_approval=True) for each in (*TAKES, *GIVES)
+    }
+    assert tuple(each for each in held if asks(held[each])) == TAKES
+    assert (asks(REVISION), asks(BUDGET)) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -269,41 +248,26 @@ def test_what_can_be_done_is_offered_the_most_likely_first(
     assert " ".join(each.does for each in offers(row(*records))) == acts
 
 
-def test_nothing_is_offered_about_what_has_not_begun() -> None:
-    assert offers(Row.of(task(name="fix", title=""))) == ()
-
-
-def test_every_offer_has_a_key() -> None:
-    standings = ((WORKING, HELD, ALERT), (PARKED,), (transition(Lifecycle.FAILED),))
-    keys = {each.key for records in standings for each in offers(row(*records))}
-    assert keys <= {key.id for key in ACTS}
-
-
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [("20 requests\nGo on.", False), ("20 apples", True), ("a lot\n20 requests", True)],
 )
 def test_a_grant_must_begin_with_amounts(words: str, wrong: bool) -> None:
-    assert bool(problem(asked(OperatorCommand.GRANT, row(WORKING)), words)) is wrong
+    assert bool(problem(asked(Command.GRANT, row(WORKING)), words)) is wrong
 
 
-def test_a_grant_begins_from_what_was_asked_for() -> None:
-    found = asked(OperatorCommand.GRANT, row(WORKING, BUDGET))
+def test_a_grant_begins_from_what_was_asked_for_and_shows_what_is_used_of_each_limit() -> None:
+    found = asked(Command.GRANT, row(WORKING, BUDGET))
     assert found.text == "20 requests"
     assert found.quote.splitlines()[1:] == ["asks for budget: 20 requests (two files left)"]
-
-
-def test_a_grant_shows_what_is_used_of_each_limit() -> None:
     budget = Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=3, limit=30))
-    found = asked(OperatorCommand.GRANT, row(WORKING, change(budget=budget)))
-    assert found.quote.splitlines() == [
-        "Used: 12 of 60 requests, 0 tokens, 3 of 30 min",
-        "For example: 20 requests, 15 minutes",
-    ]
+    assert asked(Command.GRANT, row(WORKING, change(budget=budget))).quote == (
+        "Used: 12 of 60 requests, 0 tokens, 3 of 30 min\nFor example: 20 requests, 15 minutes"
+    )
 
 
 def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
-    found = asked(OperatorCommand.RESTART, row(WORKING, ALERT))
+    found = asked(Command.RESTART, row(WORKING, ALERT))
     assert found.quote.splitlines() == [
         "cycle: cycle was seen",
         "Attempt 2 begins in a new workspace, without these changes and this conversation. "
@@ -314,45 +278,37 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
     ]
 
 
-def test_a_stop_says_what_is_kept_and_what_is_not_begun() -> None:
-    quote = asked(OperatorCommand.STOP, row(WORKING)).quote
+def test_what_ends_or_hides_something_says_what_comes_of_it() -> None:
+    quote = asked(Command.STOP, row(WORKING)).quote
     assert "is canceled; the tasks that depend on it do not begin" in quote
     assert "`midwatch diff fix#1` shows its changes" in quote
-
-
-def test_silencing_asks_because_nothing_takes_it_back() -> None:
-    found = asked(OperatorCommand.SILENCE, row(WORKING, ALERT))
-    assert found.title == "Silence these alerts of fix#1 until the attempt ends?"
-    assert found.quote.startswith("cycle: cycle was seen\n")
+    silence = asked(Command.SILENCE, row(WORKING, ALERT))
+    assert silence.title == "Silence these alerts of fix#1 until the attempt ends?"
+    assert silence.quote.startswith("cycle: cycle was seen\n")
 
 
 def test_a_switch_goes_to_another_model_that_the_worker_has() -> None:
-    found = asked(OperatorCommand.SWITCH, row(WORKING, model="m"), ("m", "big"))
+    found = asked(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
     assert (found.text, found.quote.splitlines()[:-1]) == ("big", ["· m (current)", "· big"])
     assert [problem(found, words) for words in ("big", "huge", "m\nplease")] == [
         "",
         'Unknown model "huge"',
         "m is the current model",
     ]
-    assert problem(asked(OperatorCommand.SWITCH, row(WORKING, model="m")), "other") == ""
+    assert problem(asked(Command.SWITCH, row(WORKING, model="m")), "other") == ""
 
 
 @pytest.mark.parametrize(
     ("command", "words", "terms", "message"),
     [
-        (OperatorCommand.GRANT, "20 requests", Terms(grant=Grant(requests=20)), ""),
-        (
-            OperatorCommand.GRANT,
-            "5 minutes\nHurry.\nGo.",
-            Terms(grant=Grant(minutes=5)),
-            "Hurry.\nGo.",
-        ),
-        (OperatorCommand.SWITCH, " openai:big \nTry it.", Terms(model="openai:big"), "Try it."),
-        (OperatorCommand.GUIDE, "20 requests", Terms(), "20 requests"),
+        (Command.GRANT, "20 requests", Terms(grant=Grant(requests=20)), ""),
+        (Command.GRANT, "5 minutes\nHurry.\nGo.", Terms(grant=Grant(minutes=5)), "Hurry.\nGo."),
+        (Command.SWITCH, " openai:big \nTry it.", Terms(model="openai:big"), "Try it."),
+        (Command.GUIDE, "20 requests", Terms(), "20 requests"),
     ],
 )
 def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
-    command: OperatorCommand, words: str, terms: Terms, message: str
+    command: Command, words: str, terms: Terms, message: str
 ) -> None:
     assert terms_in(command, words) == (terms, message)
 
@@ -393,14 +349,14 @@ def test_a_worker_that_was_told_to_stop_is_not_called_stopped() -> None:
 def test_a_pause_is_on_its_way_until_it_arrives_or_the_attempt_ends(end: Record) -> None:
     assert is_held(row(WORKING, PAUSE).state)
     assert not is_held(row(WORKING, PAUSE, end).state)
-    assert refusal(OperatorCommand.PAUSE, row(WORKING), pausing=True)
+    assert sensible(row(WORKING), pausing=True) == ALWAYS | {Command.RESUME}
 
 
 def test_what_cannot_reach_a_session_is_not_offered_and_says_why() -> None:
     acts = (Action.OBSERVE, Action.ASK_OPERATOR)
     only_read = row(change(acts=acts), ALERT)
     assert {each.key for each in offers(only_read)} == {"acknowledge"}
-    assert "it is only watched" in refusal(OperatorCommand.GUIDE, only_read)
+    assert "it is only watched" in refusal(Command.GUIDE, only_read)
     hooked = row(change(acts=(*acts, Action.NUDGE, Action.STOP)), ALERT)
     assert {each.key for each in offers(hooked)} == {"guide", "stop", "acknowledge"}
-    assert "it can be guided and stopped from here" in refusal(OperatorCommand.PAUSE, hooked)
+    assert "it can be guided and stopped from here" in refusal(Command.PAUSE, hooked)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.metrics.learning import LearningTally
 from midwatch_monitor.records import (
     Chore,
     Fact,
@@ -16,25 +15,14 @@ from midwatch_monitor.records import (
     GuidelinesState,
     KnownFact,
     KnownGuidelines,
+    Record,
     Study,
     StudyState,
 )
-from midwatch_stage.factories import (
-    AT,
-    after,
-    ended,
-    entry,
-    known_fact,
-    known_lesson,
-)
+from midwatch_stage.factories import AT, after, ended, entry, known_fact, known_lesson
 from midwatch_supervisor.operator.actions import LearningMark as Mark
 from midwatch_supervisor.operator.actions import refusal
-from midwatch_supervisor.present.known_text import (
-    Known,
-    fact_standing,
-    lesson_detail,
-    version_diff,
-)
+from midwatch_supervisor.present.known_text import Known, fact_standing, lesson_detail, version_diff
 from midwatch_supervisor.present.text_line import paragraphs
 from midwatch_supervisor.tui.learned.lists import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
@@ -107,12 +95,9 @@ def test_rolling_back_names_what_is_in_force_again() -> None:
     assert asked.title == (
         "Roll back version 2 of the guidelines: version 4 of the guidelines is in force again. Why?"
     )
-
-
-def test_rolling_the_only_version_back_leaves_none() -> None:
-    asked = question(Mark.ROLL_BACK, LIVE, LearningView(guidelines=(LIVE,)))
-    assert asked is not None
-    assert "no guidelines are in force again" in asked.title
+    only = question(Mark.ROLL_BACK, LIVE, LearningView(guidelines=(LIVE,)))
+    assert only is not None
+    assert "no guidelines are in force again" in only.title
 
 
 @pytest.mark.parametrize(
@@ -123,13 +108,10 @@ def test_a_rating_is_a_number_from_one_to_five(words: str, rating: tuple[int, st
     assert rating_in(words) == rating
 
 
-def test_what_a_version_in_force_changed_is_told_against_its_base() -> None:
+def test_what_a_version_changed_is_told_against_its_base_and_the_first_is_all_new() -> None:
     based = replace(LIVE, guidelines=replace(LIVE.guidelines, base=FORMER.id))
     diff = version_diff(LORE.before(based), based)
     assert diff.splitlines()[:2] == ["--- version 1", "+++ version 2"]
-
-
-def test_the_first_version_is_all_new() -> None:
     assert version_diff(LORE.before(FORMER), FORMER).splitlines()[-1] == "+- Go."
 
 
@@ -152,41 +134,33 @@ def test_a_lesson_that_nobody_was_given_says_so() -> None:
     assert "state:\nretired or archived" in paragraphs(lesson_detail(OBSOLETE))
 
 
+def tally_of(*records: Record) -> LearningCounts:
+    tally = LearningCounts()
+    for id, record in enumerate(records, start=1):
+        tally.fold(entry(id, record, attempt=id), f"fix#{id}")
+    return tally
+
+
 def said(tally: LearningCounts) -> str:
     return statistics_text(tally, tally.figures(), COLOURS, AT).plain
 
 
-def test_statistics_of_nothing_say_how_a_verdict_comes() -> None:
+def test_statistics_tell_what_failed_with_the_reason_and_of_nothing_how_a_verdict_comes() -> None:
+    failed = Study(about=1, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer")
+    tally = tally_of(failed, Fault(part="learning: facts", error="no time"))
+    assert "  lesson 1, facts 1: no time\n" in said(tally)
     assert said(LearningCounts()) == EMPTY
 
 
-def test_what_failed_is_told_with_the_reason() -> None:
-    tally = LearningCounts()
-    failed = Study(about=1, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer")
-    tally.fold(entry(1, failed), "fix#1")
-    tally.fold(entry(2, Fault(part="learning: facts", error="no time")), "fix#1")
-    assert "  lesson 1, facts 1: no time\n" in said(tally)
-
-
 def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
-    tally = LearningCounts()
-    tally.fold(entry(1, ended()), "fix#1")
-    tally.fold(entry(2, Feedback(accepted=False, author="ada")), "fix#1")
+    tally = tally_of(ended(), Feedback(accepted=False, author="ada"))
     shares = {each.origin.value: each.accepted.rate for each in tally.figures().acceptance}
     assert shares == {"explicit": 0.0, "automatic": 1.0}
 
 
-def test_a_verdict_is_kept_and_counted_without_its_diff() -> None:
+def test_r20_old_verdicts_leave_the_history_as_diffs_do_and_still_count() -> None:
     verdict = Feedback(accepted=False, comment="the wrong file", diff="-a")
-    tally = LearningCounts()
-    tally.fold(entry(1, verdict), "fix#1")
-    assert tally.figures() == LearningTally([entry(1, verdict)]).figures()
-    assert [each.verdict for each in tally.history] == [replace(verdict, diff="")]
-
-
-def test_r20_old_verdicts_leave_the_history_and_still_count() -> None:
-    tally = LearningCounts()
-    for id in range(1, HISTORY + 2):
-        tally.fold(entry(id, Feedback(accepted=True), attempt=id), f"fix#{id}")
-    assert tally.history[0].name == "fix#2"
+    tally = tally_of(*[verdict] * (HISTORY + 1))
+    assert (tally.history[0].name, len(tally.history)) == ("fix#2", HISTORY)
+    assert {each.verdict for each in tally.history} == {replace(verdict, diff="")}
     assert tally.figures().acceptance[0].accepted.of == HISTORY + 1

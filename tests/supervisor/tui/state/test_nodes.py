@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from midwatch_monitor.records import (
     Change,
     Fault,
     Health,
-    Lifecycle,
     NodeState,
     NodeStatus,
     Record,
@@ -22,7 +22,7 @@ from midwatch_stage.nodes import node
 from midwatch_stage.rows import Fleet
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.screens.banner import failed_parts, no_node
+from midwatch_supervisor.tui.screens.banner import failed_parts
 from midwatch_supervisor.tui.screens.lists import hosts
 from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
@@ -68,16 +68,11 @@ def test_a_node_is_doubted_until_it_beats_again_or_is_lost(status: NodeStatus, w
     assert node_word(status) == word
 
 
-def test_the_newest_start_of_a_node_counts() -> None:
+def test_the_newest_start_of_a_node_counts_and_one_that_left_yesterday_is_forgotten() -> None:
     node_list = NodeList()
     again = replace(NORTH, boot="2", started_at=AT + timedelta(minutes=1))
     node_list.take([again, LOST])
-    assert node_list.nodes == {"north": again}
-    assert node_list.losses == ()
-
-
-def test_a_node_that_left_yesterday_is_forgotten() -> None:
-    node_list = NodeList()
+    assert (node_list.nodes, node_list.losses) == ({"north": again}, ())
     node_list.take([LOST, replace(SOUTH, beat_at=AT + timedelta(hours=25))])
     assert list(node_list.nodes) == ["south"]
 
@@ -120,12 +115,9 @@ def test_it_fares_as_it_does_once_another_node_goes_on() -> None:
     assert (told.row.state.node, told.row.adrift, told.row.health) == ("south", False, Health.OK)
 
 
-@pytest.mark.parametrize(
-    "told",
-    [Told(supervised_by=SupervisedBy.PROCESS), Told(spec="{}")],
-    ids=["one process", "embedded"],
-)
-def test_what_no_node_runs_needs_none(told: Told) -> None:
+@pytest.mark.parametrize("fields", [{"supervised_by": SupervisedBy.PROCESS}, {"spec": "{}"}])
+def test_what_one_process_runs_or_embeds_needs_no_node(fields: dict[str, Any]) -> None:
+    told = Told(**fields)
     told.board.meet_nodes([LOST])
     assert not told.row.adrift
 
@@ -142,6 +134,10 @@ def test_a_lost_node_is_told_with_what_waits_for_another() -> None:
     told.tell(Change(node="south"))
     (after,) = AttentionQueue(told.board).of_nodes
     assert after.what == "the node is lost; other nodes continue its attempts"
+    told.board.meet_nodes([NORTH, replace(SOUTH, state=NodeState.LOST, busy=0)])
+    told.tell(Change(node="north"))
+    (idle,) = AttentionQueue(told.board).of_nodes
+    assert idle.what == "the node is lost; it was running no attempt"
 
 
 @pytest.mark.parametrize(
@@ -172,14 +168,6 @@ def test_a_person_is_called_once_for_a_node_that_is_lost_while_they_look() -> No
     assert first == "south: the node is lost; other nodes continue its attempts"
 
 
-def test_of_a_lost_node_that_had_nothing_no_attempts_are_promised() -> None:
-    told = Told()
-    told.board.meet_nodes([NORTH, SOUTH])
-    told.board.meet_nodes([NORTH, replace(SOUTH, state=NodeState.LOST, busy=0)])
-    (lost,) = AttentionQueue(told.board).of_nodes
-    assert lost.what == "the node is lost; it was running no attempt"
-
-
 def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     told = Told()
     lost = Fault(part="node", error="north is gone: another node continues it")
@@ -187,15 +175,3 @@ def test_what_a_lost_node_had_is_no_trouble_of_the_watch() -> None:
     assert failed_parts(told.board.faults) == []
     assert line(lost).text == "north is gone: another node continues it"
     assert line(Change(node="south")).text == "continues on south"
-
-
-def test_without_any_node_the_work_stands_still() -> None:
-    told = Told()
-    told.board.meet_nodes([LOST, SOUTH])
-    assert no_node(told.board) is None
-    told.board.meet_nodes([LOST])
-    still = no_node(told.board)
-    assert still is not None
-    assert still.what == "no node is up, and 1 task is waiting for one"
-    told.tell(transition(Lifecycle.COMPLETED))
-    assert no_node(told.board) is None

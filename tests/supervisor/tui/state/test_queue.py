@@ -125,10 +125,6 @@ def test_a_filter_looks_at_the_task_the_need_the_text_and_the_rules() -> None:
     assert holds(item(WORKING, stuck()).text, ("fix", "stuck", "seen", "cycle"))
 
 
-def test_nobody_is_called_for_what_others_may_answer() -> None:
-    assert Bell(opened_at=AT).next_call([item(WORKING, BUDGET)]) is None
-
-
 @pytest.mark.parametrize(("last", "follows"), [(None, 1), (9, 1), (1, 2), (2, 3), (3, 1)])
 def test_the_next_of_the_queue_follows_the_last_visited_and_begins_anew(
     last: int | None, follows: int
@@ -145,6 +141,8 @@ def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None
     for name, record in (("a", WORKING), ("a", BUDGET), ("b", WORKING), ("b", stuck())):
         fleet.say(name, record)
     assert [each.name for each in queue.rows] == ["b", "a"]
+    (asks,) = (each for each in queue.calling if each.kind == "asks")
+    assert Bell(opened_at=AT).next_call([asks]) is None  # others may answer it
     fleet.say("a", intervention(petition=2))
     queue.observe()
     assert [each.name for each in queue.rows] == ["b"]
@@ -163,39 +161,32 @@ def test_equal_needs_of_several_are_one_line_that_unfolds_into_them() -> None:
     items = waiting((1, asking("Which port?")), (4, stuck()), (2, STOP))
     found = collapse(items, ())
     assert [(each.name, each.kind, len(each.equal)) for each in found] == [
-        ("t1#1", "answer", 0),
-        (f"▸ 4 {TIMES}", "stuck", 4),
-        ("t6#1", "approval", 0),
-        ("t7#1", "approval", 0),
+        *(("t1#1", "answer", 0), (f"▸ 4 {TIMES}", "stuck", 4)),
+        *(("t6#1", "approval", 0), ("t7#1", "approval", 0)),
     ]
     unfolded = collapse(items, {found[1].key})
     assert [each.name for each in unfolded[1:6]] == [f"▾ 4 {TIMES}", "t2#1", "t3#1", "t4#1", "t5#1"]
+    apart = waiting((2, asking("Which port?")), (2, asking("Which host?")))
+    assert collapse(apart, ()) == apart
+    no_attempts = [replace(items[0], key=("node", n), need=None) for n in range(4)]
+    assert collapse(no_attempts, ()) == no_attempts
 
 
-def test_needs_are_equal_whatever_their_workers_lack() -> None:
+@pytest.mark.parametrize(
+    ("lacks", "rule", "what"),
+    [
+        (("a", "b", "c"), "cycle", "cycle was seen"),
+        (("no rates",) * 3, "multiple_blockers", "blocked: no rates"),
+    ],
+    ids=["each another", "all the same"],
+)
+def test_needs_are_equal_whatever_their_workers_lack(
+    lacks: tuple[str, ...], rule: str, what: str
+) -> None:
+    fired = alert(rule, Severity.CRITICAL)
     lacking = [
-        waiting_attempt(row(WORKING, reflecting(1, blockers=(lacks,)), stuck(), id=id))
-        for id, lacks in enumerate(("a", "b", "c"), start=1)
+        waiting_attempt(row(WORKING, reflecting(1, blockers=(each,)), fired, id=id))
+        for id, each in enumerate(lacks, start=1)
     ]
     (line,) = collapse(lacking, ())
-    assert line.what == "cycle was seen"
-
-
-def test_what_several_workers_lack_alike_is_said_of_all_of_them() -> None:
-    lacking = [
-        waiting_attempt(row(WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL), id=id))
-        for id in (1, 2, 3)
-    ]
-    (line,) = collapse(lacking, ())
-    assert line.what == BLOCKED
-
-
-def test_what_is_not_equal_in_words_stays_apart() -> None:
-    items = waiting((2, asking("Which port?")), (2, asking("Which host?")))
-    assert collapse(items, ()) == items
-
-
-def test_lines_that_are_no_attempts_stay_as_they_are() -> None:
-    (item,) = waiting((1, STOP))
-    others = [replace(item, key=("node", n), need=None) for n in range(4)]
-    assert collapse(others, ()) == others
+    assert line.what == what

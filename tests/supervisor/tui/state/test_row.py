@@ -6,6 +6,7 @@ import pytest
 
 from midwatch_monitor.records import (
     Action,
+    Actor,
     AlertState,
     Budget,
     Change,
@@ -34,14 +35,7 @@ from midwatch_stage.factories import (
 from midwatch_stage.rows import row
 from midwatch_supervisor.tui.screens.fleet import columns
 from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.state.row import (
-    KEPT,
-    CheckpointHistory,
-    Need,
-    Row,
-    Trend,
-    trend,
-)
+from midwatch_supervisor.tui.state.row import KEPT, CheckpointHistory, Need, Row, Trend, trend
 
 HELD = intervention(Action.RESTART, needs_approval=True)
 WORKING = transition()
@@ -53,6 +47,7 @@ RESOLVED = alert(state=AlertState.RESOLVED)
 WATCHED = Change(acts=(Action.OBSERVE, Action.ASK_OPERATOR))
 ASK_BESIDE = intervention(Action.ASK_OPERATOR, answers=(CRITICAL.key,))
 PAUSE = intervention(Action.PAUSE)
+ANSWER = intervention(Action.NUDGE, Actor.OPERATOR)
 PARKED = transition(Lifecycle.INPUT_REQUIRED)
 ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, answers=(CRITICAL.key,))
 
@@ -65,6 +60,7 @@ ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, answers=(CRITICAL.key,))
         ((WORKING, NOTICE), Need.WORKING),
         ((WORKING, WARNING), Need.SUSPECT),
         ((WORKING, CRITICAL), Need.STUCK),
+        ((WORKING, ASK, delivery(2), PARKED, ANSWER), Need.WORKING),
         ((WORKING, away()), Need.SUSPECT),
         ((WORKING, CRITICAL, HELD), Need.APPROVAL),
         ((WORKING, HELD, ASKS), Need.APPROVAL),
@@ -86,17 +82,17 @@ def test_a_decision_that_was_dealt_with_waits_no_more(state: DeliveryState) -> N
     assert row(WORKING, HELD, delivery(2, state)).need is Need.WORKING
 
 
-def test_used_is_the_share_of_what_is_nearest_to_its_limit() -> None:
-    budget = Budget(requests=Meter(used=6, limit=60), tokens=Meter(used=900, limit=1000))
-    assert row(Change(budget=budget)).used == 0.9
-    assert row(Change(budget=Budget(tokens=Meter(used=900)))).used is None
-
-
 def test_an_alert_that_fires_again_calls_again() -> None:
     acknowledged = row(WORKING, CRITICAL, ACKNOWLEDGED, delivery(3))
     assert (acknowledged.need, acknowledged.called) == (Need.STUCK, False)
     again = row(WORKING, CRITICAL, ACKNOWLEDGED, delivery(3), RESOLVED, CRITICAL)
     assert again.called
+
+
+def test_used_is_the_share_of_what_is_nearest_to_its_limit() -> None:
+    budget = Budget(requests=Meter(used=6, limit=60), tokens=Meter(used=900, limit=1000))
+    assert row(Change(budget=budget)).used == 0.9
+    assert row(Change(budget=Budget(tokens=Meter(used=900)))).used is None
 
 
 @pytest.mark.parametrize(
@@ -118,29 +114,21 @@ def test_where_it_stands_is_one_word(records: tuple[Record, ...], status: str) -
     assert row(*records).status == status
 
 
-def test_a_task_without_an_attempt_is_queued() -> None:
-    queued = Row.of(task(name="fix", title=""))
-    assert (queued.status, queued.need, queued.attempt) == ("queued", Need.QUEUED, None)
+def cells(about: Row) -> tuple[str, str]:
+    """What the fleet shows of where a row stands: its sign and its state."""
+    shown = {each.title: each.draw(about)[0] for each in columns(lambda: AT, FleetBoard())}
+    return shown["!"], shown["state"]
 
 
-def cells(about: Row) -> dict[str, str]:
-    """What the fleet shows of a row, by the titles of its columns."""
-    return {each.title: each.draw(about)[0] for each in columns(lambda: AT, FleetBoard())}
-
-
-def test_a_result_that_was_not_accepted_has_no_tick() -> None:
-    assert cells(row(WORKING, DONE))["!"] == " ✓"
-    assert cells(row(WORKING, DONE, feedback(accepted=False)))["!"] == " ✗"
-
-
-def test_an_attempt_that_nobody_judges_says_so() -> None:
+def test_a_sign_says_what_was_accepted_and_what_nobody_judges() -> None:
+    assert cells(row(WORKING, DONE)) == (" ✓", "completed")
+    assert cells(row(WORKING, DONE, feedback(accepted=False))) == (" ✗", "not accepted")
     board = FleetBoard()
     board.meet_run(run(settings='{"mode": "off"}'))
     board.meet_task(task())
     board.meet_attempt(attempt())
     board.fold(entry(1, WORKING))
-    assert cells(board.rows[1])["state"] == "not judged"
-    assert cells(board.rows[1])["!"] == " ○"
+    assert cells(board.rows[1]) == (" ○", "not judged")
 
 
 def history(*said: Checkpoint) -> CheckpointHistory:
@@ -161,13 +149,10 @@ def test_equal_checkpoints_are_one_with_a_count_and_how_long_it_lasted() -> None
     assert (newest.count, newest.seconds, newest.change) == (8, 7 * 60, -26)
 
 
-def test_what_differs_in_one_word_is_told_on_its_own() -> None:
+def test_what_differs_in_one_word_is_told_on_its_own_and_only_the_newest_are_kept() -> None:
     groups = [*history(said(50, "a"), said(50, "b"), said(50, "a")).newest_first]
     assert [each.checkpoint.notes for each in groups] == ["a", "b", "a"]
     assert [each.change for each in groups] == [0, 0, None]
-
-
-def test_only_the_newest_are_kept() -> None:
     groups = [*history(*(said(n) for n in range(KEPT + 5))).newest_first]
     assert (len(groups), groups[0].checkpoint.confidence) == (KEPT, KEPT + 4)
 

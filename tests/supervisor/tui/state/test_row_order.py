@@ -4,22 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    Budget,
-    Change,
-    Lifecycle,
-    Meter,
-    Severity,
-)
-from midwatch_stage.factories import (
-    AT,
-    after,
-    alert,
-    intervention,
-    reflecting,
-    transition,
-)
+from midwatch_monitor.records import Action, Budget, Change, Lifecycle, Meter, Severity
+from midwatch_stage.factories import AT, after, alert, intervention, reflecting, transition
 from midwatch_stage.rows import Fleet
 from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
@@ -102,19 +88,13 @@ def test_each_group_has_a_heading_that_counts_the_most_urgent_first(
     assert fleet.lines == lines
 
 
-def test_a_heading_of_several_that_wait_is_in_the_plural() -> None:
+def test_a_heading_counts_several_that_wait_in_the_plural_and_an_idle_session_as_idle() -> None:
     fleet = Fleet()
     for name in ("one", "two"):
         fleet.add(name, ASKS, node="north")
-    fleet.order.arrange(grouping=by["node"])
-    assert fleet.lines[0] == "▾ north (2) 2 wait for you"
-
-
-def test_a_session_between_two_prompts_is_idle_not_queued() -> None:
-    fleet = Fleet()
     fleet.add("chat", Change(acts=(Action.OBSERVE,)), ASKS, node="north")
     fleet.order.arrange(grouping=by["node"])
-    assert fleet.lines == ["▾ north (1) 1 idle", "chat"]
+    assert fleet.lines[0] == "▾ north (3) 2 wait for you 1 idle"
 
 
 def test_a_task_has_a_heading_only_with_several_attempts() -> None:
@@ -122,6 +102,13 @@ def test_a_task_has_a_heading_only_with_several_attempts() -> None:
     fleet.again("loop")
     fleet.order.arrange(grouping=by["task"])
     assert fleet.lines[2:6] == ["▾ loop (2) 1 stuck 1 queued", "loop", "loop", "lost"]
+
+
+def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
+    fleet = Fleet("a")
+    fleet.again("a")
+    assert fleet.lines == [*"aa"]
+    assert [row.number for row in fleet.order.rows] == [2, 1]
 
 
 def test_a_group_folds_and_unfolds_from_its_heading_or_from_a_row() -> None:
@@ -136,13 +123,16 @@ def test_a_group_folds_and_unfolds_from_its_heading_or_from_a_row() -> None:
     assert fleet.lines[1] == "ask"
 
 
-def test_what_stands_in_no_group_does_not_fold() -> None:
+def test_what_stands_in_no_group_does_not_fold_but_what_is_over_does_however_little_it_is() -> None:
     fleet = mixed()
-    assert fleet.lines[0] == "ask"
-    assert fleet.order.fold(fleet.order.lines[0]) is None
-    fleet.order.arrange(grouping=by["task"])
-    assert fleet.lines[0] == "ask"
-    assert fleet.order.fold(fleet.order.lines[0]) is None
+    for grouping in ("need", "task"):
+        fleet.order.arrange(grouping=by[grouping])
+        assert fleet.lines[0] == "ask"
+        assert fleet.order.fold(fleet.order.lines[0]) is None
+    fleet.order.arrange(grouping=by["need"])
+    assert fleet.lines[-1] == "over"
+    fleet.order.fold(fleet.order.lines[-1])
+    assert fleet.lines[-1] == "▸ done (2) 1 failed 1 done"
 
 
 @pytest.mark.parametrize(
@@ -165,10 +155,7 @@ def test_any_group_that_is_over_is_folded_away_where_it_is_in_the_way() -> None:
     fleet = many_done()
     assert fleet.lines
     fleet.order.arrange(grouping=by["state"])
-    assert fleet.lines == [
-        *("▾ working (1)", "well", "▾ failed (1)", "old05"),
-        "▸ done (11)",
-    ]
+    assert fleet.lines == [*("▾ working (1)", "well", "▾ failed (1)", "old05"), "▸ done (11)"]
 
 
 def many_done() -> Fleet:
@@ -189,13 +176,6 @@ def test_by_need_what_is_over_is_one_line_at_the_end_until_it_is_unfolded() -> N
     assert len(fleet.lines) == 2
     fleet.shown["room"] = 100
     assert len(fleet.lines) == 2
-
-
-def test_a_person_can_fold_away_what_is_over_however_little_it_is() -> None:
-    fleet = mixed()
-    assert fleet.lines[-1] == "over"
-    fleet.order.fold(fleet.order.lines[-1])
-    assert fleet.lines[-1] == "▸ done (2) 1 failed 1 done"
 
 
 def test_a_filter_shows_what_is_folded_away_too() -> None:

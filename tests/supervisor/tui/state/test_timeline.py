@@ -9,7 +9,6 @@ from midwatch_monitor.records import (
     Activity,
     Actor,
     Alert,
-    AlertKey,
     AlertState,
     BudgetRequest,
     Change,
@@ -86,12 +85,6 @@ def test_items_stand_in_the_order_of_the_journal_each_with_its_step() -> None:
     assert len(made.items) == 4  # an entry that comes twice counts once
 
 
-def test_a_refused_call_is_found_among_what_failed() -> None:
-    refused = replace(STEP, ok=False, output=f"{HELD_BACK}call `report_error` first.")
-    made = timeline(STEP, refused, FIRING)
-    assert [item.id for item in made.items if KINDS["failed"](item)] == [2]
-
-
 def test_entries_of_other_tasks_and_attempts_are_no_items() -> None:
     made = timeline()
     made.fold(entry(1, STEP, task=2))
@@ -100,21 +93,29 @@ def test_entries_of_other_tasks_and_attempts_are_no_items() -> None:
     assert (made.items, made.last_id, made.last_at) == ([], 3, None)
 
 
-def test_a_change_is_an_item_only_where_the_lifecycle_changes() -> None:
-    waits = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-    busy = Change(activity=Activity.COMMAND, doing="make")
-    assert [item.id for item in timeline(transition(), busy, waits, waits).items] == [1, 3]
+WAITS, ASKS = Change(lifecycle=Lifecycle.INPUT_REQUIRED), transition(Lifecycle.INPUT_REQUIRED)
+DONE = Study(about=1, chore=Chore.LESSON, state=StudyState.DONE)
 
 
-def test_a_change_of_lifecycle_is_told_once_with_its_reason() -> None:
-    asks = transition(Lifecycle.INPUT_REQUIRED, reason="which port?")
-    waits = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-    made = timeline(waits, asks, Change(lifecycle=Lifecycle.WORKING), transition())
-    assert [item.id for item in made.items] == [2, 4]
+@pytest.mark.parametrize(
+    ("records", "ids"),
+    [
+        ((transition(), Change(activity=Activity.COMMAND, doing="make"), WAITS, WAITS), [1, 3]),
+        ((WAITS, ASKS, Change(lifecycle=Lifecycle.WORKING), transition()), [2, 4]),
+        ((transition(), Change(node="south")), [1, 2]),
+        ((plan("fix"), plan("a", "b")), [2]),
+        ((DONE, replace(DONE, state=StudyState.FAILED)), [2]),
+    ],
+    ids=["a lifecycle", "told with its reason", "a node", "not the task itself", "what failed"],
+)
+def test_an_item_is_what_is_news(records: tuple[Record, ...], ids: list[int]) -> None:
+    assert [item.id for item in timeline(*records).items] == ids
 
 
-def test_the_task_itself_is_no_plan() -> None:
-    assert [item.id for item in timeline(plan("fix"), plan("a", "b")).items] == [2]
+def test_a_refused_call_is_found_among_what_failed() -> None:
+    refused = replace(STEP, ok=False, output=f"{HELD_BACK}call `report_error` first.")
+    made = timeline(STEP, refused, FIRING)
+    assert [item.id for item in made.items if KINDS["failed"](item)] == [2]
 
 
 def test_checkpoints_are_points_of_the_chart() -> None:
@@ -152,10 +153,7 @@ def test_an_alert_stands_once_with_its_state_now_and_its_changes_below(
 
 def test_alerts_that_fire_stand_above_those_that_are_over() -> None:
     lines = timeline(FIRING, RESOLVED, alert("cycle")).alert_lines()
-    assert [line.alert.key for line in lines if not line.change] == [
-        AlertKey(rule="cycle"),
-        FIRING.key,
-    ]
+    assert [line.alert.key.rule for line in lines if not line.change] == ["cycle", FIRING.key.rule]
 
 
 def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
@@ -167,25 +165,19 @@ def test_all_of_a_message_tells_its_way_and_its_outcome() -> None:
     )
 
 
-def test_an_attempt_begins_with_the_restart_of_the_one_before() -> None:
-    made = timeline(RESTART, delivery(1, step=23), of=2)
-    made.fold(entry(3, transition(Lifecycle.SUBMITTED), attempt=2))
-    made.fold(entry(4, outcome(1), attempt=2))
-    (restart,) = made.state.interventions
-    assert (restart.attempt, restart.outcome) == (1, Outcome.RECOVERED)
-
-
-def test_the_outcome_of_a_restart_is_told_on_the_attempt_that_it_ended() -> None:
-    made = timeline(RESTART, delivery(1))
-    made.fold(entry(3, outcome(1), attempt=2))
-    assert made.state.interventions.by_id[1].outcome is Outcome.RECOVERED
-    assert [item.id for item in made.items] == [1, 2]
-
-
-def test_a_nudge_of_another_attempt_is_none_of_this_one() -> None:
-    made = timeline(NUDGE, of=2)
-    made.fold(entry(2, transition(Lifecycle.SUBMITTED), attempt=2))
-    assert not made.state.interventions
+def test_a_restart_stands_with_its_outcome_in_the_attempt_that_it_ended_and_the_next_one() -> None:
+    after = (entry(3, transition(Lifecycle.SUBMITTED), attempt=2), entry(4, outcome(1), attempt=2))
+    first, second = (timeline(RESTART, delivery(1, step=23), of=of) for of in (1, 2))
+    for each in after:
+        first.fold(each)
+        second.fold(each)
+    for made in (first, second):
+        (restart,) = made.state.interventions
+        assert (restart.attempt, restart.outcome) == (1, Outcome.RECOVERED)
+    assert [item.id for item in first.items] == [1, 2]
+    nudged = timeline(NUDGE, of=2)
+    nudged.fold(entry(2, transition(Lifecycle.SUBMITTED), attempt=2))
+    assert not nudged.state.interventions
 
 
 @pytest.mark.parametrize(
@@ -209,21 +201,12 @@ def test_r20_every_verdict_stands_behind_the_newest_result_of_each_check() -> No
     assert made.checks() == (acceptance(), *verdicts)
 
 
-def test_a_step_is_found_in_the_timeline() -> None:
+def test_a_step_is_found_in_a_timeline_that_keeps_its_newest_items() -> None:
     made = timeline(transition(), reflecting(1), reflecting(2))
     assert [made.index_of(step) for step in (1, 2, 3)] == [1, 2, None]
-
-
-def test_a_timeline_without_end_keeps_its_newest_items() -> None:
     made = timeline(*(reflecting(number) for number in range(1, 2 * KEPT + 2)))
     assert (len(made.items), made.items[-1].step) == (KEPT + 1, 2 * KEPT + 1)
     assert made.index_of(1) is None
-
-
-def test_a_study_that_is_done_is_no_news_and_one_that_failed_is() -> None:
-    done = Study(about=1, chore=Chore.LESSON, state=StudyState.DONE)
-    failed = replace(done, state=StudyState.FAILED)
-    assert [item.record for item in timeline(done, failed).items] == [failed]
 
 
 def test_what_a_recall_was_of_is_told_once_it_was_looked_up() -> None:

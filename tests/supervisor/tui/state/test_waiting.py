@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from midwatch_stage.factories import AT, attempt, entry, run, task_transition, t
 from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.screens.banner import missing_parts, no_monitor, no_node
+from midwatch_supervisor.tui.screens.banner import Trouble, missing_parts, no_monitor, no_node
 from midwatch_supervisor.tui.screens.preview import why
 from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -29,15 +30,10 @@ DONE = task_transition(Lifecycle.COMPLETED)
 OURS = replace(node("west"), fleet="ours")
 
 
-def board(
-    *tasks: TaskSpec,
-    supervised_by: SupervisedBy = SupervisedBy.MONITOR,
-    parent: str = "",
-    settings: str = "{}",
-) -> FleetBoard:
-    """A board of tasks that were handed over one second apart."""
+def board(*tasks: TaskSpec, parent: str = "", **fields: Any) -> FleetBoard:
+    """A board of tasks that were handed over one second apart; other fields are the run's."""
     made = FleetBoard()
-    made.meet_run(run(supervised_by=supervised_by, settings=settings))
+    made.meet_run(run(**{"supervised_by": SupervisedBy.MONITOR, **fields}))
     for id, each in enumerate(tasks, 1):
         spec = Assignment(
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
@@ -64,6 +60,10 @@ def calls(made: FleetBoard) -> list[tuple[str, str]]:
     return [(each.name, each.what) for each in AttentionQueue(made).calling]
 
 
+def trouble(found: Trouble | None) -> tuple[str, datetime] | None:
+    return (found.what, found.since) if found else None
+
+
 def test_a_line_says_what_its_task_waits_for() -> None:
     made = board(task("a", "fpga"), task("b", after=("a",)), task("c"))
     assert cells(made) == ["no node is up", "after a", "no node is up"]
@@ -77,24 +77,28 @@ def test_a_task_waits_for_a_node_of_its_own_fleet() -> None:
     made = board(task("a"), task("b", "fpga"), settings='{"fleet": {"name": "ours"}}')
     made.meet_nodes([replace(node("east", busy=1), fleet="theirs")])
     assert (cells(made), calls(made)) == (["no node is up"] * 2, [])
-    still = no_node(made)
-    assert still is not None
-    assert still.what == "no node of fleet ours is up, and 2 tasks are waiting for one"
+    still = "no node of fleet ours is up, and 2 tasks are waiting for one"
+    assert trouble(no_node(made)) == (still, AT)
     made.meet_nodes([replace(node("east", "fpga"), fleet="theirs"), OURS])
     assert (cells(made), no_node(made)) == (["its turn", "no node: fpga"], None)
     assert [name for name, _ in calls(made)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"parent": "whole"}, {"supervised_by": SupervisedBy.PROCESS}], ids=str
+)
+def test_a_part_of_another_task_and_what_one_process_runs_wait_for_no_node(
+    fields: dict[str, Any],
+) -> None:
+    made = board(task("a", "fpga"), **fields)
+    made.meet_nodes([node("east")])
+    assert (cells(made), calls(made)) == (["its turn"], [])
 
 
 def test_a_line_of_an_agent_that_came_by_itself_says_nothing() -> None:
     made = board()
     made.meet_task(Task(id=1, run=1, name="x", title="", spec="{}"))
     assert (cells(made), made.open_since) == (["-"], None)
-
-
-def test_a_part_of_another_task_waits_for_no_node() -> None:
-    made = board(task("a", "fpga"), parent="whole")
-    made.meet_nodes([node("east")])
-    assert (cells(made), calls(made)) == (["its turn"], [])
 
 
 def test_tasks_that_no_node_will_take_are_one_line_for_a_person() -> None:
@@ -158,73 +162,47 @@ def test_what_a_node_could_not_do_is_told_until_one_works_on_it(begun: Lifecycle
     assert refusal not in cells(made)
 
 
-def test_what_one_process_runs_needs_no_node() -> None:
-    made = board(task("a", "fpga"), supervised_by=SupervisedBy.PROCESS)
-    made.meet_nodes([node("east")])
-    assert (cells(made), calls(made)) == (["its turn"], [])
-
-
 @pytest.mark.parametrize(("opened", "rings"), [(AT, True), (AT + timedelta(hours=1), False)])
 def test_a_person_is_called_for_what_was_handed_over_while_they_look(
     opened: datetime, rings: bool
 ) -> None:
     made, bell = board(task("a", "fpga")), Bell(opened)
     made.meet_nodes([node("east")])
-    said = bell.next_call(AttentionQueue(made).calling)
-    assert (said is not None and said.startswith("a: no node has the label fpga")) is rings
-
-
-def test_a_filter_of_the_queue_finds_the_label() -> None:
-    made = board(task("a", "fpga"))
-    made.meet_nodes([node("east")])
     (line,) = AttentionQueue(made).calling
     assert (line.since, "fpga" in line.text) == (AT + timedelta(seconds=1), True)
-
-
-def monitor(until: timedelta) -> MonitorStatus:
-    return MonitorStatus(holder="watch:1", until=AT + until)
+    said = bell.next_call([line])
+    assert (said is not None and said.startswith("a: no node has the label fpga")) is rings
 
 
 def test_work_that_no_monitor_looks_after_is_told() -> None:
     made = board(task("a"))
     assert no_monitor(made, AT) is None
     made.meet_monitors([])
-    never = no_monitor(made, AT)
+    never = trouble(no_monitor(made, AT))
     assert never is not None
-    assert (never.what.partition(":")[0], never.since) == ("no monitor is running", AT)
-    made.meet_monitors([monitor(timedelta(seconds=5))])
+    assert (never[0].partition(":")[0], never[1]) == ("no monitor is running", AT)
+    until = AT + timedelta(seconds=5)
+    made.meet_monitors([MonitorStatus(holder="watch:1", until=until)])
     assert no_monitor(made, AT) is None
-    gone = no_monitor(made, AT + timedelta(minutes=5))
+    gone = trouble(no_monitor(made, AT + timedelta(minutes=5)))
     assert gone is not None
-    assert gone.what.startswith("no monitor is running (watch was, until 4 min ago): ")
-    assert gone.since == AT + timedelta(seconds=5)
+    assert gone[0].startswith("no monitor is running (watch was, until 4 min ago): ")
+    assert gone[1] == until
 
 
-def test_without_work_nobody_misses_a_monitor_or_a_node() -> None:
-    made = board(task("a"))
-    made.meet_monitors([])
-    made.meet_nodes([])
-    told(made, 1, DONE)
-    assert (no_monitor(made, AT), no_node(made)) == (None, None)
-
-
-def test_that_no_node_was_ever_there_is_told_once_that_is_known() -> None:
+def test_that_no_node_is_there_is_told_once_that_is_known_and_while_there_is_work() -> None:
     made = board(task("a"), task("b"))
-    assert no_node(made) is None
+    assert (no_node(made), missing_parts(made, AT)) == (None, None)
     made.meet_nodes([])
-    still = no_node(made)
-    assert still is not None
-    assert (still.what, still.since) == ("no node is up, and 2 tasks are waiting for one", AT)
-
-
-def test_what_is_missing_hides_nothing_else_that_is_missing() -> None:
-    made = board(task("a"))
-    assert missing_parts(made, AT) is None
-    made.meet_nodes([])
+    assert trouble(no_node(made)) == ("no node is up, and 2 tasks are waiting for one", AT)
+    told(made, 2, DONE)
+    assert trouble(no_node(made)) == ("no node is up, and 1 task is waiting for one", AT)
     made.meet_monitors([])
-    both = missing_parts(made, AT)
+    both = trouble(missing_parts(made, AT))
     assert both is not None
-    assert both.what.startswith(
+    assert both[0].startswith(
         "no node is up, and 1 task is waiting for one → `midwatch node` starts one; "
         "no monitor is running: nobody escalates"
     )
+    told(made, 1, DONE)
+    assert (no_monitor(made, AT), no_node(made)) == (None, None)
