@@ -1,6 +1,6 @@
 """What the originals got wrong in their rules, one test for each requirement they taught."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -11,78 +11,57 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.errors import ConfigError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder, working_transition
+from midwatch_monitor.recorder import working_transition
 from midwatch_monitor.records import (
     Alert,
     Attempt,
     Change,
-    Checkpoint,
     CheckpointDecision,
-    Edit,
     Event,
     Lifecycle,
-    Severity,
     Step,
-    StepKind,
 )
 from midwatch_monitor.replay.replay import Replay
-
-Claim = Callable[..., Awaitable[Recorder]]
+from midwatch_stage.factories import edit, reflecting, step
+from midwatch_stage.reading import records_of
+from midwatch_stage.worker import Claim
 
 SEED = load_settings([Path(__file__).parents[3] / "configs" / "seed.yaml"], environ={})
 OFFERED = Change(reflect=True, plan_step=1, plan_steps=3, lifecycle=Lifecycle.WORKING)
 
 
-def told(checkpoint: Checkpoint) -> Step:
-    return Step(number=0, kind=StepKind.CHECKPOINT, tool="reflect", checkpoint=checkpoint)
-
-
 def confident(*values: int) -> list[Step]:
     """Reports that gain, with these confidences."""
-    return [
-        told(Checkpoint(progress_percent=10 * number, confidence=value))
-        for number, value in enumerate(values, start=1)
-    ]
+    return [reflecting(0, 10 * number, value) for number, value in enumerate(values, start=1)]
 
 
 def progressing(*values: int, plan_step: int = 1) -> list[Step]:
-    return [
-        told(Checkpoint(progress_percent=value, confidence=80, plan_step=plan_step))
-        for value in values
-    ]
+    return [reflecting(0, value, 80, plan_step=plan_step) for value in values]
 
 
 def blocked(count: int) -> list[Step]:
-    blockers = tuple(f"blocker {number}" for number in range(count))
-    return [told(Checkpoint(progress_percent=10, confidence=80, blockers=blockers))]
+    return [reflecting(0, 10, 80, blockers=tuple(f"blocker {n}" for n in range(count)))]
 
 
 def decided(course: CheckpointDecision) -> list[Step]:
-    return [told(Checkpoint(progress_percent=10, confidence=80, decision=course))]
+    return [reflecting(0, 10, 80, decision=course)]
 
 
-def written(count: int, *, same: bool = False, path: str = "a.py") -> list[Step]:
+def written(count: int, *, same: bool = False) -> list[Step]:
+    edits = [edit("a.py", f"content {n}", before=f"content {n - 1}") for n in range(count)]
     return [
-        Step(
-            number=0,
-            kind=StepKind.TOOL,
-            tool="write_file",
-            args=f'{{"path": "{path}", "text": "{0 if same else number}"}}',
-            path=path,
-            ok=True,
-            edits=()
-            if same and number
-            else (Edit(path=path, digest=f"content {number}", before=f"content {number - 1}"),),
+        step(
+            *(0, "write_file"),
+            args=f'{{"path": "a.py", "text": "{0 if same else n}"}}',
+            path="a.py",
+            edits=() if same and n else (edits[n],),
         )
-        for number in range(count)
+        for n in range(count)
     ]
 
 
 def looked(count: int) -> list[Step]:
-    return [
-        Step(number=0, kind=StepKind.TOOL, tool="read_file", args=f"{n}", request=n, ok=True)
-        for n in range(1, count + 1)
-    ]
+    return [step(0, "read_file", args=f"{n}", request=n) for n in range(1, count + 1)]
 
 
 def fired(events: Iterable[Event], settings: Settings = SEED) -> list[str]:
@@ -117,19 +96,20 @@ BOUNDARIES = [
 @pytest.mark.parametrize(("rule", "over", "under"), BOUNDARIES, ids=[row[0] for row in BOUNDARIES])
 async def test_requirement_1_the_six_rules_of_the_seed_say_the_same_live_and_in_replay(
     rule: str, over: Sequence[Step], under: Sequence[Step],
-    claim: Claim, journal: Journal, attempt: Attempt, at: datetime,
+    claim: Claim, journal: Journal, at: datetime,
 ) -> None:  # fmt: skip
     recorder = await claim(SEED)
     await recorder.record(OFFERED, *over)
-    live = [
-        entry.record
-        for entry in await journal.entries(attempt=attempt.id)
-        if isinstance(entry.record, Alert)
-    ]
-    replayed = [replace(alert, since_at=at, at=at) for alert in _replayed(over, SEED)]
-    assert live == replayed
+    live = await records_of(journal, Alert)
+    assert live == [replace(alert, since_at=at, at=at) for alert in _replayed(over, SEED)]
     assert [alert.key.rule for alert in live] == [rule]
     assert fired(under) == []
+
+
+OTHER_STEP = (Change(plan_step=2), *progressing(60, plan_step=2))
+GROWING = [reflecting(0, 10 * n, 80, files_done=("a.py",) * n) for n in range(1, 8)]
+LOW = [reflecting(0, n, 10) for n in (10, 20, 30, 40)]
+HINDERED = reflecting(0, 20, 10, blockers=("a", "b", "c"))
 
 
 @pytest.mark.parametrize(
@@ -137,13 +117,29 @@ async def test_requirement_1_the_six_rules_of_the_seed_say_the_same_live_and_in_
     [
         (progressing(60, 60, 60), ["stalled_progress"]),
         (progressing(100, 100, 100), []),
-        ([*progressing(60, 60), Change(plan_step=2), *progressing(60, plan_step=2)], []),
+        ([*progressing(60, 60), *OTHER_STEP], []),
         ([*progressing(60, 60), *decided(CheckpointDecision.PIVOT), *progressing(60)], []),
         ([*progressing(60, 60), Change(revision=1), *progressing(60)], []),
+        (GROWING, []),
+        (written(5), ["repeated_edits"]),
+        (written(5, same=True), []),
+        (LOW, ["low_confidence"]),
+        ([LOW[0], HINDERED, *LOW[2:]], ["low_confidence", "multiple_blockers"]),
     ],
-    ids=["at 60", "at 100", "across a plan step", "across a pivot", "across a revision"],
+    ids=[
+        "requirement 2: a stall at 60",
+        "requirement 2: none at 100",
+        "requirement 2: none across a plan step",
+        "requirement 2: none across a pivot",
+        "requirement 2: none across a revision",
+        "requirement 3: a growing list of files done is no repeated edit",
+        "requirement 3: five edits are",
+        "requirement 3: five times the same content is none",
+        "requirement 6: a finding is raised once",
+        "requirement 6: and hides no other",
+    ],
 )
-def test_requirement_2_a_stall_is_found_where_it_is_one(
+def test_what_fires_under_the_numbers_of_the_seed(
     events: Sequence[Event], rules: list[str]
 ) -> None:
     assert fired(events) == rules
@@ -156,36 +152,14 @@ def test_requirement_2_a_stall_has_a_window_of_its_own() -> None:
     assert "stalled_progress" in fired(progressing(60, 60, 60, 60, 60), settings)
 
 
-def test_requirement_3_a_growing_list_of_files_done_is_no_repeated_edit() -> None:
-    reports = [
-        told(Checkpoint(progress_percent=10 * n, confidence=80, files_done=("a.py",) * n))
-        for n in range(1, 8)
-    ]
-    assert fired(reports) == []
-    assert fired(written(5)) == ["repeated_edits"]
-    assert fired(written(5, same=True)) == []
-
-
-def test_requirement_4_a_worker_without_any_checkpoint_is_found() -> None:
+def test_requirement_4_a_worker_without_any_checkpoint_is_found_and_a_parked_one_not_flagged() -> (
+    None
+):
     assert "missed_checkpoint" in fired(looked(40), Settings())
-
-
-def test_requirement_4_a_parked_worker_is_not_flagged() -> None:
-    parked = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
     run = Replay(Settings())
-    for event in (OFFERED, *looked(2), parked):
+    for event in (OFFERED, *looked(2), Change(lifecycle=Lifecycle.INPUT_REQUIRED)):
         run.observe(event)
     assert run.firing == ()
-
-
-def test_requirement_6_a_finding_is_raised_once_and_hides_no_other() -> None:
-    events = [told(Checkpoint(progress_percent=n, confidence=10)) for n in (10, 20, 30, 40)]
-    low = fired(events)
-    assert low == ["low_confidence"]
-    hindered = Checkpoint(progress_percent=20, confidence=10, blockers=("a", "b", "c"))
-    alerts = _replayed([events[0], told(hindered), *events[2:]], SEED)
-    assert {alert.key.rule for alert in alerts} == {"low_confidence", "multiple_blockers"}
-    assert {alert.severity for alert in alerts} == {Severity.WARNING}
 
 
 async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_the_history(
@@ -193,24 +167,13 @@ async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_t
 ) -> None:
     first = await claim(SEED)
     await first.record(working_transition(), OFFERED, *progressing(0, 0))
-    second = await journal.add_attempt(
-        task=attempt.task,
-        number=2,
-        worker=attempt.worker,
-        model=attempt.model,
-        node=attempt.node,
-        workspace=attempt.workspace,
-        at=attempt.started_at,
-    )
+    whose = {"worker": "coder", "model": "m", "node": "here", "workspace": "/w"}
+    second = await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **whose)
     successor = await claim(SEED, of=second)
     await successor.record(working_transition(), OFFERED, *progressing(0))
     assert successor.firing == ()
-    kept = [each for each in await journal.entries(attempt=attempt.id) if _is_report(each.record)]
-    assert len(kept) == 2
-
-
-def _is_report(record: object) -> bool:
-    return isinstance(record, Step) and record.checkpoint is not None
+    steps = await records_of(journal, Step, attempt.id)
+    assert [each.checkpoint is not None for each in steps] == [True, True]
 
 
 def test_requirement_13_every_threshold_is_read_checked_and_known(tmp_path: Path) -> None:

@@ -3,27 +3,17 @@
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import RunContext
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    ToolReturnPart,
-    UserPromptPart,
-)
-from pydantic_ai.run import AgentRunResult
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Call, Script
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -32,21 +22,19 @@ from midwatch_monitor.records import (
     ClaimState,
     Completion,
     Decision,
-    Entry,
     Intervention,
     Lifecycle,
     Outcome,
     OutcomeReport,
     Plan,
-    PlanStep,
-    PlanStepState,
     Step,
 )
+from midwatch_stage.acting import DONE, REPORT, put, script, task_file
+from midwatch_stage.factories import call, intervention, turn
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.reading import answers, prompts
 from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
-
-Perform = Callable[..., Awaitable[AgentRunResult[str]]]
 
 _awaited = threading.Event()
 """Set once the test has seen what the workers wait for."""
@@ -57,12 +45,6 @@ def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
     _awaited.clear()
 
 
-async def put(ctx: RunContext[object], path: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, path.encode())
-    return "written"
-
-
 async def look(at: int) -> str:
     """Look at something."""
     return f"{at} is as it was"
@@ -70,7 +52,7 @@ async def look(at: int) -> str:
 
 async def run_command(command: str) -> str:
     """Run a command."""
-    return "1 failed in 0.1s\n[exit code: 1]" if "broken" in command else "3 passed in 0.1s"
+    return "3 passed in 0.1s"
 
 
 async def hold() -> str:
@@ -85,45 +67,23 @@ async def hang() -> str:
     return "awake"
 
 
-def call(tool: str, **args: object) -> Call:
-    return Call(tool=tool, args=json.dumps(args))
-
-
-def turn(*calls: Call) -> Turn:
-    return Turn(calls=calls)
-
-
 def reporting(progress: int = 10, decision: str = "continue") -> Call:
     return call("reflect", progress_percent=progress, confidence=80, decision=decision)
 
 
-def completing(*files: str, claims: tuple[str, ...] = ()) -> Call:
-    functional = [{"what": claim, "state": "passed"} for claim in claims]
-    return call(
-        "complete_step",
-        goal="It is written.",
-        files=files,
-        structural=[],
-        functional=functional,
-        confidence=80,
-    )
+def completing(*files: str) -> Call:
+    claims = [{"what": "all tests pass", "state": "passed"}]
+    proof = {"files": files, "structural": [], "functional": claims, "confidence": 80}
+    return call("complete_step", goal="It is written.", **proof)
 
 
-def planning(*titles: str) -> Call:
-    return call("set_plan", steps=titles)
+def planning(title: str) -> Call:
+    return call("set_plan", steps=[title])
 
 
-HELP = reporting(decision="escalate")
-ASK = turn(HELP, call("hold"))
+ASK = turn(reporting(decision="escalate"), call("hold"))
 PUT = call("put", path="out.txt")
-TEST = call("run_command", command="pytest")
-REPORT = call(
-    "report_error",
-    what_happened="The check failed.",
-    category="permanent",
-    root_cause="I wrote nothing.",
-    change="I plan anew.",
-)
+LOOK = call("look", at=1)
 CHECK = call(
     "check_plan",
     assumption="The file is there.",
@@ -132,32 +92,18 @@ CHECK = call(
     options=["Go on."],
     choice="Go on.",
 )
-DONE = Turn(say="Done.")
-
-
-def script(*phases: tuple[Turn, ...], again: tuple[Turn, ...] = ()) -> Script:
-    return Script(
-        phases=tuple(Phase(turns=turns) for turns in phases),
-        again=(Phase(turns=again),) if again else (),
-    )
-
-
+TALK = (turn(reporting()), turn(reporting(20)), turn(reporting(30)))
+WORK = (turn(reporting(), PUT), turn(call("run_command", command="pytest")), turn(LOOK))
 SCRIPTS = {
-    "ask": script((ASK, DONE)),
-    "hung": script((turn(call("hang")), DONE)),
-    "talks": script((ASK,), (turn(reporting()), turn(reporting(20)), turn(reporting(30)), DONE)),
-    "mends": script((ASK,), (turn(reporting(), PUT), turn(TEST), turn(call("look", at=1)), DONE)),
+    "ask": script(ASK, DONE),
+    "hung": script(turn(call("hang")), DONE),
+    "talks": script(ASK, *TALK, DONE),
+    "mends": script(ASK, *WORK, DONE),
     "revises": script(
-        (turn(planning("another way")), DONE), again=(turn(REPORT, planning("a third way")), DONE)
+        turn(planning("another way")), DONE, again=(turn(REPORT, planning("a third way")), DONE)
     ),
     "claims": script(
-        (
-            turn(completing(claims=("all tests pass",))),
-            turn(PUT),
-            turn(completing("out.txt", claims=("all tests pass",))),
-            turn(CHECK, call("look", at=1)),
-            DONE,
-        )
+        turn(completing()), turn(PUT), turn(completing("out.txt")), turn(CHECK, LOOK), DONE
     ),
 }
 
@@ -166,17 +112,9 @@ def script_for(role: Role, key: str) -> Script:
     return SCRIPTS[key]
 
 
-def tasks(*names: str, more: str = "", check: str = "'true'") -> str:
-    tools = [f"{__name__}:{tool.__name__}" for tool in (put, look, run_command, hold, hang)]
-    rest = f"max_attempts: 1, {more}" if "max_attempts" not in more else more
-    return "\n".join(
-        [
-            f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
-            f"workers: {{clerk: {{kind: task, tools: {tools}}}}}",
-            "tasks:",
-            *(f"  - {{id: {name}, goal: Do it., acceptance: [{check}], {rest}}}" for name in names),
-        ]
-    )
+def tasks(*names: str, more: str = "max_attempts: 1", check: str = "'true'") -> str:
+    items = (f"id: {name}, goal: Do it., acceptance: [{check}], {more}" for name in names)
+    return task_file(__name__, *items, tools=(put, look, run_command, hold, hang))
 
 
 def configure(harness: RunHarness, **sections: Any) -> None:
@@ -187,35 +125,12 @@ def configure(harness: RunHarness, **sections: Any) -> None:
 
 
 async def messages(harness: RunHarness, attempt: int = 1) -> list[ModelMessage]:
-    return [
-        message
-        for each in await harness.journal.messages(attempt)
-        for message in ModelMessagesTypeAdapter.validate_json(each.body)
-    ]
-
-
-def parts(message: ModelMessage, kind: type[ToolReturnPart | UserPromptPart]) -> list[str]:
-    """The texts of the results or of the prompts of a request."""
-    if not isinstance(message, ModelRequest):
-        return []
-    return [uncoded(str(part.content)) for part in message.parts if isinstance(part, kind)]
-
-
-async def answers(harness: RunHarness, tool: str, attempt: int = 1) -> list[str]:
-    return [
-        str(part.content)
-        for message in await messages(harness, attempt)
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart) and part.tool_name == tool
-    ]
+    bodies = [each.body for each in await harness.journal.messages(attempt)]
+    return [each for body in bodies for each in ModelMessagesTypeAdapter.validate_json(body)]
 
 
 async def issued(harness: RunHarness) -> bool:
     return bool(await harness.told(Intervention))
-
-
-# -- 4 -------------------------------------------------------------------------------------
 
 
 async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_beside_it_is(
@@ -223,21 +138,22 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
 ) -> None:
     limits = dict.fromkeys(("model", "command", "idle", "unmoved"), "1s")
     asks = {"explicit_escalation": ["ask_operator"], "silence": ["observe"]}
-    configure(
-        harness,
-        rules={"silence": limits},
-        policy={"rules": asks, "person": {"timeout_minutes": 60}},
-    )
+    policy = {"rules": asks, "person": {"timeout_minutes": 60}}
+    configure(harness, rules={"silence": limits}, policy=policy)
     run = asyncio.create_task(harness.run(tasks("ask", "hung")))
     await harness.until(lambda: issued(harness))
     _awaited.set()
     asks_first, _ = await harness.journal.tasks(1)
     (asking,) = await harness.journal.attempts(asks_first.id)  # which of both begins first is open
 
+    async def parked_at() -> datetime | None:
+        last = (await harness.journal.entries(attempt=asking.id, kinds=(AttemptTransition,)))[-1]
+        assert isinstance(last.record, AttemptTransition)
+        return last.at if last.record.lifecycle is Lifecycle.INPUT_REQUIRED else None
+
     async def waited() -> bool:
-        found = await harness.journal.entries(attempt=asking.id, kinds=(AttemptTransition,))
-        since = datetime.now(UTC) - found[-1].at
-        return _lifecycle(found[-1]) is Lifecycle.INPUT_REQUIRED and since > timedelta(seconds=2)
+        since = await parked_at()
+        return since is not None and datetime.now(UTC) - since > timedelta(seconds=2)
 
     await harness.until(waited)
     assert await asyncio.to_thread(main, ["status", "--json", "--journal", str(journal_file)]) == 0
@@ -246,22 +162,15 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
         ("ask", "input-required", "stuck"),  # by its own call for help, not by its silence
         ("hung", "working", "unknown"),
     ]
-    parked = (await harness.journal.entries(attempt=asking.id, kinds=(AttemptTransition,)))[-1].at
     flagged = await harness.told(Alert, attempt=asking.id)
     assert "explicit_escalation" in {alert.key.rule for alert in flagged}
     # Until then a slow machine may have kept it silent for a second, too.
-    silent = [alert for alert in flagged if alert.key.rule == "silence" and alert.firing]
-    assert [alert for alert in silent if alert.since_at is None or alert.since_at > parked] == []
+    since, parked = [each for each in flagged if each.key.rule == "silence"], await parked_at()
+    assert parked is not None
+    assert [a for a in since if a.firing and (a.since_at is None or a.since_at > parked)] == []
     for attempt in (1, 2):
-        await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR), attempt=attempt)
+        await harness.say(intervention(Action.STOP, Actor.OPERATOR), attempt=attempt)
     assert await run == 1
-
-
-def _lifecycle(entry: Entry) -> Lifecycle | None:
-    return entry.record.lifecycle if isinstance(entry.record, AttemptTransition) else None
-
-
-# -- 10 ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,8 +186,8 @@ async def test_requirement_10_the_next_turn_holds_the_answer_and_only_a_change_r
     (entry,) = await harness.journal.entries(kinds=(Intervention,))
     (decision,) = await harness.told(Decision)
     first, second, *_ = _turns(await messages(harness))
-    (guidance,) = [text for each in second for text in parts(each, UserPromptPart)]
-    assert not any("[midwatch #" in text for each in first for text in parts(each, UserPromptPart))
+    (guidance,) = map(uncoded, prompts(second))
+    assert not any("[midwatch #" in uncoded(text) for text in prompts(first))
     assert guidance.startswith(f"[midwatch #{entry.id} from your policy]")
     assert decision.message in guidance
     (verdict, *_) = await harness.told(OutcomeReport)
@@ -296,47 +205,19 @@ def _turns(history: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
     return turns
 
 
-# -- 11 ------------------------------------------------------------------------------------
-
-
-async def test_requirement_11_a_revision_keeps_what_is_completed_and_what_is_skipped(
-    perform: Perform, journal: Journal
-) -> None:
-    steps = (
-        PlanStep(title="draw it", state=PlanStepState.SKIPPED),
-        PlanStep(title="write it"),
-        PlanStep(title="test it"),
-    )
-    wrote = ("put", {"path": "a.py", "text": "1"})
-    finished = ("complete_step", json.loads(completing("a.py").args))
-    await perform([wrote, finished], [("set_plan", {"steps": ["try it"]})], plan=steps)
-    found = [each.record for each in await journal.entries(kinds=(Plan,))]
-    last = found[-1]
-    assert isinstance(last, Plan)
-    assert [(step.title, step.state) for step in last.steps] == [
-        ("draw it", PlanStepState.SKIPPED),
-        ("write it", PlanStepState.DONE),
-        ("try it", PlanStepState.OPEN),
-    ]
-    assert last.revision == 1
-
-
 async def test_requirement_11_revisions_are_capped_per_task_and_one_too_many_fails_visibly(
     harness: RunHarness,
 ) -> None:
     configure(harness, plan={"max_revisions": 1})
     more = "plan: [write it, test it], max_attempts: 2"
     assert await harness.run(tasks("revises", more=more, check="'false'")) == 1
-    assert (await harness.told(Plan, attempt=1))[-1].open_titles == ("another way",)
+    assert (await harness.last(Plan, attempt=1)).open_titles == ("another way",)
     assert [plan.revision for plan in await harness.told(Plan, attempt=2)] == [0]
     (refused,) = [each for each in await harness.told(Step, attempt=2) if each.tool == "set_plan"]
     assert refused.ok is False
     assert "1 of 1 revisions of this task's plan are used" in refused.output
-    (told,) = await answers(harness, "set_plan", 2)
+    (told,) = answers(await messages(harness, 2), "set_plan")
     assert "go on with the plan as it is" in told
-
-
-# -- 16 ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,7 +227,8 @@ async def test_requirement_16_a_claim_without_file_or_test_lowers_confidence_or_
     unproven: str, accepted: list[bool], harness: RunHarness
 ) -> None:
     configure(harness, completion={"unproven": unproven})
-    assert await harness.run(tasks("claims", more="plan: [write it, test it]")) == 0
+    more = "plan: [write it, test it], max_attempts: 1"
+    assert await harness.run(tasks("claims", more=more)) == 0
     *claimed, whole = await harness.told(Completion)
     assert [each.accepted for each in claimed] == accepted
     tests = [claim for each in claimed for claim in each.claims if claim.what == "all tests pass"]
@@ -357,6 +239,6 @@ async def test_requirement_16_a_claim_without_file_or_test_lowers_confidence_or_
     opened = [claim.what for claim in whole.claims if claim.state is ClaimState.UNPROVEN]
     assert opened == [f"plan step: {title}" for title in ("write it", "test it")[accepted[1] :]]
     assert whole.confidence < 80
-    plan = (await harness.told(Plan))[-1]
+    plan = await harness.last(Plan)
     assert plan.current == 1 + accepted[1]
     assert whole.doubts == plan.flags

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents import acp
-from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import (
@@ -70,13 +69,15 @@ async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
     assert alive(harness) == []
 
 
-async def test_it_reports_by_the_tools_that_midwatch_gives_it(
+async def test_it_reports_by_the_tools_of_midwatch_and_what_has_the_wrong_shape_is_handed_back(
     harness: RunHarness, fake: Fake
 ) -> None:
-    assert await harness.run(fake({"tool": "reflect", "args": REPORT}, GREETS)) == 0
-    first, *others = await steps(harness)
+    right, wrong = ({"tool": "reflect", "args": each} for each in (REPORT, {"confidence": 1000}))
+    assert await harness.run(fake(right, wrong, {"tool": "no_such_tool", "args": {}}, GREETS)) == 0
+    first, refused, *others = await steps(harness)
     assert first.checkpoint is not None
     assert (first.checkpoint.progress_percent, first.checkpoint.confidence) == (40, 70)
+    assert (refused.tool, refused.ok) == ("reflect", False)
     assert not [each for each in others if "reflect" in each.tool]
 
 
@@ -86,13 +87,6 @@ async def test_nothing_of_it_is_counted_for_the_model_of_the_other_workers(
     assert await harness.run(fake(GREETS).replace("worker: none", "worker: test")) == 0
     assert (await harness.journal.attempt(1)).model == ""
     assert "Model of the worker" not in capsys.readouterr().out
-
-
-async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, fake: Fake) -> None:
-    wrong = {"tool": "reflect", "args": {"confidence": 1000}}
-    assert await harness.run(fake(wrong, {"tool": "no_such_tool", "args": {}}, GREETS)) == 0
-    refused, *_ = await steps(harness)
-    assert (refused.tool, refused.ok) == ("reflect", False)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +156,6 @@ async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake
     assert alive(harness) == []
 
 
-async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake: Fake) -> None:
-    assert await harness.run(fake(FAILS, {"die": 7})) == 1
-    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
-    said = "the agent has ended (exit code 7); it wrote: it is all too much"
-    assert [each.reason for each in ended] == [said]
-
-
 async def test_one_that_is_killed_in_its_work_is_started_again_where_it_was(
     harness: RunHarness, fake: Fake, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,12 +189,20 @@ async def test_one_that_is_killed_while_a_person_is_waited_for_still_hears_the_a
     )
 
 
-async def test_an_act_that_there_is_not_ends_it_with_that_word(
+async def errors(harness: RunHarness, tasks: str) -> list[str]:
+    """The reasons of a run's attempts that end with an error, as all of them do."""
+    assert await harness.run(tasks) == 1
+    ended = await harness.told(AttemptTransition)
+    return [each.reason for each in ended if each.ending is Ending.ERROR]
+
+
+async def test_one_that_dies_fails_with_its_last_words_and_a_script_with_the_act_that_is_wrong(
     harness: RunHarness, fake: Fake
 ) -> None:
-    assert await harness.run(fake({"wirte": "hello.txt"})) == 1
-    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
-    assert 'there is no such act: {"wirte": "hello.txt"}' in ended[0].reason
+    said = "the agent has ended (exit code 7); it wrote: it is all too much"
+    assert await errors(harness, fake(FAILS, {"die": 7})) == [said]
+    reasons = await errors(harness, fake({"wirte": "hello.txt"}))
+    assert 'there is no such act: {"wirte": "hello.txt"}' in reasons[-1]
 
 
 async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
@@ -215,10 +210,9 @@ async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
 ) -> None:
     fails = "def f(): raise ValueError('no license')\nfor _ in range(1):\n f()"
     command = json.dumps([sys.executable, "-c", fails])
-    assert await harness.run(TASKS.format(command=command, more="")) == 1
-    ended = [each for each in await harness.told(AttemptTransition) if each.ending is Ending.ERROR]
     traceback = "Traceback (most recent call last):\nValueError: no license"
-    assert ended[0].reason == f"the agent has ended (exit code 1); it wrote: {traceback}"
+    (reason, *_) = await errors(harness, TASKS.format(command=command, more=""))
+    assert reason == f"the agent has ended (exit code 1); it wrote: {traceback}"
 
 
 @pytest.mark.parametrize("loads", [True, pytest.param(False, marks=pytest.mark.matrix)])
@@ -277,10 +271,16 @@ async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunH
         await harness.run(tasks.replace("kind: acp", "kind: opencod"))
 
 
+def behind_walls(harness: RunHarness, *read: Path) -> None:
+    run = RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=tuple(map(str, read)))
+    harness.settings = Settings(run=run)
+
+
+@pytest.mark.usefixtures("bubblewrap")
 async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_path(
-    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harness: RunHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    behind_walls(harness)
     modules, state = tmp_path / "npm" / "node_modules", tmp_path / "state"
     for folder in (modules / ".bin", modules / "agent", modules / "beside", state):
         folder.mkdir(parents=True)
@@ -291,29 +291,28 @@ async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_p
     (modules / ".bin" / "agent").symlink_to("../agent/agent.sh")
     monkeypatch.setenv("PATH", f"{modules}/.bin:{os.environ['PATH']}")
     (state / "script.json").write_text(json.dumps({"acts": [GREETS]}))
-    harness.settings = Settings(run=RunSettings(sandbox=Sandbox.REQUIRED))
     command = json.dumps(["agent", str(state / "script.json")])
     assert await harness.run(TASKS.format(command=command, more=f"state: [{state}]")) == 0
 
 
+@pytest.mark.usefixtures("bubblewrap")
 async def test_behind_the_walls_a_program_that_cannot_start_says_what_to_name(
-    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path
+    harness: RunHarness, tmp_path: Path
 ) -> None:
-    assert bubblewrap is SandboxKind.BUBBLEWRAP
+    behind_walls(harness)
     (places := tmp_path / "agent" / "bin").mkdir(parents=True)
     (places / "python").symlink_to(sys.executable)
     (places / "agent").write_text(f"#!{places}/python\n")
     (places / "agent").chmod(0o755)
-    harness.settings = Settings(run=RunSettings(sandbox=Sandbox.REQUIRED))
     assert await harness.run(TASKS.format(command=json.dumps([f"{places}/agent"]), more="")) != 0
     (reason, *_) = [each.reason for each in await harness.told(AttemptTransition) if each.ending]
     assert f"add its folder to `run.sandbox_read`, such as {tmp_path}/agent" in reason
 
 
+@pytest.mark.usefixtures("bubblewrap")
 async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
-    harness: RunHarness, bubblewrap: SandboxKind, tmp_path: Path
+    harness: RunHarness, tmp_path: Path
 ) -> None:
-    assert bubblewrap is SandboxKind.BUBBLEWRAP
     program, state = tmp_path / "program", tmp_path / "state"
     for folder in (program, state):
         folder.mkdir()
@@ -328,8 +327,7 @@ async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
     ]
     (state / "script.json").write_text(json.dumps({"acts": acts}))
     command = [sys.executable, str(program / "fake_agent.py"), str(state / "script.json")]
-    run = RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=(str(program),))
-    harness.settings = Settings(run=run)
+    behind_walls(harness, program)
     tasks = TASKS.format(command=json.dumps(command), more=f"state: [{state}]")
     assert await harness.run(tasks) == 0
     said, secret, kept, lost, _, _ = await steps(harness)

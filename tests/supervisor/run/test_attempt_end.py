@@ -12,10 +12,12 @@ from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import AcceptanceSpec, FileCheck, TaskSpec, WorkerSpec
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import (
+    BY_TIMEOUT,
     Acceptance,
     Action,
     Actor,
     Budget,
+    CheckpointDecision,
     Claim,
     ClaimState,
     Completion,
@@ -24,13 +26,24 @@ from midwatch_monitor.records import (
     Grant,
     Intervention,
     Meter,
+    Outcome,
     Part,
     Plan,
     PlanStep,
     PlanStepState,
+    Record,
     Terms,
 )
-from midwatch_stage.factories import acceptance, delivery, intervention, plan
+from midwatch_monitor.state.intervention import Interventions
+from midwatch_stage.factories import (
+    acceptance,
+    delivery,
+    entries,
+    intervention,
+    outcome,
+    plan,
+    reflecting,
+)
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import (
     Ended,
@@ -45,6 +58,7 @@ from midwatch_supervisor.run.completion import (
     check_all,
     completion,
     summary,
+    was_help_answered,
 )
 
 PART = Part(title="a", goal="A.")
@@ -62,11 +76,7 @@ ADA = replace(STOP, author="ada", message="Enough.")
         ((SPLIT,), Ending.SPLIT, "split by the supervisor: too big"),
         ((SPLIT, RESTART), Ending.RESTARTED, "restarted by the policy"),
         ((STOP, SPLIT), Ending.CANCELED, "stopped by operator"),
-        (
-            (replace(STOP, author="ada", message="Enough."),),
-            Ending.CANCELED,
-            "stopped by ada: Enough.",
-        ),
+        ((ADA,), Ending.CANCELED, "stopped by ada: Enough."),
         ((intervention(Action.STOP),), Ending.STUCK, "stopped by the policy"),
     ],
 )
@@ -189,18 +199,11 @@ async def checked(
 async def test_a_command_passes_with_exit_code_zero_only(
     sandbox_kind: SandboxKind, workspace: Path
 ) -> None:
-    assert await checked(workspace, "true", "echo no >&2; exit 3", sandbox_kind=sandbox_kind) == (
-        Acceptance(check="true", passed=True),
-        Acceptance(check="echo no >&2; exit 3", passed=False, detail="exit code 3\nno"),
-    )
-
-
-async def test_a_program_that_is_missing_fails_its_check(
-    sandbox_kind: SandboxKind, workspace: Path
-) -> None:
-    (result,) = await checked(workspace, "no-such-program", sandbox_kind=sandbox_kind)
-    assert not result.passed
-    assert result.detail.startswith("exit code 127\n")
+    checks = ("true", "echo no >&2; exit 3", "no-such-program")
+    good, bad, missing = await checked(workspace, *checks, sandbox_kind=sandbox_kind)
+    assert good == Acceptance(check="true", passed=True)
+    assert bad == Acceptance(check=checks[1], passed=False, detail="exit code 3\nno")
+    assert (missing.passed, missing.detail.partition("\n")[0]) == (False, "exit code 127")
 
 
 async def test_a_check_that_takes_too_long_fails(
@@ -213,25 +216,25 @@ async def test_a_check_that_takes_too_long_fails(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "passed", "detail"),
-    [
-        ("full.txt", True, ""),
-        ("sub folder/full.txt", True, ""),
-        ("empty.txt", False, "it is empty"),
-        ("missing.txt", False, "it is missing"),
-        ("sub folder", False, "it is a folder"),
-    ],
-)
 async def test_a_file_must_be_there_and_not_empty(
-    name: str, passed: bool, detail: str, sandbox_kind: SandboxKind, workspace: Path
+    sandbox_kind: SandboxKind, workspace: Path
 ) -> None:
     (workspace / "sub folder").mkdir()
     (workspace / "empty.txt").touch()
     for folder in (workspace, workspace / "sub folder"):
         (folder / "full.txt").write_text("x")
-    (result,) = await checked(workspace, FileCheck(file=name), sandbox_kind=sandbox_kind)
-    assert result == Acceptance(check=f"file {name}", passed=passed, detail=detail)
+    expected = {
+        "full.txt": "",
+        "sub folder/full.txt": "",
+        "empty.txt": "it is empty",
+        "missing.txt": "it is missing",
+        "sub folder": "it is a folder",
+    }
+    checks = (FileCheck(file=name) for name in expected)
+    assert await checked(workspace, *checks, sandbox_kind=sandbox_kind) == tuple(
+        Acceptance(check=f"file {name}", passed=not detail, detail=detail)
+        for name, detail in expected.items()
+    )
 
 
 async def test_of_a_long_output_the_end_is_kept(workspace: Path) -> None:
@@ -266,3 +269,33 @@ async def test_a_workspace_that_is_gone_fails_every_check(tmp_path: Path) -> Non
 )
 def test_the_summary_names_what_fails(results: tuple[Acceptance, ...], line: str) -> None:
     assert summary(results) == line
+
+
+ASKED = reflecting(4, 50, 50, decision=CheckpointDecision.ESCALATE)
+ARRIVED = delivery(step=5)
+HELD = intervention(needs_approval=True)
+AGREED = delivery(state=DeliveryState.APPROVED)
+
+
+@pytest.mark.parametrize(
+    ("act", "news", "answered"),
+    [
+        (intervention(), (ARRIVED,), False),
+        (intervention(), (ARRIVED, outcome()), True),
+        (intervention(), (ARRIVED, outcome(outcome=Outcome.NO_EFFECT)), False),
+        (intervention(by=Actor.OPERATOR), (ARRIVED,), True),
+        (intervention(by=Actor.OPERATOR), (), False),
+        (intervention(by=Actor.OPERATOR), (delivery(step=3),), False),
+        (intervention(Action.ASK_OPERATOR), (ARRIVED,), True),
+        (intervention(Action.ACKNOWLEDGE, by=Actor.OPERATOR), (ARRIVED,), False),
+        (HELD, (replace(AGREED, author="ada"), ARRIVED), True),
+        (HELD, (replace(AGREED, author=BY_TIMEOUT), ARRIVED), False),
+    ],
+)
+def test_help_came_if_a_person_heard_of_it_or_the_answer_helped(
+    act: Intervention, news: tuple[Record, ...], answered: bool
+) -> None:
+    known = Interventions()
+    for each in entries(act, *news):
+        known.fold(each)
+    assert was_help_answered(ASKED, known.delivered) is answered

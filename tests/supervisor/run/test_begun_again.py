@@ -111,6 +111,7 @@ async def until_working(harness: RunHarness) -> None:
 
 async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHarness) -> None:
     assert await harness.run(tasks(task("learn"))) == 1
+    used = [each.budget for each in await harness.told(Change) if each.budget][-1].requests.used
     await begin_again(harness, 1)
     (*_, waiting) = await states(harness, 1)
     reason = f"begun again by ada: {NOTE}"
@@ -120,6 +121,14 @@ async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHar
     one, two = await harness.journal.attempts(1)
     assert (two.number, two.workspace != one.workspace) == (2, True)
     assert f"Advice for you: {NOTE}" in await harness.prompt(two.id)
+    # What was used stays counted, and the budget is there once more.
+    budget = next(each.budget for each in await harness.told(Change, attempt=2) if each.budget)
+    assert (budget.requests.used, budget.requests.limit) == (used, used + 12)
+    # The word of a person is one intervention, and it has arrived.
+    (order,) = await harness.told(Intervention)
+    assert (order.action, order.by, order.author) == (Action.RESTART, Actor.OPERATOR, "ada")
+    assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
+    assert await harness.told(OutcomeReport) == []  # no alert fired by which it could be judged
 
 
 async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) -> None:
@@ -130,18 +139,6 @@ async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) 
     await begin_again(harness, 1)
     jobs = await load_jobs(resources)
     assert await conduct(resources, jobs, hear_nothing, attended=True) == 0
-
-
-async def test_the_word_of_a_person_is_one_intervention_that_has_arrived(
-    harness: RunHarness,
-) -> None:
-    await harness.run(tasks(task("learn")))
-    await begin_again(harness, 1)
-    await harness.resume()
-    (order,) = await harness.told(Intervention)
-    assert (order.action, order.by, order.author) == (Action.RESTART, Actor.OPERATOR, "ada")
-    assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
-    assert await harness.told(OutcomeReport) == []  # no alert fired by which it could be judged
 
 
 async def test_a_run_at_work_takes_up_what_is_begun_again(harness: RunHarness) -> None:
@@ -180,17 +177,6 @@ async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHa
         assert len(await harness.journal.attempts(id)) == 2
     later = (await harness.journal.attempts(of["after"]))[-1].id
     assert "The work of the attempt before was accepted" in await harness.prompt(later)
-
-
-async def test_what_was_used_stays_counted_and_the_budget_is_there_once_more(
-    harness: RunHarness,
-) -> None:
-    await harness.run(tasks(task("learn")))
-    used = [each.budget for each in await harness.told(Change) if each.budget][-1].requests.used
-    await begin_again(harness, 1)
-    await harness.resume()
-    budget = next(each.budget for each in await harness.told(Change, attempt=2) if each.budget)
-    assert (budget.requests.used, budget.requests.limit) == (used, used + 12)
 
 
 async def test_an_interruption_loses_nothing_of_what_was_begun_again(harness: RunHarness) -> None:

@@ -5,10 +5,10 @@ from datetime import datetime
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.records import Alert, Change, Commit, Ending
+from midwatch_monitor.records import Alert, Change, Ending
 from midwatch_stage.acting import DONE, script, task_file
 from midwatch_stage.command import new_attempt, new_task
-from midwatch_stage.factories import call, draft, ended, reflecting, turn
+from midwatch_stage.factories import call, commit, ended, reflecting, turn
 from midwatch_stage.harness import RunHarness
 
 MODEL = f"scripted:{__name__}@0"
@@ -30,8 +30,7 @@ async def worked_before(harness: RunHarness, at: datetime) -> None:
             reflecting(1, 40, 60 + 10 * (number // 2 % 4)),
             ended(Ending.STUCK if number % 2 else Ending.DONE),
         )
-        drafts = (draft(each, task=task.id, attempt=attempt.id) for each in records)
-        await journal.commit(Commit(drafts=tuple(drafts)))
+        await journal.commit(commit(attempt, *records))
 
 
 async def silenced(harness: RunHarness) -> list[Change]:

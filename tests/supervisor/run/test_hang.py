@@ -14,6 +14,7 @@ from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.scripted import Script, play
 from midwatch_monitor.config.settings import RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.records import (
     Action,
     Actor,
@@ -22,10 +23,11 @@ from midwatch_monitor.records import (
     DeliveryState,
     Ending,
     Fault,
+    Lifecycle,
     Step,
     TaskTransition,
 )
-from midwatch_stage.acting import DONE, agent_file, script
+from midwatch_stage.acting import DONE, agent_file, put, script
 from midwatch_stage.factories import call, intervention, turn
 from midwatch_stage.factories import ended as ending
 from midwatch_stage.harness import RunHarness
@@ -91,8 +93,8 @@ silent = Agent(FunctionModel(never_answer))
 
 
 def hanging(tool: str) -> Agent[None, str]:
-    model = play(script(turn(call(tool)), DONE))
-    return Agent(model, tools=[sleep_forever, refuse_to_end, block, block_for_good])
+    model = play(script(turn(call(tool)), turn(call("put", path="late.txt")), DONE))
+    return Agent(model, tools=[sleep_forever, refuse_to_end, block, block_for_good, put])
 
 
 asleep = hanging("sleep_forever")
@@ -135,7 +137,7 @@ async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) ->
 
 
 @pytest.mark.parametrize("agent", ["asleep", "silent"])
-async def test_a_hung_tool_or_model_request_is_stopped_at_once(
+async def test_requirement_8_a_hung_call_is_stopped_at_once_and_nothing_late_changes_that(
     agent: str, harness: RunHarness
 ) -> None:
     harness.set(run=RunSettings(sandbox=Sandbox.OFF))
@@ -143,6 +145,10 @@ async def test_a_hung_tool_or_model_request_is_stopped_at_once(
     assert await harness.last(AttemptTransition) == STOPPED
     assert (await harness.last(TaskTransition)).reason == "stopped by operator: it hangs"
     assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
+    for kind in (AttemptTransition, TaskTransition):
+        for late in (Lifecycle.COMPLETED, Lifecycle.WORKING):
+            with pytest.raises(StaleIncarnationError, match="a late result cannot change that"):
+                await harness.say(kind(lifecycle=late))
 
 
 async def prove_no_process_is_left(harness: RunHarness, sandbox: Sandbox) -> None:
@@ -164,7 +170,7 @@ async def test_a_stopped_attempt_leaves_no_process_behind_in_a_sandbox(
 
 
 @pytest.mark.parametrize(("agent", "faults"), [("stubborn", ["worker"]), ("blocked", [])])
-async def test_a_worker_that_cannot_be_cancelled_is_given_up_and_its_late_result_refused(
+async def test_requirement_8_who_cannot_be_cancelled_is_given_up_and_its_late_result_refused(
     agent: str, faults: list[str], harness: RunHarness
 ) -> None:
     others = asyncio.all_tasks()
@@ -175,6 +181,7 @@ async def test_a_worker_that_cannot_be_cancelled_is_given_up_and_its_late_result
     await harness.until(ended.is_set)
     await asyncio.gather(*asyncio.all_tasks() - others, return_exceptions=True)
     assert await harness.journal.entries() == before
+    assert list(harness.home.rglob("late.txt")) == []
     assert await harness.last(AttemptTransition) == STOPPED
     assert await harness.told(Step) == []
     assert [each.part for each in await harness.told(Fault)] == faults

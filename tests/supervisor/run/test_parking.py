@@ -85,33 +85,24 @@ async def parked(harness: RunHarness, agent: str) -> int:
     return await run
 
 
-@pytest.mark.parametrize("agent", ["asleep", "silent"])
-async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer(
-    agent: str, harness: RunHarness
+@pytest.mark.parametrize(("agent", "cut"), [("asleep", [CUT_SHORT]), ("silent", [])])
+async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer_without_the_call_that_hung(
+    agent: str, cut: list[str], harness: RunHarness
 ) -> None:
     assert await parked(harness, agent) == 3
+    begun.clear()
     state = await harness.last(AttemptTransition)
     assert (state.lifecycle, state.reason) == (Lifecycle.INPUT_REQUIRED, "It hangs. What now?")
     assert (await harness.last(Change)).activity is Activity.WAITING
     await harness.say(ANSWER)
     assert await harness.resume() == 0
+    assert not begun.is_set()
     delivered = [each.state for each in await harness.told(Delivery)]
     assert delivered == [DeliveryState.DELIVERED] * 2
+    assert [each.output for each in await harness.told(Step) if each.ok is False] == cut
     bodies = "".join(each.body.decode() for each in await harness.journal.messages(1))
-    assert bodies.count("Do without it.") == 1
+    assert (bodies.count("Do without it."), bodies.count(CUT_SHORT)) == (1, len(cut))
     assert len(await harness.journal.attempts(1)) == 1
-
-
-async def test_a_call_that_hung_is_not_made_again_and_says_so(harness: RunHarness) -> None:
-    assert await parked(harness, "asleep") == 3
-    begun.clear()
-    await harness.say(ANSWER)
-    assert await harness.resume() == 0
-    assert not begun.is_set()
-    steps = [(each.tool, each.ok, each.output) for each in await harness.told(Step)]
-    assert steps[0] == ("sleep_forever", False, CUT_SHORT)
-    bodies = "".join(each.body.decode() for each in await harness.journal.messages(1))
-    assert bodies.count(CUT_SHORT) == 1
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.001])
@@ -220,7 +211,7 @@ def _soon(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFunction]
 
 
 @pytest.mark.usefixtures("_soon")
-async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
+async def test_requirement_9_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
     harness: RunHarness,
 ) -> None:
     fails[:] = [503, 429]
@@ -233,7 +224,7 @@ async def test_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
 
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 1), ([401], 0)])
-async def test_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
+async def test_requirement_9_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
     codes: list[int], analysed: int, harness: RunHarness
 ) -> None:
     fails[:] = list(codes)

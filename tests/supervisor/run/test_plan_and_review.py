@@ -103,16 +103,6 @@ async def test_a_written_plan_keeps_its_files_checks_and_confidence(harness: Run
     assert await harness.told(Spending) == []
 
 
-async def test_the_whole_task_is_claimed_with_its_evidence(harness: RunHarness) -> None:
-    assert await harness.run(tasks("fix", "title: Fix")) == 0
-    (done,) = await harness.told(Completion)
-    assert [(claim.what, claim.state) for claim in done.claims] == [
-        ("file out.txt", "passed"),
-        ("file out.txt", "passed"),
-    ]
-    assert (done.plan_step, done.accepted, done.confidence, done.flag) == (0, True, 100, "")
-
-
 async def test_a_reviewer_agrees(harness: RunHarness) -> None:
     assert await harness.run(tasks("fix", "review: true")) == 0
     assert await harness.told(Feedback) == [

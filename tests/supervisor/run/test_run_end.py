@@ -117,21 +117,14 @@ def _asking(  # pyright: ignore[reportUnusedFunction]
 
 
 @pytest.mark.usefixtures("_asking")
-def test_a_task_that_waits_for_a_person_is_said_to_and_how_to_answer_it(capsys: Capture) -> None:
+def test_how_to_answer_a_task_that_waits_is_said_and_of_an_older_run_with_its_number(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, _ = run(capsys, "--config", "midwatch.yaml")
     assert code == 3
     end = out[out.index("\nfix: waits for you\n") :]
     assert "\n  waits    for an answer: " in end
     assert '\n  answer   midwatch tell fix "your answer"\n  continue midwatch resume\n' in end
-    _, status, _ = said(capsys, "status", "--json")
-    assert json.loads(status.splitlines()[0])["status"] == "input-required"
-
-
-@pytest.mark.usefixtures("_asking")
-def test_the_commands_at_the_end_of_an_older_run_name_it(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(capsys, "--config", "midwatch.yaml")[0] == 3
     monkeypatch.delenv("ASKS")
     assert run(capsys)[0] == 0
     monkeypatch.setenv("ASKS", "1")
@@ -148,3 +141,5 @@ def test_programs_hear_that_a_task_waits_for_a_person(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--json", "--config", "midwatch.yaml")
     (task,) = json.loads(out.splitlines()[-1])["tasks"]
     assert (code, task["status"]) == (3, "input-required")
+    _, status, _ = said(capsys, "status", "--json")
+    assert json.loads(status.splitlines()[0])["status"] == "input-required"

@@ -91,6 +91,8 @@ async def test_status_and_show_say_that_nobody_works_on_a_run(
         assert await waits(capsys) == (False, None)
     assert await waits(capsys) == (True, LEFT)
     assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
+    await say(journal, attempt, Lifecycle.COMPLETED)
+    assert await waits(capsys) == (False, None), "of a run that is over nobody asks"
 
 
 async def test_of_a_run_whose_provider_refused_the_command_is_not_cut_off_by_the_reason(
@@ -151,32 +153,19 @@ async def test_a_task_that_waits_for_another_does_not_suggest_a_resume_that_woul
     assert (await ask(capsys, "status", "--run", "1"))[1]["waits_for"] == LEFT
 
 
-async def test_of_a_run_that_is_over_nobody_asks(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        await say(journal, attempt, Lifecycle.COMPLETED)
-    assert await waits(capsys) == (False, None)
-
-
 async def test_an_agent_whose_own_process_is_gone_can_only_be_put_away(
     journal: Journal, embedded: Attempt, capsys: Capture
 ) -> None:
     assert await waits(capsys) == (True, "`midwatch cancel --run 1`: its process is gone")
-    assert await midwatch("cancel", "--run", "1") == 0
-    assert "canceled crawler" in capsys.readouterr().out
-    (line,) = await ask(capsys, "status")
-    assert (line["stands"], line["interrupted"], line["waits_for"]) == ("canceled", False, None)
-
-
-async def test_below_the_latest_run_the_command_that_puts_away_such_an_agent_is_named(
-    journal: Journal, embedded: Attempt, capsys: Capture
-) -> None:
     await new_task(journal)
     assert (await read(capsys, "status"))[-1] == (
         "run 1 is not over, and no process works on it (`midwatch cancel --run 1`): "
         "crawler (working)"
     )
+    assert await midwatch("cancel", "--run", "1") == 0
+    assert "canceled crawler" in capsys.readouterr().out
+    (line,) = await ask(capsys, "status", "--run", "1")
+    assert (line["stands"], line["interrupted"], line["waits_for"]) == ("canceled", False, None)
 
 
 async def test_a_stop_reaches_an_agent_whose_process_lives(

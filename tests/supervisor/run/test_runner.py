@@ -55,7 +55,6 @@ SCRIPTS = {
     "test": script(putting("test_out.txt", "one"), DONE),
     "read": script(DONE),
     "wrong": script(WRONG, DONE, again=(turn(REPORT), WRONG, DONE)),
-    "learn": script(WRONG, DONE, again=(turn(REPORT), ONE, DONE)),
     "restart": script(REFLECT, REFLECT, HANG, again=(REFLECT, REFLECT, turn(REPORT), ONE, DONE)),
     "endless": script(putting("out.txt", "{n}")),
     "hang": script(HANG),
@@ -96,25 +95,26 @@ async def test_a_task_builds_on_the_work_of_those_it_depends_on(
     assert (repository / "out.txt").read_text() == "zero"
 
 
-async def test_a_result_that_git_ignores_counts_with_that_reservation(
-    harness: RunHarness, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "file", "files", "reserved"),
+    [
+        (
+            "write",
+            "out.txt",
+            {".gitignore": "*.txt\n"},
+            "a merge leaves out out.txt: git ignores it; copy it, or change .gitignore",
+        ),
+        ("test", "test_out.txt", {"test_out.txt": "0"}, "it changed existing tests: test_out.txt"),
+    ],
+)
+async def test_a_result_that_git_ignores_or_that_changed_tests_counts_with_that_reservation(
+    name: str, file: str, files: dict[str, str], reserved: str, harness: RunHarness, tmp_path: Path
 ) -> None:
-    new_repository(tmp_path / "project", {".gitignore": "*.txt\n"})
-    item = "id: write, goal: Do it., acceptance: [file: out.txt], workspace: project"
+    new_repository(tmp_path / "project", files)
+    item = f"id: {name}, goal: Do it., acceptance: [file: {file}], workspace: project"
     assert await harness.run(tasks(item)) == 0
-    assert (await harness.last(AttemptTransition)).reason == (
-        "every acceptance check passed, with reservations: a merge leaves out out.txt: git "
-        "ignores it; copy it, or change .gitignore"
-    )
-
-
-async def test_a_result_that_changed_existing_tests_counts_with_that_reservation(
-    harness: RunHarness, tmp_path: Path
-) -> None:
-    new_repository(tmp_path / "project", {"test_out.txt": "zero"})
-    assert await harness.run(tasks(task("test", more="workspace: project"))) == 0
-    reserved = "every acceptance check passed, with reservations: it changed existing tests: "
-    assert (await harness.last(AttemptTransition)).reason == reserved + "test_out.txt"
+    reason = "every acceptance check passed, with reservations: "
+    assert (await harness.last(AttemptTransition)).reason == reason + reserved
 
 
 async def test_dependencies_that_contradict_each_other_fail_the_task_with_that_reason(
@@ -163,24 +163,15 @@ async def test_no_more_attempts_run_at_the_same_time_than_configured(harness: Ru
     assert most == 2
 
 
-async def test_a_second_attempt_is_told_what_the_first_came_to(harness: RunHarness) -> None:
-    code = await harness.run(tasks(task("learn", "grep -qx one out.txt", "max_attempts: 2")))
-    assert (code, await harness.endings()) == (0, [Ending.UNACCEPTED, Ending.DONE])
-    tried = "- Attempt 1: acceptance failed: grep -qx one out.txt (exit code 1)"
-    assert tried in await harness.prompt(2)
-
-
-async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason(
+async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason_and_each_is_told_it(
     harness: RunHarness,
 ) -> None:
+    failed = "acceptance failed: grep -qx one out.txt (exit code 1)"
     assert await harness.run(tasks(task("wrong", "grep -qx one out.txt", "max_attempts: 3"))) == 1
     assert len(await harness.journal.attempts(1)) == 3
-    assert (await harness.ends())["wrong"] == TaskTransition(
-        lifecycle=Lifecycle.FAILED,
-        reason="acceptance failed: grep -qx one out.txt (exit code 1)",
-        passed=0,
-        total=1,
-    )
+    assert f"- Attempt 1: {failed}" in await harness.prompt(2)
+    over = TaskTransition(lifecycle=Lifecycle.FAILED, reason=failed, passed=0, total=1)
+    assert (await harness.ends())["wrong"] == over
 
 
 async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
@@ -201,36 +192,28 @@ async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
 
 
 @pytest.mark.parametrize(
-    ("name", "budget", "reason"),
+    ("name", "check", "budget", "reason"),
     [
-        ("endless", "{requests: 3}", "3 of 3 requests; 1 of 1 check passes"),
-        ("hang", "{minutes: 0.002}", " of 0.002 minutes; 1 of 1 check passes"),
+        ("endless", "true", "{requests: 3}", "3 of 3 requests; 1 of 1 check passes"),
+        ("endless", "false", "{requests: 3}", "3 of 3 requests; 0 of 1 check passes"),
+        ("hang", "true", "{minutes: 0.002}", " of 0.002 minutes; 1 of 1 check passes"),
     ],
 )
-async def test_a_spent_budget_ends_an_attempt_wherever_it_is(
-    name: str, budget: str, reason: str, harness: RunHarness
+async def test_requirement_17_a_spent_budget_ends_an_attempt_wherever_it_is_and_checks_are_run(
+    name: str, check: str, budget: str, reason: str, harness: RunHarness
 ) -> None:
     harness.set(policy={"max_grants": 0})
-    code = await harness.run(tasks(task(name, more=f"budget: {budget}, max_attempts: 3")))
+    code = await harness.run(tasks(task(name, check, f"budget: {budget}, max_attempts: 3")))
     state = await harness.last(AttemptTransition)
     assert (code, state.ending) == (4, Ending.OUT_OF_BUDGET)
     assert state.reason.startswith("out of budget: ")
     assert state.reason.endswith(reason)
+    over = await harness.last(TaskTransition)
+    assert (over.lifecycle, over.reason) == (Lifecycle.FAILED, state.reason)
+    assert (over.passed, over.total) == (int(check == "true"), 1)
+    assert [each.passed for each in await harness.told(Acceptance)] == [check == "true"]
     assert len(await harness.journal.attempts(1)) == 1
     assert await harness.resume() == 4
-
-
-@pytest.mark.parametrize("passed", [True, False])
-async def test_the_checks_of_work_whose_budget_is_spent_are_run(
-    passed: bool, harness: RunHarness
-) -> None:
-    harness.set(policy={"max_grants": 0})
-    check = "true" if passed else "false"
-    assert await harness.run(tasks(task("endless", check, "budget: {requests: 3}"))) == 4
-    over = await harness.last(TaskTransition)
-    assert (over.lifecycle, over.passed, over.total) == (Lifecycle.FAILED, int(passed), 1)
-    assert over.reason.endswith(f"3 of 3 requests; {int(passed)} of 1 check passes")
-    assert [each.passed for each in await harness.told(Acceptance)] == [passed]
 
 
 async def test_a_budget_holds_for_all_attempts_together(harness: RunHarness) -> None:

@@ -85,7 +85,7 @@ async def history(harness: RunHarness) -> str:
     return "".join(uncoded(each.body.decode()) for each in await harness.journal.messages(1))
 
 
-async def test_a_worker_that_needs_a_person_is_parked_and_goes_on_after_the_answer(
+async def test_a_worker_that_needs_a_person_is_parked_and_goes_on_without_reservation(
     asking: RunHarness,
 ) -> None:
     assert await asking.run(tasks("ask")) == 3
@@ -98,6 +98,7 @@ async def test_a_worker_that_needs_a_person_is_parked_and_goes_on_after_the_answ
     states = [each.lifecycle for each in await asking.told(AttemptTransition)]
     assert states.count(Lifecycle.INPUT_REQUIRED) == 1
     assert len(await asking.journal.attempts(1)) == 1
+    assert (await asking.last(TaskTransition)).reason == "every acceptance check passed"
 
 
 async def test_a_parked_worker_does_not_keep_others_from_their_turn(asking: RunHarness) -> None:
@@ -107,29 +108,17 @@ async def test_a_parked_worker_does_not_keep_others_from_their_turn(asking: RunH
     assert (await asking.last(AttemptTransition, attempt=quiet.id)).ending is Ending.DONE
 
 
-async def test_without_a_model_the_policy_decides(harness: RunHarness) -> None:
-    assert await harness.run(tasks("ask")) == 0
-    (decision,) = await harness.told(Decision)
-    assert (decision.by, decision.action) == (Actor.POLICY, Action.NUDGE)
-    assert (await history(harness)).count("from your policy]") == 1
-
-
-async def test_a_call_for_help_that_no_answer_helped_and_no_person_heard_stays_a_reservation(
+async def test_without_a_model_the_policy_decides_and_help_that_no_person_heard_of_is_reserved(
     harness: RunHarness,
 ) -> None:
     assert await harness.run(tasks("key")) == 0
-    assert (await harness.told(Intervention))[0].action is Action.NUDGE
+    first, *_ = await harness.told(Decision)
+    assert (first.by, first.action) == (Actor.POLICY, Action.NUDGE)
+    assert "from your policy]" in await history(harness)
     assert (await harness.last(TaskTransition)).reason == (
         "every acceptance check passed, with reservations: no person heard that it asked for help: "
         "no key"
     )
-
-
-async def test_a_question_that_a_person_heard_is_no_reservation(asking: RunHarness) -> None:
-    assert await asking.run(tasks("key")) == 3
-    await asking.say(intervention(by=Actor.OPERATOR, message="Use the other file."))
-    assert await asking.resume() == 0
-    assert (await asking.last(TaskTransition)).reason == "every acceptance check passed"
 
 
 async def test_advice_is_stored_and_not_delivered(advising: RunHarness) -> None:

@@ -76,45 +76,38 @@ async def begun(harness: RunHarness, tasks: str) -> "asyncio.Task[int]":
     return run
 
 
-async def whole(harness: RunHarness) -> None:
-    """A run whose first task is split, and that does all of it."""
-    run = await begun(harness, tasks())
-    await harness.say(split())
-    harness.open_gate()
-    assert await run == 0
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.txt"))
 
 
-async def test_a_split_makes_tasks_and_the_parent_is_not_tried_again(
+async def test_requirement_12_a_split_makes_tasks_and_its_whole_is_checked_and_merged(
     harness: RunHarness, project: Path
 ) -> None:
-    """Requirement 12 of the originals."""
-    await whole(harness)
+    run = await begun(harness, tasks())
+    await harness.say(split())
+    harness.open_gate()
+    assert await run == 0
     found = await harness.ends()
     assert {name: state.lifecycle for name, state in found.items()} == dict.fromkeys(
         ("big", "small", "big.1", "big.2"), Lifecycle.COMPLETED
     )
     assert (found["big"].passed, found["big"].total) == (2, 2)
+    # It is not tried again.
     assert len(await harness.journal.attempts(1)) == 1
     assert (await harness.last(AttemptTransition, attempt=1)).ending is Ending.SPLIT
+    assert await git(project, "show", "midwatch/r1/big-1:begun.txt") == "begun"
+    # What follows builds on the whole.
     assert names(harness.home / "work/r1/big-whole") == ["old.txt", "one.txt", "two.txt"]
     assert names(harness.home / "work/r1/small-1") == ["old.txt", "one.txt", "small.txt", "two.txt"]
-    assert await git(project, "show", "midwatch/r1/big-1:begun.txt") == "begun"
-
-
-async def test_an_early_part_is_flagged_and_the_whole_says_what_was_checked(
-    harness: RunHarness,
-) -> None:
-    await whole(harness)
+    # An early part is flagged, and the whole says what was checked.
     flags = {each.goal.split(".txt")[0]: each.flag for each in await harness.told(Completion)}
     assert flags["Write one"] == "checked only together with the whole task"
     assert flags["Do it."] == ""
     checks = [each.check for each in await harness.told(Acceptance)]
     assert checks.count("something was changed") == 1
     assert checks.count("file one.txt") == 2  # by the last part, and by the whole
+    assert await midwatch("merge", "big", "--journal", harness.journal.name) == 0
+    assert names(project) == ["old.txt", "one.txt", "two.txt"]
 
 
 @pytest.mark.parametrize("workspace", ["project", "null", "copy"])
@@ -133,6 +126,7 @@ async def test_a_part_that_fails_is_the_reason_why_the_whole_fails(harness: RunH
     await harness.say(split())
     assert await run == 1
     found = await harness.ends()
+    assert len(await harness.journal.attempts(1)) == 1
     assert found["idle"].reason == (
         "its part idle.1 failed: acceptance failed: something was changed (nothing was changed)"
     )
@@ -195,11 +189,3 @@ async def test_a_run_tells_of_the_tasks_that_a_split_made(harness: RunHarness) -
     assert [(each["id"], each["status"]) for each in done["tasks"]] == [
         (name, "completed") for name in ("big", "small", "big.1", "big.2")
     ]
-
-
-async def test_the_whole_of_a_split_task_is_what_is_merged(
-    harness: RunHarness, project: Path
-) -> None:
-    await whole(harness)
-    assert await midwatch("merge", "big", "--journal", harness.journal.name) == 0
-    assert names(project) == ["old.txt", "one.txt", "two.txt"]

@@ -30,6 +30,7 @@ async def hang() -> str:
     return "awake"
 
 
+MODEL = f"scripted:{__name__}@0"
 HANG = turn(call("hang"))
 STEP = turn(
     call(
@@ -64,11 +65,10 @@ def script_for(role: Role, key: str) -> Script:
 
 def tasks(name: str = "fix", *, workspace: str = "null", more: str = "", beside: str = "") -> str:
     tools = [f"{tool.__module__}:{tool.__name__}" for tool in (put, hang, gate)]
-    scripted = f"scripted:{__name__}@0"
     return f"""
-        models: {{worker: "{scripted}", supervisor: none}}
+        models: {{worker: "{MODEL}", supervisor: none}}
         workers:
-          clerk: {{kind: task, tools: {tools}, other_models: ["{scripted}.0"]}}
+          clerk: {{kind: task, tools: {tools}, other_models: ["{MODEL}.0"]}}
           second: {{kind: task, tools: {tools}}}
         defaults: {{worker: clerk, workspace: {workspace}}}
         tasks:
@@ -107,34 +107,31 @@ def left(harness: RunHarness, number: int) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.glob("*.txt"))}
 
 
-async def test_a_restart_can_give_the_task_to_another_worker(harness: RunHarness) -> None:
-    assert await restarted(harness, tasks(), Terms(worker="second")) == 0
+@pytest.mark.parametrize(
+    ("terms", "second"),
+    [
+        (Terms(worker="second"), ("second", MODEL)),
+        (Terms(model=f"{MODEL}.0"), ("clerk", f"{MODEL}.0")),
+        (Terms(worker="nobody", model="nothing"), ("clerk", MODEL)),
+    ],
+    ids=["another worker", "another model", "a name that nobody has"],
+)
+async def test_a_restart_can_give_the_task_to_another_worker_or_model(
+    terms: Terms, second: tuple[str, str], harness: RunHarness
+) -> None:
+    assert await restarted(harness, tasks(), terms) == 0
     attempts = await harness.journal.attempts(1)
-    assert [each.worker for each in attempts] == ["clerk", "second"]
+    assert [(each.worker, each.model) for each in attempts] == [("clerk", MODEL), second]
     assert await harness.endings() == [Ending.RESTARTED, Ending.DONE]
 
 
-async def test_a_restart_can_go_on_with_another_model(harness: RunHarness) -> None:
-    assert await restarted(harness, tasks(), Terms(model=f"scripted:{__name__}@0.0")) == 0
-    models = [each.model for each in await harness.journal.attempts(1)]
-    assert models == [f"scripted:{__name__}@0", f"scripted:{__name__}@0.0"]
-
-
-async def test_a_name_that_nobody_has_changes_neither_worker_nor_model(
-    harness: RunHarness,
-) -> None:
-    assert await restarted(harness, tasks(), Terms(worker="nobody", model="nothing")) == 0
-    attempts = await harness.journal.attempts(1)
-    assert len({(each.worker, each.model) for each in attempts}) == 1
-
-
-@pytest.mark.parametrize("kind", ["null", "project", "git"])
 @pytest.mark.parametrize(
-    ("keep", "kept"),
+    ("kind", "keep", "kept"),
     [
-        ((), {}),
-        (("good.*",), {"good.txt": "good"}),
-        (("**",), {"bad.txt": "bad", "good.txt": "good"}),
+        ("null", ("good.*",), {"good.txt": "good"}),
+        ("project", ("good.*",), {"good.txt": "good"}),
+        ("git", ("good.*",), {"good.txt": "good"}),
+        ("git", ("**",), {"bad.txt": "bad", "good.txt": "good"}),
     ],
 )
 async def test_a_restart_keeps_what_it_names_and_drops_the_rest(
@@ -147,15 +144,15 @@ async def test_a_restart_keeps_what_it_names_and_drops_the_rest(
     assert await restarted(harness, tasks(workspace=workspace), Terms(keep=keep)) == 0
     assert left(harness, 2) == {**before, **kept, "late.txt": "late"}
     assert left(harness, 1) == {**before, "good.txt": "good", "bad.txt": "bad"}
-    told = await harness.prompt(2)
-    assert ("the rest was dropped on purpose" in told) is bool(keep)
-    assert ("nothing of that work is in it, on purpose" in told) is not keep
+    assert "the rest was dropped on purpose" in await harness.prompt(2)
 
 
-async def test_dropped_work_stays_on_the_branch_of_its_attempt(
+async def test_what_a_restart_drops_stays_on_the_branch_of_its_attempt(
     harness: RunHarness, repository: Path
 ) -> None:
     assert await restarted(harness, tasks(workspace="project"), Terms()) == 0
+    assert left(harness, 2) == {"good.txt": "old", "late.txt": "late"}
+    assert "nothing of that work is in it, on purpose" in await harness.prompt(2)
     assert await git(repository, "show", "midwatch/r1/fix-1:bad.txt") == "bad"
 
 
