@@ -98,22 +98,6 @@ async def test_r54_the_last_result_is_the_mended_one(perform: Performer) -> None
     assert (perform.workspace / "a.py").read_text() == "3"
 
 
-@pytest.mark.parametrize(
-    ("refine", "said", "count"),
-    [
-        (0, "Nothing to mend.", 0),
-        (3, "NOTHING TO FIX", 1),
-        (3, "Nothing to mend.", 1),
-        (3, "It is fine.", 1),
-    ],
-)
-async def test_r54_it_ends_when_nothing_is_to_be_mended(
-    perform: Performer, refine: int, said: str, count: int
-) -> None:
-    result = await perform(put("1"), "Done.", said, settings=times(refine))
-    assert looks(result.all_messages()) == count
-
-
 async def test_r54_nothing_of_it_where_the_budget_is_nearly_gone(perform: Performer) -> None:
     budget = Budget(requests=Meter(limit=4))
     result = await perform(put("1"), "Done.", settings=times(3), budget=budget)

@@ -1,7 +1,6 @@
 """How a tool call and its result are read, kept and given again."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from pydantic import JsonValue
@@ -10,7 +9,6 @@ from pydantic_ai.messages import ToolCallPart
 
 from midwatch_tools.observation import (
     FOREIGN,
-    Reading,
     act_words,
     canonical,
     cut,
@@ -19,10 +17,6 @@ from midwatch_tools.observation import (
     to_json,
 )
 from midwatch_tools.tool_calls import KeptResults, kept_result
-
-
-def reading(result: object, *, tool: str = "run_command", failed: bool = False) -> Reading:
-    return read_result(tool, result, failed=failed, max_chars=1000)
 
 
 @pytest.mark.parametrize(
@@ -38,28 +32,28 @@ def reading(result: object, *, tool: str = "run_command", failed: bool = False) 
     ],
 )
 def test_the_exit_code_of_a_command_stands_at_its_end(text: str, code: int) -> None:
-    found = reading(text)
+    found = read_result("run_command", text, failed=False, max_chars=1000)
     assert (found.exit_code, found.ok) == (code, code == 0)
 
 
-def test_another_tool_has_no_exit_code() -> None:
-    assert reading("fine", tool="read_file").exit_code is None
-
-
-@pytest.mark.parametrize("output", ["fine", ""])
-def test_an_exit_code_that_an_agent_reports_counts_for_any_tool(output: str) -> None:
-    found = reading(f"{output}\n[exit code: 0]", tool="execute")
-    assert (found.ok, found.exit_code, found.output) == (True, 0, output)
-
-
-def test_a_failed_tool_is_not_well_and_a_refused_command_has_no_code() -> None:
-    found = reading("not allowed", failed=True)
-    assert (found.ok, found.exit_code) == (False, None)
-
-
-@pytest.mark.parametrize(("tool", "ok"), [("str_replace", False), ("fetch", True)])
-def test_an_editor_that_refuses_in_words_has_not_done_well(tool: str, *, ok: bool) -> None:
-    assert reading("No replacement was performed.", tool=tool).ok is ok
+@pytest.mark.parametrize(
+    ("tool", "text", "failed", "ok", "code"),
+    [
+        ("read_file", "fine", False, True, None),
+        ("execute", "fine\n[exit code: 0]", False, True, 0),
+        ("execute", "\n[exit code: 0]", False, True, 0),
+        ("run_command", "not allowed", True, False, None),
+        ("str_replace", "No replacement was performed.", False, False, None),
+        ("fetch", "No replacement was performed.", False, True, None),
+    ],
+    ids=["none", "an agent's", "alone", "refused", "an editor that refuses in words", "no editor"],
+)
+def test_another_tool_has_an_exit_code_only_if_it_reports_one(
+    tool: str, text: str, failed: bool, ok: bool, code: int | None
+) -> None:
+    found = read_result(tool, text, failed=failed, max_chars=1000)
+    assert (found.ok, found.exit_code) == (ok, code)
+    assert found.output == text.partition("\n[exit code")[0]
 
 
 def test_a_cut_output_keeps_head_tail_and_the_digest_of_the_whole() -> None:
@@ -121,30 +115,26 @@ def test_a_plain_value_comes_back_as_it_was(value: JsonValue) -> None:
     remembered = KeptResults(kept_result("1:a", returned=value))
     assert "1:a" in remembered
     assert remembered.give("1:a") == value
+    assert "2:a" not in remembered
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(ModelRetry("again"), ModelRetry), (ToolFailed("no such file"), ToolFailed)]
+    "error", [ModelRetry("again"), ToolFailed("no such file")], ids=["retry", "failed"]
 )
-def test_a_refusal_is_raised_again(error: Exception, kind: type[Exception]) -> None:
-    remembered = KeptResults(kept_result("1:a", error=error))
-    with pytest.raises(kind, match=r"again|no such file"):
-        remembered.give("1:a")
+def test_a_refusal_is_raised_again(error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        KeptResults(kept_result("1:a", error=error)).give("1:a")
 
 
 @pytest.mark.parametrize(
     "kept",
     [
-        lambda: kept_result("1:a", returned=object()),
-        lambda: kept_result("1:a", returned=(1, 2)),
-        lambda: kept_result("1:a", returned="half a pair: \udc80"),
-        lambda: kept_result("1:a", error=OSError("the disk")),
-        lambda: kept_result("", returned="a call without an id"),
+        kept_result("1:a", returned=object()),
+        kept_result("1:a", returned=(1, 2)),
+        kept_result("1:a", returned="half a pair: \udc80"),
+        kept_result("1:a", error=OSError("the disk")),
+        kept_result("", returned="a call without an id"),
     ],
 )
-def test_what_cannot_be_given_exactly_is_not_kept(kept: Callable[[], tuple[object, ...]]) -> None:
-    assert kept() == ()
-
-
-def test_an_unknown_call_is_not_remembered() -> None:
-    assert "2:a" not in KeptResults(kept_result("1:a", returned="x"))
+def test_what_cannot_be_given_exactly_is_not_kept(kept: tuple[object, ...]) -> None:
+    assert kept == ()

@@ -23,6 +23,7 @@ from midwatch_tools.pauses import Pause, listen
 
 HELLO: list[ModelMessage] = [ModelRequest.user_text_prompt("Hello")]
 DOWN = ModelHTTPError(503, "m")
+NEVER = Breaker(ProviderSettings(breaker_failures=0))
 
 
 def failing(*errors: Exception) -> Model:
@@ -37,27 +38,31 @@ def failing(*errors: Exception) -> Model:
     return FunctionModel(answer)
 
 
-async def asked(model: Model, tries: int) -> tuple[str | None, list[float]]:
-    """The answer of a patient model, and its pauses."""
-    pauses: list[float] = []
+class Pauses:
+    """What a run hears of its model's pauses, on a clock that only they move."""
 
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self.told: list[str] = []
 
-    never = Breaker(ProviderSettings(breaker_failures=0))
-    patient = PatientModel(model, tries=tries, breaker=never, sleep=sleep)
-    response = await patient.request(HELLO, None, ModelRequestParameters())
-    return response.text, pauses
+    async def tell(self, pause: Pause | None) -> None:
+        self.told.append("it answered" if pause is None else f"{pause.reason} from {pause.url}")
 
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept.append(seconds)
 
-@pytest.mark.parametrize("code", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-def test_overload_and_limits_pass(code: int) -> None:
-    assert passing(ModelHTTPError(code, "m"))
+    async def ask(self, model: Model, breaker: Breaker = NEVER, *, tries: int) -> str | None:
+        listen(self.tell)
+        patient = PatientModel(model, tries=tries, breaker=breaker, sleep=self.sleep)
+        return (await patient.request(HELLO, None, ModelRequestParameters())).text
 
 
 @pytest.mark.parametrize(
     "error",
     [
+        *(ModelHTTPError(code, "m") for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
         ModelConnectionError("m", "refused"),
         ModelRequestTimeout("m", 5.0),
         ModelAPIError("m", "cut off"),
@@ -65,16 +70,14 @@ def test_overload_and_limits_pass(code: int) -> None:
         ConnectionResetError(),
     ],
 )
-def test_a_lost_connection_passes(error: Exception) -> None:
+def test_overload_limits_and_a_lost_connection_pass(error: Exception) -> None:
     assert passing(error)
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        ModelHTTPError(400, "m"),
-        ModelHTTPError(401, "m"),
-        ModelHTTPError(404, "m"),
+        *(ModelHTTPError(code, "m") for code in (400, 401, 404)),
         ModelAuthenticationError("m", "no"),
         ModelHTTPError.for_category(ModelQuotaExceededError, status_code=429, model_name="m"),
         UnexpectedModelBehavior("nonsense"),
@@ -85,34 +88,23 @@ def test_what_the_same_request_would_meet_again_does_not_pass(error: Exception) 
     assert not passing(error)
 
 
-async def test_a_request_is_repeated_until_it_is_answered() -> None:
-    text, pauses = await asked(failing(DOWN, DOWN), tries=3)
-    assert text == "yes"
-    assert len(pauses) == 2
+async def test_a_request_is_repeated_after_pauses_that_double_at_most() -> None:
+    pauses = Pauses()
+    assert await pauses.ask(failing(*[DOWN] * 9), tries=10) == "yes"
+    assert len(pauses.slept) == 9
+    assert all(0 <= pause <= min(0.5 * 2**n, 60) for n, pause in enumerate(pauses.slept))
 
 
-async def test_pauses_double_at_most() -> None:
-    _, pauses = await asked(failing(*[DOWN] * 9), tries=10)
-    assert all(0 <= pause <= min(0.5 * 2**n, 60) for n, pause in enumerate(pauses))
-
-
-async def test_the_last_error_is_the_one_that_is_raised() -> None:
-    last = ModelHTTPError(500, "m")
+@pytest.mark.parametrize(("tries", "raised"), [(1, 0), (2, 1)])
+async def test_the_error_of_the_last_try_is_raised(tries: int, raised: int) -> None:
+    errors = [DOWN, ModelHTTPError(500, "m"), ModelHTTPError(500, "m")]
     with pytest.raises(ModelHTTPError) as caught:
-        await asked(failing(DOWN, last, DOWN), tries=2)
-    assert caught.value is last
-
-
-async def test_one_try_means_no_repetition() -> None:
-    with pytest.raises(ModelHTTPError):
-        await asked(failing(DOWN), tries=1)
+        await Pauses().ask(failing(*errors), tries=tries)
+    assert caught.value is errors[raised]
 
 
 async def test_a_stream_is_asked_for_again_too() -> None:
-    async def sleep(_: float) -> None: ...
-
-    breaker = Breaker(ProviderSettings())
-    patient = PatientModel(failing(DOWN), tries=2, breaker=breaker, sleep=sleep)
+    patient = PatientModel(failing(DOWN), tries=2, breaker=NEVER, sleep=Pauses().sleep)
     async with patient.request_stream(HELLO, None, ModelRequestParameters()) as stream:
         assert [event async for event in stream]
         assert stream.get().text == "yes"
@@ -132,28 +124,9 @@ def test_a_failure_is_named_in_a_few_words(error: Exception, words: str) -> None
     assert reason_of(error) == words
 
 
-class Pauses:
-    """What a run hears of its model's pauses, on a clock that only they move."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.told: list[str] = []
-
-    async def tell(self, pause: Pause | None) -> None:
-        self.told.append("it answered" if pause is None else f"{pause.reason} from {pause.url}")
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    async def ask(self, model: Model, breaker: Breaker, *, tries: int) -> str | None:
-        listen(self.tell)
-        patient = PatientModel(model, tries=tries, breaker=breaker, sleep=self.sleep)
-        return (await patient.request(HELLO, None, ModelRequestParameters())).text
-
-
 async def test_a_pause_is_told_with_its_reason() -> None:
     pauses = Pauses()
-    await pauses.ask(failing(ModelHTTPError(429, "m")), Breaker(ProviderSettings()), tries=2)
+    await pauses.ask(failing(ModelHTTPError(429, "m")), tries=2)
     assert pauses.told == ["HTTP 429 from function", "it answered"]
 
 

@@ -1,6 +1,7 @@
 """What is finished stays; what is open may be replaced."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,57 +39,70 @@ from midwatch_tools.tools.plan_tools import answered, rule_on_check
 DONE = PlanStep(title="read", state=PlanStepState.DONE)
 SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)
 PLAN = Plan(steps=(DONE, SKIPPED, PlanStep(title="write"), PlanStep(title="check")), revision=1)
+CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",), requests=7)
+LATER = PlanStep(title="Test it", acceptance=("make test",))
+TWICE = (PlanStep(title="try", requests=1), PlanStep(title="try", requests=2))
+GONE = "no longer expected by a revision: a.txt"
 
 
-def test_new_plan_steps_replace_the_open_ones_only() -> None:
-    assert with_remaining(PLAN, ["a", "b"]) == Plan(
-        steps=(DONE, SKIPPED, PlanStep(title="a"), PlanStep(title="b")), revision=2
-    )
+@pytest.mark.parametrize(
+    ("steps", "titles", "after"),
+    [
+        (PLAN.steps, ["a", "b"], (DONE, SKIPPED, PlanStep(title="a"), PlanStep(title="b"))),
+        ((DONE, LATER), ["look", "Test it"], (DONE, PlanStep(title="look"), LATER)),
+        (TWICE, ["try"] * 3, (*TWICE, PlanStep(title="try"))),
+        ((CHECKED, LATER), ["write  A", "Test it"], (replace(CHECKED, title="write  A"), LATER)),
+        (
+            (CHECKED, LATER),
+            ["Write aa", "Try it"],
+            (
+                PlanStep(title="Write aa", acceptance=CHECKED.acceptance, flag=GONE),
+                PlanStep(title="Try it", acceptance=LATER.acceptance),
+            ),
+        ),
+    ],
+    ids=["others", "what stays", "two of one title", "other letters and spaces", "another title"],
+)
+def test_a_revision_replaces_plan_steps(
+    steps: tuple[PlanStep, ...], titles: list[str], after: tuple[PlanStep, ...]
+) -> None:
+    made = with_remaining(Plan(steps=steps, revision=1), titles)
+    assert made == Plan(steps=after, revision=2)
 
 
-def test_the_first_open_plan_step_is_the_one_that_is_finished() -> None:
-    after = with_current_done(PLAN)
-    assert after.steps[2] == PlanStep(title="write", state=PlanStepState.DONE)
+def test_nor_is_a_check_lost_by_dropping_the_plan_step() -> None:
+    (only,) = with_remaining(Plan(steps=(CHECKED, LATER)), ["Test it"]).steps
+    assert only.acceptance == ("make test", "grep a a.txt")
+
+
+def test_a_plan_that_is_ordered_says_itself_what_is_checked() -> None:
+    plan = Plan(steps=(CHECKED, LATER))
+    assert with_remaining(plan, ["Write b"], ordered=True).steps == (PlanStep(title="Write b"),)
+
+
+def test_the_first_open_plan_step_is_the_one_that_is_finished_with_its_reservation() -> None:
+    after = with_current_done(PLAN, "not on Windows")
+    done = PlanStep(title="write", state=PlanStepState.DONE, flag="not on Windows")
+    assert after.steps[2] == done
     assert (after.current, after.open_titles, after.revision) == (4, ("check",), 1)
-
-
-def test_a_plan_with_nothing_open_stays_as_it_is() -> None:
+    before = Plan(steps=(replace(CHECKED, flag=GONE),))
+    assert with_current_done(before, "untested").steps[0].flag == f"{GONE}; untested"
     closed = Plan(steps=(DONE, SKIPPED))
     assert with_current_done(closed) == closed
 
 
-def test_the_rules_are_told_where_the_plan_stands() -> None:
+def test_the_rules_are_told_where_the_plan_stands_and_the_share_of_the_plan_step_in_hand() -> None:
     assert plan_change(PLAN) == Change(plan_step=3, plan_steps=4, revision=1)
-
-
-def test_a_plan_step_that_stays_keeps_what_is_known_of_it() -> None:
-    known = PlanStep(title="write", files=("a.py",), acceptance=("make test",), requests=7)
-    plan = Plan(steps=(DONE, known, PlanStep(title="check")))
-    assert with_remaining(plan, ["look", "write"]).steps == (DONE, PlanStep(title="look"), known)
-
-
-def test_two_plan_steps_of_one_title_stay_two() -> None:
-    plan = Plan(steps=(PlanStep(title="try", requests=1), PlanStep(title="try", requests=2)))
-    again = with_remaining(plan, ["try", "try", "try"])
-    assert [step.requests for step in again.steps] == [1, 2, None]
-
-
-def test_a_finished_plan_step_keeps_its_flag() -> None:
-    assert with_current_done(PLAN, "not on Windows").steps[2].flag == "not on Windows"
-
-
-def test_the_rules_are_told_the_share_of_the_plan_step_in_hand() -> None:
-    plan = Plan(steps=(DONE, PlanStep(title="write", requests=7)))
+    plan = Plan(steps=(DONE, CHECKED))
     assert plan_change(plan) == Change(plan_step=2, plan_steps=2, revision=0, plan_step_requests=7)
+
+
+GOAL = PlanStep(title="the goal")
 
 
 @pytest.mark.parametrize(
     ("plan", "written"),
-    [
-        (Plan(steps=(PlanStep(title="the goal"),)), False),
-        (Plan(steps=(PlanStep(title="the goal"),), revision=1), True),
-        (PLAN, True),
-    ],
+    [(Plan(steps=(GOAL,)), False), (Plan(steps=(GOAL,), revision=1), True), (PLAN, True)],
 )
 def test_the_goal_alone_is_no_plan(plan: Plan, written: bool) -> None:
     assert is_written(plan) is written
@@ -122,38 +136,6 @@ REFUSED = step(2, "set_plan", ok=False)
 )
 def test_steps_are_wanted_until_written(records: Sequence[Record], wanting: StepsWanted) -> None:
     assert steps_wanted(entries(*records)) is wanting
-
-
-CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",))
-LATER = PlanStep(title="Test it", acceptance=("make test",))
-ASKED = Plan(steps=(CHECKED, LATER))
-
-
-def test_a_worker_gets_rid_of_no_check_by_another_title() -> None:
-    first, last = with_remaining(ASKED, ["Write aa", "Try it"]).steps
-    assert (first.acceptance, last.acceptance) == (("grep a a.txt",), ("make test",))
-    assert first.flag == "no longer expected by a revision: a.txt"
-
-
-def test_nor_by_dropping_the_plan_step() -> None:
-    (only,) = with_remaining(ASKED, ["Test it"]).steps
-    assert only.acceptance == ("make test", "grep a a.txt")
-
-
-def test_a_title_is_the_same_title_in_other_letters_and_spaces() -> None:
-    first, last = with_remaining(ASKED, ["write  A", "Test it"]).steps
-    assert (first.files, first.acceptance, first.flag) == (CHECKED.files, CHECKED.acceptance, "")
-    assert last == LATER
-
-
-def test_a_plan_that_is_ordered_says_itself_what_is_checked() -> None:
-    assert with_remaining(ASKED, ["Write b"], ordered=True).steps == (PlanStep(title="Write b"),)
-
-
-def test_a_reservation_from_before_stays_when_the_plan_step_is_done() -> None:
-    plan = Plan(steps=(PlanStep(title="a", flag="no longer expected by a revision: a.txt"),))
-    (done,) = with_current_done(plan, "untested").steps
-    assert done.flag == "no longer expected by a revision: a.txt; untested"
 
 
 def test_an_unsure_plan_step_gets_clearly_more_than_sure_ones() -> None:
@@ -254,16 +236,13 @@ def plan(revision: int) -> Plan:
     return Plan(steps=(), revision=revision)
 
 
-DELIVERED = delivery(2)
-
-
 @pytest.mark.parametrize(
     ("records", "made"),
     [
         ((plan(0),), 0),
         ((plan(0), plan(0), plan(1), plan(2)), 2),
-        ((plan(0), ordered(), DELIVERED, plan(1), plan(2)), 1),
-        ((plan(0), ordered(petition=1), DELIVERED, plan(1)), 1),
+        ((plan(0), ordered(), delivery(2), plan(1), plan(2)), 1),
+        ((plan(0), ordered(petition=1), delivery(2), plan(1)), 1),
         ((plan(3),), 0),
     ],
     ids=["the first plan", "its own", "an order", "an approval", "taken over"],

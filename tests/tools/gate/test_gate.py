@@ -1,7 +1,5 @@
 """What a worker has to say before a call may run."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,18 +22,21 @@ from midwatch_stage.factories import analysis, delivery, entries, intervention, 
 from midwatch_tools.gate.gate import ALLOWED, Gate, LastFailure, Permission, backoff
 from midwatch_tools.tools.proof import Statements
 
+NOTHING = Statements()
+PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
+SAME = "E   KeyError: 'a'"
+Records = Record | tuple[Record, ...]
 
-def run(
-    request: int,
-    command: str = "pytest -q",
-    *,
-    ok: bool = False,
-    output: str = "E   KeyError: 'a'",
-    **fields: Any,
-) -> Step:
+
+def run(request: int, command: str = "pytest -q", output: str = SAME, **fields: Any) -> Step:
+    """A command that fails."""
     args = f'{{"command": "{command}"}}'
-    made = step(request, "run_command", request=request, args=args, output=output, **fields)
-    return replace(made, ok=ok, exit_code=int(not ok))
+    given = {"request": request, "args": args, "output": output, "ok": False, "exit_code": 1}
+    return step(request, "run_command", **{**given, **fields})
+
+
+def passed(request: int, command: str = "pytest -q") -> Step:
+    return run(request, command, "", ok=True, exit_code=0)
 
 
 def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
@@ -44,14 +45,30 @@ def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
     return step(request, "write_file", request=request, args=args, path="a.py", edits=edits)
 
 
+def silent(request: int) -> Step:
+    return run(request, "./deploy", "", exit_code=2)
+
+
+def rewording(request: int, old: str) -> Step:
+    """An edit that fails, as it does not name what is there."""
+    args = f'{{"old": "{old}", "path": "a.py"}}'
+    told = {"args": args, "path": "a.py", "ok": False, "output": "not found"}
+    return step(request, "edit_file", request=request, **told)
+
+
 def report(
-    request: int, cause: Cause = Cause.PERMANENT, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
+    request: int, cause: Cause = PERMANENT, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
 ) -> tuple[Record, ...]:
     return step(request, "report_error", request=request), analysis(cause=cause, by=by)
 
 
+def spoken(by: Actor) -> tuple[Record, ...]:
+    # In these timelines it is the fourth entry: a failure and an analysis come before.
+    return intervention(Action.NUDGE, by), delivery(4)
+
+
 def gate(
-    *records: Record | tuple[Record, ...],
+    *records: Records,
     attempt: int = 1,
     errors: ErrorSettings | None = None,
     plan: PlanSettings | None = None,
@@ -65,108 +82,182 @@ def gate(
     return made
 
 
-def refused(verdict: Permission, words: str) -> bool:
-    return words in verdict.refusal
+def outlived(times: int, *, last: str = SAME, varied: bool = False) -> list[Record]:
+    """So many failures, an edit after each; `varied` are in other words each time."""
+    steps: list[Record] = []
+    for n in range(times):
+        command = f"python3 fail.py arg{n}" if varied else "pytest -q"
+        output = last if n == times - 1 else SAME
+        steps += [run(2 * n + 1, command, output), edit(2 * n + 2)]
+    return steps
 
 
-NOTHING = Statements()
-PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
+def varied(times: int) -> list[Record]:
+    return outlived(times, varied=True)
 
 
-@pytest.mark.parametrize(
-    ("records", "now"),
-    [
-        ((), run(1)),
-        ((run(1, ok=True),), run(2)),
-        ((run(1),), run(2, "ls")),
-        ((run(1), edit(2)), run(3)),
-        ((run(1), run(2, ok=True)), run(3)),
-        ((run(1),), run(1)),
-        ((run(1, "grep x a.py", output=""),), run(2, "grep x a.py")),
-        ((run(1, "sleep 5"),), run(2, "sleep 5")),
-        ((run(1, output=f"{HELD_BACK}no"),), run(2)),
-    ],
-    ids=[
-        "never done",
-        "it succeeded",
-        "another act",
-        "an edit between",
-        "it succeeded since",
-        "failed in the same turn",
-        "a search that found nothing",
-        "waiting",
-        "a refused call never ran",
-    ],
-)
-def test_a_call_that_repeats_no_failure_runs(records: tuple[Step, ...], now: Step) -> None:
-    assert gate(*records).may(now, NOTHING) == ALLOWED
-
-
-@pytest.mark.parametrize(
-    "now", [run(2), run(2, "pytest  -q"), run(2, "pytest -q  # again")], ids=["as", "space", "word"]
-)
-def test_a_failed_act_done_again_unchanged_is_refused_until_it_is_analysed(now: Step) -> None:
-    verdict = gate(run(1)).may(now, NOTHING)
-    assert verdict.refusal.startswith(
-        "`pytest -q` failed (E   KeyError: 'a'), and nothing was edited"
-    )
-    assert "report_error" in verdict.refusal
-
-
-def test_a_failure_that_says_nothing_is_refused_as_well() -> None:
-    def silent(request: int) -> Step:
-        return replace(run(request, "./deploy", output=""), exit_code=2)
-
-    verdict = gate(silent(1)).may(silent(2), NOTHING)
-    assert verdict.refusal.startswith("`./deploy` failed, and nothing was edited")
-
-
-def test_another_persons_edit_does_not_replace_the_analysis() -> None:
-    other = edit(2, writer=Writer.PERSON)
-    assert refused(gate(run(1), other).may(run(3), NOTHING), "report_error")
-
-
-def test_what_an_act_changes_itself_lies_not_between() -> None:
-    log = (Edit(path="log", digest="1"),)
-    assert refused(gate(run(1, edits=log)).may(run(2), NOTHING), "nothing was edited")
-
-
-def test_an_edit_in_other_words_is_another_act() -> None:
-    def replace(request: int, old: str) -> Step:
-        args = f'{{"old": "{old}", "path": "a.py"}}'
-        said = {"args": args, "path": "a.py", "ok": False, "output": "not found"}
-        return step(request, "edit_file", request=request, **said)
-
-    state = gate(replace(1, "  x"))
-    assert state.may(replace(2, "    x"), NOTHING) == ALLOWED
-    assert refused(state.may(replace(2, "  x"), NOTHING), "report_error")
-
-
-def test_an_analysis_from_before_the_failure_does_not_count() -> None:
-    assert refused(gate(report(1, TRANSIENT), run(2)).may(run(3), NOTHING), "report_error")
-
-
-def test_what_watch_says_of_the_provider_is_no_analysis_of_the_worker() -> None:
-    state = gate(run(1), report(2, TRANSIENT, by=AnalysisAuthor.WATCH))
-    assert refused(state.may(run(3), NOTHING), "report_error")
-
-
-# -- by category -----------------------------------------------------------------------------
-
-
-def transient(tries: int) -> list[Record | tuple[Record, ...]]:
+def transient(tries: int) -> list[Records]:
     return [run(1), report(2, TRANSIENT), *(run(3 + n) for n in range(tries))]
 
 
-@pytest.mark.parametrize(("tries", "wait"), [(0, 1.0), (1, 2.0), (2, 4.0)])
-def test_a_transient_failure_is_tried_again_after_doubling_waits(tries: int, wait: float) -> None:
-    assert gate(*transient(tries)).may(run(9), NOTHING) == Permission(wait=wait)
+def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Record, ...]:
+    completed = step(request, "complete_step", request=request)
+    return completed, Change(plan_step=plan_step, plan_steps=3, revision=revision)
 
 
-def test_after_its_tries_a_transient_failure_needs_another_analysis() -> None:
-    records = transient(3)
-    assert refused(gate(*records).may(run(9), NOTHING), "waiting did not help")
-    assert gate(*records, report(8, TRANSIENT)).may(run(9), NOTHING) == Permission(wait=1.0)
+LOOKED = step(4, "read_file", request=4, args="{}")
+FAILED = gate(run(1))
+LASTING = (run(1), report(2))
+BEGUN = Change(plan_step=1, plan_steps=3, revision=0)
+CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
+ONE_TRY = ErrorSettings(unknown=UNKNOWN)
+TRIED = [run(1), report(2, UNKNOWN), run(3)]
+ANALYSE_NOTHING = ErrorSettings(require_analysis=False)
+MANY = gate(*(run(n, f"make {n}") for n in range(1, 400)))
+NEWS = (run(8, "make test", "TypeError: b"), edit(9))
+CHANGING = "sed -i s/a/b/ x.py"
+OWN_TOOL = step(2, "update_document", request=2)
+WORD = "nothing was edited since. Call `report_error`"
+AGAIN = "again, after your analysis"
+LASTS = "failed (E   KeyError: 'a'); by your analysis the cause is permanent"
+
+
+RUNS: dict[str, tuple[Gate, Step]] = {
+    "never done": (gate(), run(1)),
+    "it succeeded": (gate(passed(1)), run(2)),
+    "another act": (FAILED, run(2, "ls")),
+    "an edit between": (gate(run(1), edit(2)), run(3)),
+    "it succeeded since": (gate(run(1), passed(2)), run(3)),
+    "failed in the same turn": (FAILED, run(1)),
+    "a search that found nothing": (gate(run(1, "grep x a.py", "")), run(2, "grep x a.py")),
+    "waiting": (gate(run(1, "sleep 5")), run(2, "sleep 5")),
+    "a refused call never ran": (gate(run(1, output=f"{HELD_BACK}no")), run(2)),
+    "an edit in other words": (gate(rewording(1, "  x")), rewording(2, "    x")),
+    "permanent, and an edit since": (gate(*LASTING, edit(4)), run(5)),
+    "permanent, and a person's edit": (gate(*LASTING, edit(4, writer=Writer.PERSON)), run(5)),
+    "permanent, and an install": (gate(*LASTING, passed(4, "pip install x")), run(5)),
+    "permanent, and an operator's word": (gate(*LASTING, spoken(Actor.OPERATOR)), run(5)),
+    "unknown has one more try": (gate(run(1), report(2, UNKNOWN), errors=ONE_TRY), run(3)),
+    "two equal failures": (gate(*outlived(2)), run(9)),
+    "a failure that moves": (gate(*outlived(3, last="E   TypeError: b")), run(9)),
+    "equal failures, analysed": (gate(*outlived(3), report(7)), run(8)),
+    "equal failures are left out": (
+        gate(*outlived(5), errors=ErrorSettings(equal_failures=0)),
+        run(20),
+    ),
+    "forgotten": (MANY, run(500, "make 1")),
+    "no analysis is required": (gate(run(1), attempt=2, errors=ANALYSE_NOTHING), run(2)),
+    "a later attempt, analysed": (gate(report(1, UNKNOWN), attempt=2), LOOKED),
+    **{
+        f"Midwatch's own {tool}": (gate(attempt=3), step(1, tool, request=1))
+        for tool in ("reflect", "report_error", "check_plan", "request_budget")
+    },
+    "two by other commands": (gate(*varied(2)), run(9)),
+    "reading": (gate(*varied(4)), step(9, "read_file", request=9)),
+    "editing": (gate(*varied(4)), edit(9)),
+    "reading by command": (gate(*varied(4)), run(9, "cat fail.py")),
+    "installing": (gate(*varied(4)), run(9, "pip install x")),
+    "editing by command": (gate(*varied(4)), run(9, "sed -i s/1/2/ fail.py")),
+    "other commands, analysed": (gate(*varied(3), report(7)), run(8)),
+    "a new command after another failure": (gate(*varied(3), *NEWS), run(10)),
+    "silent failures are not equal": (
+        gate(*(run(n, f"python3 quiet.py {n}", "[exit code: 1]") for n in range(1, 5))),
+        run(9, "python3 quiet.py 9"),
+    ),
+    "unseen, what may be an edit": (gate(run(1), passed(2, CHANGING), sees_files=False), run(3)),
+    "unseen, the agent's own tool": (gate(run(1), OWN_TOOL, sees_files=False), run(3)),
+}
+
+
+@pytest.mark.parametrize(("state", "now"), RUNS.values(), ids=RUNS)
+def test_a_call_runs(state: Gate, now: Step) -> None:
+    assert state.may(now, NOTHING) == ALLOWED
+
+
+REFUSED: dict[str, tuple[Gate, Step, str]] = {
+    **{
+        f"done again: {same}": (FAILED, run(2, same), "`pytest -q` failed (E   KeyError: 'a'), and")
+        for same in ("pytest -q", "pytest  -q", "pytest -q  # again")
+    },
+    "it asks for an analysis": (FAILED, run(2), "nothing was edited since. Call `report_error`"),
+    "silent": (gate(silent(1)), silent(2), "`./deploy` failed, and nothing was edited"),
+    "a person's edit": (gate(run(1), edit(2, writer=Writer.PERSON)), run(3), WORD),
+    "its own edit": (gate(run(1, edits=(Edit(path="log", digest="1"),))), run(2), WORD),
+    "the same edit": (gate(rewording(1, "  x")), rewording(2, "  x"), WORD),
+    "analysed before": (gate(report(1, TRANSIENT), run(2)), run(3), WORD),
+    "watch spoke": (gate(run(1), report(2, TRANSIENT, by=AnalysisAuthor.WATCH)), run(3), WORD),
+    "transient, tried": (gate(*transient(3)), run(9), "waiting did not help"),
+    "permanent": (gate(*LASTING), run(5), LASTS),
+    "permanent, and a look": (gate(*LASTING, LOOKED), run(5), LASTS),
+    "permanent, and a look by a command": (
+        gate(*LASTING, passed(4, "cd src && cat a.py | head -5; git diff")),
+        run(5),
+        LASTS,
+    ),
+    "permanent, and another failure": (gate(*LASTING, run(4, "make", "E  other")), run(5), LASTS),
+    "permanent, and the policy's word": (gate(*LASTING, spoken(Actor.POLICY)), run(5), LASTS),
+    "permanent, and again": (gate(*LASTING, passed(3, "pip install x"), run(4)), run(5), AGAIN),
+    "unknown": (gate(run(1), report(2, UNKNOWN)), run(3), "is unknown, which counts as permanent"),
+    "unknown, tried": (gate(*TRIED, errors=ONE_TRY), run(4), AGAIN),
+    "unknown, tried once": (
+        gate(*TRIED, report(4, UNKNOWN), errors=ONE_TRY),
+        run(5),
+        "counts as permanent",
+    ),
+    "equal": (gate(*outlived(3)), run(9), "3 times in the same way"),
+    "the fourth equal": (gate(*outlived(3), report(7), run(8), edit(9)), run(10), AGAIN),
+    "remembered": (MANY, run(500, "make 399"), WORD),
+    "a later attempt": (gate(attempt=2), LOOKED, "this is attempt 2. Before any work, call `repo"),
+    **{
+        f"equal by other commands: {other}": (
+            gate(*varied(3)),
+            run(9, other),
+            "the same failure came 3 times, by whatever command: E   KeyError",
+        )
+        for other in ("python3 fail.py arg9", "python3 fail.py arg0", "pytest -q")
+    },
+    "the fourth by other commands": (
+        gate(*varied(3), report(7), run(8), edit(9)),
+        run(10, "pytest -x"),
+        "came 4 times",
+    ),
+    "one of those that failed so": (
+        gate(*varied(3), *NEWS),
+        run(10, "python3 fail.py arg1"),
+        "came 3 times",
+    ),
+    "seen, and no edit": (gate(run(1), passed(2, CHANGING)), run(3), WORD),
+    "seen, the agent's own tool": (gate(run(1), OWN_TOOL), run(3), WORD),
+    "unseen, a look": (
+        gate(run(1), passed(2, "cat x.py"), sees_files=False),
+        run(3),
+        "nothing was changed, as far as is known, since",
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "now", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_call_is_refused_with_the_reason(state: Gate, now: Step, words: str) -> None:
+    assert words in state.may(now, NOTHING).refusal
+
+
+WAITS: dict[str, tuple[Gate, float]] = {
+    "at first": (gate(*transient(0)), 1.0),
+    "doubled": (gate(*transient(1)), 2.0),
+    "doubled again": (gate(*transient(2)), 4.0),
+    "analysed anew": (gate(*transient(3), report(8, TRANSIENT)), 1.0),
+    "called permanent before": (gate(*LASTING, report(3, TRANSIENT)), 1.0),
+    "unknown": (gate(run(1), report(2, UNKNOWN), errors=ErrorSettings(unknown=TRANSIENT)), 1.0),
+    "though failures are equal": (
+        gate(*varied(2), run(6), report(7, TRANSIENT), run(8), run(9)),
+        4.0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "seconds"), WAITS.values(), ids=WAITS)
+def test_a_transient_failure_is_tried_again_after_a_wait(state: Gate, seconds: float) -> None:
+    assert state.may(run(10), NOTHING) == Permission(wait=seconds)
 
 
 def test_the_longest_wait_is_a_setting() -> None:
@@ -174,309 +265,63 @@ def test_the_longest_wait_is_a_setting() -> None:
     assert [backoff(n, errors) for n in (1, 2, 3, 4)] == [1.5, 3.0, 5.0, 5.0]
 
 
-def operator_spoke(action: Action = Action.NUDGE, by: Actor = Actor.OPERATOR) -> tuple[Record, ...]:
-    # In these timelines it is the fourth entry: a failure and an analysis come before.
-    return intervention(action, by), delivery(4)
-
-
-@pytest.mark.parametrize(
-    "since",
-    [
-        (edit(4),),
-        (edit(4, writer=Writer.PERSON),),
-        (run(4, "pip install x", ok=True),),
-        operator_spoke(),
-    ],
-    ids=["an edit", "a person's edit", "an install", "an operator's word"],
-)
-def test_a_permanent_failure_is_tried_again_after_a_change(since: tuple[Record, ...]) -> None:
-    assert gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING) == ALLOWED
-
-
-LOOKED = step(4, "read_file", request=4, args="{}")
-
-
-@pytest.mark.parametrize(
-    "since",
-    [
-        (),
-        (LOOKED,),
-        (run(4, "cd src && cat a.py | head -5; git diff", ok=True),),
-        (run(4, "make", output="E  other"),),
-        operator_spoke(by=Actor.POLICY),
-    ],
-    ids=["nothing", "a look", "a look by a command", "another failure", "the policy's word"],
-)
-def test_a_permanent_failure_is_not_tried_again_unchanged(since: tuple[Record, ...]) -> None:
-    verdict = gate(run(1), report(2, PERMANENT), since).may(run(5), NOTHING)
-    assert refused(verdict, "failed (E   KeyError: 'a'); by your analysis the cause is permanent")
-
-
-def test_a_permanent_failure_that_came_again_needs_another_analysis() -> None:
-    state = gate(run(1), report(2, PERMANENT), run(3, "pip install x", ok=True), run(4))
-    assert refused(state.may(run(5), NOTHING), "again, after your analysis")
-
-
-def test_a_worker_that_called_it_permanent_may_still_say_that_it_passes() -> None:
-    state = gate(run(1), report(2, PERMANENT), report(3, TRANSIENT))
-    assert state.may(run(4), NOTHING) == Permission(wait=1.0)
-
-
-@pytest.mark.parametrize(
-    ("unknown", "verdict"),
-    [(TRANSIENT, Permission(wait=1.0)), (UNKNOWN, ALLOWED)],
-)
-def test_requirement_9_settings_say_what_unknown_means(unknown: Cause, verdict: Permission) -> None:
-    errors = ErrorSettings(unknown=unknown)
-    assert gate(run(1), report(2, UNKNOWN), errors=errors).may(run(3), NOTHING) == verdict
-
-
-def test_an_unknown_cause_counts_as_permanent_by_default() -> None:
-    verdict = gate(run(1), report(2, UNKNOWN)).may(run(3), NOTHING)
-    assert refused(verdict, "the cause is unknown, which counts as permanent")
-
-
-def test_the_one_more_try_for_an_unknown_cause_is_had_once() -> None:
-    errors = ErrorSettings(unknown=UNKNOWN)
-    records = [run(1), report(2, UNKNOWN), run(3)]
-    assert refused(gate(*records, errors=errors).may(run(4), NOTHING), "after your analysis")
-    state = gate(*records, report(4, UNKNOWN), errors=errors)
-    assert refused(state.may(run(5), NOTHING), "counts as permanent")
-
-
-# -- equal failures --------------------------------------------------------------------------
-
-
-def outlived(edits: int, *, last: str = "E   KeyError: 'a'") -> list[Step]:
-    steps: list[Step] = []
-    for n in range(edits):
-        steps += [run(2 * n + 1, output=last if n == edits - 1 else "E   KeyError: 'a'")]
-        steps += [edit(2 * n + 2)]
-    return steps
-
-
-def test_the_third_equal_failure_needs_an_analysis_whatever_was_edited() -> None:
-    verdict = gate(*outlived(3)).may(run(9), NOTHING)
-    assert refused(verdict, "3 times in the same way")
-    assert gate(*outlived(2)).may(run(9), NOTHING) == ALLOWED
-
-
-def test_a_failure_that_moves_is_no_equal_failure() -> None:
-    assert gate(*outlived(3, last="E   TypeError: b")).may(run(9), NOTHING) == ALLOWED
-
-
-def test_after_an_analysis_the_edit_since_counts_and_the_fourth_needs_another() -> None:
-    records = [*outlived(3), report(7, PERMANENT)]
-    assert gate(*records).may(run(8), NOTHING) == ALLOWED
-    again = gate(*records, run(8), edit(9))
-    assert refused(again.may(run(10), NOTHING), "again, after your analysis")
-
-
-def test_equal_failures_can_be_left_out() -> None:
-    errors = ErrorSettings(equal_failures=0)
-    assert gate(*outlived(5), errors=errors).may(run(20), NOTHING) == ALLOWED
-
-
 # -- in the same turn ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("cause", "verdict"), [(TRANSIENT, Permission(wait=1.0)), (PERMANENT, None), (None, None)]
+    ("state", "now", "cause", "verdict"),
+    [
+        (FAILED, run(2), TRANSIENT, Permission(wait=1.0)),
+        (gate(attempt=2), LOOKED, UNKNOWN, ALLOWED),
+        (gate(*varied(3)), run(9), PERMANENT, ALLOWED),
+    ],
 )
-def test_an_analysis_in_the_turn_counts(cause: Cause | None, verdict: Permission | None) -> None:
-    found = gate(run(1)).may(run(2), Statements(cause=cause))
-    assert found == verdict if verdict else found.refusal
+def test_an_analysis_in_the_turn_counts(
+    state: Gate, now: Step, cause: Cause, verdict: Permission
+) -> None:
+    assert state.may(now, Statements(cause=cause)) == verdict
+
+
+def test_an_analysis_in_the_turn_that_calls_it_permanent_lets_nothing_run_unchanged() -> None:
+    assert FAILED.may(run(2), Statements(cause=PERMANENT)).refusal
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_it_does_not_matter_which_call_of_a_turn_ends_first(order: int) -> None:
     both = [report(2, TRANSIENT), run(2)][::order]
     assert gate(run(1), *both).may(run(3), NOTHING) == Permission(wait=2.0)
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_an_analysis_is_not_of_what_first_failed_beside_it(order: int) -> None:
-    both = [report(1, TRANSIENT), run(1)][::order]
-    assert refused(gate(*both).may(run(2), NOTHING), "report_error")
-
-
-# -- a new attempt ---------------------------------------------------------------------------
-
-
-def test_a_later_attempt_begins_with_an_analysis() -> None:
-    verdict = gate(attempt=2).may(LOOKED, NOTHING)
-    assert refused(verdict, "this is attempt 2. Before any work, call `report_error`")
-
-
-@pytest.mark.parametrize("said", [NOTHING, Statements(cause=UNKNOWN)])
-def test_with_its_analysis_a_later_attempt_works(said: Statements) -> None:
-    records: Sequence[tuple[Record, ...]] = () if said.cause else (report(1, UNKNOWN),)
-    assert gate(*records, attempt=2).may(LOOKED, said) == ALLOWED
-
-
-@pytest.mark.parametrize("tool", ["reflect", "report_error", "check_plan", "request_budget"])
-def test_midwatchs_own_tools_are_never_refused(tool: str) -> None:
-    assert gate(attempt=3).may(step(1, tool, request=1), NOTHING) == ALLOWED
-
-
-def test_without_the_protocol_of_errors_nothing_waits_for_an_analysis() -> None:
-    errors = ErrorSettings(require_analysis=False)
-    assert gate(run(1), attempt=2, errors=errors).may(run(2), NOTHING) == ALLOWED
-
-
-# -- for the analysis ------------------------------------------------------------------------
+    beside = [report(1, TRANSIENT), run(1)][::order]
+    assert WORD in gate(*beside).may(run(2), NOTHING).refusal, "it is of no failure beside it"
 
 
 def test_the_last_failure_is_known_with_what_stood_in_the_way() -> None:
-    blocked = run(2, "make", output="sh: gcc: command not found")
-    assert gate(run(1), blocked, run(3, "ls", ok=True)).last_failure == LastFailure(
-        number=2,
-        act="`make`",
-        blocked="missing program gcc",
-        words="sh: gcc: command not found",
+    blocked = run(2, "make", "sh: gcc: command not found")
+    assert gate(run(1), blocked, passed(3, "ls")).last_failure == LastFailure(
+        number=2, act="`make`", blocked="missing program gcc", words="sh: gcc: command not found"
     )
-
-
-def test_only_so_many_failing_acts_are_remembered() -> None:
-    state = gate(*(run(n, f"make {n}") for n in range(1, 400)))
-    assert state.may(run(500, "make 1"), NOTHING) == ALLOWED
-    assert state.may(run(500, "make 399"), NOTHING) != ALLOWED
 
 
 # -- the check of a plan step ------------------------------------------------------------------
 
 
-BEGUN = Change(plan_step=1, plan_steps=3, revision=0)
+UNCHECKED: dict[str, tuple[Record, ...]] = {
+    "the first plan step": (BEGUN,),
+    "the check is in": (BEGUN, *finished(1), CHECK),
+    "a revision": (BEGUN, Change(plan_step=1, plan_steps=2, revision=1)),
+    "a revision that goes on": (BEGUN, *finished(1, revision=1)),
+    "the plan is done": (BEGUN, *finished(1, 4)),
+    "one step": (Change(plan_step=1, plan_steps=1, revision=0), Change(plan_step=2, plan_steps=1)),
+    "an attempt that begins later": (Change(plan_step=2, plan_steps=3, revision=0),),
+}
 
-CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
 
-
-def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Record, ...]:
-    completed = step(request, "complete_step", request=request)
-    return (completed, Change(plan_step=plan_step, plan_steps=3, revision=revision))
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        (BEGUN,),
-        (BEGUN, *finished(1), CHECK),
-        (BEGUN, Change(plan_step=1, plan_steps=2, revision=1)),
-        (BEGUN, *finished(1, revision=1)),
-        (BEGUN, *finished(1, 4)),
-        (Change(plan_step=1, plan_steps=1, revision=0), Change(plan_step=2, plan_steps=1)),
-        (Change(plan_step=2, plan_steps=3, revision=0),),
-    ],
-    ids=[
-        "the first plan step",
-        "the check is in",
-        "a revision",
-        "a revision that goes on",
-        "the plan is done",
-        "a plan of one step",
-        "an attempt that begins later",
-    ],
-)
+@pytest.mark.parametrize("records", UNCHECKED.values(), ids=UNCHECKED)
 def test_no_check_is_asked_for(records: tuple[Record, ...]) -> None:
     assert gate(*records).may(LOOKED, NOTHING) == ALLOWED
 
 
-def test_every_transition_has_its_own_check() -> None:
-    state = gate(BEGUN, finished(1), CHECK, finished(2, 3))
-    assert refused(state.may(LOOKED, NOTHING), "plan step 3 begins")
-
-
-def test_without_the_protocol_of_plans_no_check_is_asked_for() -> None:
-    plan = PlanSettings(require_check=False)
-    assert gate(BEGUN, finished(1), plan=plan).may(LOOKED, NOTHING) == ALLOWED
-
-
-# -- by whatever command --------------------------------------------------------------------
-
-
-def fail(request: int, command: str, output: str = "AssertionError: 1 != 2") -> Step:
-    args, code = f'{{"command": "{command}"}}', int(bool(output))
-    made = step(request, "run_command", request=request, args=args, output=output)
-    return replace(made, ok=not output, exit_code=code)
-
-
-def work(request: int, tool: str) -> Step:
-    args = f'{{"path": "a.py", "content": "{request}"}}'
-    edits = (Edit(path="a.py", digest=f"{request}"),) if tool == "write_file" else ()
-    return step(request, tool, request=request, args=args, path="a.py", edits=edits)
-
-
-def varied(times: int) -> list[Record]:
-    """So many runs in other words each time, an edit after each."""
-    steps: list[Record] = []
-    for n in range(times):
-        steps += [fail(2 * n + 1, f"python3 fail.py arg{n}"), work(2 * n + 2, "write_file")]
-    return steps
-
-
-@pytest.mark.parametrize("command", ["python3 fail.py arg9", "python3 fail.py arg0", "pytest -q"])
-def test_the_third_equal_failure_by_other_commands_waits_for_an_analysis(command: str) -> None:
-    refusal = gate(*varied(3)).may(fail(9, command), NOTHING).refusal
-    assert refusal.startswith("the same failure came 3 times, by whatever command: AssertionError")
-    assert gate(*varied(2)).may(fail(9, command), NOTHING) == ALLOWED
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        work(9, "read_file"),
-        work(9, "write_file"),
-        fail(9, "cat fail.py"),
-        fail(9, "pip install x"),
-        fail(9, "sed -i s/1/2/ fail.py"),
-    ],
-    ids=["reading", "editing", "reading by command", "installing", "editing by command"],
-)
-def test_reading_editing_and_installing_wait_for_nothing(step: Step) -> None:
-    assert gate(*varied(4)).may(step, NOTHING) == ALLOWED
-
-
-def test_the_analysis_may_stand_in_the_turn_of_the_next_try() -> None:
-    assert gate(*varied(3)).may(fail(9, "pytest -q"), Statements(cause=Cause.PERMANENT)) == ALLOWED
-
-
-def test_after_the_analysis_the_fourth_needs_another() -> None:
-    records = [*varied(3), *report(7)]
-    assert gate(*records).may(fail(8, "pytest -q"), NOTHING) == ALLOWED
-    again = gate(*records, fail(8, "pytest -q"), work(9, "write_file"))
-    assert "came 4 times" in again.may(fail(10, "pytest -x"), NOTHING).refusal
-
-
-def test_another_failure_since_leaves_new_commands_free_but_not_those_that_failed_so() -> None:
-    state = gate(*varied(3), fail(8, "make test", "TypeError: b"), work(9, "write_file"))
-    assert state.may(fail(10, "pytest -q"), NOTHING) == ALLOWED
-    assert "came 3 times" in state.may(fail(10, "python3 fail.py arg1"), NOTHING).refusal
-
-
-def test_tries_that_a_transient_cause_allows_are_not_counted_against_it() -> None:
-    tries = [fail(n, "pytest -q") for n in (8, 9)]
-    state = gate(*varied(2), fail(6, "pytest -q"), *report(7, Cause.TRANSIENT), *tries)
-    assert state.may(fail(10, "pytest -q"), NOTHING).wait == 4.0
-
-
-def test_failures_that_say_nothing_are_not_equal() -> None:
-    silent = [fail(n, f"python3 quiet.py {n}", "[exit code: 1]") for n in range(1, 5)]
-    assert gate(*silent).may(fail(9, "python3 quiet.py 9"), NOTHING) == ALLOWED
-
-
-@pytest.mark.parametrize(
-    "since",
-    [fail(2, "sed -i s/a/b/ x.py", ""), work(2, "update_document")],
-    ids=["a command", "the agent's own tool"],
-)
-def test_where_nobody_sees_the_files_any_success_may_have_been_an_edit(since: Step) -> None:
-    state = gate(fail(1, "pytest -q"), since, sees_files=False)
-    assert state.may(fail(3, "pytest -q"), NOTHING) == ALLOWED
-    seen = gate(fail(1, "pytest -q"), since)
-    assert "nothing was edited since" in seen.may(fail(3, "pytest -q"), NOTHING).refusal
-
-
-def test_where_nobody_sees_the_files_a_look_is_no_edit() -> None:
-    state = gate(fail(1, "pytest -q"), fail(2, "cat x.py", ""), sees_files=False)
-    refusal = state.may(fail(3, "pytest -q"), NOTHING).refusal
-    assert "nothing was changed, as far as is known, since" in refusal
+def test_every_transition_has_its_own_check_where_checks_are_asked_for() -> None:
+    records = (BEGUN, finished(1), CHECK, finished(2, 3))
+    assert "plan step 3 begins" in gate(*records).may(LOOKED, NOTHING).refusal
+    off = PlanSettings(require_check=False)
+    assert gate(*records, plan=off).may(LOOKED, NOTHING) == ALLOWED
