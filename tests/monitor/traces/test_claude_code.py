@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,29 +90,24 @@ def test_parallel_calls_are_one_step_each_of_one_request(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "code", "ok", "written"),
+    ("content", "more", "code", "ok", "written"),
     [
-        ("done", False, 0, True, True),
-        ("Exit code 1\nboom", True, 1, False, True),
-        ("Exit code 127\nnot found", True, 127, False, False),
-        ("The user doesn't want to proceed with this tool use.", True, None, False, False),
+        ("done", {}, 0, True, True),
+        ("Exit code 1\nboom", {"error": True}, 1, False, True),
+        ("Exit code 127\nnot found", {"error": True}, 127, False, False),
+        ("The user doesn't want to proceed with this.", {"error": True}, None, False, False),
+        ("Running", {"toolUseResult": {"backgroundTaskId": "b1"}}, None, True, True),
     ],
 )
 def test_a_command_has_an_exit_code(
-    tmp_path: Path, content: str, error: bool, code: int | None, ok: bool, written: bool
+    tmp_path: Path, content: str, more: dict[str, Any], code: int | None, ok: bool, written: bool
 ) -> None:
     command = "sed -i s/a/b/ a.py"
     (step,) = steps(
-        tmp_path, called("Bash", {"command": command, "timeout": 9}), came(content, error=error)
+        tmp_path, called("Bash", {"command": command, "timeout": 9}), came(content, **more)
     )
     assert (step.args, step.exit_code, step.ok) == (command, code, ok)
     assert step.edits == ((Edit(path="a.py"),) if written else ())
-
-
-def test_a_command_in_the_background_has_no_exit_code(tmp_path: Path) -> None:
-    result = came("Command running", toolUseResult={"backgroundTaskId": "b1"})
-    (step,) = steps(tmp_path, called("Bash", {"command": "make"}), result)
-    assert (step.exit_code, step.ok) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -141,48 +137,24 @@ def test_an_editing_tool_changes_its_file_unless_it_is_refused(
     assert (refused.ok, refused.edits) == (False, ())
 
 
-def test_a_script_that_was_written_is_followed_when_it_runs(tmp_path: Path) -> None:
-    script = "open('src/a.py', 'w').write('x')"
-    _, run = steps(
+def test_a_script_that_was_written_is_followed_in_whatever_folder_it_runs(tmp_path: Path) -> None:
+    taken = steps(
         tmp_path,
-        called("Write", {"file_path": "/repo/fix.py", "content": script}),
+        called("Write", {"file_path": "/repo/fix.py", "content": "open('a.py', 'w').write('x')"}),
         came("ok"),
-        called("Bash", {"command": "python fix.py"}, "c2", "m2"),
+        called("Bash", {"command": "cd src"}, "c2"),
         came("", "c2"),
+        called("Bash", {"command": "python ../fix.py"}, "c3", "m2", cwd="/repo/src"),
+        came("", "c3"),
     )
-    assert [edit.path for edit in run.edits] == ["src/a.py"]
+    assert taken[2].edits == (Edit(path="src/a.py"),)
 
 
-def test_paths_stay_the_same_when_the_folder_changes(tmp_path: Path) -> None:
-    taken = steps(
-        tmp_path,
-        called("Bash", {"command": "cd src"}),
-        came(""),
-        called("Bash", {"command": "sed -i s/a/b/ a.py"}, "c2", "m2", cwd="/repo/src"),
-        came("", "c2"),
-    )
-    assert taken[1].edits == (Edit(path="src/a.py"),)
-
-
-def test_what_a_sub_agent_does_is_left_out(tmp_path: Path) -> None:
-    taken = steps(
-        tmp_path,
-        called("Task", {}),
-        called("Read", {}, "s1", "s", isSidechain=True),
-        came("x", "s1", isSidechain=True),
-        came("found"),
-    )
-    assert [step.tool for step in taken] == ["Task"]
-
-
-def test_a_session_of_a_sub_agent_is_read(tmp_path: Path) -> None:
-    taken = steps(
-        tmp_path,
-        typed("Find it.", isSidechain=True),
-        called("Read", {}, isSidechain=True),
-        came("x", isSidechain=True),
-    )
-    assert [step.tool for step in taken] == ["Read"]
+def test_what_a_sub_agent_does_is_read_only_in_a_session_of_its_own(tmp_path: Path) -> None:
+    own = called("Read", {}, "s1", "s", isSidechain=True), came("x", "s1", isSidechain=True)
+    within = steps(tmp_path, called("Task", {}), *own, came("found"))
+    alone = steps(tmp_path, typed("Find it.", isSidechain=True), *own)
+    assert [[step.tool for step in taken] for taken in (within, alone)] == [["Task"], ["Read"]]
 
 
 @pytest.mark.parametrize(
@@ -252,16 +224,16 @@ def test_the_model_goes_on_with_a_prompt_or_by_itself(
     assert changes(tmp_path, typed("x"), DONE, follows) == [Lifecycle.INPUT_REQUIRED, *told]
 
 
-def test_a_turn_that_a_person_interrupted_waits_for_them(tmp_path: Path) -> None:
-    text: Line = {"type": "text", "text": "[Request interrupted by user for tool use]"}
-    lines = called("Bash", {"command": "make"}), came("stopped", error=True)
-    assert changes(tmp_path, *lines, line("user", {"content": [text]})) == [
-        Lifecycle.INPUT_REQUIRED
-    ]
+INTERRUPTED: Line = {"type": "text", "text": "[Request interrupted by user for tool use]"}
 
 
-def test_a_turn_that_a_hook_ended_waits_for_a_person(tmp_path: Path) -> None:
-    lines = called("Bash", {"command": "make"}), came("Denied.", error=True), claude_stopped()
+@pytest.mark.parametrize(
+    "last", [line("user", {"content": [INTERRUPTED]}), claude_stopped()], ids=["person", "hook"]
+)
+def test_a_turn_that_a_person_or_a_hook_ended_waits_for_a_person(
+    tmp_path: Path, last: Line
+) -> None:
+    lines = called("Bash", {"command": "make"}), came("stopped", error=True), last
     assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
 
 

@@ -110,11 +110,6 @@ def test_the_files_of_a_patch_are_edits(tmp_path: Path, lines: tuple[Line, ...])
     assert step.edits == (Edit(path="src/a.py"), Edit(path="b.py", deleted=True))
 
 
-def test_a_patch_that_is_refused_changes_nothing(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, called("apply_patch", {"input": PATCH}), came("verification failed"))
-    assert (step.ok, step.edits) == (False, ())
-
-
 def test_a_tool_of_a_server_has_the_servers_name(tmp_path: Path) -> None:
     result = {"content": [{"type": "text", "text": "no"}], "isError": True}
     (step,) = steps(

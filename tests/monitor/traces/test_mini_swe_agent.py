@@ -8,6 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.traces import open_trace, recognise
+from midwatch_stage.factories import step as make_step
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 1, tzinfo=UTC)
@@ -56,47 +57,36 @@ def test_a_message_with_one_block_is_a_command(tmp_path: Path) -> None:
     usage = {"total_tokens": 12, "cost": 0.5}
     response = {"created": NOON.timestamp(), "usage": usage}
     content = "THOUGHT: look\n\n```bash\nls -a\n```"
-    taken = steps(tmp_path, said(content, response=response), ran(0, "a.py\n"))
-    assert taken == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
-            at=NOON,
-            request=1,
-            tool="bash",
-            args="ls -a",
-            ok=True,
-            exit_code=0,
-            output="a.py\n",
-            text="THOUGHT: look",
-            tokens=12,
-            cost_usd=0.5,
-        )
-    ]
+    (step,) = steps(tmp_path, said(content, response=response), ran(0, "a.py\n"))
+    assert step == make_step(
+        at=NOON,
+        request=1,
+        args="ls -a",
+        exit_code=0,
+        output="a.py\n",
+        text="THOUGHT: look",
+        tokens=12,
+        cost_usd=0.5,
+    )
 
 
 def test_a_call_of_the_second_version_is_a_command(tmp_path: Path) -> None:
-    taken = steps(
+    (step,) = steps(
         tmp_path,
         asked("make", cost=0.25, timestamp=NOON.timestamp()),
         answered("…", raw_output="no rule\n", returncode=2, timestamp=LATER.timestamp()),
     )
-    assert taken == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
-            at=LATER,
-            request=1,
-            tool="bash",
-            args="make",
-            ok=False,
-            exit_code=2,
-            output="no rule\n",
-            text="Let me look.",
-            cost_usd=0.25,
-            call="c1",
-        )
-    ]
+    assert step == make_step(
+        at=LATER,
+        request=1,
+        args="make",
+        ok=False,
+        exit_code=2,
+        output="no rule\n",
+        text="Let me look.",
+        cost_usd=0.25,
+        call="c1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,27 +100,23 @@ def test_a_refused_message_is_no_command(tmp_path: Path, content: str) -> None:
     )
 
 
-def test_what_the_second_version_refused_is_of_no_step(tmp_path: Path) -> None:
+def test_what_the_second_version_refused_is_of_no_step_and_the_submission_is_one(
+    tmp_path: Path,
+) -> None:
     taken = steps(
         tmp_path,
         asked("ls"),
         answered("", raw_output="a\n", returncode=0),
         answered("Tool call error", role="user", interrupt_type="FormatError"),
         asked("pwd"),
-    )
-    assert [(step.args, step.output) for step in taken] == [("ls", "a\n"), ("pwd", "")]
-
-
-def test_the_submission_is_a_step(tmp_path: Path) -> None:
-    taken = steps(
-        tmp_path,
-        fenced("ls"),
-        ran(0),
         fenced("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
         answered("diff --git a/x b/x", role="exit", exit_status="Submitted"),
     )
-    assert [(step.number, step.ok) for step in taken] == [(1, True), (2, True)]
-    assert taken[1].output == "diff --git a/x b/x"
+    assert [(step.args, step.output, step.ok) for step in taken[:2]] == [
+        ("ls", "a\n", True),
+        ("pwd", "", None),
+    ]
+    assert (taken[2].number, taken[2].output, taken[2].ok) == (3, "diff --git a/x b/x", True)
 
 
 FUNCTION = {"name": "bash", "arguments": '{"command": "ls"}'}

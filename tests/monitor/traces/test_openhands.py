@@ -126,21 +126,21 @@ def test_a_call_of_the_sdk_with_its_observation_is_a_step(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("code", "seen", "ok"), [(0, 0, True), (2, 2, False), (-1, None, None), (None, None, None)]
+    ("seen", "code", "ok"),
+    [
+        *(
+            (observation(1, "run", metadata={"exit_code": said}), code, ok)
+            for said, code, ok in ((0, 0, True), (2, 2, False), (-1, None, None))
+        ),
+        (observation(1, "run"), None, None),
+        (observation(1, "run", exit_code=3), 3, False),  # of earlier versions
+    ],
 )
 def test_a_command_that_still_runs_has_no_exit_code(
-    tmp_path: Path, code: int | None, seen: int | None, ok: bool | None
+    tmp_path: Path, seen: Event, code: int | None, ok: bool | None
 ) -> None:
-    metadata = {"exit_code": code}
-    (step,) = steps(
-        tmp_path, action(1, "run", command="x"), observation(1, "run", metadata=metadata)
-    )
-    assert (step.exit_code, step.ok) == (seen, ok)
-
-
-def test_the_exit_code_of_earlier_versions_is_read(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, action(1, "run", command="x"), observation(1, "run", exit_code=3))
-    assert (step.tool, step.exit_code) == ("run", 3)
+    (step,) = steps(tmp_path, action(1, "run", command="x"), seen)
+    assert (step.tool, step.args, step.exit_code, step.ok) == ("run", "x", code, ok)
 
 
 def test_the_exit_code_of_the_sdk_may_stand_in_its_metadata(tmp_path: Path) -> None:
@@ -240,25 +240,21 @@ def test_parallel_calls_share_a_request(tmp_path: Path) -> None:
     ]
 
 
+MESSAGE = {"content": [{"type": "text", "text": "Done."}]}
+
+
 @pytest.mark.parametrize(
     "message",
     [
         action(5, "message", content="Done."),
-        {
-            "kind": "MessageEvent",
-            "source": "agent",
-            "llm_message": {"content": [{"type": "text", "text": "Done."}]},
-        },
+        {"kind": "MessageEvent", "source": "agent", "llm_message": MESSAGE},
     ],
 )
 def test_a_message_of_the_agent_is_a_step_of_its_own(tmp_path: Path, message: Event) -> None:
-    (step,) = steps(tmp_path, message)
-    assert (step.kind, step.text, step.args) == (StepKind.MESSAGE, "Done.", "")
-
-
-def test_finishing_is_a_step_that_waits_for_nothing(tmp_path: Path) -> None:
-    taken = steps(tmp_path, action(1, "finish", thought="t"), action(2, "message", content="x"))
-    assert [step.tool for step in taken] == ["finish", ""]
+    # What finishes waits for nothing.
+    finish, said = steps(tmp_path, action(1, "finish", thought="t"), message)
+    assert finish.tool == "finish"
+    assert (said.kind, said.text, said.tool, said.args) == (StepKind.MESSAGE, "Done.", "", "")
 
 
 @pytest.mark.parametrize("name", ["system", "recall", "change_agent_state", "condensation"])

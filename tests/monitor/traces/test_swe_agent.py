@@ -7,6 +7,7 @@ import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
+from midwatch_stage.factories import step as make_step
 
 EDIT = "edit 1:1\nprint(1)\nend_of_edit"
 SHOWN = "[File: /repo/src/a.py (2 lines total)]\n1:print(1)\n"
@@ -34,19 +35,10 @@ def steps(folder: Path, *entries: object) -> list[Step]:
 
 
 def test_a_command_of_the_interface_is_a_tool_of_that_name(tmp_path: Path) -> None:
-    assert steps(tmp_path, entry("open src/a.py 12", SHOWN)) == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
-            request=1,
-            tool="open",
-            args="src/a.py 12",
-            path="src/a.py",
-            ok=True,
-            output=SHOWN,
-            text="I do.",
-        )
-    ]
+    (step,) = steps(tmp_path, entry("open src/a.py 12", SHOWN))
+    assert step == make_step(
+        tool="open", request=1, args="src/a.py 12", path="src/a.py", output=SHOWN, text="I do."
+    )
 
 
 def test_any_other_command_is_bash_and_may_write(tmp_path: Path) -> None:
@@ -57,7 +49,8 @@ def test_any_other_command_is_bash_and_may_write(tmp_path: Path) -> None:
 
 
 def test_an_edit_changes_the_file_that_is_shown(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, entry(EDIT, UPDATED, "/repo/src/a.py"))
+    step, unknown = steps(tmp_path, entry(EDIT, UPDATED, "/repo/src/a.py"), entry(EDIT))
+    assert (unknown.ok, unknown.edits, unknown.path) == (None, (), "")
     assert (step.tool, step.args) == ("edit", EDIT.removeprefix("edit "))
     assert (step.path, step.ok, step.edits) == ("src/a.py", True, (Edit(path="src/a.py"),))
 
@@ -75,11 +68,6 @@ def test_a_refused_edit_changes_nothing(tmp_path: Path, observation: str) -> Non
     (step,) = steps(tmp_path, entry(EDIT, observation, "/repo/src/a.py"))
     assert (step.ok, step.edits) == (False, ())
     assert step.path == "src/a.py"
-
-
-def test_an_edit_of_which_nothing_is_said_is_not_known(tmp_path: Path) -> None:
-    (step,) = steps(tmp_path, entry(EDIT))
-    assert (step.ok, step.edits, step.path) == (None, (), "")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +90,7 @@ def test_creating_a_file_that_is_there_changes_nothing(
 def test_the_closing_entry_is_a_step(tmp_path: Path, word: str) -> None:
     taken = steps(tmp_path, entry("ls"), entry(word, "diff --git a/x b/x"))
     assert [(step.number, step.tool) for step in taken] == [(1, "bash"), (2, word)]
+    assert steps(tmp_path) == []  # it ended before its first step
 
 
 def test_a_turn_without_an_action_is_a_message(tmp_path: Path) -> None:
@@ -110,25 +99,19 @@ def test_a_turn_without_an_action_is_a_message(tmp_path: Path) -> None:
     assert step.output == "Your output was not formatted correctly."
 
 
-def test_a_search_is_of_the_named_or_the_open_file(tmp_path: Path) -> None:
-    named, opened = steps(
-        tmp_path,
-        entry('search_file "def x" lib/b.py', "Found 1 matches"),
-        entry('search_file "def x"', "Found 1 matches", "/repo/src/a.py"),
-    )
-    assert (named.path, opened.path) == ("lib/b.py", "src/a.py")
-
-
-def test_paths_stay_the_same_when_the_folder_changes(tmp_path: Path) -> None:
+def test_a_path_is_that_of_one_file_in_every_folder(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
         entry("ls"),
         entry("sed -i s/a/b/ a.py", cwd="/repo/src"),
         entry(EDIT, UPDATED, "/repo/src/a.py", "/repo/src"),
         entry("open a.py", "File a.py not found", cwd="/repo/src"),
+        entry('search_file "def x" lib/b.py', "Found 1 matches"),
+        entry('search_file "def x"', "Found 1 matches", "/repo/src/a.py"),
     )
     assert [step.edits for step in taken[1:3]] == [(Edit(path="src/a.py"),)] * 2
     assert (taken[3].path, taken[3].ok) == ("src/a.py", False)
+    assert [step.path for step in taken[4:]] == ["lib/b.py", "src/a.py"]  # named, or open
 
 
 def test_a_state_that_is_an_object_is_the_one_after_the_action(tmp_path: Path) -> None:
@@ -156,10 +139,6 @@ def test_the_editor_of_later_versions_is_known(
     (step,) = steps(tmp_path, entry(f"str_replace_editor {command}", observation))
     assert (step.tool, step.path, step.ok) == ("str_replace_editor", "a.py", ok)
     assert step.edits == ((Edit(path="a.py"),) if edited else ())
-
-
-def test_a_run_that_ended_before_its_first_step_is_a_run(tmp_path: Path) -> None:
-    assert steps(tmp_path) == []
 
 
 def test_an_entry_that_is_no_object_is_skipped_and_keeps_its_number(tmp_path: Path) -> None:
