@@ -14,7 +14,6 @@ from midwatch_monitor.records import (
     Action,
     AlertKey,
     AlertState,
-    DeliveryState,
     Fault,
     Lifecycle,
     Notified,

@@ -102,21 +102,26 @@ async def test_an_alert_and_a_question_are_one_signed_message_without_any_conten
 async def test_each_way_to_people_has_one_message_and_what_waits_again(
     fleet: Fleet, recorder: Recorder
 ) -> None:
-    async with webhook() as team, webhook() as phone, webhook() as room, webhook() as chat:
-        async with mail_server() as post:
-            mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
-            mattermost = f"mmost://{LOOPBACK}:{room.port}/3ccdd113474722377935511fc85d3dd4"
-            matrix = f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix"
-            ways = {"phone": phone.ntfy, "post": mail, "room": mattermost, "chat": matrix}
-            settings = settings_of(team.url, repeat_minutes=5)
-            targets = {name: TargetSettings(url=url) for name, url in ways.items()}
-            settings = settings.model_copy(update={"targets": settings.targets | targets})
-            async with telling(fleet, settings):
-                await alarm(recorder)
-                await ask(recorder)
-                await fleet.until_told(Notified, 5)
-                fleet.ahead = timedelta(minutes=6)
-                await fleet.until_told(Notified, 10)
+    async with (
+        webhook() as team,
+        webhook() as phone,
+        webhook() as room,
+        webhook() as chat,
+        mail_server() as post,
+    ):
+        mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
+        mattermost = f"mmost://{LOOPBACK}:{room.port}/3ccdd113474722377935511fc85d3dd4"
+        matrix = f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix"
+        ways = {"phone": phone.ntfy, "post": mail, "room": mattermost, "chat": matrix}
+        settings = settings_of(team.url, repeat_minutes=5)
+        targets = {name: TargetSettings(url=url) for name, url in ways.items()}
+        settings = settings.model_copy(update={"targets": settings.targets | targets})
+        async with telling(fleet, settings):
+            await alarm(recorder)
+            await ask(recorder)
+            await fleet.until_told(Notified, 5)
+            fleet.ahead = timedelta(minutes=6)
+            await fleet.until_told(Notified, 10)
     command = 'midwatch tell fix --run 1 "your answer"'
     mails = [message_from_bytes(each).get_payload(decode=True) for each in post.bodies]
     for first, second in (
