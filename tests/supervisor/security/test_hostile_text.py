@@ -224,12 +224,6 @@ def test_no_command_lets_the_text_of_others_steer_a_terminal_or_forge_a_line(
     # `git apply` needs the tabs of a patch; they move nothing but the cursor, and to the right.
     assert wrong(printed.replace("\t", " ") if "diff" in command else printed) == []
     assert (FORGED in printed) == (command not in SAY_NOTHING_OF_OTHERS), printed
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_lets_a_wrong_option_do_so(
-    ids: dict[str, int], capsys: Capture, command: str
-) -> None:
     main([*command.split(" "), f"--none{HOSTILE}"])
     out, err = capsys.readouterr()
     assert FORGED in err

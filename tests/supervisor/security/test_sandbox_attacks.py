@@ -115,76 +115,80 @@ def command(text: str) -> tuple[str, dict[str, str]]:
     return "run_command", {"command": f"({text}); true"}
 
 
-async def prove_in_vain(harness: RunHarness, *commands: str) -> None:
-    """Prove that no command gets to see the secret, or says that it has reached something."""
-    seen = await outputs(harness, *map(command, commands))
-    assert len(seen) == len(commands)
-    won = [text for text, said in zip(commands, seen, strict=True) if SECRET in said]
-    won += [text for text, said in zip(commands, seen, strict=True) if REACHED in said]
-    assert won == []
-
-
-async def test_the_home_directory_is_empty_and_the_rest_of_the_disk_too(
-    harness: RunHarness, project: Path, home: Path, bubblewrap: SandboxKind
-) -> None:
-    await prove_in_vain(
-        harness,
+IN_VAIN = {
+    "the home directory is empty, and the rest of the disk too": (
         "cat ~/.ssh/id_x ~/.npmrc ~/.netrc ~/notes.txt",
         "cat ~/.cargo/credentials.toml",
-        f"cat {home}/.ssh/id_x",
-        f"ln {home}/.ssh/id_x here; cat here",
-        f"ln -s {home}/.ssh/id_x there; cat there",
-        f"test -s /etc/shadow && echo {REACHED}",
-        f"grep -r {SECRET} {home.parent}",
-        f"for each in /boot /srv /mnt /media /sys; do test -e $each && echo {REACHED}; done",
-    )
+        "cat {home}/.ssh/id_x",
+        "ln {home}/.ssh/id_x here; cat here",
+        "ln -s {home}/.ssh/id_x there; cat there",
+        "test -s /etc/shadow && echo {REACHED}",
+        "grep -r {SECRET} {home.parent}",
+        "for each in /boot /srv /mnt /media /sys; do test -e $each && echo {REACHED}; done",
+    ),
+    "the journal and other workspaces are out of sight": (
+        "cat {other}",
+        "grep -r {SECRET} {other.parent.parent.parent}",
+        "test -e {journal} && echo {REACHED}",
+        "echo x >> {journal} && echo {REACHED}",
+        "echo x > ../out.txt && echo {REACHED}",
+        "cat {project}/a.txt && echo {REACHED}",
+    ),
+    "no process and no key of others is seen": (
+        "cat /proc/*/environ",
+        "env | grep -i -e key -e token",
+        "test $(ls -d /proc/[0-9]* | wc -l) -gt 9 && echo {REACHED}",
+        "cat /proc/*/root{home}/.ssh/id_x /proc/*/cwd/.ssh/id_x",
+    ),
+    "the link to the repository cannot be replaced": (
+        "rm -f .git && echo {REACHED}",
+        "mv .git elsewhere && echo {REACHED}",
+        "echo 'gitdir: elsewhere' > .git && echo {REACHED}",
+        "ln -sf /etc/passwd .git && echo {REACHED}",
+        "mkdir new && mv -T new .git && echo {REACHED}",
+        "cd .. && mv fix-1 fix-2 && echo {REACHED}",
+        "git config core.fsmonitor 'touch x' && echo {REACHED}",
+        "git config --worktree core.fsmonitor 'touch x' && echo {REACHED}",
+        "touch $(git rev-parse --git-common-dir)/x && echo {REACHED}",
+        "umount .git && echo {REACHED}",
+    ),
+    "no rights are gained and nothing is mounted": (
+        "unshare --map-root-user --mount true && echo {REACHED}",
+        "unshare --mount true && echo {REACHED}",
+        "umount -l /usr && echo {REACHED}",
+        "mount -t tmpfs none /mnt && echo {REACHED}",
+        "nsenter --target 1 --mount true && echo {REACHED}",
+        "grep -q 'CapEff:.*[1-9a-f]' /proc/self/status && echo {REACHED}",
+        "cp {CORE} core; cat core > {CORE} && echo {REACHED}",
+        "echo x > /proc/sys/kernel/hostname && echo {REACHED}",
+        "echo x > /usr/bin/x && echo {REACHED}",
+        "touch /x && echo {REACHED}",
+    ),
+    "no service of the machine is reached": (
+        'python3 -c "{connect}"',
+        "test -S {docker} && echo {REACHED}",
+        'test -n "$(find /run -type s)" && echo {REACHED}',
+    ),
+}
 
 
-async def test_the_journal_and_other_workspaces_are_out_of_sight(
-    harness: RunHarness, project: Path, journal_file: Path, bubblewrap: SandboxKind
+@pytest.mark.usefixtures("neighbour", "bubblewrap")
+async def test_no_command_sees_a_secret_or_reaches_what_is_not_its_own(
+    harness: RunHarness, project: Path, home: Path, journal_file: Path, docker: Path
 ) -> None:
     other = harness.home / "work/r7/fix-1/note.txt"
     other.parent.mkdir(parents=True)
     other.write_text(SECRET)
-    await prove_in_vain(
-        harness,
-        f"cat {other}",
-        f"grep -r {SECRET} {harness.home}",
-        f"test -e {journal_file} && echo {REACHED}",
-        f"echo x >> {journal_file} && echo {REACHED}",
-        f"echo x > ../out.txt && echo {REACHED}",
-        f"cat {project}/a.txt && echo {REACHED}",
-    )
-
-
-async def test_no_process_and_no_key_of_others_is_seen(
-    harness: RunHarness, project: Path, home: Path, neighbour: None, bubblewrap: SandboxKind
-) -> None:
-    await prove_in_vain(
-        harness,
-        "cat /proc/*/environ",
-        "env | grep -i -e key -e token",
-        f"test $(ls -d /proc/[0-9]* | wc -l) -gt 9 && echo {REACHED}",
-        f"cat /proc/*/root{home}/.ssh/id_x /proc/*/cwd/.ssh/id_x",
-    )
-
-
-async def test_the_link_to_the_repository_cannot_be_replaced(
-    harness: RunHarness, project: Path, bubblewrap: SandboxKind
-) -> None:
-    await prove_in_vain(
-        harness,
-        f"rm -f .git && echo {REACHED}",
-        f"mv .git elsewhere && echo {REACHED}",
-        f"echo 'gitdir: elsewhere' > .git && echo {REACHED}",
-        f"ln -sf /etc/passwd .git && echo {REACHED}",
-        f"mkdir new && mv -T new .git && echo {REACHED}",
-        f"cd .. && mv fix-1 fix-2 && echo {REACHED}",
-        f"git config core.fsmonitor 'touch x' && echo {REACHED}",
-        f"git config --worktree core.fsmonitor 'touch x' && echo {REACHED}",
-        f"touch $(git rev-parse --git-common-dir)/x && echo {REACHED}",
-        f"umount .git && echo {REACHED}",
-    )
+    names = {"project": project, "home": home, "journal": journal_file, "docker": docker}
+    connect = CONNECT.format(path=str(docker), said=REACHED)
+    fixed = {"SECRET": SECRET, "REACHED": REACHED, "CORE": CORE, "connect": connect, "other": other}
+    tried = [(why, each.format(**names, **fixed)) for why, all in IN_VAIN.items() for each in all]
+    seen = await outputs(harness, *(command(each) for _, each in tried))
+    assert len(seen) == len(tried)
+    won = [
+        each for each, said in zip(tried, seen, strict=True) if SECRET in said or REACHED in said
+    ]
+    assert won == []
     (folder,) = (harness.home / "work/r1").iterdir()
     assert (folder / ".git").read_text().startswith(f"gitdir: {project}")
 
@@ -205,36 +209,6 @@ async def test_git_reads_inside_and_shows_no_password(
     assert " M a.txt" in diff
     assert "repositoryformatversion" in config
     assert SECRET not in config
-
-
-async def test_no_rights_are_gained_and_nothing_is_mounted(
-    harness: RunHarness, project: Path, bubblewrap: SandboxKind
-) -> None:
-    await prove_in_vain(
-        harness,
-        f"unshare --map-root-user --mount true && echo {REACHED}",
-        f"unshare --mount true && echo {REACHED}",
-        f"umount -l /usr && echo {REACHED}",
-        f"mount -t tmpfs none /mnt && echo {REACHED}",
-        f"nsenter --target 1 --mount true && echo {REACHED}",
-        f"grep -q 'CapEff:.*[1-9a-f]' /proc/self/status && echo {REACHED}",
-        f"cp {CORE} core; cat core > {CORE} && echo {REACHED}",
-        f"echo x > /proc/sys/kernel/hostname && echo {REACHED}",
-        f"echo x > /usr/bin/x && echo {REACHED}",
-        f"touch /x && echo {REACHED}",
-    )
-
-
-async def test_no_service_of_the_machine_is_reached(
-    harness: RunHarness, project: Path, docker: Path, bubblewrap: SandboxKind
-) -> None:
-    program = CONNECT.format(path=str(docker), said=REACHED)
-    await prove_in_vain(
-        harness,
-        f'python3 -c "{program}"',
-        f"test -S {docker} && echo {REACHED}",
-        f'test -n "$(find /run -type s)" && echo {REACHED}',
-    )
 
 
 async def test_the_file_tools_follow_no_link_out_of_the_workspace(
