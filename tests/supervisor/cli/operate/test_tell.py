@@ -1,43 +1,45 @@
-"""`midwatch tell` over a real journal: whom it means, what it writes, and what it refuses."""
+"""`midwatch tell`, `grant` and `switch`: whom they mean, what they write and what they refuse."""
 
 import shlex
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
+from math import inf, nan
 
 import pytest
 
+from midwatch_monitor.config.tasks import ModelSpec, Role, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
+    BudgetRequest,
     DeliveryState,
     Ending,
+    Grant,
     Intervention,
     Lifecycle,
     PermissionRequest,
     Record,
+    Terms,
 )
 from midwatch_monitor.records.work import EMBEDDED
+from midwatch_stage import factories as make
 from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task
 from midwatch_stage.command import write as _write
-from midwatch_stage.factories import (
-    change,
-    delivery,
-    ended,
-    intervention,
-    message,
-    task_transition,
-)
 
 Write = Callable[..., Awaitable[int]]
 
-PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
-PARKED = change(lifecycle=Lifecycle.INPUT_REQUIRED)
+MESSAGE = make.message(7)
+FIRING = make.alert("budget_burn")
+BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
+PAUSE = make.intervention(Action.PAUSE, Actor.OPERATOR)
+PARKED = make.change(lifecycle=Lifecycle.INPUT_REQUIRED)
 PERMISSION = PermissionRequest(tool="execute", what="run `make`")
-OVER = ended(Ending.ERROR)
-FAILED = task_transition(Lifecycle.FAILED)
+OVER = make.ended(Ending.ERROR)
+FAILED = make.task_transition(Lifecycle.FAILED)
 SPEC = assignment("fix").model_dump_json()
 """Of a task as `midwatch run` stores it."""
 
@@ -59,7 +61,7 @@ async def begun(journal: Journal, name: str = "fix", spec: str = "{}") -> Attemp
 async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
     journal: Journal, write: Write, cli: Cli
 ) -> None:
-    id = await write(message(7))
+    id = await write(make.message(7))
     (said,) = await cli.read("tell", "fix", "Use sk-proj-" + "a1B2c3D4" * 6)
     (told,) = await written(journal, id)
     assert isinstance(told, Intervention)
@@ -67,32 +69,67 @@ async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
     assert said == f"fix#1: guidance sent ({id + 1}); secrets in it are masked: {told.message}"
 
 
+MINE = make.intervention(by=Actor.OPERATOR, author="ada")
+GRANT = replace(MINE, action=Action.GRANT_BUDGET, message="Granted.")
+AMOUNTS = "--requests=5 --cost-usd=0.5 --minutes=2.5 --message Go!"
+GIVEN = Terms(grant=Grant(requests=5, cost_usd=0.5, minutes=2.5))
+GRANTED = replace(GRANT, message="Go!", terms=GIVEN, answers=(FIRING.key,))
+SWITCH = replace(MINE, action=Action.SWITCH_MODEL, terms=Terms(model="big"), author="eve")
+
+
 @pytest.mark.parametrize(
-    ("before", "argv", "action", "text"),
+    ("before", "words", "said", "given"),
     [
-        (message(7), ["Look up."], Action.NUDGE, "Look up."),
-        (message(7), ["--pause"], Action.PAUSE, ""),
-        (message(7), ["Enough.", "--stop"], Action.STOP, "Enough."),
-        (message(7), ["Go day by day.", "--restart"], Action.RESTART, "Go day by day."),
-        (PARKED, ["--resume"], Action.RESUME, "Go on."),
-        (PAUSE, ["Try b.py.", "--resume"], Action.RESUME, "Try b.py."),
+        (MESSAGE, "tell fix Look!", "guidance", replace(MINE, message="Look!")),
+        (MESSAGE, "tell fix --pause", "pause", replace(MINE, action=Action.PAUSE)),
+        (MESSAGE, "tell fix No! --stop", "stop", replace(MINE, action=Action.STOP, message="No!")),
+        (
+            MESSAGE,
+            "tell fix Anew! --restart",
+            "restart",
+            replace(MINE, action=Action.RESTART, message="Anew!"),
+        ),
+        (
+            PARKED,
+            "tell fix#1 --resume --from eve",
+            "resume",
+            replace(MINE, action=Action.RESUME, message="Go on.", author="eve"),
+        ),
+        (
+            PAUSE,
+            "tell fix Try! --resume",
+            "resume",
+            replace(MINE, action=Action.RESUME, message="Try!"),
+        ),
+        (FIRING, f"grant fix {AMOUNTS}", "grant of 5 requests, $0.50, 2.5 min", GRANTED),
+        (
+            BUDGET,
+            "grant fix#1",
+            "grant of 20 requests",
+            replace(GRANT, terms=Terms(grant=BUDGET.wanted), petition=3),
+        ),
+        (
+            BUDGET,
+            "grant fix --tokens 900",
+            "grant of 900 tokens",
+            replace(GRANT, terms=Terms(grant=Grant(tokens=900)), petition=3),
+        ),
+        (
+            FIRING,
+            "switch fix big --from eve",
+            "switch to big",
+            replace(SWITCH, answers=(FIRING.key,)),
+        ),
     ],
 )
-async def test_what_is_told_becomes_an_operators_intervention(
-    journal: Journal,
-    write: Write,
-    cli: Cli,
-    before: Record,
-    argv: list[str],
-    action: Action,
-    text: str,
+async def test_what_is_told_or_given_becomes_an_operators_intervention(
+    journal: Journal, write: Write, cli: Cli, before: Record, words: str, said: str, given: Record
 ) -> None:
     last = await write(before)
-    what = "guidance" if action is Action.NUDGE else action.value
-    said = f"fix#1: {what} sent ({last + 1})"
-    assert await cli.read("tell", "fix#1", *argv, "--from", "eve") == [said]
-    told = intervention(action, Actor.OPERATOR, author="eve", message=text)
-    assert await written(journal, last) == [told]
+    assert await cli.read(*words.split(), "--dry-run") == [f"fix#1: {said} would be sent"]
+    assert await written(journal, last) == []
+    assert await cli.read(*words.split()) == [f"fix#1: {said} sent ({last + 1})"]
+    assert await written(journal, last) == [given]
 
 
 @pytest.mark.parametrize(
@@ -167,39 +204,67 @@ async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
 
 
 GIVE = "give a message, or use --pause, --resume, --stop or --restart"
+CHOOSE = "choose one of --pause, --resume, --stop and --restart"
+WAITS = "fix#1: it is already paused, or waiting for you"
+IS_OVER = "fix#1 is over: failed; nothing reaches it any more"
+HELD = make.intervention(Action.GRANT_BUDGET, Actor.SUPERVISOR, needs_approval=True)
+ENDLESS = replace(BUDGET, wanted=Grant(minutes=inf))
+UNREASONABLE = "each amount must be a number, at most 1,000,000,000"
 
 
 @pytest.mark.parametrize(
-    ("records", "argv", "said"),
+    ("before", "words", "said"),
     [
-        ((), [], GIVE),
-        ((), [" "], GIVE),
-        ((), ["--pause", "--stop"], "choose one of --pause, --resume, --stop and --restart"),
-        ((), ["--restart"], "say what the next attempt should do differently"),
-        ((OVER,), ["No.", "--restart"], "fix: it is not over: it continues by itself"),
-        ((), ["--resume"], "fix#1: it is not paused: submitted"),
-        ((PARKED,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
-        ((PAUSE,), ["--pause"], "fix#1: it is already paused, or waiting for you"),
-        ((OVER,), ["Hello."], "fix#1 is over: failed; nothing reaches it any more"),
+        (MESSAGE, "tell fix", GIVE),
+        (MESSAGE, "tell fix \t", GIVE),
+        (MESSAGE, "tell fix --pause --stop", CHOOSE),
+        (MESSAGE, "tell fix --restart", "say what the next attempt should do differently"),
+        (OVER, "tell fix No! --restart", "fix: it is not over: it continues by itself"),
+        (MESSAGE, "tell fix --resume", "fix#1: it is not paused: submitted"),
+        (PARKED, "tell fix --pause", WAITS),
+        (PAUSE, "tell fix --pause", WAITS),
+        (OVER, "tell fix Hello!", IS_OVER),
+        *((MESSAGE, f"grant fix --minutes={amount}", UNREASONABLE) for amount in ("nan", "inf")),
+        (MESSAGE, "grant fix --cost-usd=1e308", UNREASONABLE),
+        (MESSAGE, "grant fix --requests=9999999999999", UNREASONABLE),
+        (ENDLESS, "grant fix", UNREASONABLE),
+        (ENDLESS, "approve 3", UNREASONABLE),
+        (replace(BUDGET, wanted=Grant(tokens=2_000_000_000)), "approve 3", UNREASONABLE),
+        (replace(HELD, terms=Terms(grant=Grant(minutes=nan))), "approve 3", UNREASONABLE),
         (
-            (PERMISSION, PARKED),
-            ["--resume"],
-            "fix#1: it waits for permission to run `make`: `midwatch approve 3` or "
-            "`midwatch reject 3`",
+            FIRING,
+            "grant fix",
+            "fix#1 asked for nothing: say how much, with --requests, --tokens, --cost-usd or "
+            "--minutes",
+        ),
+        (FIRING, "grant fix --requests=-5", "a grant can only add: no amount may be below 0"),
+        (FIRING, "switch fix \t", "name the model to switch to"),
+        (make.change(model="big"), "switch fix big", "fix#1 already works with big"),
+        (OVER, "grant fix --requests 5", IS_OVER),
+        (
+            make.ended(Ending.SPLIT),
+            "switch fix big",
+            "fix#1 is over: split; nothing reaches it any more",
         ),
     ],
 )
-async def test_what_can_change_nothing_is_bad_usage(
-    journal: Journal,
-    write: Write,
-    cli: Cli,
-    records: tuple[Record, ...],
-    argv: list[str],
-    said: str,
+async def test_what_can_change_nothing_or_is_beyond_reason_is_bad_usage(
+    journal: Journal, write: Write, cli: Cli, before: Record, words: str, said: str
 ) -> None:
-    before = await write(*records) if records else await journal.last_id()
-    assert await cli.refused("tell", "fix", *argv) == f"{said}\n"
-    assert await written(journal, before) == []
+    last = await write(before)
+    assert await cli.refused(*words.split(" ")) == f"{said}\n"
+    assert await written(journal, last) == []
+
+
+async def test_what_waits_for_a_permission_is_not_resumed_without_it(
+    journal: Journal, write: Write, cli: Cli
+) -> None:
+    last = await write(PERMISSION, PARKED)
+    assert await cli.refused("tell", "fix", "--resume") == (
+        "fix#1: it waits for permission to run `make`: `midwatch approve 3` or "
+        "`midwatch reject 3`\n"
+    )
+    assert await written(journal, last) == []
 
 
 async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, cli: Cli) -> None:
@@ -208,10 +273,19 @@ async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, cli: Cl
     assert await cli.refused("tell", "fix", "Hello.") == told
 
 
+async def test_a_switch_goes_to_a_model_that_the_worker_has(journal: Journal, cli: Cli) -> None:
+    worker = WorkerSpec(other_models=(ModelSpec(name="big"),))
+    wanted = assignment(worker="coder", spec=worker, models={Role.WORKER: ModelSpec(name="m")})
+    await new_attempt(journal, await new_task(journal, spec=wanted.model_dump_json()))
+    said = "the worker of fix#1 has no model `huge`; it has: m, big\n"
+    assert await cli.refused("switch", "fix", "huge") == said
+    assert (await cli.read("switch", "fix", "big", "--dry-run"))[0].startswith("fix#1: switch")
+
+
 async def over_in(journal: Journal, at: datetime) -> Attempt:
     """The failed attempt of a failed task."""
     made = await begun(journal, spec=SPEC)
-    await _write(journal, made, at, message(7), OVER, FAILED)
+    await _write(journal, made, at, make.message(7), OVER, FAILED)
     return made
 
 
@@ -225,13 +299,15 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(
     assert await cli.said(*argv, "--dry-run") == f"fix: would be begun again: {follows}"
     assert await journal.last_id() == before
     assert await cli.said(*argv) == f"fix: begun again: {follows}"
-    order = intervention(Action.RESTART, Actor.OPERATOR, author="ada", message="Go day by day.")
+    order = make.intervention(
+        Action.RESTART, Actor.OPERATOR, author="ada", message="Go day by day."
+    )
     reason = "begun again by ada: Go day by day."
     entries = await journal.entries(before)
     assert [(entry.record, entry.attempt) for entry in entries] == [
         (order, made.id),
-        (delivery(before + 1, DeliveryState.DELIVERED, step=7), made.id),
-        (task_transition(Lifecycle.SUBMITTED, reason=reason), None),
+        (make.delivery(before + 1, DeliveryState.DELIVERED, step=7), made.id),
+        (make.task_transition(Lifecycle.SUBMITTED, reason=reason), None),
     ]
     async with hold_run(journal, 1, lease_seconds=15):
         (line,) = await cli.ask("status")
