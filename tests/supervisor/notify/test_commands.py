@@ -1,8 +1,6 @@
 """A run tells people from its own process, and `midwatch notify test` says whether that works."""
 
 import asyncio
-import hashlib
-import hmac
 import json
 import subprocess
 import sys
@@ -15,8 +13,7 @@ import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Alert, Entry, Fault, Notified, Resolution, Step
+from midwatch_monitor.records import Fault, Step
 from midwatch_stage.command import midwatch, refused_now
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.ports import LOOPBACK, free_port
@@ -46,44 +43,6 @@ def signed(monkeypatch: pytest.MonkeyPatch) -> None:
 def configure(harness: RunHarness, targets: str, more: str = "") -> None:
     text = f"run: {{sandbox: off}}\nnotify:\n  targets: {targets}\n  group_seconds: 0.5\n{more}"
     (harness.folder / "midwatch.yaml").write_text(text)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("signed")
-async def test_a_worker_that_loops_is_told_at_once_each_alert_once_and_signed(
-    harness: RunHarness,
-) -> None:
-    (harness.folder / "tasks.yaml").write_text(TASKS)
-    async with webhook() as receiver:
-        configure(harness, f"{{team: {{webhook: '{receiver.url}', secret_env: HOOK, ends: true}}}}")
-        process = await harness.start("run", "tasks.yaml", "--headless", "--journal", "j.db")
-        await ended(process)
-    for body, signature in zip(receiver.bodies, receiver.signatures, strict=True):
-        assert (
-            signature == f"sha256={hmac.new(b'key-of-the-hook', body, hashlib.sha256).hexdigest()}"
-        )
-        assert b"private-notes" not in body
-    keys = [each["key"] for each in receiver.items]
-    assert len(keys) == len({*keys})
-    async with await Journal.open_to_read(harness.folder / "j.db") as journal:
-        fired: dict[object, Entry] = {}
-        """The alerts that fire to the end of their attempt, each as it fires at last."""
-        told: dict[str, datetime] = {}
-        async for entry in journal.all_entries(kinds=(Alert, Notified)):
-            match entry.record:
-                case Alert() as alert if alert.firing and alert.severity.alarm:
-                    fired[entry.attempt, alert.key] = entry
-                case Alert(resolution=Resolution.CLEARED | Resolution.RESTARTED) as alert:
-                    fired.pop((entry.attempt, alert.key), None)
-                case Notified() as sent:
-                    told |= dict.fromkeys(sent.keys, entry.at)
-                case _:
-                    pass
-        (run,) = await journal.runs()
-    assert fired
-    assert {*keys} == {*told}
-    assert all((told[f"alert:{e.id}"] - e.at).total_seconds() < 5 for e in fired.values())
-    assert receiver.url not in run.settings
 
 
 @pytest.mark.long
