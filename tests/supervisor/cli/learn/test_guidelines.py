@@ -35,71 +35,69 @@ async def states(past: PastAttempts, project: str = "shop") -> list[tuple[int, s
     return [(each.guidelines.version, each.state.value) for each in versions]
 
 
-async def test_a_list_as_json_is_one_object_a_version(past: PastAttempts, cli: Cli) -> None:
-    id = await propose(past, FIRST)
-    (found,) = await cli.ask("guidelines", "list")
+async def in_force(past: PastAttempts, *texts: str) -> int:
+    """Versions of which each was approved; the id of the last."""
+    id = 0
+    for text in texts:
+        id = await propose(past, text)
+        assert await midwatch("guidelines", "approve", "--from", "Ada", "--comment", "Good.") == 0
+    return id
+
+
+async def test_a_list_says_where_each_version_stands(past: PastAttempts, cli: Cli) -> None:
+    await past.attempt("shop")
+    assert await cli.read("guidelines", "list") == ["shop has no guidelines yet"]
+    assert await cli.ask("guidelines", "list") == []
+    first, second = await in_force(past, FIRST), await propose(past, SECOND)
+    found, _ = await cli.ask("guidelines", "list")
     assert found.pop("at").startswith("2026-11-21T")
     assert found == {
         "type": "guidelines",
-        "id": id,
+        "id": second,
         "project": "shop",
-        "version": 1,
+        "version": 2,
         "state": "proposed",
-        "words": 16,
-        "sources": [1],
-        "base": None,
+        "words": 15,
+        "sources": [3],
+        "base": first,
         "model": "m",
         "decided_at": None,
         "author": "",
         "comment": "",
     }
-
-
-async def test_a_list_says_where_each_version_stands(past: PastAttempts, cli: Cli) -> None:
-    first = await propose(past, FIRST)
-    await midwatch("guidelines", "approve", "--from", "Ada", "--comment", "Good.")
-    second = await propose(past, SECOND)
     assert await cli.read("guidelines", "list") == [
         f"version 2 ({second}) waits for `midwatch guidelines approve`; 15 words from 1 attempt",
         f"version 1 ({first}) is in force, Ada: Good.; 16 words from 1 attempt",
     ]
 
 
-async def test_without_any_version_that_is_said(past: PastAttempts, cli: Cli) -> None:
-    await past.attempt("shop")
-    assert await cli.read("guidelines", "list") == ["shop has no guidelines yet"]
-    assert await cli.ask("guidelines", "list") == []
-
-
-async def test_what_is_shown_is_what_is_in_force(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
+async def test_c5_a_version_is_in_force_and_shown_once_it_is_approved(
+    past: PastAttempts, cli: Cli
+) -> None:
+    id = await propose(past, FIRST)
     assert await cli.read("guidelines", "show") == [
         "no guidelines are in force in shop; version 1 is waiting"
     ]
-    await midwatch("guidelines", "approve")
+    assert await past.learned.live_guidelines("shop") is None
+    assert await cli.read("guidelines", "approve", "--from", "Ada") == [
+        "version 1 of shop is in force"
+    ]
+    live = await past.learned.live_guidelines("shop")
+    assert live is not None
+    assert (live.guidelines.text, live.author) == (FIRST, "Ada")
     assert (await cli.said("guidelines", "show")).endswith(
         f"16 words from 1 attempt\n\n{indent(FIRST, '  ')}\n"
     )
-
-
-@pytest.mark.parametrize("named", ["number", "id"])
-async def test_a_version_has_a_number_and_an_id(past: PastAttempts, cli: Cli, named: str) -> None:
-    id = await propose(past, FIRST)
-    (found,) = await cli.ask("guidelines", "show", str(id) if named == "id" else "1")
-    assert (found["id"], found["text"]) == (id, FIRST)
-
-
-async def test_an_unknown_version_is_an_error_that_lists_them(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
-    assert (
-        await cli.refused("guidelines", "show", "99")
-        == "shop has no version 99 of guidelines; it has: 1\n"
-    )
+    for named in ("1", str(id)):
+        (found,) = await cli.ask("guidelines", "show", named)
+        assert (found["id"], found["text"]) == (id, FIRST)
+    none = "shop has no version 99 of guidelines; it has: 1\n"
+    assert await cli.refused("guidelines", "show", "99") == none
 
 
 async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
-    await midwatch("guidelines", "approve")
+    await in_force(past, FIRST)
+    assert await cli.read("guidelines", "diff") == ["no version of shop is waiting"]
     await propose(past, SECOND)
     assert await cli.read("guidelines", "diff") == [
         "--- version 1",
@@ -115,23 +113,6 @@ async def test_a_diff_is_against_what_is_in_force(past: PastAttempts, cli: Cli) 
     assert (found["from"], found["to"], found["added"], found["removed"]) == (1, 2, 1, 1)
 
 
-async def test_a_diff_without_anything_that_waits_says_so(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
-    await midwatch("guidelines", "reject")
-    assert await cli.read("guidelines", "diff") == ["no version of shop is waiting"]
-
-
-async def test_c5_a_version_is_in_force_once_it_is_approved(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
-    assert await past.learned.live_guidelines("shop") is None
-    assert await cli.read("guidelines", "approve", "--from", "Ada") == [
-        "version 1 of shop is in force"
-    ]
-    live = await past.learned.live_guidelines("shop")
-    assert live is not None
-    assert (live.guidelines.text, live.author) == (FIRST, "Ada")
-
-
 async def test_requirement_20_none_is_in_force_without_an_approval(past: PastAttempts) -> None:
     await propose(past, FIRST)
     await propose(past, SECOND)
@@ -141,10 +122,7 @@ async def test_requirement_20_none_is_in_force_without_an_approval(past: PastAtt
 
 
 async def test_requirement_20_a_rollback_restores_the_text(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, f"{FIRST}\n\n```\n  exact \t\n```")
-    await midwatch("guidelines", "approve")
-    await propose(past, SECOND)
-    await midwatch("guidelines", "approve")
+    await in_force(past, f"{FIRST}\n\n```\n  exact \t\n```", SECOND)
     assert (
         await cli.said("guidelines", "rollback", "--comment", "It made things worse.")
         == "version 2 of shop is rolled back\nversion 1 is in force\n"
@@ -154,40 +132,26 @@ async def test_requirement_20_a_rollback_restores_the_text(past: PastAttempts, c
     assert live.guidelines.text == f"{FIRST}\n\n```\n  exact \t\n```"
 
 
-async def test_to_retire_is_to_have_none(past: PastAttempts) -> None:
-    for text in (FIRST, SECOND):
-        await propose(past, text)
-        await midwatch("guidelines", "approve")
-    assert await midwatch("guidelines", "retire") == 0
-    assert await past.learned.live_guidelines("shop") is None
-
-
-async def test_to_retire_one_that_waits_is_to_turn_it_down(past: PastAttempts, cli: Cli) -> None:
-    await propose(past, FIRST)
-    (found,) = await cli.ask("guidelines", "retire", "1")
-    assert (found["type"], found["act"], found["version"]) == ("guidelines_mark", "rejected", 1)
-    assert await states(past) == [(1, "rejected")]
-
-
-@pytest.mark.parametrize("act", ["approve", "reject", "retire 1"])
-async def test_a_dry_run_decides_nothing(past: PastAttempts, cli: Cli, act: str) -> None:
-    await propose(past, FIRST)
-    assert (await cli.said("guidelines", *act.split(), "--dry-run")).startswith(
-        "version 1 of shop would be "
-    )
-    assert await states(past) == [(1, "proposed")]
-
-
-async def test_a_dry_run_names_all_versions_that_would_go(past: PastAttempts, cli: Cli) -> None:
-    for text in (FIRST, SECOND):
-        await propose(past, text)
-        await midwatch("guidelines", "approve")
+async def test_to_retire_is_to_have_none_and_one_that_waits_is_turned_down(
+    past: PastAttempts, cli: Cli
+) -> None:
+    await in_force(past, FIRST, SECOND)
     before = await states(past)
     assert await cli.read("guidelines", "retire", "--dry-run") == [
         "version 2 of shop would be rolled back",
         "so would all versions before it: 1",
     ]
     assert await states(past) == before
+    assert await midwatch("guidelines", "retire") == 0
+    assert await past.learned.live_guidelines("shop") is None
+    await propose(past, "## Third")
+    for act in ("approve", "reject", "retire 3"):
+        would = await cli.said("guidelines", *act.split(), "--dry-run")
+        assert would.startswith("version 3 of shop would be ")
+    assert (3, "proposed") in await states(past)
+    (found,) = await cli.ask("guidelines", "retire", "3")
+    assert (found["type"], found["act"], found["version"]) == ("guidelines_mark", "rejected", 3)
+    assert (3, "rejected") in await states(past)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`midwatch lessons` over a real journal."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -132,8 +133,8 @@ async def test_r50_show_tells_where_it_comes_from_and_what_became_of_its_uses(
 
 async def test_a_verdict_of_what_a_person_did_is_told_as_such(cli: Cli, past: PastAttempts) -> None:
     attempt = await past.attempt()
-    implied = {"origin": r.Origin.IMPLIED, "sign": r.VerdictBasis.EDITED}
-    verdict = await past.say(attempt, r.Feedback(accepted=False, comment="a.py", **implied))
+    edited: dict[str, Any] = {"origin": r.Origin.IMPLIED, "sign": r.VerdictBasis.EDITED}
+    verdict = await past.say(attempt, r.Feedback(accepted=False, comment="a.py", **edited))
     id = await past.say(attempt, r.Lesson(text="x", verdict=verdict, origin=r.Origin.IMPLIED))
     said = await cli.said("lessons", "show", str(id))
     assert "it explains:\n  rejected (implied: edited): a.py\n" in said

@@ -73,46 +73,42 @@ def methods(given: RecalledText) -> list[Method]:
     ]
 
 
-async def test_a_persons_lesson_waits_for_nobody(cli: Cli, past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    words = ("--instead", "Change src/money.py.", "--tag", "python", "--file", "src/money.py")
+async def test_a_persons_lesson_waits_for_nobody_and_reaches_a_task_of_the_project_that_fits(
+    cli: Cli, past: PastAttempts
+) -> None:
+    last = await past.attempt()
+    words = ("--instead", "Change src/money.py.", "--tag", "money", "--file", "src/money.py")
     id = await added(cli, *words, "--class", "wrong-location", "--from", "ada")
     line = await lesson_line(cli, "list")
-    told = {"id": id, "text": TEXT, "insights": ["Change src/money.py."], "tags": ["python"]}
-    kept = {"source_attempt": attempt.id, "project": "shop", "waits": None, "obsolete": False}
+    told = {"id": id, "text": TEXT, "insights": ["Change src/money.py."], "tags": ["money"]}
+    kept = {"source_attempt": last.id, "project": "shop", "waits": None, "obsolete": False}
     by = {"born": "person", "author": "ada", "failure_class": "wrong_location"}
     assert told | kept | by == {key: line[key] for key in told | kept | by}
-
-
-async def test_it_reaches_a_task_of_the_project_that_fits(cli: Cli, past: PastAttempts) -> None:
-    last = await past.attempt()
-    id = await added(cli, "--tag", "money", "--from", "ada")
-    told = await lesson_line(cli, "show", str(id))
-    assert (told["task"], told["source_attempts"]) == (None, [])
-    assert "\n  shop; entry" in "\n".join(await cli.read("lessons", "show", str(id)))
+    shown = await lesson_line(cli, "show", str(id))
+    assert (shown["task"], shown["source_attempts"]) == (None, [])
+    assert "\n  shop; entry" in await cli.said("lessons", "show", str(id))
     assert methods(await given_to(past, await past.attempt(number=2))) == []
     given = await given_to(past, await past.attempt(task="sums"), tags=("money",))
     assert methods(given) == [Method.TAGS]
-    assert f"1. (written by ada) {TEXT}" in given.text
+    assert f"1. (written by ada; wrong_location) {TEXT}" in given.text
     assert "what a person wrote down" in given.text
-    assert last.number == 1
 
 
-async def test_with_a_task_it_reaches_that_task(cli: Cli, past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    id = await added(cli, "--task", "fix")
-    assert methods(await given_to(past, await past.attempt(number=2))) == [Method.TASK]
-    told = await lesson_line(cli, "show", str(id))
-    assert (told["task"], told["sources"]) == ("fix", [attempt.id])
-
-
-async def test_the_task_is_that_of_the_run_that_is_named(cli: Cli, past: PastAttempts) -> None:
+async def test_with_a_task_of_a_run_it_reaches_that_task_and_outlives_an_accepted_result(
+    cli: Cli, past: PastAttempts
+) -> None:
     first, second = await past.attempt(), await past.attempt()
     for run, attempt in (("1", first), ("2", second)):
-        text = ("lessons", "add", f"Of run {run}.", "--task", "fix", "--run", run)
-        (line,) = await cli.ask(*text)
+        of = ("lessons", "add", f"Of run {run}.", "--task", "fix", "--run", run)
+        (line,) = await cli.ask(*of)
         assert line["source_attempt"] == attempt.id
-    assert "--run goes with --task" in await cli.refused("lessons", "add", "More.", "--run", "1")
+    given = methods(await given_to(past, await past.attempt(number=2)))
+    assert given == [Method.TASK] * 2
+    told = await lesson_line(cli, "show", str(line["id"]))
+    assert (told["task"], told["sources"]) == ("fix", [second.id])
+    await past.end(second, Ending.DONE)
+    assert await midwatch("feedback", "fix#1", "accept") == 0
+    assert [each.obsolete for each in await past.learned.lessons(project="shop")] == [False] * 2
 
 
 async def test_the_same_text_is_not_written_twice(cli: Cli, past: PastAttempts) -> None:
@@ -120,22 +116,13 @@ async def test_the_same_text_is_not_written_twice(cli: Cli, past: PastAttempts) 
     id = await added(cli)
     assert await cli.refused("lessons", "add", f"  {TEXT}\n") == f"lesson {id} already says that\n"
     await midwatch("lessons", "retire", str(id))
-    assert f"lesson {id} already says that, and is retired" in await cli.refused(
-        "lessons", "add", TEXT
-    )
-
-
-async def test_accepting_a_result_ends_no_persons_lesson(cli: Cli, past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    await added(cli, "--task", "fix")
-    await past.end(attempt, Ending.DONE)
-    assert await midwatch("feedback", "fix", "accept") == 0
-    (known,) = await past.learned.lessons(project="shop")
-    assert not known.obsolete
+    retired = f"lesson {id} already says that, and is retired"
+    assert retired in await cli.refused("lessons", "add", TEXT)
 
 
 async def test_one_that_was_approved_is_said_to_be_approved(cli: Cli, past: PastAttempts) -> None:
     id = await past.say(await past.attempt(), Lesson(text=TEXT, waits="a model wrote it"))
+    assert "`midwatch lessons list` shows them" in await cli.refused("lessons", "approve")
     assert await midwatch("lessons", "approve", str(id), "--from", "ada") == 0
     (mark,) = (await lesson_line(cli, "show", str(id)))["marks"]
     assert (mark["act"], mark["author"]) == ("approved", "ada")
@@ -169,34 +156,22 @@ async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as
     assert (await lesson_line(cli, "show", str(id)))["uses"][0]["method"] == "manual"
 
 
-async def test_a_given_lesson_without_room_is_given_later(cli: Cli, past: PastAttempts) -> None:
+async def test_a_given_lesson_waits_for_room_takes_its_task_out_of_the_groups_and_goes_if_retired(
+    cli: Cli, past: PastAttempts
+) -> None:
     chart = await past.attempt(task="chart")
-    id = await added(cli)
-    await midwatch("lessons", "give", str(id), "chart")
+    id = str(await added(cli))
+    await midwatch("lessons", "give", id, "chart")
     assert methods(await given_to(past, chart, LearningSettings(prompt_tokens=20))) == []
-    assert methods(await given_to(past, await past.attempt(task="chart", number=2))) == [
-        Method.MANUAL
-    ]
-
-
-async def test_a_lesson_retired_meanwhile_is_not_given(cli: Cli, past: PastAttempts) -> None:
-    await past.attempt()
-    id = await added(cli)
-    chart = await past.attempt(task="chart")
-    await midwatch("lessons", "give", str(id), "chart")
-    await midwatch("lessons", "retire", str(id))
-    assert await given_to(past, chart) == RecalledText()
-
-
-async def test_a_task_with_a_given_lesson_is_in_no_group(cli: Cli, past: PastAttempts) -> None:
-    await past.attempt()
-    id = await added(cli)
-    chart = await past.attempt(task="chart")
-    await midwatch("lessons", "give", str(id), "chart")
     control = LearningSettings(lessons=LessonSettings(control_share=1))
-    (record,) = (await given_to(past, chart, control)).records
+    second = await past.attempt(task="chart", number=2)
+    (record,) = (await given_to(past, second, control)).records
     assert isinstance(record, Recall)
     assert (record.group, len(record.lessons)) == (Group.NONE, 1)
+    await midwatch("lessons", "give", id, "chart")
+    await midwatch("lessons", "retire", id)
+    third = await past.attempt(task="chart", number=3)
+    assert methods(await given_to(past, third)) == []
 
 
 async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> None:
@@ -211,36 +186,33 @@ async def test_the_text_comes_from_stdin_and_is_masked(past: PastAttempts) -> No
     assert key not in known.lesson.text
 
 
-async def test_who_writes_a_secret_is_told_how_it_is_masked(cli: Cli, past: PastAttempts) -> None:
+async def test_who_writes_a_secret_is_told_how_it_is_masked_and_a_dry_run_writes_nothing(
+    cli: Cli, past: PastAttempts
+) -> None:
     await past.attempt()
     words = ("lessons", "add", "Use the key.", "--instead", "Send sk-proj-" + "a1B2c3D4" * 6)
     (would,) = await cli.read(*words, "--dry-run")
+    assert await past.learned.lessons() == []
     (did,) = await cli.read(*words)
     (known,) = await past.learned.lessons(project="shop")
     note = f"; secrets in it are masked: Use the key. {known.lesson.insights[0]}"
     assert "[masked: openai key" in note
     assert would == f"would add a lesson to shop{note}"
     assert did == f"added lesson {known.id} to shop{note}"
-
-
-@pytest.mark.parametrize("name", ["wrong-location", "other", "unknown"])
-async def test_each_class_of_the_error_is_taken(cli: Cli, past: PastAttempts, name: str) -> None:
-    await past.attempt()
-    assert name.replace("-", "_") in (
-        await cli.refused("lessons", "add", "x", "--class", "nonsense")
-    ).split(": ")[1].strip().split(", ")
-    await added(cli, "--class", name)
-
-
-async def test_a_dry_run_writes_nothing(cli: Cli, past: PastAttempts) -> None:
-    await past.attempt()
-    id = await added(cli)
     last = await past.journal.last_id()
-    assert await cli.read("lessons", "add", "x", "--dry-run") == ["would add a lesson to shop"]
-    assert await cli.read("lessons", "give", str(id), "fix", "--dry-run") == [
-        f"would give lesson {id} to the next attempt of fix"
+    assert await cli.read("lessons", "give", str(known.id), "fix", "--dry-run") == [
+        f"would give lesson {known.id} to the next attempt of fix"
     ]
     assert await past.journal.last_id() == last
+
+
+async def test_each_class_of_the_error_is_taken(cli: Cli, past: PastAttempts) -> None:
+    await past.attempt()
+    said = await cli.refused("lessons", "add", "x", "--class", "nonsense")
+    names = said.removeprefix("there is no class `nonsense`; known: ").strip().split(", ")
+    assert {"wrong_location", "other", "unknown"} <= set(names)
+    for name in names:
+        await lesson_line(cli, "add", name, "--class", name)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +220,7 @@ async def test_a_dry_run_writes_nothing(cli: Cli, past: PastAttempts) -> None:
     [
         (("add", " "), "a lesson needs text"),
         (("add", "x" * 2001), "2001 characters are too many; at most 2000 are shown"),
-        (("add", "x", "--class", "nonsense"), "there is no class `nonsense`; known: "),
+        (("add", "x", "--run", "1"), "--run goes with --task"),
         (("add", "x", "--task", "nothing"), "there is no task or attempt"),
         (("add", "x", "--comment", "y"), "the text of a lesson needs no --comment"),
         (("give", "99", "fix"), "there is no lesson 99"),
