@@ -170,20 +170,6 @@ def alarms(acts: list[Act]) -> tuple[list[set[str]], bool]:
     return fired, any(alert.severity.alarm for alert in judge.firing)
 
 
-@pytest.mark.parametrize("key", [key for key in CODING if key != "delivery"])
-def test_a_task_fails_at_first_and_is_accepted_after_its_script(
-    key: str, first_attempt: Callable[[str], FirstAttempt]
-) -> None:
-    file = first_attempt(key).file
-    assert all(accepted(tasks(file)[key], file.parent))
-
-
-@pytest.mark.parametrize("key", CODING)
-def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Path) -> None:
-    played(key, task_file.parent, again=True)
-    assert all(accepted(tasks(task_file)[key], task_file.parent))
-
-
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
@@ -196,10 +182,18 @@ def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Pat
         ("labels", [{"missed_checkpoint"}, set[str]()]),
     ],
 )
-def test_the_rules_see_the_trouble_and_that_guidance_ends_it(
+def test_the_rules_see_the_trouble_and_guidance_ends_it_so_that_the_work_is_accepted(
     key: str, expected: list[set[str]], first_attempt: Callable[[str], FirstAttempt]
 ) -> None:
-    assert alarms(first_attempt(key).acts) == (expected, False)
+    acts, file = first_attempt(key)
+    assert alarms(acts) == (expected, False)
+    assert all(accepted(tasks(file)[key], file.parent))
+
+
+@pytest.mark.parametrize("key", CODING)
+def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Path) -> None:
+    played(key, task_file.parent, again=True)
+    assert all(accepted(tasks(task_file)[key], task_file.parent))
 
 
 def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(
@@ -237,22 +231,15 @@ def test_a_worker_that_heeds_a_lesson_is_accepted_without_an_alarm(
     assert all(accepted(tasks(task_file)[key], task_file.parent))
 
 
-def test_the_same_failure_comes_back_after_each_edit_of_the_wrong_file(
-    first_attempt: Callable[[str], FirstAttempt],
-) -> None:
-    acts = first_attempt("totals").acts
-    before = commands(acts, 0)
-    assert len(before) == 9
-    assert len(set(before)) == 1
-    assert [code for code, _ in commands(acts, 1)] == [0, 0]
-
-
-def test_what_was_tried_in_the_wrong_file_is_taken_back(
+def test_the_same_failure_comes_back_after_each_edit_of_the_wrong_file_which_is_taken_back(
     first_attempt: Callable[[str], FirstAttempt], task_file: Path
 ) -> None:
+    acts, file = first_attempt("totals")
+    before = commands(acts, 0)
+    assert (len(before), len(set(before))) == (9, 1)
+    assert [code for code, _ in commands(acts, 1)] == [0, 0]
     totals = Path("orders", "totals.py")
-    left = first_attempt("totals").file.parent / totals
-    assert left.read_text() == (task_file.parent / totals).read_text()
+    assert (file.parent / totals).read_text() == (task_file.parent / totals).read_text()
 
 
 async def test_the_clerk_writes_its_report_with_its_own_tools(tmp_path: Path) -> None:
@@ -269,12 +256,11 @@ def reflect(progress_percent: int, confidence: int, decision: str, notes: str) -
     return "Recorded."
 
 
-def test_the_project_is_a_clean_repository_with_one_commit(task_file: Path) -> None:
-    log = run("git log --format='%an <%ae>'", task_file.parent)
-    assert log == (0, "Midwatch demo <demo@midwatch.invalid>\n")
-    assert run("git status --porcelain", task_file.parent) == (0, "")
-
-
-def test_each_demo_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_each_demo_has_a_folder_of_its_own_which_is_a_clean_repository_with_one_commit(
+    tmp_path: Path,
+) -> None:
     files = [make_project(tmp_path / "new") for _ in range(2)]
     assert files == [tmp_path / "new" / f"midwatch-demo-{n}" / "tasks.yaml" for n in (1, 2)]
+    log = run("git log --format='%an <%ae>'", files[0].parent)
+    assert log == (0, "Midwatch demo <demo@midwatch.invalid>\n")
+    assert run("git status --porcelain", files[0].parent) == (0, "")

@@ -164,9 +164,9 @@ async def test_what_is_open_is_not_judged(attempted: Attempted, cli: Cli, watche
 async def test_r20_all_verdicts_are_listed_oldest_first_or_those_of_a_task_a_run_or_a_project(
     attempted: Attempted, cli: Cli
 ) -> None:
-    kept = {"origin": r.Origin.IMPLIED, "author": "midwatch", "sign": r.VerdictBasis.KEPT}
+    kept = feedback(author="midwatch", origin=r.Origin.IMPLIED, sign=r.VerdictBasis.KEPT)
     no = feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n")
-    await attempted(DONE, feedback(**kept), no)
+    await attempted(DONE, kept, no)
     await attempted(STUCK, name="other")
     listed = [
         (each["task"], each["origin"], each["sign"]) for each in await cli.ask("feedback", "list")
