@@ -58,7 +58,8 @@ def test_a_number_is_written_as_people_write_it(written: str, text: str) -> None
     assert written == text
 
 
-def test_a_budget_says_what_is_used_of_what_there_is() -> None:
+def test_a_budget_says_what_is_used_of_what_there_is_and_no_dollars_if_no_price_is_known() -> None:
+    used, limit = Meter(used=12), Meter(limit=5)
     budget = Budget(
         requests=Meter(used=12, limit=60),
         tokens=Meter(used=1_004_300),
@@ -66,10 +67,6 @@ def test_a_budget_says_what_is_used_of_what_there_is() -> None:
         minutes=Meter(used=3.25, limit=30),
     )
     assert budget_text(budget) == "12 of 60 requests, 1.0 M tokens, $0.12 of $5.00, 3.2 of 30 min"
-
-
-def test_a_budget_says_no_dollars_if_no_price_is_known() -> None:
-    used, limit = Meter(used=12), Meter(limit=5)
     assert budget_text(Budget(requests=used)) == "12 requests, 0 tokens, 0 min"
     words = budget_text(Budget(requests=used, cost_usd=limit))
     assert words == "12 requests, 0 tokens, cost unknown (limit $5.00), 0 min"
@@ -147,13 +144,7 @@ def test_an_escape_without_an_end_hides_nothing(opener: str) -> None:
     assert plain(f"{opener}the worker\nfailed\n").endswith("he worker\nfailed\n")
 
 
-def test_an_escape_over_two_lines_hides_neither() -> None:
+def test_an_escape_over_two_lines_hides_neither_and_a_very_long_text_is_cut() -> None:
     assert plain("\x1b]0;one\ntwo\x07three").endswith("one\ntwo\N{REPLACEMENT CHARACTER}three")
-
-
-def test_a_very_long_text_is_cut() -> None:
     assert plain("x" * 1_000_000) == "x" * 20_000 + "…"
-
-
-def test_one_line_is_one_line() -> None:
     assert one_line("  a\n\n b\t\x1b[1mc\x0b d ") == "a b c\N{REPLACEMENT CHARACTER} d"

@@ -1,28 +1,17 @@
-"""A run as people read it: its progress and its end."""
+"""A run as people read it: its progress and its end.
 
-from datetime import UTC, timedelta, timezone
+Each case is told in `run_ends.txt` beside this file; `MIDWATCH_UPDATE=1` writes it anew.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, timedelta, timezone, tzinfo
+from pathlib import Path
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.command_hint import naming_journal
-from midwatch_monitor.records import (
-    Action,
-    AlertState,
-    Budget,
-    Change,
-    Completion,
-    DeliveryState,
-    Ending,
-    EscalationState,
-    Lifecycle,
-    Meter,
-    PermissionRequest,
-    Record,
-    Resolution,
-    Severity,
-    Spending,
-    TaskTransition,
-)
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
@@ -30,114 +19,173 @@ from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.present.text_line import with_reservations
 
+TEXTS = Path(__file__).with_name("run_ends.txt")
 FILES = (
     FileChange(name="a.py", added=14, removed=3),
     FileChange(name="logo.png", binary=True),
 )
-DONE = make.task_transition(Lifecycle.COMPLETED, passed=1, total=1)
-USED = Budget(requests=Meter(used=1), tokens=Meter(used=45_000), cost_usd=Meter(used=0.12))
-FAILED = make.task_transition(Lifecycle.FAILED, reason="out of budget: 60 requests")
-PARKED = make.transition(Lifecycle.INPUT_REQUIRED)
+DONE = make.task_transition(r.Lifecycle.COMPLETED, passed=1, total=1)
+USED = make.change(
+    budget=r.Budget(
+        requests=r.Meter(used=1), tokens=r.Meter(used=45_000), cost_usd=r.Meter(used=0.12)
+    )
+)
+FAILED = make.task_transition(r.Lifecycle.FAILED, reason="out of budget: 60 requests")
+PARKED = make.transition(r.Lifecycle.INPUT_REQUIRED)
+ASKS = make.intervention(r.Action.ASK_OPERATOR, message="Which port?")
+PAUSE = make.intervention(r.Action.PAUSE)
 
 
-def state(*records: Record, name: str = "fix", attempts: int = 1) -> TaskState:
+def state(*records: r.Record, name: str = "fix", attempts: int = 1) -> TaskState:
     """Where a task stands after records of its last attempt."""
     task = TaskState(task=make.task(name=name))
     for id in range(1, attempts + 1):
         task.meet(make.attempt(id, number=id))
     for id, record in enumerate(records, start=1):
-        attempt = None if isinstance(record, TaskTransition) else attempts
+        attempt = None if isinstance(record, r.TaskTransition) else attempts
         task.fold(make.entry(id, record, attempt=attempt))
     return task
 
 
-def result(*records: Record, **fields: object) -> TaskResult:
+def result(*records: r.Record, **fields: object) -> TaskResult:
     made = {"branch": "midwatch/r1/fix-1", "files": FILES, "state": state(*records), **fields}
     return TaskResult(**made)  # pyright: ignore[reportArgumentType]
 
 
-def block(*records: Record, width: int = 80, **fields: object) -> list[str]:
-    """The lines of one task, without the empty ones around them."""
-    lines = [*run_end([result(*records, **fields)], width=width)]
-    return lines[1:-1]
-
-
-def test_a_completed_task_says_all_that_is_needed() -> None:
-    reflector = Spending(role="reflector", model="m", requests=2, tokens=900)
+def ends() -> Iterator[tuple[str, list[TaskResult]]]:
+    """Each case, and the results of its tasks."""
+    reflector = r.Spending(role="reflector", model="m", requests=2, tokens=900)
     checks = (make.acceptance(), make.acceptance(check="ruff check"))
-    told = (make.alert(), make.change(budget=USED), *checks, reflector, make.ended(), DONE)
-    assert block(*told) == [
-        "fix: completed",
-        "  changes  2 files, +14 -3",
-        "  branch   midwatch/r1/fix-1",
-        "  checks   2 of 2 checks pass; passed: make test, ruff check",
-        "  tries    1 attempt, 1 alert",
-        "  used     1 request, 45 k tokens, $0.12; reflector 2 requests, 900 tokens",
-        "  look     midwatch diff fix",
-        "  take     midwatch merge fix",
-    ]
-
-
-def test_a_failed_one_says_why_and_which_checks_failed_and_is_not_taken() -> None:
+    whole = (make.alert(), USED, *checks, reflector, make.ended(), DONE)
+    yield "a completed task says all that is needed", [result(*whole)]
     check = make.acceptance(passed=False, detail="exit code 1\nmuch more")
-    lines = block(check, make.ended(Ending.OUT_OF_BUDGET), FAILED, wanted=1)
-    assert lines[0] == "fix: failed"
-    assert "  why      out of budget: 60 requests" in lines
-    assert "  checks   0 of 1 check passes; failed: make test (exit code 1)" in lines
-    assert lines[-1] == "  look     midwatch diff fix"
+    failed = (check, make.ended(r.Ending.OUT_OF_BUDGET), FAILED)
+    yield (
+        "a failed one says why and which checks failed, and is not taken",
+        [result(*failed, wanted=1)],
+    )
+    yield (
+        "checks that did not run are said not to have",
+        [result(make.ended(r.Ending.STUCK), FAILED, wanted=2)],
+    )
+    yield (
+        "what was interrupted shows no working beside a person who is waited for",
+        [result(make.task_transition(), make.transition(), ASKS, make.delivery(3), PARKED)],
+    )
+    yield (
+        "a proposal is approved or rejected",
+        [result(make.intervention(needs_approval=True), PARKED)],
+    )
+    yield "a pause is ended by a command", [result(PAUSE, make.delivery(), PARKED)]
+    yield (
+        "a result without git is in its folder",
+        [result(make.ended(), DONE, branch="", folder="workspaces/fix-1")],
+    )
+    yield "nothing changed is nothing to take", [result(make.ended(), DONE, files=())]
+    flagged = r.Completion(plan_step=0, goal="g", confidence=7, accepted=True, flag="not reviewed")
+    yield "reservations stand beside the status", [result(flagged, make.ended(), DONE)]
+    again = TaskState(task=make.task())
+    for id in (1, 2):
+        again.meet(make.attempt(id, number=id))
+    again.fold(make.entry(1, make.acceptance(), attempt=1))
+    yield "the checks of an earlier attempt say so", [result(state=again)]
+    done = result(USED, make.ended(), DONE)
+    cut = result(make.ended(r.Ending.STUCK), FAILED, state=state(FAILED, name="cut"))
+    yield "many tasks are told in a line each", [*[done] * 4, cut]
+    report = result(state=state(make.ended(), DONE, name="report"), branch="")
+    yield "many that did not work in git are taken into a folder", [report] * 5
+    yield "of many tasks those that did not work in git are named", [done, report, *[done] * 3]
 
 
-def test_checks_that_did_not_run_are_said_not_to_have() -> None:
-    assert "  checks   none of 2 ran" in block(make.ended(Ending.STUCK), FAILED, wanted=2)
+def progress() -> Iterator[tuple[str, list[r.Record]]]:
+    """Each case, and the records of which some have a line."""
+    yield (
+        "a line says when, who and what",
+        [
+            make.transition(),
+            make.step(3, "run", args="pytest"),
+            make.alert(severity=r.Severity.CRITICAL, subject="a.py"),
+            make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED),
+            make.escalation(9),
+            make.intervention(needs_approval=True, message="Look\nup."),
+            make.ended(reason="it passes"),
+            make.task_transition(r.Lifecycle.COMPLETED, passed=2, total=2),
+        ],
+    )
+    why = "the session ended"
+    yield (
+        "the end of what nobody checked is told once",
+        [
+            make.task_transition(r.Lifecycle.COMPLETED, reason=why),
+            make.ended(r.Ending.UNCHECKED, reason=why),
+        ],
+    )
+    yield (
+        "a permission is told with the commands that answer it",
+        [
+            make.transition(),
+            r.PermissionRequest(tool="execute", what="run `make`"),
+            make.change(lifecycle=r.Lifecycle.INPUT_REQUIRED),
+            make.transition(r.Lifecycle.INPUT_REQUIRED, reason="asks to run `make`"),
+        ],
+    )
+    yield (
+        "an outage is told when it lasts, when its reason changes and when it is over",
+        [
+            make.away(seconds=1),
+            make.away(since=2),
+            make.away(since=2),
+            make.away(since=32, reason="Connection refused"),
+            make.step(1, "run", args="pytest"),
+            make.away(since=3600, over=True),
+            make.away(since=3600, over=True),
+        ],
+    )
+    yield "a refusal has no line, since the run ends with it", [make.away(next_try=None)]
+    yield (
+        "what became of an intervention names it",
+        [
+            make.intervention(),
+            make.delivery(),
+            make.outcome(),
+        ],
+    )
+    yield "an attempt that a person paused is paused", [PAUSE, make.delivery(), PARKED]
+    yield "the model in force is named", [make.change(model="big"), make.transition()]
+    yield (
+        "nothing is said of what nobody waits for",
+        [
+            make.alert(state=r.AlertState.PENDING),
+            make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED),
+            make.escalation(state=r.EscalationState.ANSWERED),
+            make.escalation(state=r.EscalationState.CLOSED),
+            make.delivery(77),
+            make.plan(),
+        ],
+    )
 
 
-def test_what_was_interrupted_shows_no_working_beside_a_person_who_is_waited_for() -> None:
-    question = make.intervention(Action.ASK_OPERATOR, message="Which port?")
-    told = (make.task_transition(), make.transition(), question, make.delivery(3), PARKED)
-    lines = block(*told)
-    assert lines[0] == "fix: waits for you"
-    assert "  waits    for an answer: Which port?" in lines
-    assert lines[-3:] == [
-        '  answer   midwatch tell fix "your answer"',
-        "  continue midwatch resume",
-        "  look     midwatch diff fix",
-    ]
-    assert not any("working" in line for line in lines)
+def progress_lines(records: list[r.Record], zone: tzinfo = UTC) -> Iterator[str]:
+    transcript = Transcript([make.task(name="totals")], [make.attempt(model="m")])
+    for id, record in enumerate(records, start=1):
+        checked = isinstance(record, r.TaskTransition) and record.total
+        entry = make.entry(id, record, at=make.AT, attempt=None if checked else 1)
+        told = transcript.line(entry)
+        text = progress_line(entry, transcript, zone) if told else None
+        yield text or f"({type(record).__name__})"
 
 
-@pytest.mark.parametrize(
-    ("told", "answers"),
-    [
-        (
-            (make.intervention(needs_approval=True), PARKED),
-            ["  answer   midwatch approve 1", "  answer   midwatch reject 1"],
-        ),
-        (
-            (make.intervention(Action.PAUSE), make.delivery(), PARKED),
-            ["  answer   midwatch tell fix --resume"],
-        ),
-    ],
-)
-def test_each_waiting_is_ended_by_a_command(told: tuple[Record, ...], answers: list[str]) -> None:
-    assert [line for line in block(*told) if line.startswith("  answer")] == answers
+def rendered() -> str:
+    blocks = [(name, run_end(results, width=80)) for name, results in ends()]
+    blocks += [(name, progress_lines(records)) for name, records in progress()]
+    texts = ((name, "\n".join(lines).strip("\n")) for name, lines in blocks)
+    return "\n".join(f"## {name}\n{text}\n" for name, text in texts)
 
 
-def test_a_result_without_git_is_in_its_folder() -> None:
-    lines = block(make.ended(), DONE, branch="", folder="workspaces/fix-1")
-    assert "  folder   workspaces/fix-1" in lines
-    assert lines[-1] == "  take     midwatch merge fix --into FOLDER"
-
-
-def test_nothing_changed_is_nothing_to_take() -> None:
-    lines = block(make.ended(), DONE, files=())
-    assert "  changes  no changes" in lines
-    assert lines[-1] == "  look     midwatch show fix"
-
-
-def test_reservations_stand_beside_the_status() -> None:
-    flagged = Completion(plan_step=0, goal="g", confidence=7, accepted=True, flag="not reviewed")
-    first, *_ = block(flagged, make.ended(), DONE)
-    assert first == "fix: completed, with reservations: not reviewed"
+def test_each_end_and_each_progress_is_told_as_the_golden_file_says() -> None:
+    if os.environ.get("MIDWATCH_UPDATE"):
+        TEXTS.write_text(rendered(), encoding="utf-8")
+    assert rendered() == TEXTS.read_text(encoding="utf-8")
 
 
 def test_commands_name_the_journal_that_was_named() -> None:
@@ -153,10 +201,10 @@ def test_no_line_is_wider_than_the_terminal_and_no_count_is_torn_from_its_noun(
 ) -> None:
     told = (
         *(make.alert(f"rule{number}") for number in range(11)),
-        make.change(budget=USED),
+        USED,
         make.acceptance(check="python3 -m pytest -q tests"),
         make.acceptance(check="ruff check", passed=False, detail="exit code 1"),
-        make.ended(Ending.UNACCEPTED),
+        make.ended(r.Ending.UNACCEPTED),
         FAILED,
     )
     results = [
@@ -166,33 +214,6 @@ def test_no_line_is_wider_than_the_terminal_and_no_count_is_torn_from_its_noun(
     lines = [*run_end(results, width=width)]
     assert max(map(len, lines)) <= width
     assert not [line for line in lines if line and line[-1].isdigit() and line[-2] == " "]
-
-
-def test_many_tasks_are_told_in_a_line_each() -> None:
-    done = result(make.change(budget=USED), make.ended(), DONE)
-    failed = result(make.ended(Ending.STUCK), FAILED, state=state(FAILED, name="cut"))
-    lines = [*run_end([done] * 4 + [failed], width=80)]
-    first = "fix: completed, 2 files, +14 -3, 1 of 1 check passes, 1 attempt, 45 k tokens,"
-    assert lines[1:3] == [first, "  $0.12"]
-    assert lines[-6:-4] == [
-        "cut: failed, 2 files, +14 -3, 1 attempt",
-        "  why      out of budget: 60 requests",
-    ]
-    assert lines[-3:] == [
-        "  used     4 requests, 180 k tokens, $0.48",
-        "  look     midwatch diff TASK",
-        "  take     midwatch merge TASK",
-    ]
-
-
-def test_of_many_tasks_those_that_did_not_work_in_git_are_taken_into_a_folder() -> None:
-    report = result(state=state(make.ended(), DONE, name="report"), branch="")
-    assert [*run_end([report] * 5, width=80)][-1] == "  take     midwatch merge TASK --into FOLDER"
-    done = result(make.ended(), DONE)
-    assert [*run_end([done, report, done, done, done], width=80)][-2:] == [
-        "  take     midwatch merge TASK (fix, fix, fix, fix)",
-        "  take     midwatch merge TASK --into FOLDER (report)",
-    ]
 
 
 def test_changes_are_counted_in_lines_and_named() -> None:
@@ -210,109 +231,6 @@ def test_what_a_person_should_notice_of_a_file_is_told_even_among_too_many() -> 
     assert [*change_lines(FILES, {"logo.png": "12 MB"})][1] == "binary  logo.png (12 MB)"
 
 
-def test_the_checks_of_an_earlier_attempt_say_so() -> None:
-    task = TaskState(task=make.task())
-    for id in (1, 2):
-        task.meet(make.attempt(id, number=id))
-    task.fold(make.entry(1, make.acceptance(), attempt=1))
-    (line,) = [each for each in block(state=task) if each.startswith("  checks")]
-    assert line.endswith("passed: make test (attempt 1)")
-
-
-CHECKED = make.task_transition(Lifecycle.COMPLETED, passed=2, total=2)
-
-
-def progress(*records: Record, hours: int = 0) -> list[str | None]:
-    transcript = Transcript([make.task(name="totals")], [make.attempt(model="m")])
-    zone = timezone(timedelta(hours=hours))
-    found: list[str | None] = []
-    for id, record in enumerate(records, start=1):
-        attempt = None if isinstance(record, TaskTransition) else 1
-        entry = make.entry(id, record, at=make.AT, attempt=attempt)
-        told = transcript.line(entry)
-        found.append(None if told is None else progress_line(entry, transcript, zone))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("record", "text"),
-    [
-        (CHECKED, "totals: completed (2 of 2 checks pass)"),
-        (make.transition(), "totals#1: working (coder with m)"),
-        (make.ended(reason="it passes"), "totals#1: completed: it passes"),
-        (make.step(3, "run", args="pytest"), "totals#1: step 3, run: pytest"),
-        (
-            make.alert(severity=Severity.CRITICAL, subject="a.py"),
-            "totals#1: alert: firing critical cycle (a.py): cycle was seen",
-        ),
-        (
-            make.alert(state=AlertState.RESOLVED, resolution=Resolution.CLEARED),
-            "totals#1: alert: resolved warning cycle: cycle was seen",
-        ),
-        (make.escalation(9), "totals#1: escalation: 9 open: cycle"),
-        (
-            make.intervention(needs_approval=True, message="Look\nup."),
-            "totals#1: message: nudge 1 waits for approval, by policy: Look up.",
-        ),
-    ],
-)
-def test_a_line_says_when_who_and_what(record: Record, text: str) -> None:
-    assert progress(record) == [f"20:00:00 {text}"]
-
-
-def test_the_end_of_what_nobody_checked_is_told_once() -> None:
-    transcript = Transcript([make.task(name="repo")], [make.attempt()])
-    why = "the session ended"
-    told = [
-        make.task_transition(Lifecycle.COMPLETED, reason=why),
-        make.ended(Ending.UNCHECKED, reason=why),
-    ]
-    said = list[str | None]()
-    for id, record in enumerate(told, start=1):
-        entry = make.entry(id, record, at=make.AT)
-        transcript.line(entry)
-        said.append(progress_line(entry, transcript, UTC))
-    assert said == [None, "20:00:00 repo#1: ended: the session ended"]
-
-
-def test_a_permission_is_told_with_the_commands_that_answer_it() -> None:
-    asks = "asks to run `make`"
-    *_, told = progress(
-        make.transition(),
-        PermissionRequest(tool="execute", what="run `make`"),
-        make.change(lifecycle=Lifecycle.INPUT_REQUIRED),
-        make.transition(Lifecycle.INPUT_REQUIRED, reason=asks),
-    )
-    assert told == (
-        f"20:00:00 totals#1: waiting for a person: {asks} (coder with m): `midwatch approve 2` or "
-        "`midwatch reject 2`"
-    )
-
-
-def test_an_outage_is_told_when_it_lasts_when_its_reason_changes_and_when_it_is_over() -> None:
-    refused = "Connection refused"
-    told = progress(
-        make.away(seconds=1),
-        make.away(since=2, seconds=30),
-        make.away(since=2, seconds=30),
-        make.away(since=32, seconds=30, reason=refused),
-        make.step(1, "run", args="pytest"),
-        make.away(since=3600, over=True),
-        make.away(since=3600, over=True),
-    )
-    assert told == [
-        None,
-        "20:00:00 totals#1: provider: waiting 2 s for http://far.test/v1: HTTP 503; "
-        "next try in 30 s",
-        None,
-        f"20:00:00 totals#1: provider: waiting 32 s for http://far.test/v1: {refused}; "
-        "next try in 30 s",
-        "20:00:00 totals#1: step 1, run: pytest",
-        "20:00:00 totals#1: provider: http://far.test/v1 answers, after 60 min",
-        None,
-    ]
-
-
 def test_an_outage_that_goes_on_is_told_again_after_ten_minutes() -> None:
     transcript = Transcript([make.task()], [make.attempt()])
     told = [
@@ -322,48 +240,9 @@ def test_an_outage_that_goes_on_is_told_again_after_ten_minutes() -> None:
     assert [id for id, line in enumerate(told, start=1) if line] == [1, 11, 21]
 
 
-def test_a_refusal_has_no_line_since_the_run_ends_with_it() -> None:
-    assert progress(make.away(next_try=None)) == [None]
-
-
-def test_what_became_of_an_intervention_names_it() -> None:
-    told = progress(make.intervention(), make.delivery(), make.outcome())
-    assert told[1:] == [
-        "20:00:00 totals#1: delivered: nudge delivered",
-        "20:00:00 totals#1: outcome: nudge: recovered: it moves",
-    ]
-
-
-def test_an_attempt_that_a_person_paused_is_paused() -> None:
-    parked = make.transition(Lifecycle.INPUT_REQUIRED)
-    assert progress(make.intervention(Action.PAUSE), make.delivery(), parked)[-1] == (
-        "20:00:00 totals#1: paused (coder with m)"
-    )
-
-
-def test_the_model_in_force_is_named() -> None:
-    assert progress(Change(model="big"), make.transition())[-1] == (
-        "20:00:00 totals#1: working (coder with big)"
-    )
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        make.alert(state=AlertState.PENDING),
-        make.alert(state=AlertState.RESOLVED, resolution=Resolution.ENDED),
-        make.escalation(state=EscalationState.ANSWERED),
-        make.escalation(state=EscalationState.CLOSED),
-        make.delivery(77, DeliveryState.DELIVERED),
-        make.plan(),
-    ],
-)
-def test_nothing_is_said_of_what_nobody_waits_for(record: Record) -> None:
-    assert progress(record) == [None]
-
-
 def test_the_time_is_that_of_the_zone() -> None:
-    assert progress(CHECKED, hours=2) == ["22:00:00 totals: completed (2 of 2 checks pass)"]
+    (told,) = progress_lines([make.transition()], timezone(timedelta(hours=2)))
+    assert told == "22:00:00 totals#1: working (coder with m)"
 
 
 def test_long_reservations_are_cut() -> None:

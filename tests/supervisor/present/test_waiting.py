@@ -13,70 +13,58 @@ from midwatch_supervisor.present.waiting import missing_node_words, wait_of
 from midwatch_supervisor.tui.state.board import FleetBoard
 
 LEAVING = node("a", "fpga", state=NodeState.DRAINING)
+LOST = node("b", "fpga", state=NodeState.LOST)
+FULL = node("c", busy=2, slots=2)
 
 
 def task(*labels: str, after: tuple[str, ...] = ()) -> TaskSpec:
     return TaskSpec(id="fix", goal="x", acceptance=("true",), labels=labels, depends_on=after)
 
 
+FPGA, GPU = task("fpga"), task("fpga", "gpu")
+LABEL = "a node with the label fpga"
+
+
 @pytest.mark.parametrize(
-    ("wanted", "nodes", "said"),
+    ("wanted", "nodes", "said", "short"),
     [
-        (task("fpga"), [node("a", "gpu")], "a node with the label fpga (none is up)"),
-        (task("fpga"), [node("a", "fpga")], "a node with the label fpga (a is up)"),
+        (FPGA, [node("a", "gpu")], f"{LABEL} (none is up)", "no node: fpga, in vain"),
+        (FPGA, [node("a", "fpga")], f"{LABEL} (a is up)", "its turn"),
         (
-            task("fpga", "gpu"),
+            GPU,
             [node("a", "gpu", "fpga"), node("b", "fpga", "gpu"), node("c", "gpu")],
             "a node with the labels fpga, gpu (a, b are up)",
+            "its turn",
         ),
+        (FPGA, [LOST], f"{LABEL} (none is up)", "no node is up"),
+        (FPGA, [], f"{LABEL} (none is up)", "no node is up"),
+        (FPGA, None, "its turn", "its turn"),
         (
-            task("fpga"),
-            [node("a", "fpga", state=NodeState.LOST)],
-            "a node with the label fpga (none is up)",
-        ),
-        (task(), [], "a node (none is up)"),
-        (task(), [node("a")], "its turn"),
-        (task("fpga"), None, "its turn"),
-        (task(), [LEAVING], "a node (none is up, a is draining)"),
-        (
-            task("fpga"),
+            FPGA,
             [LEAVING, node("b", "gpu")],
-            "a node with the label fpga (none is up, a is draining)",
+            f"{LABEL} (none is up, a is draining)",
+            "no node: fpga",
         ),
-        (task("fpga"), [LEAVING, node("b", "fpga")], "a node with the label fpga (b is up)"),
-        (task(), [node("a", busy=2, slots=2), LEAVING], "a free slot (2 of 2 taken)"),
-        (task(), [node("a", busy=2, slots=2), node("b")], "its turn"),
+        (FPGA, [LEAVING, node("b", "fpga")], f"{LABEL} (b is up)", "its turn"),
         (
-            task("fpga"),
+            FPGA,
             [node("a", "fpga", busy=1), node("b")],
             "a free slot on a node with the label fpga (1 of 1 taken)",
+            "no free slot",
         ),
+        (task(), [], "a node (none is up)", "no node is up"),
+        (task(), [node("a")], "its turn", "its turn"),
+        (task(), [LEAVING], "a node (none is up, a is draining)", "no node is up"),
+        (task(), [FULL, LEAVING], "a free slot (2 of 2 taken)", "no free slot"),
+        (task(), [FULL, node("b")], "its turn", "its turn"),
+        (task("fpga", after=("x", "y")), [node("a")], "the tasks x, y", "after x, y"),
     ],
 )
-def test_a_task_waits_for_a_node_that_can_do_it(
-    wanted: TaskSpec, nodes: list[NodeStatus] | None, said: str
-) -> None:
-    assert wait_of(wanted, {}, nodes).what == said
-
-
-@pytest.mark.parametrize(
-    ("wanted", "nodes", "cell"),
-    [
-        (task("fpga"), [node("a")], ("no node: fpga", True)),
-        (task("fpga"), [node("a"), LEAVING], ("no node: fpga", False)),
-        (task("fpga"), [node("b", "fpga", state=NodeState.LOST)], ("no node is up", False)),
-        (task("fpga"), [], ("no node is up", False)),
-        (task(), [LEAVING], ("no node is up", False)),
-        (task(), [node("a", busy=1)], ("no free slot", False)),
-        (task("fpga"), [node("a", "fpga")], ("its turn", False)),
-        (task("fpga", after=("x", "y")), [node("a")], ("after x, y", False)),
-    ],
-)
-def test_a_cell_of_a_table_says_it_shortly_and_whether_it_is_in_vain(
-    wanted: TaskSpec, nodes: list[NodeStatus], cell: tuple[str, bool]
+def test_a_task_waits_for_a_node_that_can_do_it_which_a_cell_of_a_table_says_shortly(
+    wanted: TaskSpec, nodes: list[NodeStatus] | None, said: str, short: str
 ) -> None:
     wait = wait_of(wanted, {}, nodes)
-    assert (wait.short, wait.vain) == cell
+    assert (wait.what, f"{wait.short}{', in vain' * wait.vain}") == (said, short)
 
 
 @pytest.mark.parametrize(
