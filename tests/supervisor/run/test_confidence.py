@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+import pytest
+
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
@@ -33,28 +35,23 @@ async def worked_before(harness: RunHarness, at: datetime) -> None:
         await journal.commit(commit(attempt, *records))
 
 
-async def silenced(harness: RunHarness) -> list[Change]:
-    return [each for each in await harness.told(Change) if each.confidence_counts is not None]
-
-
-async def test_without_a_track_record_low_confidence_is_an_alarm(harness: RunHarness) -> None:
+@pytest.mark.parametrize(
+    ("worked", "useful", "rules", "silenced"),
+    [
+        (False, 0.7, ["low_confidence"], []),
+        (True, 0.7, [], [False]),
+        (True, 0.5, ["low_confidence"], []),
+    ],
+    ids=["without a track record", "confidence worth nothing", "as much as the settings ask for"],
+)
+async def test_low_confidence_is_an_alarm_unless_it_proved_to_be_worth_nothing(
+    worked: bool, useful: float, rules: list[str], silenced: list[bool],
+    harness: RunHarness, at: datetime,
+) -> None:  # fmt: skip
+    harness.set(reflect=ReflectSettings(useful_confidence=useful))
+    if worked:
+        await worked_before(harness, at)
     assert await harness.run(TASKS) == 0
-    assert [each.key.rule for each in await harness.told(Alert)][:1] == ["low_confidence"]
-    assert await silenced(harness) == []
-
-
-async def test_confidence_worth_nothing_is_no_alarm_and_the_timeline_says_so(
-    harness: RunHarness, at: datetime
-) -> None:
-    await worked_before(harness, at)
-    assert await harness.run(TASKS) == 0
-    assert await harness.told(Alert) == []
-    (said,) = await silenced(harness)
-    assert said.confidence_counts is False
-
-
-async def test_what_counts_as_useful_is_a_setting(harness: RunHarness, at: datetime) -> None:
-    harness.set(reflect=ReflectSettings(useful_confidence=0.5))
-    await worked_before(harness, at)
-    assert await harness.run(TASKS) == 0
-    assert await silenced(harness) == []
+    assert [each.key.rule for each in await harness.told(Alert)][:1] == rules
+    told = [each.confidence_counts for each in await harness.told(Change)]
+    assert [each for each in told if each is not None] == silenced
