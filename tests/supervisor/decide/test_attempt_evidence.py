@@ -58,7 +58,7 @@ from midwatch_supervisor.decide.reading import AttemptReading, means_of
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_tools.data_blocks import DataBlocks
 
-Write = Callable[[Record], Awaitable[int]]
+Write = Callable[..., Awaitable[int]]
 
 TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
 KEYS = (AlertKey(rule="cycle"),)
@@ -73,33 +73,39 @@ def reports(number: int, progress: int = 50) -> Step:
     return reflecting(number, progress, 60, notes="half done")
 
 
-async def context_of(
-    journal: Journal, attempt: Attempt, *keys: AlertKey, settings: Settings | None = None
-) -> DecisionContext:
-    reading = await AttemptReading.read(journal, attempt, TASK, settings or Settings())
-    return reading.context(keys)
+class Scene:
+    """An attempt, and what is written and read of it."""
+
+    def __init__(self, journal: Journal, attempt: Attempt, write: Write) -> None:
+        self.journal, self.attempt, self.write = journal, attempt, write
+
+    async def context(self, *keys: AlertKey, settings: Settings | None = None) -> DecisionContext:
+        of = (self.journal, self.attempt, TASK, settings or Settings())
+        return (await AttemptReading.read(*of)).context(keys)
+
+    async def evidence(self, **attempt: str) -> AttemptEvidence:
+        return await AttemptEvidence.read(self.journal, replace(self.attempt, **attempt))
+
+    async def deliver(self, issued: Intervention) -> int:
+        id = await self.write(issued)
+        await self.write(delivery(id))
+        return id
 
 
-async def deliver(write: Write, issued: Intervention) -> int:
-    id = await write(issued)
-    await write(delivery(id))
-    return id
+@pytest.fixture
+def scene(journal: Journal, attempt: Attempt, write: Write) -> Scene:
+    return Scene(journal, attempt, write)
 
 
-async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
-    await write(reports(1))
-    for number in range(7):
-        await write(analysed(number))
-    await write(analysed(9, AnalysisAuthor.WATCH))
-    await deliver(write, intervention(Action.GRANT_BUDGET, petition=1))
-    id = await deliver(write, intervention(message="Look.", answers=KEYS))
-    await write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
+async def test_the_next_attempt_learns_what_was_found_tried_and_kept(scene: Scene) -> None:
+    await scene.write(reports(1), *map(analysed, range(7)), analysed(9, AnalysisAuthor.WATCH))
+    await scene.deliver(intervention(Action.GRANT_BUDGET, petition=1))
+    id = await scene.deliver(intervention(message="Look.", answers=KEYS))
+    await scene.write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
     terms = Terms(keep=("src/*.py",))
-    await deliver(write, intervention(Action.RESTART, message="Read first.", terms=terms))
-    await write(ended(Ending.RESTARTED, reason="went round"))
-    assert (await AttemptEvidence.read(journal, attempt)).past == PastAttempt(
+    await scene.deliver(intervention(Action.RESTART, message="Read first.", terms=terms))
+    await scene.write(ended(Ending.RESTARTED, reason="went round"))
+    assert (await scene.evidence()).past == PastAttempt(
         number=1,
         reason="went round",
         advice="Read first.",
@@ -110,65 +116,54 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(
     )
 
 
-async def test_a_decision_rests_on_what_the_worker_wrote_down(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
+async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> None:
     check = PlanCheck(plan_step=2, assumption="a", reality="b", impact="c")
     claimed = Completion(plan_step=1, goal="one", confidence=60, accepted=True, flag="untested")
-    for record in (PLAN, reports(1, 0), analysed(1), check, claimed):
-        await write(record)
-    context = await context_of(journal, attempt)
+    await scene.write(PLAN, reports(1, 0), analysed(1), check, claimed)
+    context = await scene.context()
     assert [each.step for each in context.analyses] == [1]
     assert (context.plan_check, context.completions) == (check, (claimed,))
 
 
 async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
-    journal: Journal, attempt: Attempt, write: Write
+    scene: Scene,
 ) -> None:
-    for record in (PLAN, reports(1, 0), change(budget=Budget(requests=Meter(used=45, limit=60)))):
-        await write(record)
+    used = change(budget=Budget(requests=Meter(used=45, limit=60)))
+    await scene.write(PLAN, reports(1, 0), used)
     assert (
         "45 of 60 requests, 0 tokens, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
-    ) in render(await context_of(journal, attempt), 5000, DataBlocks.with_new_code())
+    ) in render(await scene.context(), 5000, DataBlocks.with_new_code())
 
 
-async def test_a_forecast_counts_from_where_the_attempt_began(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
+async def test_a_forecast_counts_from_where_the_attempt_began(scene: Scene) -> None:
     for used, number in ((20, 1), (24, 2)):
-        await write(change(budget=Budget(requests=Meter(used=used, limit=100))))
-        await write(step(number))
+        budget = Budget(requests=Meter(used=used, limit=100))
+        await scene.write(change(budget=budget), step(number))
     settings = Settings(monitor=MonitorSettings(outcome_after=4))
-    assert (await context_of(journal, attempt, settings=settings)).then_used == 0.40
+    assert (await scene.context(settings=settings)).then_used == 0.40
 
 
-async def test_what_was_left_alone_on_purpose_is_known(
-    journal: Journal, attempt: Attempt, write: Write
-) -> None:
-    await write(escalation(3))
-    await write(decision(Action.OBSERVE, 3))
-    await write(escalation(3, state=EscalationState.CLOSED))
-    assert (await context_of(journal, attempt, *KEYS)).observed == frozenset(KEYS)
+async def test_what_was_left_alone_on_purpose_is_known(scene: Scene) -> None:
+    closed = escalation(3, state=EscalationState.CLOSED)
+    await scene.write(escalation(3), decision(Action.OBSERVE, 3), closed)
+    assert (await scene.context(*KEYS)).observed == frozenset(KEYS)
 
 
 async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next(
-    journal: Journal, attempt: Attempt, write: Write
+    scene: Scene,
 ) -> None:
-    await write(PLAN)
-    await write(reports(1, 80))
-    assert (await context_of(journal, attempt)).done == 50
-    await write(reflecting(2, 40, 60, plan_step=2))
-    assert (await context_of(journal, attempt)).done == 70
+    await scene.write(PLAN, reports(1, 80))
+    assert (await scene.context()).done == 50
+    await scene.write(reflecting(2, 40, 60, plan_step=2))
+    assert (await scene.context()).done == 70
 
 
-async def test_why_git_cannot_read_a_workspace_is_said(
-    journal: Journal, attempt: Attempt, tmp_path: Path
-) -> None:
+async def test_why_git_cannot_read_a_workspace_is_said(scene: Scene, tmp_path: Path) -> None:
     source, folder = tmp_path / "source", tmp_path / "home" / "work" / "r1" / "fix-1"
     folder.mkdir(parents=True)
     (source / ".git").mkdir(parents=True)
-    evidence = await AttemptEvidence.read(journal, replace(attempt, workspace=str(folder)))
+    evidence = await scene.evidence(workspace=str(folder))
     wanted = Assignment(task=TASK, worker="w", spec=WorkerSpec(), models={}, workspace=source)
     evidence.task = replace(evidence.task, spec=wanted.model_dump_json())
     with pytest.raises(WorkspaceError, match=f"^{folder} is not a worktree of {source}$"):
@@ -176,12 +171,11 @@ async def test_why_git_cannot_read_a_workspace_is_said(
 
 
 async def test_it_is_said_where_the_files_of_a_moved_attempt_are(
-    journal: Journal, attempt: Attempt, write: Write, tmp_path: Path
+    scene: Scene, tmp_path: Path
 ) -> None:
-    await write(change(node="node-b"))
-    stale = replace(attempt, workspace=str(tmp_path))
+    await scene.write(change(node="node-b"))
     with pytest.raises(WorkspaceError, match="its files are on node-b"):
-        await (await AttemptEvidence.read(journal, stale)).diff()
+        await (await scene.evidence(workspace=str(tmp_path))).diff()
 
 
 NONE = Grant()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -46,10 +46,13 @@ from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
 
-Write = Callable[[Record], Awaitable[int]]
-
+T = TypeVar("T")
 CYCLE = alert()
 HELD = intervention(Action.REPLAN, Actor.SUPERVISOR, needs_approval=True)
+SELDOM = Settings(monitor=MonitorSettings(poll_seconds=3600))
+"""Those of who looks when told to, and hardly ever without."""
+PATIENT = PolicySettings(person=PersonSettings(timeout_minutes=1))
+OFTEN = Settings(monitor=MonitorSettings(poll_seconds=0.01), policy=PATIENT)
 
 
 class Boss:
@@ -91,202 +94,180 @@ class Boss:
             helper.cancel()
             await asyncio.gather(helper, return_exceptions=True)
 
+    async def settle(self, times: int = 1) -> None:
+        """Look so often, and answer at once."""
+        self.may_answer.set()
+        for _ in range(times):
+            await self.supervision.settle()
+
+
+class Scene:
+    """An attempt, of which something is asked, and two who may answer."""
+
+    def __init__(
+        self, journal: Journal, location: str, at: datetime, write: Callable[..., Awaitable[int]]
+    ) -> None:
+        self.journal, self.location, self.at, self.write = journal, location, at, write
+        self.hire(OFTEN)
+
+    def hire(self, settings: Settings) -> tuple[Boss, Boss]:
+        self.one, self.other = (Boss(self.journal, n, self.at, settings) for n in ("a", "b"))
+        return self.one, self.other
+
+    @asynccontextmanager
+    async def boss_over(
+        self, kind: type[Journal], settings: Settings | None = None
+    ) -> AsyncGenerator[Boss]:
+        """A boss that has the lease, and reads a journal of that kind."""
+        async with await kind.open(self.location) as opened, asyncio.timeout(120):
+            boss = Boss(opened, "a", self.at, settings or Settings())
+            await boss.leases.take([1])
+            yield boss
+
+    async def hand_over(self) -> None:
+        """The lease of the one, who knows nothing of it, goes to the other."""
+        await self.one.monitor_leases.release(holder=self.one.name)
+        await self.other.leases.take([1])
+
+    async def win_back(self) -> None:
+        """The other gives it back."""
+        await self.other.leases.release()
+        await self.one.leases.take([1])
+
+    async def told(self, kind: type[T]) -> list[T]:
+        return await records_of(self.journal, kind)
+
+    async def until_told(self, kind: type[Record]) -> None:
+        nothing = LocalBus().subscribe()
+        while not await self.told(kind):
+            await nothing.wait(0.01)
+
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings(
-        monitor=MonitorSettings(poll_seconds=0.01),
-        policy=PolicySettings(person=PersonSettings(timeout_minutes=1)),
-    )
-
-
-@pytest.fixture
-def bosses(journal: Journal, at: datetime, settings: Settings) -> tuple[Boss, Boss]:
-    return Boss(journal, "a", at, settings), Boss(journal, "b", at, settings)
-
-
-@pytest.fixture
-async def asked(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Escalation:
-    for record in (transition(), step(), CYCLE):
-        await write(record)
-    asked = await journal.open_escalation(
+async def scene(
+    journal: Journal,
+    location: str,
+    at: datetime,
+    attempt: Attempt,
+    write: Callable[..., Awaitable[int]],
+) -> Scene:
+    """A question about the attempt is open."""
+    await write(transition(), step(), CYCLE)
+    await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(CYCLE.key,), reason="", at=at
     )
-    assert asked is not None
-    return asked
+    return Scene(journal, location, at, write)
 
 
-async def hand_over(one: Boss, other: Boss) -> None:
-    """The lease of a boss that knows nothing of it goes to another."""
-    await one.monitor_leases.release(holder=one.name)
-    await other.leases.take([1])
-
-
-async def until_told(journal: Journal, kind: type[Record], count: int = 1) -> None:
-    nothing = LocalBus().subscribe()
-    while len(await records_of(journal, kind)) < count:
-        await nothing.wait(0.01)
-
-
-async def test_while_one_thinks_another_takes_over_and_one_decides(
-    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
-) -> None:
-    one, other = bosses
-    await one.leases.take([asked.attempt])
-    async with one.at_work(), other.at_work():
-        await one.asked.wait()
-        await hand_over(one, other)
-        await other.asked.wait()
-        one.may_answer.set()
-        await one.supervision.settle()
-        assert await records_of(journal, Decision) == []
-        other.may_answer.set()
-        await until_told(journal, Intervention)
-    assert len(await records_of(journal, Decision)) == 1
-    states = [each.state for each in await records_of(journal, Escalation)]
+async def test_while_one_thinks_another_takes_over_and_one_decides(scene: Scene) -> None:
+    await scene.one.leases.take([1])
+    async with scene.one.at_work(), scene.other.at_work():
+        await scene.one.asked.wait()
+        await scene.hand_over()
+        await scene.other.asked.wait()
+        await scene.one.settle()
+        assert await scene.told(Decision) == []
+        scene.other.may_answer.set()
+        await scene.until_told(Intervention)
+    assert len(await scene.told(Decision)) == 1
+    states = [each.state for each in await scene.told(Escalation)]
     assert states == [EscalationState.OPEN, EscalationState.ANSWERED]
 
 
-async def test_who_takes_over_after_the_answer_does_not_even_think(
-    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
-) -> None:
-    one, other = bosses
-    await one.leases.take([asked.attempt])
-    one.may_answer.set()
-    async with other.at_work():
-        async with one.at_work():
-            await until_told(journal, Intervention)
-        await hand_over(one, other)
-        for _ in range(3):
-            await other.supervision.settle()
-    assert (len(await records_of(journal, Decision)), other.asked.is_set()) == (1, False)
+async def test_who_takes_over_after_the_answer_does_not_even_think(scene: Scene) -> None:
+    await scene.one.leases.take([1])
+    scene.one.may_answer.set()
+    async with scene.other.at_work():
+        async with scene.one.at_work():
+            await scene.until_told(Intervention)
+        await scene.hand_over()
+        await scene.other.settle(3)
+    assert (len(await scene.told(Decision)), scene.other.asked.is_set()) == (1, False)
 
 
-async def test_who_died_while_it_thought_is_replaced(
-    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation
-) -> None:
-    one, other = bosses
-    await one.leases.take([asked.attempt])
-    async with one.at_work():
-        await one.asked.wait()
-    await hand_over(one, other)
-    other.may_answer.set()
-    await other.supervision.settle()
-    assert [len(await records_of(journal, kind)) for kind in (Decision, Intervention)] == [1, 1]
+async def test_who_died_while_it_thought_is_replaced(scene: Scene) -> None:
+    await scene.one.leases.take([1])
+    async with scene.one.at_work():
+        await scene.one.asked.wait()
+    await scene.hand_over()
+    await scene.other.settle()
+    assert [len(await scene.told(kind)) for kind in (Decision, Intervention)] == [1, 1]
 
 
-async def test_nobody_answers_what_nobody_holds(
-    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation, write: Write
-) -> None:
-    await write(BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
-    for boss in bosses:
-        boss.may_answer.set()
-        await boss.supervision.settle()
-    assert [await records_of(journal, kind) for kind in (Decision, Intervention)] == [[], []]
+async def test_nobody_answers_what_nobody_holds(scene: Scene) -> None:
+    await scene.write(BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
+    for boss in (scene.one, scene.other):
+        await boss.settle()
+    assert [await scene.told(kind) for kind in (Decision, Intervention)] == [[], []]
 
 
-async def test_a_question_to_a_person_is_answered_once_when_it_is_late(
-    journal: Journal, bosses: tuple[Boss, Boss], asked: Escalation, write: Write
-) -> None:
-    await write(HELD)
-    one, other = bosses
-    for boss in bosses:
-        boss.may_answer.set()
-    await one.leases.take([asked.attempt])
-    for boss in (one, other, one):
-        await boss.supervision.settle()
-    await hand_over(one, other)
-    for boss in (one, other, one):
-        await boss.supervision.settle()
-    (late,) = await records_of(journal, Delivery)
+async def test_a_question_to_a_person_is_answered_once_when_it_is_late(scene: Scene) -> None:
+    await scene.write(HELD)
+    await scene.one.leases.take([1])
+    for boss in (scene.one, scene.other, scene.one):
+        await boss.settle()
+    await scene.hand_over()
+    for boss in (scene.one, scene.other, scene.one):
+        await boss.settle()
+    (late,) = await scene.told(Delivery)
     assert (late.state, late.author, late.step) == (DeliveryState.REJECTED, "timeout", 1)
 
 
 async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at_work(
-    journal: Journal, bosses: tuple[Boss, Boss], attempt: Attempt, write: Write
+    journal: Journal, at: datetime, attempt: Attempt, write: Callable[..., Awaitable[int]]
 ) -> None:
-    await write(HELD)
-    await write(task_transition())
-    await bosses[0].leases.take([attempt.id])
-    for _ in range(3):
-        await bosses[0].supervision.settle()
+    await write(HELD, task_transition())
+    boss = Boss(journal, "a", at, OFTEN)
+    await boss.leases.take([attempt.id])
+    await boss.settle(3)
     assert len(await records_of(journal, Delivery)) == 1
 
 
-@pytest.fixture
-def seldom(journal: Journal, at: datetime) -> tuple[Boss, Boss]:
-    """Bosses who look when they are told to, and hardly ever by themselves."""
-    settings = Settings(monitor=MonitorSettings(poll_seconds=3600))
-    return Boss(journal, "a", at, settings), Boss(journal, "b", at, settings)
-
-
-@asynccontextmanager
-async def boss_over(
-    kind: type[Journal], location: str, at: datetime, settings: Settings | None = None
-) -> AsyncGenerator[Boss]:
-    """A boss that has the lease, and reads a journal of that kind."""
-    async with await kind.open(location) as opened, asyncio.timeout(120):
-        boss = Boss(opened, "a", at, settings or Settings())
-        await boss.leases.take([1])
-        yield boss
-
-
-async def lose_and_win_again(one: Boss, other: Boss) -> None:
-    await hand_over(one, other)
-    await other.leases.release()
-    await one.leases.take([1])
-
-
 async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(
-    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
+    scene: Scene,
 ) -> None:
-    one, other = seldom
-    await one.leases.take([asked.attempt])
+    one, _ = scene.hire(SELDOM)
+    await one.leases.take([1])
     async with one.at_work():
         await one.asked.wait()
-        await lose_and_win_again(one, other)
+        await scene.hand_over()
+        await scene.win_back()
         one.may_answer.set()
-        await until_told(journal, Intervention)
-    assert len(await records_of(journal, Decision)) == 1
+        await scene.until_told(Intervention)
+    assert len(await scene.told(Decision)) == 1
 
 
-async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(
-    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
-) -> None:
-    one, other = seldom
-    await one.leases.take([asked.attempt])
+async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(scene: Scene) -> None:
+    one, _ = scene.hire(SELDOM)
+    await one.leases.take([1])
     async with one.at_work():
         await one.asked.wait()
         one.asked.clear()
-        await lose_and_win_again(one, other)
+        await scene.hand_over()
+        await scene.win_back()
         one.bus.publish(Hint(entry=0, kind="lease"))
         await one.asked.wait()
         one.may_answer.set()
-        await until_told(journal, Intervention)
-    assert len(await records_of(journal, Decision)) == 1
+        await scene.until_told(Intervention)
+    assert len(await scene.told(Decision)) == 1
 
 
-async def test_who_was_refused_does_not_think_again_before_it_wins_the_attempt_again(
-    journal: Journal, seldom: tuple[Boss, Boss], asked: Escalation
+async def test_who_was_refused_thinks_again_only_once_it_wins_the_attempt_again(
+    scene: Scene,
 ) -> None:
-    one, other = seldom
-    one.may_answer.set()
-    await one.leases.take([asked.attempt])
-    await hand_over(one, other)
-    await one.supervision.settle()
-    one.asked.clear()
-    for _ in range(3):
-        await one.supervision.settle()
-    assert (one.asked.is_set(), await records_of(journal, Decision)) == (False, [])
-    await other.leases.release()
+    one, _ = scene.hire(SELDOM)
     await one.leases.take([1])
-    await one.supervision.settle()
-    assert len(await records_of(journal, Decision)) == 1
+    await scene.hand_over()
+    await one.settle()
+    one.asked.clear()
+    await one.settle(3)
+    assert (one.asked.is_set(), await scene.told(Decision)) == (False, [])
+    await scene.win_back()
+    await one.settle()
+    assert len(await scene.told(Decision)) == 1
 
 
-async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
-    journal: Journal, location: str, at: datetime, asked: Escalation
-) -> None:
+async def test_a_look_that_failed_is_soon_made_again_without_a_hint(scene: Scene) -> None:
     class Failing(Journal):
         fails = 1
 
@@ -296,30 +277,26 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
                 raise JournalError("away")
             return await super().entries(after, **rest)
 
-    settings = Settings(monitor=MonitorSettings(poll_seconds=3600))
-    async with boss_over(Failing, location, at, settings) as boss, boss.at_work():
+    async with scene.boss_over(Failing, SELDOM) as boss, boss.at_work():
         boss.may_answer.set()
-        await until_told(journal, Intervention)
+        await scene.until_told(Intervention)
 
 
-async def test_what_is_always_asked_anew_keeps_nobody_from_answering(
-    journal: Journal, location: str, at: datetime, asked: Escalation, write: Write
-) -> None:
+async def test_what_is_always_asked_anew_keeps_nobody_from_answering(scene: Scene) -> None:
     class Busy(Journal):
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             if rest.get("run"):
-                await write(delivery(99))
+                await scene.write(delivery(99))
             return found
 
-    async with boss_over(Busy, location, at) as boss:
-        boss.may_answer.set()
-        await boss.supervision.settle()
-    assert len(await records_of(journal, Decision)) == 1
+    async with scene.boss_over(Busy) as boss:
+        await boss.settle()
+    assert len(await scene.told(Decision)) == 1
 
 
 async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again(
-    journal: Journal, location: str, at: datetime, asked: Escalation
+    scene: Scene,
 ) -> None:
     answered = asyncio.Event()
 
@@ -334,7 +311,7 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
                     await answered.wait()
             return found
 
-    async with boss_over(Late, location, at) as boss:
+    async with scene.boss_over(Late) as boss:
         first = asyncio.create_task(boss.supervision.settle())
         await boss.asked.wait()
         second = asyncio.create_task(boss.supervision.settle())
@@ -342,14 +319,12 @@ async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again
         await first
         answered.set()
         await second
-        await boss.supervision.settle()
-    assert [each.refused for each in await records_of(journal, Decision)] == [""]
+        await boss.settle()
+    assert [each.refused for each in await scene.told(Decision)] == [""]
 
 
-async def test_who_approves_just_in_time_is_not_overruled(
-    journal: Journal, location: str, at: datetime, asked: Escalation, write: Write
-) -> None:
-    approved = delivery(await write(HELD), DeliveryState.APPROVED, author="ada")
+async def test_who_approves_just_in_time_is_not_overruled(scene: Scene) -> None:
+    approved = delivery(await scene.write(HELD), DeliveryState.APPROVED, author="ada")
 
     class Late(Journal):
         looks = 0
@@ -357,13 +332,10 @@ async def test_who_approves_just_in_time_is_not_overruled(
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             self.looks += rest.get("kinds") is KINDS
-            if self.looks == 2 and not await records_of(journal, Delivery):
-                await write(approved)
+            if self.looks == 2 and not await scene.told(Delivery):
+                await scene.write(approved)
             return found
 
-    policy = PolicySettings(person=PersonSettings(timeout_minutes=1))
-    async with boss_over(Late, location, at, Settings(policy=policy)) as boss:
-        boss.may_answer.set()
-        for _ in range(3):
-            await boss.supervision.settle()
-    assert await records_of(journal, Delivery) == [approved]
+    async with scene.boss_over(Late, Settings(policy=PATIENT)) as boss:
+        await boss.settle(3)
+    assert await scene.told(Delivery) == [approved]
