@@ -210,9 +210,7 @@ def parts(first: str, second: str, do: str = "") -> tuple[Part, ...]:
         (answer("split", "needs_split", parts=PARTS), Terms(parts=parts("a", "b", do="Do "))),
     ],
 )
-async def test_the_terms_of_an_answer_become_those_of_the_decision(
-    said: Fields, terms: Terms
-) -> None:
+async def test_the_terms_of_an_answer_are_those_decided(said: Fields, terms: Terms) -> None:
     policy = PolicySettings(rules={}, hand_over_at=1)
     made = await decide(said, context=replace(CONTEXT, alerts=(alert("cycle"),), policy=policy))
     assert (made.by, made.action.value, made.terms) == (Actor.SUPERVISOR, said["action"], terms)
@@ -255,9 +253,7 @@ async def test_where_the_model_fails_the_policy_decides_and_says_why(
     ("never", "why"),
     [(DANCE, "action: "), (answer("stop", "wrong_worker"), "stop is not allowed here")],
 )
-async def test_an_answer_that_never_fits_is_refused_recorded_and_paid_for(
-    never: Fields, why: str
-) -> None:
+async def test_an_answer_that_never_fits_is_recorded_and_paid(never: Fields, why: str) -> None:
     decided = await result_of(Script([never]), tries=1)
     assert decided.decision.by is Actor.POLICY
     assert isinstance(decided.fault, Fault)
@@ -282,9 +278,7 @@ async def test_a_model_that_hangs_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("asked", "by", "requests"), [(2, Actor.SUPERVISOR, 1), (3, Actor.POLICY, 0)]
 )
-async def test_requirement_17_the_supervisor_has_a_cap_of_its_own(
-    asked: int, by: Actor, requests: int
-) -> None:
+async def test_requirement_17_it_has_a_cap_of_its_own(asked: int, by: Actor, requests: int) -> None:
     script = Script([answer("observe", "unknown")])
     decided = await result_of(script, replace(CONTEXT, asked=asked), max_requests=3)
     assert (decided.decision.by, len(script.asked)) == (by, requests)

@@ -125,7 +125,7 @@ async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> N
     assert (context.plan_check, context.completions) == (check, (claimed,))
 
 
-async def test_requirement_22_the_supervisor_reads_whether_the_budget_is_enough(
+async def test_requirement_22_it_is_told_whether_the_budget_is_enough(
     scene: Scene,
 ) -> None:
     used = change(budget=Budget(requests=Meter(used=45, limit=60)))
@@ -150,7 +150,7 @@ async def test_what_was_left_alone_on_purpose_is_known(scene: Scene) -> None:
     assert (await scene.context(*KEYS)).observed == frozenset(KEYS)
 
 
-async def test_what_was_reported_of_a_plan_step_before_tells_nothing_of_the_next(
+async def test_a_report_of_one_plan_step_tells_nothing_of_the_next(
     scene: Scene,
 ) -> None:
     await scene.write(PLAN, reports(1, 80))
@@ -170,9 +170,7 @@ async def test_why_git_cannot_read_a_workspace_is_said(scene: Scene, tmp_path: P
         await evidence.diff()
 
 
-async def test_it_is_said_where_the_files_of_a_moved_attempt_are(
-    scene: Scene, tmp_path: Path
-) -> None:
+async def test_it_is_said_where_a_moved_attempts_files_are(scene: Scene, tmp_path: Path) -> None:
     await scene.write(change(node="node-b"))
     with pytest.raises(WorkspaceError, match="its files are on node-b"):
         await (await scene.evidence(workspace=str(tmp_path))).diff()

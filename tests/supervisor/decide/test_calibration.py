@@ -67,9 +67,7 @@ def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
     return add
 
 
-async def test_an_attempt_that_is_over_is_a_sample_of_all_its_checkpoints(
-    journal: Journal, begin: Begin
-) -> None:
+async def test_who_is_over_is_a_sample_of_its_checkpoints(journal: Journal, begin: Begin) -> None:
     await begin(reflects(1, 80), step(2), reflects(3, 90), GOOD)
     await begin(reflects(1, 70), BAD, model="other")
     assert await Calibrator(journal).samples() == (

@@ -73,9 +73,7 @@ def due(
         (Unapproved.APPROVE, DeliveryState.APPROVED),
     ],
 )
-def test_what_nobody_approved_in_time_is_stamped_as_the_policy_says(
-    approval: Unapproved, stamp: DeliveryState
-) -> None:
+def test_what_nobody_approved_in_time_is_late(approval: Unapproved, stamp: DeliveryState) -> None:
     assert due(HELD, minutes=29.9, approval=approval) == []
     late = delivery(1, stamp, author=BY_TIMEOUT, comment=LATE)
     assert due(HELD, approval=approval) == [late]
@@ -91,18 +89,14 @@ GO_ON = "Go on without an answer, with the safest way that you know."
         (Unanswered.RESUME, Action.RESUME, f"{LATE}: What now? {GO_ON}"),
     ],
 )
-def test_who_waits_too_long_goes_on_or_ends_with_the_true_reason(
-    question: Unanswered, action: Action, said: str
-) -> None:
+def test_who_waits_long_goes_on_or_ends(question: Unanswered, action: Action, said: str) -> None:
     assert due(*ASKED, minutes=29, question=question) == []
     act = intervention(action, author=BY_TIMEOUT, message=said)
     assert due(*ASKED, question=question) == [act]
 
 
 @pytest.mark.parametrize("question", Unanswered)
-def test_a_permission_that_nobody_gave_in_time_is_refused_whatever_becomes_of_questions(
-    question: Unanswered,
-) -> None:
+def test_a_permission_that_nobody_gave_in_time_is_refused(question: Unanswered) -> None:
     said = f"Refused: {LATE}. You may not run `make`."
     assert due(*PERMISSION, minutes=29) == []
     refusal = intervention(author=BY_TIMEOUT, message=said, petition=1)
@@ -159,7 +153,5 @@ def test_the_time_in_which_nothing_ran_is_held_against_nobody() -> None:
         ((REQUEST, OVER), False),
     ],
 )
-def test_what_a_worker_asks_for_is_open_until_it_has_an_answer(
-    records: tuple[Record, ...], still: bool
-) -> None:
+def test_a_request_is_open_until_it_has_an_answer(records: tuple[Record, ...], still: bool) -> None:
     assert bool(state(*records).requests) is still

@@ -156,9 +156,7 @@ CASES: dict[str, tuple[DecisionContext, str]] = {
 
 
 @pytest.mark.parametrize(("context", "found"), CASES.values(), ids=list(CASES))
-def test_the_first_cause_that_shows_itself_is_named_with_its_steps(
-    context: DecisionContext, found: str
-) -> None:
+def test_the_first_cause_that_shows_is_named(context: DecisionContext, found: str) -> None:
     made = diagnose(context)
     assert f"{made.cause}: {', '.join(map(str, made.steps))}" == found
 

@@ -138,9 +138,7 @@ def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis
 
 
 @pytest.mark.parametrize(("action", "cap"), [(REPLAN, 3), (SWITCH, 2)])
-def test_no_more_than_the_maximum_and_what_a_person_orders_counts_against_none(
-    action: Action, cap: int
-) -> None:
+def test_a_persons_orders_count_against_no_maximum(action: Action, cap: int) -> None:
     nudged = failed(NUDGE)
     found = [
         action in may(context(interventions=(*nudged, *failed(*[action] * times, by=by))), WRONG)
@@ -166,9 +164,7 @@ def test_no_more_than_the_maximum_and_what_a_person_orders_counts_against_none(
         "a recovery begins it anew",
     ],
 )
-def test_the_ladder_is_climbed_one_rung_at_a_time(
-    earlier: tuple[InterventionState, ...], expected: Action
-) -> None:
+def test_the_ladder_is_climbed(earlier: tuple[InterventionState, ...], expected: Action) -> None:
     assert choose(edits(interventions=earlier)).action is expected
 
 
@@ -186,9 +182,7 @@ def test_the_ladder_is_climbed_one_rung_at_a_time(
         ("silence", Diagnosis.INFEASIBLE, RESTART),
     ],
 )
-def test_the_table_is_keyed_by_rule_and_diagnosis(
-    rule: str, cause: Diagnosis, first: Action
-) -> None:
+def test_the_table_goes_by_rule_and_diagnosis(rule: str, cause: Diagnosis, first: Action) -> None:
     assert order_for(rule, Severity.WARNING, cause, DEFAULTS)[0] is first
 
 
@@ -198,9 +192,7 @@ def test_d6_long_work_on_one_plan_step_leads_to_doubt_before_another_try() -> No
     assert order.index(RESTART) > 1
 
 
-def test_a_row_that_names_the_rule_goes_before_the_rules_own_order_and_that_before_the_rest() -> (
-    None
-):
+def test_a_row_that_names_the_rule_goes_before_its_own_order_and_others_after_it() -> None:
     any_rule = PolicyRow(diagnosis=UNKNOWN, actions=(ASK,))
     critical = PolicyRow(rule="cycle", severity=Severity.CRITICAL, actions=(STOP,))
     policy = PolicySettings(rules={"cycle": (NUDGE, REPLAN)}, table=(any_rule, critical))
@@ -415,9 +407,7 @@ def wanted(action: Action, message: str = "Do this.") -> Decision:
     ("action", "expected"),
     [(STOP, ASK), (RESTART, NUDGE), (REPLAN, NUDGE), (Action.PAUSE, OBSERVE)],
 )
-def test_a_forbidden_decision_becomes_the_nearest_gentler_one(
-    action: Action, expected: Action
-) -> None:
+def test_what_is_forbidden_becomes_the_nearest_gentler(action: Action, expected: Action) -> None:
     assert bound_decision(wanted(action), context("low_confidence")).action is expected
 
 

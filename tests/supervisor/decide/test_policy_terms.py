@@ -81,9 +81,7 @@ def test_requirement_12_a_split_makes_a_task_of_each_open_plan_step_with_its_own
 @pytest.mark.parametrize(
     ("steps", "most", "sizes"), [(7, 3, (2, 3, 2)), (2, 6, (1, 1)), (0, 6, ())]
 )
-def test_more_plan_steps_than_parts_go_together(
-    steps: int, most: int, sizes: tuple[int, ...]
-) -> None:
+def test_steps_beyond_the_parts_go_together(steps: int, most: int, sizes: tuple[int, ...]) -> None:
     whole = Plan(steps=tuple(PlanStep(title=f"step {n}") for n in range(steps)))
     found = parts(whole, most=most)
     assert tuple(len(part.title.split("; ")) for part in found) == sizes
@@ -99,9 +97,7 @@ def test_more_plan_steps_than_parts_go_together(
         (Grant(), 2, Grant()),
     ],
 )
-def test_all_grants_together_stay_within_a_share_of_the_limits(
-    granted: Grant, grants: int, expected: Grant
-) -> None:
+def test_grants_stay_within_a_share(granted: Grant, grants: int, expected: Grant) -> None:
     given = BudgetSpec(requests=60, minutes=10)
     assert grant_room(given, granted, grants=grants, policy=POLICY) == expected
 

@@ -76,9 +76,7 @@ def test_a_case_is_shown_whole_with_all_that_is_no_data_before_the_data() -> Non
 
 
 @pytest.mark.parametrize("missing", [{"calibration": None}, {"checkpoints": ()}])
-def test_without_a_calibration_or_a_report_nothing_is_told_of_confidence(
-    missing: dict[str, None],
-) -> None:
+def test_a_case_without_either_tells_no_confidence(missing: dict[str, None]) -> None:
     assert "stated confidence" not in render(replace(WHOLE, **missing), 5000, BLOCKS)
 
 

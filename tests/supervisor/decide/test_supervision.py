@@ -163,9 +163,7 @@ async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene)
     assert (decision.steps, decision.refused) == ((1,), "")
 
 
-async def test_a_person_reads_why_a_second_attempt_does_not_begin(
-    scene: Scene, journal: Journal, at: datetime
-) -> None:
+async def test_a_person_reads_why_none_begins(scene: Scene, journal: Journal, at: datetime) -> None:
     await scene.say(scene.attempt, Acceptance(check="pytest -q", passed=False), OVER)
     second = await PastAttempts(journal, at).attempt(task=assigned(goal="Fix it."), number=2)
     refusal = f"{HELD_BACK}this is attempt 2. Before any work, call `report_error`: why it failed."
@@ -191,9 +189,7 @@ CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
         (replace(alert(), state=AlertState.RESOLVED), "its alerts have resolved"),
     ],
 )
-async def test_a_decision_that_comes_too_late_is_refused_and_recorded(
-    scene: Scene, meanwhile: Record, why: str
-) -> None:
+async def test_what_comes_too_late_is_refused(scene: Scene, meanwhile: Record, why: str) -> None:
     scene.model = answering(answer(), lambda: scene.write(meanwhile))
     await scene.ask(alert())
     decision = await scene.first(Decision)
@@ -202,9 +198,7 @@ async def test_a_decision_that_comes_too_late_is_refused_and_recorded(
     assert [each.requests for each in await scene.told(Spending)] == [1]
 
 
-async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_question(
-    scene: Scene,
-) -> None:
+async def test_an_alarm_that_joined_meanwhile_stays_with_the_question(scene: Scene) -> None:
     alerts = (AlertKey(rule="cycle"), AlertKey(rule="same_failure"))
     joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
     scene.model = answering(answer(), lambda: scene.write(joined))
@@ -214,9 +208,7 @@ async def test_an_alarm_that_joined_while_the_model_thought_stays_with_the_quest
     assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
 
 
-async def test_an_answer_that_cannot_be_used_is_recorded_and_the_policy_decides(
-    scene: Scene,
-) -> None:
+async def test_an_unusable_answer_is_recorded_and_the_policy_decides(scene: Scene) -> None:
     scene.model = answering({"action": "obey the file"})
     await scene.ask(alert())
     fault = await scene.first(Fault)
@@ -271,9 +263,7 @@ async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> Non
     assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
 
 
-async def test_a_revision_that_waits_is_approved_by_the_model_where_there_is_one(
-    scene: Scene,
-) -> None:
+async def test_a_revision_that_waits_is_approved_by_the_model(scene: Scene) -> None:
     scene.model = answering({"granted": True, "reason": "It follows."})
     id = await scene.write(REVISION)
     issued = await scene.first(Intervention)
@@ -332,9 +322,7 @@ async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: S
     ],
     ids=["changed it", "changed another", "plans to", "means to", "is over"],
 )
-async def test_a_rival_is_who_changes_the_file_or_means_to(
-    scene: Scene, record: Record, at_work: bool
-) -> None:
+async def test_who_changes_the_file_is_a_rival(scene: Scene, record: Record, at_work: bool) -> None:
     first, second = await scene.join("first"), await scene.join("second")
     await scene.say(first, record)
     found = await concurrent(scene.journal, second, {"a.py"})

@@ -223,9 +223,7 @@ async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at
     assert len(await records_of(journal, Delivery)) == 1
 
 
-async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(
-    scene: Scene,
-) -> None:
+async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(scene: Scene) -> None:
     one, _ = scene.hire(SELDOM)
     await one.leases.take([1])
     async with one.at_work():
@@ -252,7 +250,7 @@ async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(scene: 
     assert len(await scene.told(Decision)) == 1
 
 
-async def test_who_was_refused_thinks_again_only_once_it_wins_the_attempt_again(
+async def test_who_was_refused_thinks_again_once_it_wins_the_attempt_back(
     scene: Scene,
 ) -> None:
     one, _ = scene.hire(SELDOM)
@@ -295,7 +293,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(scene: Scen
     assert len(await scene.told(Decision)) == 1
 
 
-async def test_a_question_that_is_answered_while_a_look_reads_is_not_asked_again(
+async def test_what_is_answered_while_a_look_reads_is_not_asked_again(
     scene: Scene,
 ) -> None:
     answered = asyncio.Event()

@@ -176,9 +176,7 @@ def test_each_message_is_as_the_golden_file_says() -> None:
         "once is not again",
     ],
 )
-def test_which_failure_comes_again(
-    steps: tuple[Step, ...], failure: RepeatedFailure | None
-) -> None:
+def test_what_comes_again(steps: tuple[Step, ...], failure: RepeatedFailure | None) -> None:
     assert repeated_failure(steps) == failure
 
 

@@ -85,9 +85,7 @@ def used(requests: float, tokens: float = 0) -> DecisionContext:
         (45, None, True),
     ],
 )
-def test_only_what_will_not_last_is_granted(
-    requests: float, done: float | None, granted: bool
-) -> None:
+def test_what_runs_short_is_granted(requests: float, done: float | None, granted: bool) -> None:
     ruled = by_policy(replace(MORE, done=done, slack=10), used(requests))
     assert ruled.granted == granted
 
@@ -139,9 +137,7 @@ def test_work_that_goes_round_is_refused_with_the_reason_but_a_warning_keeps_non
         (replace(PLAN, revisions_left=0), CONTEXT.means, "no more plan changes may be approved."),
     ],
 )
-def test_what_the_caps_refuse_nobody_is_asked_about(
-    asked: OpenRequest, means: Means, told: str
-) -> None:
+def test_what_the_caps_refuse_is_not_asked(asked: OpenRequest, means: Means, told: str) -> None:
     now = replace(CONTEXT, means=means)
     ruled = by_policy(asked, now)
     assert (ruled.granted, bool(asked.reason_to_refuse(now))) == (False, True)

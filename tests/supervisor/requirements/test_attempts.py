@@ -165,9 +165,7 @@ def reported(*confidences: int, name: str) -> list[Checkpoint]:
     return [checkpoint(10 * n, value, notes=f"{name} {n}") for n, value in numbered]
 
 
-async def test_requirement_5_two_workers_in_parallel_never_mix_their_checkpoints(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_5_two_workers_never_mix_their_checkpoints(harness: RunHarness) -> None:
     assert await harness.run(tasks("sure", "unsure")) == 0
     (sure,), (unsure,) = [
         [each.id for each in await harness.journal.attempts(task.id)]
@@ -215,7 +213,7 @@ async def test_requirement_9_the_true_reason_is_stored_and_decides_whether_anoth
     assert (await harness.last(TaskTransition)).reason == states[-1].reason
 
 
-async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stopped_is_not(
+async def test_requirement_9_the_restarted_are_tried_again_alone(
     harness: RunHarness,
 ) -> None:
     run = asyncio.create_task(harness.run(tasks("hung", more="max_attempts: 3")))
@@ -237,9 +235,7 @@ async def test_requirement_9_who_was_restarted_is_tried_again_and_who_was_stoppe
 PERSON = {"timeout_minutes": 0.001}
 
 
-async def test_requirement_17_the_cap_of_escalations_ends_the_loop_of_who_asks_for_ever(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_17_a_cap_ends_the_loop_of_who_asks_for_ever(harness: RunHarness) -> None:
     asks = {"explicit_escalation": ["nudge"]}
     policy = {"rules": asks, "max_escalations": 2, "person": PERSON}
     configure(harness, policy=policy, supervisor={"cooldown": 0})
@@ -303,9 +299,7 @@ def seen_by_rules(budget: Budget) -> Meters:
     return {name: (meter.used, meter.limit) for name, meter in meters}
 
 
-async def test_requirement_22_the_worker_and_the_detector_see_the_same_budget(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_22_worker_and_detector_see_one_budget(harness: RunHarness) -> None:
     configure(harness, mode="advise")
     slow = tasks("slow", more="max_attempts: 1, budget: {requests: 18, tokens: 900000}")
     run = asyncio.create_task(harness.run(slow))

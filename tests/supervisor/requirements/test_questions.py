@@ -109,9 +109,7 @@ async def issued(harness: RunHarness) -> bool:
     return bool(await harness.told(Intervention))
 
 
-async def test_requirement_14_a_question_is_stored_before_it_is_asked_and_outlives_a_restart(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_14_a_question_outlives_a_restart(harness: RunHarness) -> None:
     _answers[:] = [False]
     text = tasks("ask").replace("supervisor: none", f'supervisor: "scripted:{__name__}"')
     run = asyncio.create_task(harness.run(text))
@@ -169,9 +167,7 @@ async def over(harness: RunHarness) -> bool:
     return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
 
 
-async def test_requirement_15_a_console_that_hangs_holds_nobody_up_and_then_misses_nothing(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_15_a_console_that_hangs_holds_nobody_up(harness: RunHarness) -> None:
     """Also without a bus."""
     awake, heard, bus = asyncio.Event(), list[int](), Deaf()
 
@@ -197,9 +193,7 @@ async def test_requirement_15_a_console_that_hangs_holds_nobody_up_and_then_miss
 
 
 @pytest.mark.matrix
-async def test_requirement_15_a_reader_of_the_output_that_takes_nothing_holds_nobody_up(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_15_who_takes_no_output_holds_nobody_up(harness: RunHarness) -> None:
     (harness.folder / "tasks.yaml").write_text(tasks("long", module="test_questions"))
     process = await harness.start("run", "tasks.yaml", "--json", pipesize=4096, limit=1024)
     await harness.until(lambda: over(harness))

@@ -139,9 +139,7 @@ HINDERED = reflecting(0, 20, 10, blockers=("a", "b", "c"))
         "requirement 6: and hides no other",
     ],
 )
-def test_what_fires_under_the_numbers_of_the_seed(
-    events: Sequence[Event], rules: list[str]
-) -> None:
+def test_what_fires_under_the_seeds_numbers(events: Sequence[Event], rules: list[str]) -> None:
     assert fired(events) == rules
 
 
@@ -152,9 +150,7 @@ def test_requirement_2_a_stall_has_a_window_of_its_own() -> None:
     assert "stalled_progress" in fired(progressing(60, 60, 60, 60, 60), settings)
 
 
-def test_requirement_4_a_worker_without_any_checkpoint_is_found_and_a_parked_one_not_flagged() -> (
-    None
-):
+def test_requirement_4_who_never_reports_is_found_and_who_is_parked_is_not() -> None:
     assert "missed_checkpoint" in fired(looked(40), Settings())
     run = Replay(Settings())
     for event in (OFFERED, *looked(2), Change(lifecycle=Lifecycle.INPUT_REQUIRED)):

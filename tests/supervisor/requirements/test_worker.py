@@ -205,7 +205,7 @@ def _turns(history: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
     return turns
 
 
-async def test_requirement_11_revisions_are_capped_per_task_and_one_too_many_fails_visibly(
+async def test_requirement_11_one_revision_too_many_is_refused(
     harness: RunHarness,
 ) -> None:
     configure(harness, plan={"max_revisions": 1})

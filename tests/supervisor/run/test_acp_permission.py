@@ -57,9 +57,7 @@ def answers(harness: RunHarness) -> list[dict[str, Any]]:
     return [json.loads(line)["result"]["outcome"] for line in lines]
 
 
-async def test_it_waits_for_a_person_and_does_what_is_approved(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_it_waits_for_a_person_who_approves(harness: RunHarness, fake: Fake) -> None:
     async def person() -> None:
         asked = await question(harness)
         assert (asked.request.tool, asked.request.what) == ("execute", "run `touch ran`")
@@ -74,9 +72,7 @@ async def test_it_waits_for_a_person_and_does_what_is_approved(
     assert len(await questions(harness)) == 1
 
 
-async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_prompt(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_what_is_rejected_is_not_done_and_said_why(harness: RunHarness, fake: Fake) -> None:
     async def person() -> None:
         asked = await question(harness)
         await desk(harness).settle(
@@ -94,9 +90,7 @@ async def test_what_is_rejected_is_not_done_and_the_words_come_with_the_next_pro
     assert states == [DeliveryState.DELIVERED]
 
 
-async def test_what_ends_the_attempt_ends_the_waiting_and_the_agent_hears_of_it(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_what_ends_the_attempt_ends_the_waiting(harness: RunHarness, fake: Fake) -> None:
     async def person() -> None:
         asked = await question(harness)
         await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
@@ -116,9 +110,7 @@ async def over(harness: RunHarness, attempt: int) -> bool:
     return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
-async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allowed_once(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_what_is_allowed_later_is_allowed_once(harness: RunHarness, fake: Fake) -> None:
     assert await harness.run(fake(ASKS, ASKS, GREETS, more=ASK)) == 3
     assert alive(harness) == []
     assert await harness.resume() == 3
@@ -132,9 +124,7 @@ async def test_where_all_wait_the_run_ends_and_what_is_allowed_meanwhile_is_allo
     assert await harness.resume() == 3  # a new session asks for both again, and one is allowed
 
 
-async def test_an_agent_that_goes_on_later_hears_what_it_may_do(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_who_goes_on_later_hears_what_it_may_do(harness: RunHarness, fake: Fake) -> None:
     hears = {"until": r"operator lets you run `touch ran`", "acts": [{"wait": 0.05}]}
     assert await harness.run(fake(ASKS, hears, ASKS, GREETS, more=ASK, loads=True)) == 3
     asked = await question(harness)
@@ -173,9 +163,7 @@ async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     assert await ran(harness) == [True]
 
 
-async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words_and_did_not_fail(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_rejected_between_two_runs_it_is_told_why(harness: RunHarness, fake: Fake) -> None:
     hears = {"until": r"from your operator\] Only greet\.", "acts": [ASKS]}
     (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
     assert await harness.run(fake(hears, GREETS, more=ASK)) == 3
@@ -188,9 +176,7 @@ async def test_rejected_by_a_command_between_two_runs_it_is_told_the_words_and_d
     assert [(each.ok, each.output) for each in calls] == [(None, END_UNKNOWN)]
 
 
-async def test_a_command_that_is_named_like_a_tool_of_midwatch_is_asked_for(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_a_command_named_like_our_tool_is_asked_for(harness: RunHarness, fake: Fake) -> None:
     assert await harness.run(fake({"ask": "echo midwatch reflect"}, GREETS, more=ASK)) == 3
     (asked,) = await questions(harness)
     assert asked.request.what == "run `echo midwatch reflect`"

@@ -55,9 +55,7 @@ async def over(harness: RunHarness, attempt: int) -> bool:
     return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
-async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_what_it_does_is_recorded_and_checked(harness: RunHarness, fake: Fake) -> None:
     acts = ({"say": "I begin."}, GREETS, {"run": "cat hello.txt"}, FAILS, {"say": "Done."})
     assert await harness.run(fake(*acts)) == 0
     wrote, looked, failed, said = await steps(harness)
@@ -69,9 +67,7 @@ async def test_what_it_does_is_recorded_and_checked_as_of_any_worker(
     assert alive(harness) == []
 
 
-async def test_it_reports_by_the_tools_of_midwatch_and_what_has_the_wrong_shape_is_handed_back(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_a_report_of_the_wrong_shape_is_handed_back(harness: RunHarness, fake: Fake) -> None:
     right, wrong = ({"tool": "reflect", "args": each} for each in (REPORT, {"confidence": 1000}))
     assert await harness.run(fake(right, wrong, {"tool": "no_such_tool", "args": {}}, GREETS)) == 0
     first, refused, *others = await steps(harness)
@@ -120,9 +116,7 @@ async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, f
     assert [each.tool for each in await steps(harness)][before:] == ["write", ""]
 
 
-async def test_paused_it_does_nothing_and_goes_on_in_the_same_process(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_paused_it_rests_and_goes_on_in_its_process(harness: RunHarness, fake: Fake) -> None:
     until = "was interrupted|Go on\\."
     works = {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
 
@@ -168,9 +162,7 @@ async def test_one_that_is_killed_in_its_work_is_started_again_where_it_was(
     assert alive(harness) == []
 
 
-async def test_one_that_is_killed_while_a_person_is_waited_for_still_hears_the_answer(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_one_killed_while_it_waits_hears_the_answer(harness: RunHarness, fake: Fake) -> None:
     works = {"until": r"Go on\.", "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
 
     async def person() -> None:
@@ -196,18 +188,14 @@ async def errors(harness: RunHarness, tasks: str) -> list[str]:
     return [each.reason for each in ended if each.ending is Ending.ERROR]
 
 
-async def test_one_that_dies_fails_with_its_last_words_and_a_script_with_the_act_that_is_wrong(
-    harness: RunHarness, fake: Fake
-) -> None:
+async def test_one_that_dies_fails_with_its_last_words(harness: RunHarness, fake: Fake) -> None:
     said = "the agent has ended (exit code 7); it wrote: it is all too much"
     assert await errors(harness, fake(FAILS, {"die": 7})) == [said]
     reasons = await errors(harness, fake({"wirte": "hello.txt"}))
     assert 'there is no such act: {"wirte": "hello.txt"}' in reasons[-1]
 
 
-async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
-    harness: RunHarness,
-) -> None:
+async def test_of_one_that_cannot_start_it_is_told_why(harness: RunHarness) -> None:
     fails = "def f(): raise ValueError('no license')\nfor _ in range(1):\n f()"
     command = json.dumps([sys.executable, "-c", fails])
     traceback = "Traceback (most recent call last):\nValueError: no license"
@@ -216,9 +204,7 @@ async def test_of_one_that_cannot_start_the_lines_are_told_that_say_why(
 
 
 @pytest.mark.parametrize("loads", [True, pytest.param(False, marks=pytest.mark.matrix)])
-async def test_one_that_was_killed_goes_on_where_it_was(
-    harness: RunHarness, fake: Fake, *, loads: bool
-) -> None:
+async def test_one_that_was_killed_goes_on(harness: RunHarness, fake: Fake, *, loads: bool) -> None:
     waits = {"until": "Your work was interrupted", "acts": [{"wait": 0.05}]}
     acts = ({"cost": 0.5}, {"run": "echo 1"}, waits, {"cost": 0.75}, GREETS)
     (harness.folder / "tasks.yaml").write_text(fake(*acts, loads=loads))
@@ -296,9 +282,7 @@ async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_p
 
 
 @pytest.mark.usefixtures("bubblewrap")
-async def test_behind_the_walls_a_program_that_cannot_start_says_what_to_name(
-    harness: RunHarness, tmp_path: Path
-) -> None:
+async def test_behind_walls_it_is_said_what_to_name(harness: RunHarness, tmp_path: Path) -> None:
     behind_walls(harness)
     (places := tmp_path / "agent" / "bin").mkdir(parents=True)
     (places / "python").symlink_to(sys.executable)
@@ -310,9 +294,7 @@ async def test_behind_the_walls_a_program_that_cannot_start_says_what_to_name(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-async def test_behind_the_walls_it_has_its_tools_and_its_state_and_nothing_else(
-    harness: RunHarness, tmp_path: Path
-) -> None:
+async def test_behind_walls_it_has_its_tools_and_state(harness: RunHarness, tmp_path: Path) -> None:
     program, state = tmp_path / "program", tmp_path / "state"
     for folder in (program, state):
         folder.mkdir()

@@ -96,9 +96,7 @@ def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
         (Terms(parts=(PART,)), True, "it names fewer than two parts"),
     ],
 )
-def test_a_split_that_cannot_be_is_refused_and_ends_nothing(
-    terms: Terms, divisible: bool, comment: str
-) -> None:
+def test_an_impossible_split_ends_nothing(terms: Terms, divisible: bool, comment: str) -> None:
     due = [(7, intervention(Action.SPLIT, terms=terms))]
     assert end_asked_for(due, 3, divisible=divisible) is None
     rejected = delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
@@ -196,9 +194,7 @@ async def checked(
     )
 
 
-async def test_a_command_passes_with_exit_code_zero_only(
-    sandbox_kind: SandboxKind, workspace: Path
-) -> None:
+async def test_a_command_passes_with_code_0(sandbox_kind: SandboxKind, workspace: Path) -> None:
     checks = ("true", "echo no >&2; exit 3", "no-such-program")
     good, bad, missing = await checked(workspace, *checks, sandbox_kind=sandbox_kind)
     assert good == Acceptance(check="true", passed=True)
@@ -206,9 +202,7 @@ async def test_a_command_passes_with_exit_code_zero_only(
     assert (missing.passed, missing.detail.partition("\n")[0]) == (False, "exit code 127")
 
 
-async def test_a_check_that_takes_too_long_fails(
-    sandbox_kind: SandboxKind, workspace: Path
-) -> None:
+async def test_a_check_that_takes_long_fails(sandbox_kind: SandboxKind, workspace: Path) -> None:
     results = await checked(workspace, "sleep 30", "true", sandbox_kind=sandbox_kind, seconds=0.5)
     assert results == (
         Acceptance(check="sleep 30", passed=False, detail="not done after 0.5 s"),
@@ -216,7 +210,7 @@ async def test_a_check_that_takes_too_long_fails(
     )
 
 
-async def test_a_file_must_be_there_and_not_empty(
+async def test_a_file_must_be_there_with_content(
     sandbox_kind: SandboxKind, workspace: Path
 ) -> None:
     (workspace / "sub folder").mkdir()

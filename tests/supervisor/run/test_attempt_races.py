@@ -182,9 +182,7 @@ async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
     assert states.count(Lifecycle.COMPLETED) == 2
 
 
-async def test_who_did_not_let_go_and_ends_later_leaves_the_question_to_its_successor(
-    harness: RunHarness, scene: Scene
-) -> None:
+async def test_who_ends_late_leaves_the_question(harness: RunHarness, scene: Scene) -> None:
     harness.set(policy=PolicySettings(person=PersonSettings(timeout_minutes=60)))
     run = asyncio.create_task(harness.run(tasks("id: one, worker: stubborn")))
     await harness.until(lambda: len(scene.asking) == 1)
@@ -200,9 +198,7 @@ async def test_who_did_not_let_go_and_ends_later_leaves_the_question_to_its_succ
     assert await run == 1
 
 
-async def test_a_run_that_is_broken_off_while_it_stops_an_attempt_leaves_no_process(
-    harness: RunHarness, scene: Scene
-) -> None:
+async def test_a_run_broken_off_leaves_no_process(harness: RunHarness, scene: Scene) -> None:
     harness.set(run={"grace_seconds": 20})
     run = asyncio.create_task(harness.run(tasks("id: one, worker: stubborn")))
     await harness.until(lambda: bool(scene.asking))
@@ -300,9 +296,7 @@ class Withdrawn(Journal):
         raise WorkspaceError("the disk is gone")
 
 
-async def test_a_task_that_is_canceled_as_it_fails_is_no_failure_of_its_run(
-    location: str, harness: RunHarness
-) -> None:
+async def test_what_is_canceled_as_it_fails_fails_not(location: str, harness: RunHarness) -> None:
     async with await Withdrawn.open(location) as harness.journal:
         assert await harness.run(tasks("id: one, worker: slow")) == 1
         assert (await harness.last(TaskTransition)).lifecycle is Lifecycle.CANCELED

@@ -240,9 +240,7 @@ async def test_what_a_person_withdrew_stays_withdrawn(harness: RunHarness) -> No
     assert await lifecycle(harness, third.id) is Lifecycle.CANCELED
 
 
-async def test_a_part_is_begun_again_with_the_whole_and_a_split_whole_is_not(
-    harness: RunHarness,
-) -> None:
+async def test_a_part_is_begun_again_and_a_split_whole_is_not(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("big"))))
     await until_working(harness)
     check = ("grep -qx one out.txt",)
@@ -259,9 +257,7 @@ async def test_a_part_is_begun_again_with_the_whole_and_a_split_whole_is_not(
         assert await lifecycle(harness, id) is Lifecycle.COMPLETED
 
 
-async def test_what_is_not_over_or_has_a_later_attempt_is_not_begun_again(
-    harness: RunHarness,
-) -> None:
+async def test_what_is_not_over_or_was_succeeded_is_not_begun_again(harness: RunHarness) -> None:
     await harness.run(tasks(task("learn")))
     await begin_again(harness, 1)
     with pytest.raises(UsageError, match="learn: it is not over: it continues by itself"):
@@ -272,9 +268,7 @@ async def test_what_is_not_over_or_has_a_later_attempt_is_not_begun_again(
     assert await harness.endings() == [Ending.UNACCEPTED, Ending.DONE]
 
 
-async def test_only_its_own_program_can_begin_an_agent_again_that_is_only_watched(
-    harness: RunHarness,
-) -> None:
+async def test_who_is_only_watched_is_begun_again_by_its_program(harness: RunHarness) -> None:
     at = datetime.now(UTC)
     of = await new_task(harness.journal, "mine", at=at)
     attempt = await new_attempt(harness.journal, of, at=at)
@@ -327,9 +321,7 @@ async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: Run
     assert [each.lifecycle for each in found.values()] == 2 * [Lifecycle.COMPLETED]
 
 
-async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
-    harness: RunHarness,
-) -> None:
+async def test_what_depends_on_what_is_canceled_at_work_fails(harness: RunHarness) -> None:
     run = await begun(harness)
     assert await withdraw(harness, "a") == [WithdrawalResult.STOPPING]
     assert await run == 1
@@ -341,9 +333,7 @@ async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
     assert ended == transition(Lifecycle.CANCELED, reason="canceled by ada", ending=Ending.CANCELED)
 
 
-async def test_what_was_canceled_stays_so_when_its_run_is_gone_on_with(
-    harness: RunHarness,
-) -> None:
+async def test_what_was_canceled_stays_so_when_its_run_goes_on(harness: RunHarness) -> None:
     run = await begun(harness)
     run.cancel()
     await asyncio.wait({run})
@@ -355,9 +345,7 @@ async def test_what_was_canceled_stays_so_when_its_run_is_gone_on_with(
     assert found["d"].lifecycle is Lifecycle.COMPLETED
 
 
-async def test_a_part_that_has_not_begun_is_canceled_and_the_whole_fails_by_it(
-    harness: RunHarness,
-) -> None:
+async def test_by_a_part_that_is_canceled_the_whole_fails(harness: RunHarness) -> None:
     run = await begun(harness)
     parts = (Part(title="First", goal="Do it."), Part(title="Second", goal="Do it."))
     await harness.say(intervention(Action.SPLIT, Actor.SUPERVISOR, terms=Terms(parts=parts)))

@@ -58,9 +58,7 @@ def _project(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFuncti
 WENT = "- first (run 1): completed after 1 attempt, 3 steps"
 
 
-async def test_who_begins_reads_how_a_similar_task_went_and_no_words_of_others(
-    harness: RunHarness,
-) -> None:
+async def test_who_begins_reads_how_a_similar_task_went(harness: RunHarness) -> None:
     assert await harness.run(tasks("plan: [Mend it too]")) == 0
     opening = await harness.prompt(2)
     assert WENT in opening

@@ -155,9 +155,7 @@ async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) ->
 
 
 @pytest.mark.parametrize("agent", ["asleep", "silent"])
-async def test_requirement_8_a_hung_call_is_stopped_at_once_and_nothing_late_changes_that(
-    agent: str, harness: RunHarness
-) -> None:
+async def test_requirement_8_what_hangs_stops_for_good(agent: str, harness: RunHarness) -> None:
     harness.set(run=RunSettings(sandbox=Sandbox.OFF))
     assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
     assert await harness.last(AttemptTransition) == STOPPED
@@ -181,9 +179,7 @@ async def test_a_stopped_attempt_leaves_no_process_behind(harness: RunHarness) -
     await prove_no_process_is_left(harness, Sandbox.OFF)
 
 
-async def test_a_stopped_attempt_leaves_no_process_behind_in_a_sandbox(
-    harness: RunHarness, bubblewrap: SandboxKind
-) -> None:
+async def test_a_stop_leaves_no_sandbox(harness: RunHarness, bubblewrap: SandboxKind) -> None:
     await prove_no_process_is_left(harness, Sandbox.REQUIRED)
 
 
@@ -254,9 +250,7 @@ async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer_without_the_
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.001])
-async def test_a_parked_attempt_is_stopped_before_its_run_ends_however_often_that_looks(
-    harness: RunHarness, seconds: float
-) -> None:
+async def test_who_is_parked_is_stopped_before_the_run(harness: RunHarness, seconds: float) -> None:
     harness.set(monitor={"poll_seconds": seconds})
     assert await parked(harness, "asleep") == 3
     await harness.say(STOP)
@@ -264,9 +258,7 @@ async def test_a_parked_attempt_is_stopped_before_its_run_ends_however_often_tha
     assert (await harness.last(AttemptTransition)).ending is Ending.CANCELED
 
 
-async def test_a_question_for_another_reason_waits_for_the_next_request(
-    harness: RunHarness,
-) -> None:
+async def test_another_question_waits_for_the_next_request(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(agent_file(__name__, "asleep")))
     await harness.until(begun.is_set)
     await harness.say(question("same_failure"))
@@ -359,9 +351,7 @@ def _soon(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFunction]
 
 
 @pytest.mark.usefixtures("_soon")
-async def test_requirement_9_an_outage_is_sat_out_and_analysed_and_nothing_is_done_twice(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_9_an_outage_is_sat_out_and_nothing_redone(harness: RunHarness) -> None:
     fails[:] = [503, 429]
     assert await harness.run(TASKS) == 0
     told = await harness.told(Analysis)

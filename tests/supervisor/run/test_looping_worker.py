@@ -54,9 +54,7 @@ async def used(harness: RunHarness) -> float:
     return budgets[-1].requests.used
 
 
-async def test_it_is_told_its_failure_then_begun_anew_and_a_person_is_asked_last(
-    harness: RunHarness,
-) -> None:
+async def test_it_is_told_its_failure_begun_anew_and_asked_about(harness: RunHarness) -> None:
     assert await harness.run(task(1_000)) == 3
     first, *later = await harness.told(Intervention)
     assert first.action is Action.NUDGE
@@ -67,9 +65,7 @@ async def test_it_is_told_its_failure_then_begun_anew_and_a_person_is_asked_last
     assert actions.index(Action.RESTART) < actions.index(Action.ASK_OPERATOR)
 
 
-async def test_where_nobody_answers_advice_it_stands_still_with_nearly_all_of_its_budget(
-    harness: RunHarness,
-) -> None:
+async def test_where_nobody_answers_it_stands_still_and_keeps_budget(harness: RunHarness) -> None:
     harness.set(mode=Mode.ADVISE)
     assert await harness.run(task(1_000)) == 3
     last = await harness.last(AttemptTransition)
@@ -82,9 +78,7 @@ async def test_where_nobody_answers_advice_it_stands_still_with_nearly_all_of_it
     assert await used(harness) > before
 
 
-async def test_an_attempt_that_stands_goes_on_once_the_time_for_an_answer_is_over(
-    harness: RunHarness,
-) -> None:
+async def test_who_stands_still_goes_on_once_the_time_is_over(harness: RunHarness) -> None:
     person = PersonSettings(timeout_minutes=0.03, hold_after=1)
     harness.set(mode=Mode.ADVISE, policy=PolicySettings(person=person))
     assert await harness.run(task(60)) in {1, 4}

@@ -77,9 +77,7 @@ async def test_the_planner_writes_the_plan_and_unsure_plan_steps_get_more_reques
     assert (spent.role, spent.requests) == (Role.PLANNER, 1)
 
 
-async def test_without_a_usable_plan_the_task_is_its_plan_step_and_that_is_seen(
-    harness: RunHarness,
-) -> None:
+async def test_without_a_usable_plan_the_task_is_its_plan_step(harness: RunHarness) -> None:
     assert await harness.run(tasks("poor", "plan: auto")) == 0
     assert (await harness.told(Plan))[0] == plan("poor")
     assert [each.part for each in await harness.told(Fault)] == ["planner"]
@@ -116,9 +114,7 @@ async def test_a_reviewer_agrees(harness: RunHarness) -> None:
     ]
 
 
-async def test_a_refusal_by_the_reviewer_is_why_the_work_is_not_accepted(
-    harness: RunHarness,
-) -> None:
+async def test_what_the_reviewer_refuses_is_not_accepted(harness: RunHarness) -> None:
     assert await harness.run(tasks("poor", "review: true")) == 1
     state = await harness.last(AttemptTransition)
     reason = "the reviewer refused: Half of it.; missing: the tests"
@@ -128,9 +124,7 @@ async def test_a_refusal_by_the_reviewer_is_why_the_work_is_not_accepted(
     assert [each.passed for each in await harness.told(Acceptance)] == [True]
 
 
-async def test_a_reviewer_that_fails_leaves_the_verdict_to_the_checks(
-    harness: RunHarness,
-) -> None:
+async def test_where_the_reviewer_fails_the_checks_decide(harness: RunHarness) -> None:
     assert await harness.run(tasks("odd", "review: true")) == 0
     (done,) = await harness.told(Completion)
     assert (done.accepted, done.flag) == (True, "not reviewed")

@@ -44,8 +44,6 @@ async def test_resume_waits_to_see_whether_the_process_of_a_run_in_a_database_wa
     assert await is_interrupted(capsys) is True
 
 
-async def test_a_process_that_works_on_a_run_is_no_monitor(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_who_works_on_a_run_is_no_monitor(journal: Journal, attempt: Attempt) -> None:
     async with hold_run(journal, 1, lease_seconds=15):
         assert await Nodes(journal).monitors() == []

@@ -79,9 +79,7 @@ def repository(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "project", {"out.txt": "zero"})
 
 
-async def test_a_task_builds_on_the_work_of_those_it_depends_on(
-    harness: RunHarness, repository: Path
-) -> None:
+async def test_a_task_builds_on_those_it_depends_on(harness: RunHarness, repository: Path) -> None:
     check = "grep -q one out.txt && grep -q beside beside.txt"
     code = await harness.run(
         tasks(
@@ -117,9 +115,7 @@ async def test_a_result_that_git_ignores_or_that_changed_tests_counts_with_that_
     assert (await harness.last(AttemptTransition)).reason == reason + reserved
 
 
-async def test_dependencies_that_contradict_each_other_fail_the_task_with_that_reason(
-    harness: RunHarness, repository: Path
-) -> None:
+async def test_dependencies_that_conflict_fail_it(harness: RunHarness, repository: Path) -> None:
     code = await harness.run(
         tasks(
             task("write", more="workspace: project"),
@@ -163,9 +159,7 @@ async def test_no_more_attempts_run_at_the_same_time_than_configured(harness: Ru
     assert most == 2
 
 
-async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason_and_each_is_told_it(
-    harness: RunHarness,
-) -> None:
+async def test_a_task_that_no_attempt_completes_fails_with_the_last(harness: RunHarness) -> None:
     failed = "acceptance failed: grep -qx one out.txt (exit code 1)"
     assert await harness.run(tasks(task("wrong", "grep -qx one out.txt", "max_attempts: 3"))) == 1
     assert len(await harness.journal.attempts(1)) == 3
@@ -174,9 +168,7 @@ async def test_a_task_that_no_attempt_completes_fails_with_the_last_reason_and_e
     assert (await harness.ends())["wrong"] == over
 
 
-async def test_a_restart_begins_with_clean_windows_and_keeps_the_old_history(
-    harness: RunHarness,
-) -> None:
+async def test_a_restart_begins_with_clean_windows_and_keeps_history(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("restart", more="max_attempts: 2"))))
 
     async def reported_twice() -> bool:

@@ -85,9 +85,7 @@ async def history(harness: RunHarness) -> str:
     return "".join(uncoded(each.body.decode()) for each in await harness.journal.messages(1))
 
 
-async def test_a_worker_that_needs_a_person_is_parked_and_goes_on_without_reservation(
-    asking: RunHarness,
-) -> None:
+async def test_who_needs_a_person_is_parked_until_the_answer(asking: RunHarness) -> None:
     assert await asking.run(tasks("ask")) == 3
     assert (await asking.last(AttemptTransition)).lifecycle is Lifecycle.INPUT_REQUIRED
     assert (await asking.last(TaskTransition)).lifecycle is Lifecycle.WORKING
@@ -108,9 +106,7 @@ async def test_a_parked_worker_does_not_keep_others_from_their_turn(asking: RunH
     assert (await asking.last(AttemptTransition, attempt=quiet.id)).ending is Ending.DONE
 
 
-async def test_without_a_model_the_policy_decides_and_help_that_no_person_heard_of_is_reserved(
-    harness: RunHarness,
-) -> None:
+async def test_help_that_no_person_heard_of_leaves_a_reservation(harness: RunHarness) -> None:
     assert await harness.run(tasks("key")) == 0
     first, *_ = await harness.told(Decision)
     assert (first.by, first.action) == (Actor.POLICY, Action.NUDGE)
@@ -169,9 +165,7 @@ class Deaf(Journal):
         raise JournalError("no room for questions")
 
 
-async def test_a_monitor_that_fails_does_not_break_the_work(
-    harness: RunHarness, journal_file: Path
-) -> None:
+async def test_a_broken_monitor_breaks_no_work(harness: RunHarness, journal_file: Path) -> None:
     async with await Deaf.open(journal_file) as deaf:
         harness.journal = deaf
         assert await harness.run(tasks("alone")) == 0

@@ -176,9 +176,7 @@ async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
     assert (await harness.last(TaskTransition)).reason == reason
 
 
-async def test_a_workspace_that_was_half_made_is_made_anew(
-    harness: RunHarness, project: Path
-) -> None:
+async def test_what_was_half_made_is_made_anew(harness: RunHarness, project: Path) -> None:
     async def submitted() -> bool:
         return bool(await harness.told(AttemptTransition))
 
@@ -313,9 +311,7 @@ async def test_a_ground_that_was_made_before_its_attempt_was_stored_is_no_hindra
     assert left.with_name("fix-2.aside-1").joinpath("unknown.txt").read_text() == "kept"
 
 
-async def test_work_of_an_attempt_that_a_restored_journal_thinks_has_not_begun_is_kept(
-    harness: RunHarness, project: Path
-) -> None:
+async def test_work_that_no_journal_knows_is_kept(harness: RunHarness, project: Path) -> None:
     text = tasks("fix", NOT_AT_FIRST, workspace="project")
     await interrupted(harness, text, "fix-1/work.txt")
     known = await only_submitted(harness)

@@ -90,9 +90,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.txt"))
 
 
-async def test_requirement_12_a_split_makes_tasks_and_its_whole_is_checked_and_merged(
-    harness: RunHarness, project: Path
-) -> None:
+async def test_requirement_12_a_split_makes_its_tasks(harness: RunHarness, project: Path) -> None:
     run = await begun(harness, tasks())
     await harness.say(split())
     harness.open_gate()
@@ -292,9 +290,7 @@ def test_where_too_little_is_left_nothing_is_made(budget: Budget) -> None:
 @pytest.mark.parametrize(
     ("keep", "done", "kept"), [((), 0, False), (("**",), 0, True), ((), 1, True)]
 )
-def test_the_parts_go_on_with_work_that_is_kept_or_finished(
-    keep: tuple[str, ...], done: int, kept: bool
-) -> None:
+def test_parts_go_on_with_what_is_kept(keep: tuple[str, ...], done: int, kept: bool) -> None:
     assert keeps_work(Terms(keep=keep), plan(done=done)) is kept
 
 
@@ -312,9 +308,7 @@ WAITS = {"a": ("b",), "b": ("c",), "c": (), "d": ("d",)}
         ("a", "unknown", False),
     ],
 )
-def test_a_wait_for_somebody_who_waits_for_oneself_is_a_circle(
-    who: str, whom: str, circle: bool
-) -> None:
+def test_who_waits_for_who_waits_for_it_is_in_a_circle(who: str, whom: str, circle: bool) -> None:
     assert circular(WAITS, who, whom) is circle
 
 

@@ -147,18 +147,14 @@ async def test_a_restart_keeps_what_it_names_and_drops_the_rest(
     assert "the rest was dropped on purpose" in await harness.prompt(2)
 
 
-async def test_what_a_restart_drops_stays_on_the_branch_of_its_attempt(
-    harness: RunHarness, repository: Path
-) -> None:
+async def test_what_a_restart_drops_is_on_its_branch(harness: RunHarness, repository: Path) -> None:
     assert await restarted(harness, tasks(workspace="project"), Terms()) == 0
     assert left(harness, 2) == {"good.txt": "old", "late.txt": "late"}
     assert "nothing of that work is in it, on purpose" in await harness.prompt(2)
     assert await git(repository, "show", "midwatch/r1/fix-1:bad.txt") == "bad"
 
 
-async def test_finished_plan_steps_stay_finished_where_the_work_is_kept(
-    harness: RunHarness,
-) -> None:
+async def test_plan_steps_stay_finished_where_the_work_is_kept(harness: RunHarness) -> None:
     more = "plan: [write the good one, write the late one]"
     assert await restarted(harness, tasks("steps", more=more), Terms(keep=("**",))) == 0
     plans = await harness.told(Plan, attempt=2)
@@ -166,9 +162,7 @@ async def test_finished_plan_steps_stay_finished_where_the_work_is_kept(
     assert states == [PlanStepState.DONE, PlanStepState.OPEN]
 
 
-async def test_a_restart_waits_for_the_task_that_it_is_put_after_and_builds_on_it(
-    harness: RunHarness, repository: Path
-) -> None:
+async def test_a_restart_waits_and_builds_on_a_task(harness: RunHarness, repository: Path) -> None:
     beside = "- {id: other, goal: Do it., acceptance: [file: other.txt]}"
     run = asyncio.create_task(harness.run(tasks(workspace="project", beside=beside)))
     await harness.until((harness.home / "work/r1/fix-1/bad.txt").exists)
@@ -187,9 +181,7 @@ async def restart_done(harness: RunHarness, attempt: int) -> bool:
 
 
 @pytest.mark.parametrize("after", ["nobody", "other"])
-async def test_nobody_waits_for_an_unknown_task_or_in_a_circle(
-    after: str, harness: RunHarness
-) -> None:
+async def test_nobody_waits_for_nobody_or_in_a_circle(after: str, harness: RunHarness) -> None:
     harness.open_gate()
     beside = "- {id: other, goal: Do it., acceptance: [file: other.txt], depends_on: [fix]}"
     assert await restarted(harness, tasks(beside=beside), Terms(after=after)) == 0
