@@ -2,19 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.function import AgentInfo, FunctionModel
 from sqlalchemy import Connection
 
 from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.config.fleet import FleetSettings
-from midwatch_monitor.config.tasks import ModelSpec, Role, TaskSpec, WorkerSpec
+from midwatch_monitor.config.tasks import ModelSpec, Role, WorkerSpec
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
@@ -25,58 +22,34 @@ from midwatch_monitor.records import (
     Actor,
     Alert,
     AlertState,
-    AttemptTransition,
     Change,
-    Checkpoint,
     Decision,
-    Delivery,
-    DeliveryState,
-    Ending,
     Escalation,
     EscalationState,
     Hint,
     Intervention,
     Lifecycle,
-    NodeState,
-    NodeStatus,
     OutcomeReport,
-    Step,
-    StepKind,
     SupervisedBy,
     Task,
-    TaskTransition,
 )
+from midwatch_stage.command import assignment
+from midwatch_stage.deciding import answer, answering
+from midwatch_stage.factories import delivery, ended, reflecting, step, task_transition
+from midwatch_stage.nodes import node
 from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseChange
 from midwatch_supervisor.fleet.monitors.leases import LEARNER, RoleChange
-from midwatch_supervisor.present.assignment import Assignment
 
 T = TypeVar("T")
-UNSURE = Step(
-    number=0,
-    kind=StepKind.CHECKPOINT,
-    tool="reflect",
-    checkpoint=Checkpoint(
-        progress_percent=10, confidence=80, blockers=("a", "b", "c"), notes="stuck"
-    ),
-)
-OVER = AttemptTransition(lifecycle=Lifecycle.COMPLETED, ending=Ending.DONE)
-SAID: dict[str, object] = {
-    "action": "nudge",
-    "diagnosis": "wrong_approach",
-    "message": "Look.",
-    "rationale": "So.",
-    "evidence": [1],
-}
+UNSURE = reflecting(0, 10, 80, blockers=("a", "b", "c"), notes="stuck")
+OVER = (ended(), task_transition(Lifecycle.COMPLETED))
+SILENT = '{"rules": {"silence": {"command": "1s", "model": "1s", "idle": "1s"}}}'
 
 
 def model_for(role: Role, key: str) -> Model:
     """The supervisor of a fleet's task, by the name `scripted:` and this module's."""
-
-    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, SAID)])
-
-    return FunctionModel(answer, model_name=f"{role} of {key}")
+    return answering(answer())
 
 
 @pytest.fixture
@@ -113,7 +86,7 @@ async def test_a_broker_shares_out_what_begins(fleet: Fleet) -> None:
 
 async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
     nodes = Nodes(fleet.journal)
-    await nodes.enter(status(fleet.now), alive_seconds=1)
+    await nodes.enter(node("n", began=fleet.now), alive_seconds=1)
     bus = Brokered()
 
     async def doubted() -> bool:
@@ -126,21 +99,6 @@ async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
         await fleet.until(doubted)
 
 
-def status(at: datetime) -> NodeStatus:
-    return NodeStatus(
-        name="n",
-        boot="1",
-        state=NodeState.UP,
-        slots=1,
-        busy=0,
-        labels=(),
-        version="1",
-        revision="1",
-        started_at=at,
-        beat_at=at,
-    )
-
-
 async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
     fleet: Fleet,
 ) -> None:
@@ -148,17 +106,12 @@ async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
     async with fleet.monitor("a") as keeping:
         await recorder.record(UNSURE)
         await fleet.until_told(Intervention)
-        (nudge,) = await fleet.records(Intervention)
-        assert (nudge.action, nudge.by) == (Action.NUDGE, Actor.POLICY)
-        (id,) = [
-            each.id
-            async for each in fleet.journal.all_entries()
-            if isinstance(each.record, Intervention)
-        ]
-        stamp = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
-        await recorder.record(stamp, Step(number=0, kind=StepKind.TOOL, tool="run"))
+        (nudge,) = await fleet.journal.entries(kinds=(Intervention,))
+        assert isinstance(nudge.record, Intervention)
+        assert (nudge.record.action, nudge.record.by) == (Action.NUDGE, Actor.POLICY)
+        await recorder.record(delivery(nudge.id, step=1), step(0, "run"))
         await fleet.until_told(OutcomeReport)
-        await recorder.end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+        await recorder.end(*OVER)
         await fleet.until(lambda: not keeping.runs)
     said = [each.state for each in await fleet.records(Escalation) if each.id == 1]
     assert said == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
@@ -176,39 +129,14 @@ async def test_what_has_a_process_of_its_own_is_never_touched(fleet: Fleet) -> N
     assert {each.attempt for each in fleet.told["a"] if isinstance(each, LeaseChange)} == {2}
 
 
-async def test_a_task_of_a_fleet_is_decided_by_the_model_that_its_file_named(
-    fleet: Fleet, tmp_path: Path
-) -> None:
-    def spec(name: str) -> str:
-        return Assignment(
-            task=TaskSpec(id="fix", goal="Fix it.", acceptance=("true",)),
-            worker="coder",
-            spec=WorkerSpec(tools=("no.such:tool",)),  # of no concern here
-            models={Role.SUPERVISOR: ModelSpec(name=name)},
-            workspace=tmp_path,
-        ).model_dump_json()
-
+async def test_a_task_of_a_fleet_is_decided_by_the_model_that_its_file_named(fleet: Fleet) -> None:
+    tools = WorkerSpec(tools=("no.such:tool",))  # of no concern here
     for name in (f"scripted:{__name__}", "scripted:no_such_module"):
-        await (await fleet.begin(spec(name))).record(UNSURE)
+        wanted = assignment(spec=tools, models={Role.SUPERVISOR: ModelSpec(name=name)})
+        await (await fleet.begin(wanted.model_dump_json())).record(UNSURE)
     async with fleet.monitor("a"):
         await fleet.until_told(Decision, 2)
     assert {each.by for each in await fleet.records(Decision)} == {Actor.SUPERVISOR, Actor.POLICY}
-
-
-async def test_a_look_at_everything_once_answers_what_is_open(fleet: Fleet) -> None:
-    await (await fleet.begin()).record(UNSURE)
-    await fleet.keeping("a").once()
-    await fleet.keeping("b").once()
-    assert len(await fleet.records(Decision)) == 1
-    assert [fleet.held(name) for name in "ab"] == [[1], [1]]
-
-
-async def test_runs_that_are_over_are_not_read(fleet: Fleet) -> None:
-    for _ in range(3):
-        await (await fleet.begin()).end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
-    keeping = fleet.keeping("a")
-    await keeping.once()
-    assert (keeping.runs, fleet.held("a")) == (frozenset(), [])
 
 
 async def test_who_was_silent_for_a_day_is_left_alone_until_something_is_heard(
@@ -225,8 +153,7 @@ async def test_who_was_silent_for_a_day_is_left_alone_until_something_is_heard(
 
 
 async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
-    settings = '{"rules": {"silence": {"command": "1s", "model": "1s", "idle": "1s"}}}'
-    await (await fleet.begin(settings=settings)).record(Change(activity=Activity.COMMAND))
+    await (await fleet.begin(settings=SILENT)).record(Change(activity=Activity.COMMAND))
     async with fleet.monitor("a"):
         await fleet.until_told(Escalation)
     alerts = [each for each in await fleet.records(Alert) if each.state is AlertState.FIRING]
@@ -242,15 +169,17 @@ async def test_one_of_all_learns(fleet: Fleet) -> None:
         await fleet.until(lambda: taken in fleet.told["b"])
 
 
-async def test_a_run_of_another_version_keeps_nobody_from_the_others(
+async def test_a_look_once_answers_what_is_open_and_a_run_of_another_version_keeps_nobody(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fleet.begin(settings='{"no_such_setting": 1}')
-    recorder = await fleet.begin()
-    await recorder.record(UNSURE)
+    await (await fleet.begin()).record(UNSURE)
+    await (await fleet.begin()).end(*OVER)
     await fleet.keeping("a").once()
-    assert len(await fleet.records(Decision)) == 1
     assert caplog.messages == ["run 1 cannot be monitored here: cannot read the settings of run 1"]
+    await fleet.keeping("b").once()
+    assert len(await fleet.records(Decision)) == 1
+    assert [fleet.held(name) for name in "ab"] == [[2], [2]]
 
 
 P = ParamSpec("P")
@@ -384,12 +313,11 @@ async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(
 async def test_a_run_that_is_heard_of_while_it_seems_to_be_over_is_watched_on(
     slowed: Fleet, gated: Gated
 ) -> None:
-    settings = '{"rules": {"silence": {"command": "1s", "model": "1s", "idle": "1s"}}}'
-    first = await slowed.begin(settings=settings)
+    first = await slowed.begin(settings=SILENT)
     async with slowed.monitor("a") as keeping:
         await slowed.until(lambda: bool(keeping.runs))
         gate = gated.gate("tasks of a run")
-        await first.end(OVER, TaskTransition(lifecycle=Lifecycle.COMPLETED))
+        await first.end(*OVER)
         await gate.reached.wait()
         later = await slowed.journal.add_task(
             run=1, name="later", title="", spec="{}", at=slowed.now

@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import yaml
 from pydantic_ai import RunContext
 from sqlalchemy import create_engine, text
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
@@ -25,17 +25,17 @@ from midwatch_monitor.records import (
     AttemptTransition,
     Change,
     Commit,
-    Draft,
     Ending,
     Intervention,
     Lifecycle,
     NodeState,
-    Part,
     TaskTransition,
-    Terms,
 )
+from midwatch_stage.acting import DONE, script, task_file
+from midwatch_stage.command import midwatch
 from midwatch_stage.database import Database
-from midwatch_supervisor.cli import main
+from midwatch_stage.factories import call, drafts, turn
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.nodes.node import Node, open_node
 from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
@@ -43,8 +43,6 @@ from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.operator.tasks import Withdrawer
 from midwatch_supervisor.present.assignment import assignments
-
-T = TypeVar("T")
 
 pytestmark = pytest.mark.parametrize("location", ["postgresql"], indirect=True)
 
@@ -59,29 +57,15 @@ async def gate(ctx: RunContext[object], name: str) -> str:
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(
-        phases=(
-            Phase(
-                turns=(
-                    Turn(calls=(Call(tool="gate", args=f'{{"name": "{key}"}}'),)),
-                    Turn(say="Done."),
-                )
-            ),
-        )
-    )
+    return script(turn(call("gate", name=key)), DONE)
 
 
-def tasks(*items: str, tools: str = f"{__name__}:gate") -> str:
-    return f"""
-        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: ["{tools}"]}}}}
-        defaults: {{}}
-        tasks: [{", ".join(items)}]
-    """
+def tasks(*items: str) -> str:
+    return task_file(__name__, *items, tools=(gate,))
 
 
 def item(name: str, more: str = "") -> str:
-    return f"{{id: {name}, goal: Do it., acceptance: [file: out.txt]{more}}}"
+    return f"id: {name}, goal: Do it., acceptance: [file: out.txt]{more}"
 
 
 class Fleet:
@@ -98,9 +82,10 @@ class Fleet:
             fleet=FleetSettings(slots=2, drain_seconds=20, lost_after_seconds=3),
         )
 
-    async def submit(self, file: str) -> None:
+    async def submit(self, *items: str) -> None:
         """Hand tasks over, and hand out what can begin."""
-        wanted = assignments(TaskFile.model_validate(yaml.safe_load(file)), self.home)
+        file = TaskFile.model_validate(yaml.safe_load(tasks(*items)))
+        wanted = assignments(file, self.home)
         await submit(self.journal, wanted, source="tasks.yaml", settings=self.settings, clock=now)
         await self.look()
 
@@ -119,7 +104,7 @@ class Fleet:
             return [each.ticket.task for each in await turn_queue.under_way()]
 
     async def cancel(self, *words: str) -> int:
-        return await asyncio.to_thread(main, ("cancel", "--journal", self.location, *words))
+        return await midwatch("cancel", "--journal", self.location, *words)
 
     async def withdraw(self) -> None:
         """Withdraw the first task and tell no queue, like one who is cut off."""
@@ -130,14 +115,13 @@ class Fleet:
     @asynccontextmanager
     async def node(self, name: str = "node-a", **fleet: object) -> AsyncGenerator[Node]:
         """A node at work; it is told to leave at the end, at once."""
-        own = self.settings.model_copy(
-            update={"fleet": self.settings.fleet.model_copy(update=fleet)}
-        )
+        own = self.settings.fleet.model_copy(update=fleet)
+        settings = self.settings.model_copy(update={"fleet": own})
         ready = asyncio.Event()
         async with open_node(
             *(self.journal, self.location, identity(name)),
             home=self.home / name,
-            settings=own,
+            settings=settings,
             environ={},
         ) as node:
             running = asyncio.create_task(node.run(self.location, ready=ready.set))
@@ -152,10 +136,6 @@ class Fleet:
                 node.stop()
                 node.stop()
                 await running
-
-    async def told(self, kind: type[T]) -> list[T]:
-        entries = await self.journal.entries()
-        return [entry.record for entry in entries if isinstance(entry.record, kind)]
 
     async def until(self, happened: Callable[[], Awaitable[bool]]) -> None:
         """Wait for something to be true; two minutes at most."""
@@ -172,41 +152,30 @@ class Fleet:
 
         await self.until(over)
 
-    async def until_at(self, lifecycle: Lifecycle, *, attempt: int = 1) -> None:
-        """Wait until an attempt is there."""
+    async def until_at(self, lifecycle: Lifecycle) -> None:
+        """Wait until the first attempt is there."""
 
         async def there() -> bool:
-            found = await self.journal.entries(attempt=attempt, kinds=(AttemptTransition,))
-            last = found[-1].record if found else None
-            return isinstance(last, AttemptTransition) and last.lifecycle is lifecycle
-
-        await self.until(there)
-
-    async def until_node(self, state: NodeState) -> None:
-        """Wait until the first node is there."""
-
-        async def there() -> bool:
-            return (await self.nodes.all())[0].state is state
+            states = await records_of(self.journal, AttemptTransition, 1)
+            return states[-1:] != [] and states[-1].lifecycle is lifecycle
 
         await self.until(there)
 
     async def states(self, *names: str) -> list[TaskTransition]:
-        run = (await self.journal.runs())[-1]
-        found: list[TaskTransition] = []
-        for task in await self.journal.tasks(run.id):
-            entries = await self.journal.entries(task=task.id, kinds=(TaskTransition,))
-            last = entries[-1].record
-            if task.name in names and isinstance(last, TaskTransition):
-                found.append(last)
-        return found
+        """Where these tasks stand, in order."""
+        states = {each.id: each.name for each in await self.journal.tasks(1)}
+        last = {
+            states[each.task]: each.record
+            for each in await self.journal.entries(kinds=(TaskTransition,))
+            if isinstance(each.record, TaskTransition)
+        }
+        return [last[name] for name in names]
 
-    async def say(self, attempt: int, action: Action, terms: Terms | None = None) -> None:
+    async def say(self, attempt: int, action: Action) -> None:
         """Let an operator say something to an attempt."""
         of = await self.journal.attempt(attempt)
-        terms = terms or Terms()
-        said = Intervention(action=action, by=Actor.OPERATOR, message="", terms=terms)
-        draft = Draft(record=said, at=now(), task=of.task, attempt=attempt)
-        await self.journal.commit(Commit(drafts=(draft,)))
+        said = Intervention(action=action, by=Actor.OPERATOR)
+        await self.journal.commit(Commit(drafts=drafts(replace(of, started_at=now()), [said])))
 
 
 @pytest.fixture
@@ -221,7 +190,7 @@ def open_gate(*names: str) -> None:
 
 
 async def test_a_node_does_what_was_submitted(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    await fleet.submit(item("a"), item("b", ", depends_on: [a]"))
     open_gate("a", "b")
     async with fleet.node():
         await fleet.until_over("a", "b")
@@ -239,7 +208,7 @@ async def test_a_node_does_what_was_submitted(fleet: Fleet) -> None:
 async def test_what_waits_for_a_person_frees_its_slot_and_goes_on_after_the_answer(
     fleet: Fleet,
 ) -> None:
-    await fleet.submit(tasks(item("a"), item("b")))
+    await fleet.submit(item("a"), item("b"))
     async with fleet.node(slots=1):
         await fleet.until_at(Lifecycle.WORKING)
         await fleet.say(1, Action.PAUSE)
@@ -252,17 +221,17 @@ async def test_what_waits_for_a_person_frees_its_slot_and_goes_on_after_the_answ
     assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
 
 
-@pytest.mark.matrix
 async def test_a_node_with_fewer_slots_than_another_gives_back_what_it_has_no_place_for(
     fleet: Fleet,
 ) -> None:
     async with fleet.node("wide", slots=3):
         pass
-    await fleet.submit(tasks(item("a"), item("b"), item("c")))
+    await fleet.submit(item("a"), item("b"), item("c"))
     async with fleet.node("narrow", slots=1):
         await fleet.until_at(Lifecycle.WORKING)
         await asyncio.to_thread(_until_given_back, fleet.location)
-        assert len(await fleet.told(AttemptTransition)) == 2  # one attempt: submitted, and working
+        # One attempt: submitted, and working.
+        assert len(await records_of(fleet.journal, AttemptTransition)) == 2
         open_gate("a", "b", "c")
         await fleet.until_over("a", "b", "c")
     assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
@@ -298,47 +267,18 @@ def _until_given_back(location: str) -> None:
 
 @pytest.mark.matrix
 async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a", ", labels: [gpu]"), item("b")))
+    await fleet.submit(item("a", ", labels: [gpu]"), item("b"))
     open_gate("a", "b")
     async with fleet.node("plain"):
         await fleet.until_over("b")
     assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.SUBMITTED]
     async with fleet.node("strong", labels=("big", "gpu")):
         await fleet.until_over("a")
-    (attempt,) = await fleet.journal.attempts(1)
-    assert attempt.node == "strong"
-
-
-async def test_a_task_that_no_node_can_do_waits_with_the_reason(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a"), tools="no_such_module:gate"))
-
-    async def refused() -> bool:
-        return bool((await fleet.states("a"))[0].reason)
-
-    async with fleet.node():
-        await fleet.until(refused)
-    (state,) = await fleet.states("a")
-    assert state.lifecycle is Lifecycle.SUBMITTED
-    assert state.reason.startswith("node-a cannot do it: ")
-    assert "no_such_module" in state.reason
-    assert await fleet.journal.attempts(1) == []
-
-
-@pytest.mark.matrix
-async def test_a_node_that_leaves_ends_what_it_has_in_hand(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a"), item("b"), item("c")))
-    async with fleet.node() as node:
-        await fleet.until_at(Lifecycle.WORKING)
-        await fleet.until_at(Lifecycle.WORKING, attempt=2)
-        node.stop()
-        await fleet.until_node(NodeState.DRAINING)
-        open_gate("a", "b", "c")
-        await fleet.until_over("a", "b")
-    assert [state.lifecycle for state in await fleet.states("c")] == [Lifecycle.SUBMITTED]
+    assert [attempt.node for attempt in await fleet.journal.attempts(1)] == ["strong"]
 
 
 async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a")))
+    await fleet.submit(item("a"))
     async with fleet.node("node-a"):
         await fleet.until_at(Lifecycle.WORKING)
     assert (await fleet.nodes.all())[0].state is NodeState.DOWN
@@ -347,22 +287,26 @@ async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None
         await fleet.until_over("a")
     assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.COMPLETED]
     assert [attempt.node for attempt in await fleet.journal.attempts(1)] == ["node-a"]
-    states = await fleet.told(AttemptTransition)
+    states = await records_of(fleet.journal, AttemptTransition)
     assert [state.lifecycle.over for state in states] == [False, False, True]
 
 
 @pytest.mark.matrix
 async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a")))
+    await fleet.submit(item("a"))
+
+    async def up() -> bool:
+        return (await fleet.nodes.all())[0].state is NodeState.UP
+
     async with fleet.node(beat_seconds=0.2):
         await fleet.until_at(Lifecycle.WORKING)
         first = await fleet.nodes.all()
         await fleet.nodes.beat(first[0].name, first[0].boot, busy=0, state=NodeState.LOST)
-        await fleet.until_node(NodeState.UP)
+        await fleet.until(up)
         open_gate("a")
         await fleet.until_over("a")
     assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
-    claims = [each for each in await fleet.told(Change) if each.node == "node-a"]
+    claims = [each for each in await records_of(fleet.journal, Change) if each.node == "node-a"]
     assert len(claims) == 2
 
 
@@ -374,61 +318,23 @@ async def test_a_node_rides_out_a_database_that_is_killed(
     location = database.create("fleet")
     async with await Journal.open(location) as journal:
         fleet = Fleet(journal, location, tmp_path)
-        await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+        await fleet.submit(item("a"), item("b", ", depends_on: [a]"))
         async with fleet.node(beat_seconds=0.2):
             await fleet.until_at(Lifecycle.WORKING)
             await asyncio.to_thread(database.kill)
             open_gate("a", "b")
             await asyncio.to_thread(database.restart)
             await fleet.until_over("a", "b")
-        states = [state.lifecycle.over for state in await fleet.told(AttemptTransition)]
-        assert states.count(True) == 2
+        states = await records_of(journal, AttemptTransition)
+        assert [state.lifecycle.over for state in states].count(True) == 2
         assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
-
-
-@pytest.mark.matrix
-async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over(
-    fleet: Fleet,
-) -> None:
-    await fleet.submit(tasks("{id: a, goal: Do it., acceptance: ['true']}", item("b")))
-    async with fleet.node(slots=1):
-        await fleet.until_at(Lifecycle.WORKING)
-        await fleet.say(1, Action.RESTART, Terms(after="b"))
-        open_gate("b")
-        await fleet.until_over("b")
-        open_gate("a")
-        await fleet.until_over("a")
-    attempts = [*await fleet.journal.attempts(1), *await fleet.journal.attempts(2)]
-    assert [(each.id, each.task) for each in attempts] == [(1, 1), (3, 1), (2, 2)]
-    assert [(each.lifecycle, each.reason) for each in await fleet.states("a")] == [
-        (Lifecycle.COMPLETED, "every acceptance check passed")
-    ]
-
-
-@pytest.mark.matrix
-async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a")))
-    parts = tuple(Part(title=f"Part {n}", goal="Half of it.") for n in (1, 2))
-    async with fleet.node("node-a", slots=1):
-        await fleet.until_at(Lifecycle.WORKING)
-        await fleet.say(1, Action.SPLIT, Terms(parts=parts))
-        await fleet.until_at(Lifecycle.WORKING, attempt=2)
-    open_gate("a", "a.1", "a.2")
-    async with fleet.node("node-b", slots=1):
-        await fleet.until_over("a", "a.1", "a.2")
-    states = await fleet.states("a", "a.1", "a.2")
-    assert [state.lifecycle for state in states] == 3 * [Lifecycle.COMPLETED]
-    assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
-
-
-FIRST_OF_TWO = (item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
 
 
 async def test_the_turn_of_a_canceled_task_is_taken_out_of_its_queue(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    await fleet.submit(tasks(*FIRST_OF_TWO))
+    await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
     assert await fleet.queued() == [1]
     assert await fleet.cancel("--run", "1") == 0
     assert await fleet.queued() == []
@@ -437,7 +343,7 @@ async def test_the_turn_of_a_canceled_task_is_taken_out_of_its_queue(
 async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
     fleet: Fleet,
 ) -> None:
-    await fleet.submit(tasks(*FIRST_OF_TWO))
+    await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
     await fleet.withdraw()
     assert await fleet.queued() == [1]
     await fleet.look()
@@ -445,7 +351,7 @@ async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
 
 
 async def test_a_turn_is_taken_only_from_the_process_that_has_it(fleet: Fleet) -> None:
-    await fleet.submit(tasks(*FIRST_OF_TWO))
+    await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
     await asyncio.to_thread(_give, fleet.location, "node-b:1")
     async with await fleet.turn_queue() as turn_queue:
         (handed,) = await turn_queue.under_way()
@@ -468,7 +374,7 @@ def _give(location: str, holder: str) -> None:
 
 @pytest.mark.matrix
 async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -> None:
-    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    await fleet.submit(item("a"), item("b", ", depends_on: [a]"))
     await fleet.withdraw()
     async with fleet.node():
         await fleet.until_over("b")
@@ -484,7 +390,7 @@ async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    await fleet.submit(tasks(item("a"), item("b", ", depends_on: [a]")))
+    await fleet.submit(item("a"), item("b", ", depends_on: [a]"))
     async with fleet.node():
         await fleet.until_at(Lifecycle.WORKING)
         assert await fleet.cancel("a", "--from", "ada") == 0
@@ -494,6 +400,5 @@ async def test_what_is_under_way_is_canceled_and_what_depends_on_it_fails(
         (Lifecycle.CANCELED, "canceled by ada"),
         (Lifecycle.FAILED, "it depends on a, which is canceled"),
     ]
-    ended = (await fleet.journal.entries(attempt=1, kinds=(AttemptTransition,)))[-1].record
-    assert isinstance(ended, AttemptTransition)
+    ended = (await records_of(fleet.journal, AttemptTransition, 1))[-1]
     assert ended.ending is Ending.CANCELED

@@ -1,25 +1,35 @@
 """What a node says while it leaves, whatever becomes of what it has in hand."""
 
 import json
-from datetime import datetime
 
 import pytest
 
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import Attempt, Commit, Draft, Lifecycle, TaskTransition
+from midwatch_monitor.records import Attempt, Commit, Lifecycle
+from midwatch_stage.factories import draft, task_transition
 from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
 from midwatch_supervisor.fleet.nodes.turn import TurnEnded, TurnOutcome
 
 Capture = pytest.CaptureFixture[str]
 
 
-IN_HAND = frozenset({1})
-
-
 def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
     settings = FleetSettings(drain_seconds=90)
     return NodeExitReport(journal, name="one", settings=settings, json=as_json)
+
+
+async def said_by(
+    journal: Journal, capsys: Capture, *ended: TurnOutcome | None, begin: int = 1
+) -> list[str]:
+    """What a node says that leaves with a task in hand, if anything becomes of it."""
+    report = report_of(journal)
+    for _ in range(begin):
+        report.begin(frozenset({1} if ended else ()))
+    for outcome in ended:
+        report.turn_ended(TurnEnded(task=1, outcome=outcome))
+    await report.end()
+    return capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -35,11 +45,7 @@ def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
 async def test_it_says_what_it_waits_for_and_what_came_of_it(
     journal: Journal, capsys: Capture, outcome: TurnOutcome | None, said: str, sum: str
 ) -> None:
-    report = report_of(journal)
-    report.begin(IN_HAND)
-    report.turn_ended(TurnEnded(task=1, outcome=outcome))
-    await report.end()
-    assert capsys.readouterr().out.splitlines() == [
+    assert await said_by(journal, capsys, outcome) == [
         "Node one takes no more turns. It waits up to 90 s for 1 task: fix#1",
         "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over",
         said,
@@ -48,29 +54,22 @@ async def test_it_says_what_it_waits_for_and_what_came_of_it(
 
 
 async def test_the_end_of_a_task_is_told_by_the_journal(
-    journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
+    journal: Journal, attempt: Attempt, capsys: Capture
 ) -> None:
     report = report_of(journal, as_json=True)
-    report.begin(IN_HAND)
-    state = TaskTransition(lifecycle=Lifecycle.COMPLETED)
-    await journal.commit(Commit(drafts=(Draft(record=state, at=at, task=attempt.task),)))
+    report.begin(frozenset({1}))
+    over = draft(task_transition(Lifecycle.COMPLETED), attempt=None)
+    await journal.commit(Commit(drafts=(over,)))
     report.turn_ended(TurnEnded(task=1, outcome=TurnOutcome.OVER))
     await report.end()
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    held = {"run": 1, "task": "fix", "attempt": 1}
-    times = [each.pop("at") for each in said]
-    assert len(times) == 3
+    held = {"run": 1, "task": "fix", "attempt": attempt.number}
+    node = {"type": "node", "name": "one"}
+    assert all(each.pop("at") for each in said)
     assert said == [
-        {
-            "type": "node",
-            "name": "one",
-            "state": "draining",
-            "at_once": False,
-            "seconds": 90.0,
-            "tasks": [held],
-        },
+        {**node, "state": "draining", "at_once": False, "seconds": 90.0, "tasks": [held]},
         {"type": "turn", **held, "outcome": "over", "lifecycle": "completed"},
-        {"type": "node", "name": "one", "state": "down", "ended": 1, "given_back": 0},
+        {**node, "state": "down", "ended": 1, "given_back": 0},
     ]
 
 
@@ -78,19 +77,12 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
 async def test_told_twice_it_says_that_it_gives_back_at_once(
     journal: Journal, capsys: Capture
 ) -> None:
-    report = report_of(journal)
-    report.begin(IN_HAND)
-    report.begin(IN_HAND)
-    report.turn_ended(TurnEnded(task=1, outcome=None))
-    await report.end()
-    assert "Node one gives back all its tasks at once" in capsys.readouterr().out.splitlines()
+    said = await said_by(journal, capsys, None, begin=2)
+    assert "Node one gives back all its tasks at once" in said
 
 
 async def test_with_nothing_in_hand_it_says_so(journal: Journal, capsys: Capture) -> None:
-    report = report_of(journal)
-    report.begin(frozenset())
-    await report.end()
-    assert capsys.readouterr().out.splitlines() == [
+    assert await said_by(journal, capsys) == [
         "Node one takes no more turns, and none is running",
         "Node one has left",
     ]
@@ -101,11 +93,5 @@ async def test_a_journal_that_does_not_answer_holds_nothing_up(
     journal: Journal, capsys: Capture
 ) -> None:
     await journal.close()
-    report = report_of(journal)
-    report.begin(IN_HAND)
-    report.turn_ended(TurnEnded(task=1, outcome=TurnOutcome.OVER))
-    await report.end()
-    assert capsys.readouterr().out.splitlines()[2:] == [
-        "task number 1 is over",
-        "Node one has left: 1 ended",
-    ]
+    said = await said_by(journal, capsys, TurnOutcome.OVER)
+    assert said[2:] == ["task number 1 is over", "Node one has left: 1 ended"]

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import AttemptTransition, Lifecycle, Step, TaskTransition
+from midwatch_stage.acting import DONE, script
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 
 SETTINGS = """
@@ -39,8 +41,7 @@ async def work(ctx: RunContext[object], name: str) -> str:
 
 
 def script_for(role: Role, key: str) -> Script:
-    call = Call(tool="work", args=f'{{"name": "{key}"}}')
-    return Script(phases=(Phase(turns=(Turn(calls=(call,)), Turn(say="Done."))),))
+    return script(turn(call("work", name=key)), DONE)
 
 
 def task_file(*items: str) -> str:

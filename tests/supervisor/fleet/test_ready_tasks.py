@@ -4,10 +4,9 @@ from itertools import count
 
 import pytest
 
-from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.journal.fleet.submission import NewTask, moves, submit
+from midwatch_monitor.journal.fleet.submission import NewTask, submit
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import (
     Action,
@@ -16,22 +15,21 @@ from midwatch_monitor.records import (
     Commit,
     Delivery,
     DeliveryState,
-    Draft,
     Entry,
     Intervention,
     Lifecycle,
     Record,
     Run,
-    SupervisedBy,
     Task,
     TaskTransition,
     Terms,
 )
-from midwatch_stage.factories import AT
+from midwatch_stage import factories
+from midwatch_stage.command import assignment
+from midwatch_stage.factories import AT, draft
 from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
-from midwatch_supervisor.present.assignment import Assignment
 
 OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 WAITING = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
@@ -40,15 +38,10 @@ ASKED = Intervention(action=Action.ASK_OPERATOR, by=Actor.POLICY, message="How?"
 
 
 def task(id: int, name: str, *after: str, labels: tuple[str, ...] = (), parent: str = "") -> Task:
-    spec = Assignment(
-        task=TaskSpec(id=name, goal="g", acceptance=("true",), depends_on=after, labels=labels),
-        worker="coder",
-        spec=WorkerSpec(),
-        models={},
-        workspace=None,
-        parent=parent,
-    )
-    return Task(id=id, run=1, name=name, title=name, spec=spec.model_dump_json())
+    spec = assignment(name, parent=parent)
+    wanted = spec.task.model_copy(update={"depends_on": after, "labels": labels})
+    spec = spec.model_copy(update={"task": wanted})
+    return factories.task(id, name, spec=spec.model_dump_json())
 
 
 class Story:
@@ -79,8 +72,11 @@ def said(action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False) 
 
 
 def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
-    story = Story(task(1, "a"), task(2, "b", "a"), task(3, "c", "a", "b"))
-    assert story.ready_tasks.ready() == [1]
+    first = task(1, "a", labels=("gpu", "big", "gpu"))
+    story = Story(first, task(2, "b", "a"), task(3, "c", "a", "b"))
+    assert story.ready_tasks.labels(1) == ("big", "gpu")
+    story.say(1, WORKING, attempt=7)
+    assert (story.ready_tasks.ready(), story.ready_tasks.live(1)) == ([1], 7)
     story.say(1, TaskTransition(lifecycle=Lifecycle.FAILED))
     assert story.ready_tasks.ready() == [2]  # which fails with that reason
     story.say(2, OVER)
@@ -94,19 +90,10 @@ def test_what_this_submit_did_not_make_is_never_ready(spec: str) -> None:
     assert not story.ready_tasks.knows(1)
 
 
-def test_an_attempt_at_work_is_ready_if_nobody_is_at_it() -> None:
-    story = Story(task(1, "a"))
-    story.say(1, WORKING, attempt=1)
-    assert story.ready_tasks.ready() == [1]
-    assert story.ready_tasks.live(1) == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "ready"),
     [
         (said(Action.NUDGE), [1]),
-        (said(Action.REPLAN), [1]),
-        (said(Action.RESUME), [1]),
         (said(Action.RESUME, Actor.POLICY), [1]),
         (said(Action.STOP), [1]),
         (said(Action.RESTART, Actor.SUPERVISOR), [1]),
@@ -119,17 +106,11 @@ def test_a_parked_attempt_is_ready_once_somebody_may_end_the_waiting(
     answer: Intervention, ready: list[int]
 ) -> None:
     story = Story(task(1, "a"))
+    story.say(1, said(Action.NUDGE), attempt=1)  # before the question: no answer
     story.park(1)
     assert story.ready_tasks.ready() == []
     story.say(1, answer, attempt=1)
     assert story.ready_tasks.ready() == ready
-
-
-def test_what_was_said_before_the_question_is_no_answer() -> None:
-    story = Story(task(1, "a"))
-    story.say(1, said(Action.NUDGE), attempt=1)
-    story.park(1)
-    assert story.ready_tasks.ready() == []
 
 
 def test_an_approved_answer_is_one() -> None:
@@ -193,19 +174,6 @@ def test_parts_of_a_split_are_done_with_the_whole_and_wait_for_it() -> None:
     assert story.ready_tasks.live(1) == 7
 
 
-def test_the_labels_of_a_task_are_in_order_and_once() -> None:
-    story = Story(task(1, "a", labels=("gpu", "big", "gpu")))
-    assert story.ready_tasks.labels(1) == ("big", "gpu")
-
-
-in_each_database = pytest.mark.parametrize("location", DATABASES, indirect=True)
-
-
-@pytest.fixture
-def unfinished_runs(journal: Journal) -> UnfinishedRuns:
-    return UnfinishedRuns(journal)
-
-
 SPEC = '{"of": "a fleet"}'
 
 
@@ -215,55 +183,31 @@ async def stored(journal: Journal, *names: str, spec: str = SPEC) -> Run:
     return run
 
 
-async def become(journal: Journal, task: int, lifecycle: Lifecycle) -> None:
-    draft = Draft(record=TaskTransition(lifecycle=lifecycle), at=AT, task=task)
-    await journal.commit(Commit(drafts=(draft,)))
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
+async def test_a_run_is_open_until_its_last_task_is_over_or_erased(journal: Journal) -> None:
+    async def become(task: int, lifecycle: Lifecycle) -> None:
+        record = TaskTransition(lifecycle=lifecycle)
+        await journal.commit(Commit(drafts=(draft(record, task=task, attempt=None),)))
 
-
-@in_each_database
-async def test_a_run_is_open_until_its_last_task_is_over(
-    journal: Journal, unfinished_runs: UnfinishedRuns
-) -> None:
+    unfinished_runs = UnfinishedRuns(journal)
     assert await unfinished_runs.open() == []
     first, second = await stored(journal, "a", "b"), await stored(journal, "a")
+    await stored(journal, "a", spec="{}")  # it came by itself
+    await journal.add_task(
+        run=(await journal.add_run(source="", settings="", at=AT)).id,
+        name="kept by a process",
+        title="",
+        spec=SPEC,
+        at=AT,
+    )
     assert await unfinished_runs.open() == [first, second]
-    await become(journal, 1, Lifecycle.COMPLETED)
-    await become(journal, 2, Lifecycle.WORKING)
+    await become(1, Lifecycle.COMPLETED)
+    await become(2, Lifecycle.WORKING)
     assert await unfinished_runs.open() == [first, second]
-    await become(journal, 2, Lifecycle.FAILED)
+    await become(2, Lifecycle.FAILED)
     assert await unfinished_runs.open() == await UnfinishedRuns(journal).open() == [second]
-
-
-@in_each_database
-async def test_what_came_by_itself_and_what_a_process_keeps_is_never_open(
-    journal: Journal, unfinished_runs: UnfinishedRuns
-) -> None:
-    await stored(journal, "a", spec="{}")
-    run = await journal.add_run(source="", settings="", at=AT, supervised_by=SupervisedBy.PROCESS)
-    await journal.add_task(run=run.id, name="a", title="", spec=SPEC, at=AT)
-    assert await unfinished_runs.open() == []
-
-
-@in_each_database
-async def test_a_look_reads_what_is_new_alone(journal: Journal) -> None:
-    await stored(journal, "a", "b")
-    first = await journal.read(moves, 0, 0)
-    assert (first.open, first.over, first.afresh) == ({1: 1, 2: 1}, frozenset(), False)
-    await become(journal, 2, Lifecycle.CANCELED)
-    second = await journal.read(moves, first.last, first.erasure)
-    assert (second.open, second.over) == ({}, {2})
-    third = await journal.read(moves, second.last, second.erasure)
-    assert (third.open, third.over, third.last) == ({}, frozenset(), second.last)
-
-
-@in_each_database
-async def test_what_was_erased_is_not_open_any_more(
-    journal: Journal, unfinished_runs: UnfinishedRuns
-) -> None:
-    run = await stored(journal, "a")
-    assert await unfinished_runs.open() == [run]
     with pytest.raises(UsageError):
         await Learned(journal).forget("q", author="ada", at=AT)
-    assert await unfinished_runs.open() == [run]
+    assert await unfinished_runs.open() == [second]
     await Learned(journal).forget("p", author="ada", at=AT)
     assert await unfinished_runs.open() == []

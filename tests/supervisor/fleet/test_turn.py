@@ -2,43 +2,33 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from midwatch_agents.model_retries import Breakers
 from midwatch_agents.sandbox import find_sandbox
-from midwatch_agents.scripted import Phase, Script, Turn
+from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import Role, TaskFile
-from midwatch_monitor.errors import JournalTooNewError
-from midwatch_monitor.guards import Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.submission import NewTask, submit
-from midwatch_monitor.records import (
-    AttemptTransition,
-    Fault,
-    Lifecycle,
-    Record,
-    Run,
-    TaskTransition,
-)
-from midwatch_stage.factories import AT
+from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, TaskTransition
+from midwatch_stage.acting import DONE, script
+from midwatch_stage.factories import AT, run, task_transition
+from midwatch_stage.reading import records_of
 from midwatch_stage.repository import new_repository
 from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.cli.inspect.status import waits_for
-from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.fleet.monitors.run_monitor import RunMonitor
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import UNABLE
 from midwatch_supervisor.fleet.nodes.turn import (
     NodeResources,
-    Take,
     TurnEnded,
     TurnOutcome,
     TurnPool,
@@ -60,7 +50,7 @@ SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(phases=(Phase(turns=(Turn(say="Done."),)),))
+    return script(DONE)
 
 
 class Yard:
@@ -117,32 +107,15 @@ class Yard:
         )
         return await take_turn(machine, 1)
 
-    async def told(self, *kinds: type[Record]) -> list[Record]:
-        return [entry.record for entry in await self.journal.entries(kinds=kinds)]
-
     async def reasons(self) -> list[str]:
         """Who said what about the task, without what git said."""
-        states = await self.told(TaskTransition)
-        said = [each for each in states if isinstance(each, TaskTransition) and each.reason]
+        said = [each for each in await records_of(self.journal, TaskTransition) if each.reason]
         return [f"{each.lifecycle}: {each.reason.partition(': ')[0]}" for each in said]
 
 
 @pytest.fixture
 def yard(journal: Journal, tmp_path: Path) -> Yard:
     return Yard(journal, tmp_path)
-
-
-async def test_what_a_node_cannot_reach_is_left_to_others_and_told_once(yard: Yard) -> None:
-    await yard.submit()
-    await yard.up("node-a", "node-b")
-    came = [await yard.turn("node-a", minutes=each) for each in (0, 1, 20)]
-    assert came == 3 * [TurnOutcome.UNREACHABLE]
-    assert await yard.reasons() == ["working: node-a cannot do it"]
-    assert len(await yard.journal.attempts(1)) == 1
-    states = await yard.told(AttemptTransition)
-    assert [
-        each for each in states if isinstance(each, AttemptTransition) and each.lifecycle.over
-    ] == []
 
 
 async def break_home(yard: Yard, part: str) -> None:
@@ -160,7 +133,7 @@ async def break_home(yard: Yard, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "versioned"), [("branches", True), ("clones", True), ("work", True), ("work", False)]
+    ("part", "versioned"), [("branches", True), ("clones", True), ("work", False)]
 )
 async def test_a_workspace_that_a_node_cannot_make_is_made_on_another(
     yard: Yard, caplog: pytest.LogCaptureFixture, part: str, versioned: bool
@@ -177,9 +150,7 @@ async def test_a_workspace_that_a_node_cannot_make_is_made_on_another(
     assert said == [f"task a cannot continue here: {state.reason}"]
     assert await yard.turn("node-b", minutes=21) is TurnOutcome.OVER
     assert len(await yard.journal.attempts(1)) == 1
-    over = (await yard.told(TaskTransition))[-1]
-    assert isinstance(over, TaskTransition)
-    assert over.lifecycle is Lifecycle.COMPLETED
+    assert (await records_of(yard.journal, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -196,9 +167,8 @@ async def test_why_no_node_could_begin_it_stands_until_one_works_on_it(
         assert "\n" not in state.reason
     (yard.folder / "away").rename(yard.folder / "gone")
     assert await yard.turn("node-a") is TurnOutcome.OVER
-    begun, over = (await yard.told(TaskTransition))[-2:]
+    begun, over = (await records_of(yard.journal, TaskTransition))[-2:]
     assert begun == TaskTransition(lifecycle=Lifecycle.WORKING)
-    assert isinstance(over, TaskTransition)
     assert over.lifecycle is Lifecycle.COMPLETED
 
 
@@ -212,7 +182,7 @@ async def test_a_node_that_is_away_for_a_moment_may_do_what_the_others_cannot(ya
     assert await yard.turn("node-b", minutes=12) is TurnOutcome.OVER
 
 
-async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
+async def test_what_no_node_reaches_for_long_has_failed_until_it_is_begun_again(yard: Yard) -> None:
     await yard.submit()
     await yard.up("node-a", "node-b")
     long = UNABLE.total_seconds() / 60
@@ -220,9 +190,12 @@ async def test_what_no_node_reaches_for_long_has_failed(yard: Yard) -> None:
     came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
     assert came == [*3 * [TurnOutcome.UNREACHABLE], TurnOutcome.OVER]
     assert (await yard.reasons())[-1] == "failed: node-a cannot do it"
-    last = (await yard.told(AttemptTransition))[-1]
-    assert isinstance(last, AttemptTransition)
+    last = (await records_of(yard.journal, AttemptTransition))[-1]
     assert last.lifecycle is Lifecycle.FAILED
+    (attempt,) = await yard.journal.attempts(1)
+    operator = OperatorActions(yard.journal, author="ada", clock=lambda: yard.now)
+    await operator.begin_again(attempt, "It is back.", step=0)
+    assert await yard.turn("node-a", minutes=long + 1) is TurnOutcome.UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -239,22 +212,8 @@ async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
     await yard.up("node-a")
     assert [await yard.turn("node-a") for _ in range(2)] == 2 * [TurnOutcome.FAILED]
     told = Fault(part="node", error=f"node-a ({version('midwatch')}) {why}: update Midwatch")
-    assert await yard.told(Fault) == [told]
-    assert await yard.told(TaskTransition) == [TaskTransition(lifecycle=Lifecycle.SUBMITTED)]
-
-
-async def test_a_run_with_unreadable_settings_is_not_judged_by_others(yard: Yard) -> None:
-    await yard.submit(settings='{"of": "a newer Midwatch"}')
-    with pytest.raises(JournalTooNewError, match="cannot read the settings of run 1"):
-        RunMonitor(
-            yard.journal,
-            await yard.journal.run(1),
-            bus=LocalBus(),
-            guards=Unguarded(),
-            calibrator=Calibrator(yard.journal),
-            clock=lambda: AT,
-            embedded=False,
-        )
+    assert await records_of(yard.journal, Fault) == [told]
+    assert await records_of(yard.journal, TaskTransition) == [task_transition(Lifecycle.SUBMITTED)]
 
 
 async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
@@ -284,56 +243,24 @@ async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
     ]
 
 
-async def test_what_nodes_said_before_does_not_end_what_is_begun_again(yard: Yard) -> None:
-    await yard.submit()
-    await yard.up("node-a")
-    long = UNABLE.total_seconds() / 60
-    came = [await yard.turn("node-a", minutes=minutes) for minutes in (0, long)]
-    assert came == [TurnOutcome.UNREACHABLE, TurnOutcome.OVER]
-    (attempt,) = await yard.journal.attempts(1)
-    operator = OperatorActions(yard.journal, author="ada", clock=lambda: yard.now)
-    await operator.begin_again(attempt, "It is back.", step=0)
-    assert await yard.turn("node-a", minutes=long + 1) is TurnOutcome.UNREACHABLE
-
-
-RUN = Run(
-    id=7,
-    started_at=datetime(2026, 11, 21, 20, 0, tzinfo=UTC),
-    source="tasks.yaml",
-    settings="{}",
-)
-
-
 def ticket(task: int, number: int = 1) -> QueuedTurn:
-    return QueuedTurn.of("night", RUN, task, number)
+    return QueuedTurn.of("night", run(7), task, number)
 
 
 async def stands() -> bool:
     return True
 
 
-def pool(
-    take: Take,
-    queues: QueueInMemory,
-    *,
-    slots: int = 1,
-    heard: Callable[[], bool] = lambda: True,
-    stands: Callable[[], Awaitable[bool]] = stands,
-    ended: Callable[[TurnEnded], None] = lambda _: None,
-) -> TurnPool:
-    return TurnPool(
-        take, queues, slots=slots, changed=lambda: None, heard=heard, stands=stands, ended=ended
-    )
-
-
-def pool_of(queues: QueueInMemory, *outcomes: TurnOutcome, slots: int = 1) -> TurnPool:
+def pool(*outcomes: TurnOutcome, slots: int = 1, **more: Any) -> tuple[TurnPool, QueueInMemory]:
     """A turn pool whose turns come to these outcomes, one after the other."""
-    left = list(outcomes)
+    left, queues = list(outcomes), QueueInMemory()
 
     async def take(task: int) -> TurnOutcome:
         return left.pop(0)
 
-    return pool(take, queues, slots=slots)
+    given: dict[str, Any] = {"heard": lambda: True, "stands": stands, "ended": lambda _: None}
+    given = {"changed": lambda: None, **given, **more}
+    return TurnPool(given.pop("take", take), queues, slots=slots, **given), queues
 
 
 def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
@@ -341,26 +268,28 @@ def test_every_failure_doubles_the_delay_up_to_a_limit() -> None:
 
 
 async def test_what_there_is_no_slot_for_keeps_its_place_and_makes_no_new_turn() -> None:
-    queues = QueueInMemory()
-    mine = pool_of(queues)
+    mine, queues = pool()
     mine.close()
     assert await mine.do(ticket(1), ()) == PUT_BACK
     assert (queues.put_back, queues.offered) == ([ticket(1)], [])
 
 
-@pytest.mark.parametrize("outcome", [TurnOutcome.FAILED, TurnOutcome.UNREACHABLE])
-async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time(
-    outcome: TurnOutcome,
-) -> None:
-    queues = QueueInMemory()
-    mine = pool_of(queues, outcome, outcome, slots=3)
-    assert [await mine.do(ticket(1, number), ()) for number in (1, 2)] == [outcome, outcome]
+async def test_a_node_that_nobody_hears_begins_nothing() -> None:
+    mine, _ = pool(heard=lambda: False)
+    assert await mine.do(ticket(1), ()) == PUT_BACK
+
+
+async def test_a_turn_that_came_to_nothing_is_offered_again_later_each_time() -> None:
+    outcomes = [TurnOutcome.FAILED, TurnOutcome.UNREACHABLE]
+    ended: list[TurnEnded] = []
+    mine, queues = pool(*outcomes, slots=3, ended=ended.append)
+    assert [await mine.do(ticket(1, number), ()) for number in (1, 2)] == outcomes
     assert queues.offered == [(ticket(1, 2), 5), (ticket(1, 3), 10)]
+    assert ended == [TurnEnded(task=1, outcome=each) for each in outcomes]
 
 
 async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
-    queues = QueueInMemory()
-    mine = pool_of(queues, TurnOutcome.UNREACHABLE, TurnOutcome.UNREACHABLE, TurnOutcome.OVER)
+    mine, queues = pool(TurnOutcome.UNREACHABLE, TurnOutcome.UNREACHABLE)
     for task in (1, 2):  # the second waits until the slot has rested
         await mine.do(ticket(task), ())
     # It rests twice as long now: longer than anybody waits for a slot.
@@ -368,26 +297,11 @@ async def test_a_node_that_reached_nothing_takes_nothing_for_a_while() -> None:
     assert queues.put_back == [ticket(3)]
 
 
-async def test_a_node_that_nobody_hears_begins_nothing() -> None:
-    queues = QueueInMemory()
-
-    async def take(task: int) -> TurnOutcome:
-        raise AssertionError
-
-    mine = pool(take, queues, heard=lambda: False)
-    assert await mine.do(ticket(1), ()) == PUT_BACK
-
-
 async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_have() -> None:
-    queues = QueueInMemory()
-
     async def stands() -> bool:
         return False
 
-    async def take(task: int) -> TurnOutcome:
-        return TurnOutcome.FAILED
-
-    mine = pool(take, queues, stands=stands)
+    mine, queues = pool(TurnOutcome.FAILED, stands=stands)
     assert await mine.do(ticket(1), ()) == TurnOutcome.FAILED
     mine.close()
     assert await mine.do(ticket(2), ()) == "given back: declared lost"
@@ -395,24 +309,25 @@ async def test_a_node_that_was_taken_for_lost_gives_nothing_back_that_others_hav
 
 
 async def test_what_waited_for_a_slot_when_all_was_given_up_is_neither_begun_nor_put_back() -> None:
-    queues, slot = QueueInMemory(), asyncio.Event()
+    ended: list[TurnEnded] = []
 
     async def take(task: int) -> TurnOutcome:
         assert task == 1
-        await slot.wait()
-        return TurnOutcome.OVER
+        return await asyncio.Future()
 
-    mine = pool(take, queues)
+    mine, queues = pool(take=take, ended=ended.append)
     both = [asyncio.create_task(mine.do(ticket(task), ())) for task in (1, 2)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
+    assert mine.tasks == {1}
     await mine.drop()
     assert await asyncio.gather(*both) == ["given back", "given back: declared lost"]
     assert (queues.put_back, queues.offered) == ([], [])
+    assert ended == [TurnEnded(task=1, outcome=None)]
 
 
 async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -> None:
-    queues, begun, times = QueueInMemory(), asyncio.Event(), list[int]()
+    begun, times = asyncio.Event(), list[int]()
 
     async def take(task: int) -> TurnOutcome:
         times.append(task)
@@ -422,7 +337,7 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
         finally:
             await asyncio.sleep(0)  # what is cancelled saves its work first
 
-    mine = pool(take, queues, slots=2)
+    mine, _ = pool(take=take, slots=2)
     older = asyncio.create_task(mine.do(ticket(1), ()))
     await begun.wait()
     newer = asyncio.create_task(mine.do(ticket(1), ()))
@@ -431,26 +346,3 @@ async def test_what_came_back_just_before_all_was_given_up_is_not_begun_anew() -
     async with asyncio.timeout(120):
         assert await asyncio.gather(older, newer) == ["given back", "given back: declared lost"]
     assert times == [1]
-
-
-async def test_what_becomes_of_each_turn_is_told() -> None:
-    ended: list[TurnEnded] = []
-    begun = asyncio.Event()
-
-    async def take(task: int) -> TurnOutcome:
-        if task == 2:
-            begun.set()
-            await asyncio.Event().wait()
-        return TurnOutcome.WAITS
-
-    mine = pool(take, QueueInMemory(), slots=2, ended=ended.append)
-    await mine.do(ticket(1), ())
-    second = asyncio.create_task(mine.do(ticket(2), ()))
-    await begun.wait()
-    assert mine.tasks == {2}
-    await mine.drop()
-    await second
-    assert ended == [
-        TurnEnded(task=1, outcome=TurnOutcome.WAITS),
-        TurnEnded(task=2, outcome=None),
-    ]
