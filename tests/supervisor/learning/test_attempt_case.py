@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.config.settings import ProviderSettings
+from midwatch_monitor.config.settings import ProviderSettings, Settings
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import (
     Action,
     Actor,
     AnalysisAuthor,
-    Attempt,
     DeliveryState,
     Ending,
     Feedback,
@@ -34,10 +33,11 @@ from midwatch_stage.factories import (
     outcome,
     reflecting,
     step,
+    task,
 )
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.attempt_case import case_of
-from midwatch_supervisor.learning.reflectors import Reflectors, reflector_of, reflects
+from midwatch_supervisor.learning.reflectors import Reflectors, reflector_of
 from midwatch_supervisor.present.assignment import Assignment, assignments
 
 REJECTION = Feedback(accepted=False, comment="Refunds are wrong.")
@@ -52,49 +52,27 @@ def editing(number: int, path: str, writer: Writer = Writer.WORKER) -> Step:
     )
 
 
-async def nudged(past: PastAttempts, attempt: Attempt) -> None:
-    """A nudge that reached an attempt and helped, and one that came too late."""
-    nudge = intervention(by=Actor.SUPERVISOR, message="Look up.")
-    for state in (DeliveryState.DELIVERED, DeliveryState.EXPIRED):
-        id = await past.say(attempt, nudge)
-        await past.say(attempt, delivery(id, state))
-        if state is DeliveryState.DELIVERED:
-            await past.say(attempt, outcome(id))
-
-
 async def test_r5_a_case_holds_what_was_said_and_done_in_an_attempt(past: PastAttempts) -> None:
     attempt = await past.attempt(task="totals")
-    await past.say(
-        attempt,
-        editing(1, "a.py"),
-        replace(reflecting(2, notes="Refunds?"), request=2),
-        CYCLE,
-        TOLD,
-        acceptance(passed=False),
-    )
-    await nudged(past, attempt)
+    reflection = replace(reflecting(2, notes="Refunds?"), request=2)
+    await past.say(attempt, editing(1, "a.py"), reflection, CYCLE, TOLD, acceptance(passed=False))
+    nudge = intervention(by=Actor.SUPERVISOR, message="Look up.")
+    helped = await past.say(attempt, nudge)
+    await past.say(attempt, delivery(helped), outcome(helped))
+    late = await past.say(attempt, nudge)
+    await past.say(attempt, delivery(late, DeliveryState.EXPIRED))
     end = await past.end(attempt, Ending.UNACCEPTED)
-    case = await case_of(past.journal, await past.journal.task(attempt.task), attempt, about=end)
+    task = await past.journal.task(attempt.task)
+    case = await case_of(past.journal, task, attempt, about=end)
     assert (case.project, case.task) == ("shop", "totals")
     assert (case.ending, case.turns, case.steps, case.notes) == ("unaccepted", 2, 2, "Refunds?")
     assert (case.files, case.analyses, case.shown) == (("a.py",), (TOLD,), (1, 2))
     assert case.alarms == (CYCLE,)
     (told,) = case.interventions
-    assert (told.action, told.intervention.by) == (Action.NUDGE, Actor.SUPERVISOR)
-    assert told.intervention.message == "Look up."
+    assert (told.action, told.intervention) == (Action.NUDGE, nudge)
     assert (told.outcome, told.reason) == (Outcome.RECOVERED, "it moves")
     assert (case.verdict_id, case.sources) == (end, (attempt.id,))
     assert "step 1: run" in case.transcript
-
-
-async def test_a_case_holds_the_verdict_that_it_is_of_or_none(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    await past.end(attempt, Ending.DONE)
-    said = await past.say(attempt, REJECTION)
-    task = await past.journal.task(attempt.task)
-    assert (await case_of(past.journal, task, attempt, about=said)).verdict == REJECTION
-    assert (await case_of(past.journal, task, attempt)).verdict is None
-    assert (await case_of(past.journal, task, attempt, about=1)).verdict is None
 
 
 async def test_what_a_person_or_the_watch_did_is_not_the_workers(past: PastAttempts) -> None:
@@ -115,7 +93,9 @@ async def test_a_case_of_a_long_attempt_shows_the_last_steps_only(past: PastAtte
     assert (len(case.files), len(case.transcript) <= 20_000) == (50, True)
 
 
-async def test_lessons_of_the_same_task_are_known_even_out_of_date(past: PastAttempts) -> None:
+async def test_lessons_of_the_same_task_are_known_but_what_checks_taught_outweighs_no_person(
+    past: PastAttempts,
+) -> None:
     first, second = await past.attempt(), await past.attempt()
     await past.say(first, LESSON)
     await past.say(second, replace(LESSON, text="Try them twice.", sources=(second.id,)))
@@ -124,18 +104,12 @@ async def test_lessons_of_the_same_task_are_known_even_out_of_date(past: PastAtt
     task = await past.journal.task(second.task)
     case = await case_of(past.journal, task, second, about=end)
     assert set(case.known) == {"Try refunds.", "Try them twice."}
+    said = await past.say(second, REJECTION)
+    case = await case_of(past.journal, task, second, about=said)
+    assert (case.verdict, "Try them twice." in case.known) == (REJECTION, False)
 
 
-async def test_what_the_checks_taught_does_not_outweigh_a_person(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    await past.end(attempt, Ending.UNACCEPTED)
-    await past.say(attempt, LESSON)
-    said = await past.say(attempt, REJECTION)
-    task = await past.journal.task(attempt.task)
-    assert (await case_of(past.journal, task, attempt, about=said)).known == ()
-
-
-def assigned(models: dict[str, str], *, own: str = "") -> Assignment:
+def assigned(models: dict[str, str], own: str = "") -> Assignment:
     """A task with these models, its worker perhaps with one of its own."""
     file = TaskFile.model_validate(
         {
@@ -148,39 +122,37 @@ def assigned(models: dict[str, str], *, own: str = "") -> Assignment:
     return assignment
 
 
-def stored(assignment: Assignment) -> Task:
-    return Task(id=1, run=1, name="fix", title="Fix", spec=assignment.model_dump_json())
+def stored(models: dict[str, str]) -> Task:
+    return task(spec=assigned(models).model_dump_json())
 
 
 @pytest.mark.parametrize(
-    ("models", "name"),
+    ("models", "own", "name"),
     [
-        ({"worker": "openai:small"}, "openai:small"),
-        ({"worker": "openai:small", "reflector": "openai:large"}, "openai:large"),
-        ({"worker": "scripted:demo", "reflector": "scripted:other"}, "scripted:other"),
+        ({}, "openai:own", "openai:own"),
+        ({"worker": "openai:small"}, "", "openai:small"),
+        ({"worker": "openai:small", "reflector": "openai:large"}, "", "openai:large"),
+        ({"worker": "scripted:demo", "reflector": "scripted:other"}, "", "scripted:other"),
     ],
-    ids=["the worker's by default", "its own, which may be larger", "a scripted one that is named"],
+    ids=["s14 the worker's own", "the workers' by default", "its own, maybe larger", "a script"],
 )
-def test_c13_each_role_may_have_a_model_of_its_own(models: dict[str, str], name: str) -> None:
-    spec = reflector_of(assigned(models))
+def test_c13_each_role_may_have_a_model_of_its_own(
+    models: dict[str, str], own: str, name: str
+) -> None:
+    spec = reflector_of(assigned(models, own))
     assert spec is not None
     assert spec.name == name
 
 
-def test_s14_the_model_of_the_worker_serves_where_none_is_named() -> None:
-    spec = reflector_of(assigned({}, own="openai:own"))
-    assert spec is not None
-    assert spec.name == "openai:own"
-
-
 @pytest.mark.parametrize(
-    "models",
+    "task",
     [
-        {},
-        {"worker": "scripted:demo"},
-        {"worker": "openai:small", "reflector": "none"},
-        {"worker": "none"},
-        {"worker": "openai:small", "supervisor": "none"},
+        stored({}),
+        stored({"worker": "scripted:demo"}),
+        stored({"worker": "openai:small", "reflector": "none"}),
+        stored({"worker": "none"}),
+        stored({"worker": "openai:small", "supervisor": "none"}),
+        task(spec="{}"),
     ],
     ids=[
         "no model",
@@ -188,22 +160,21 @@ def test_s14_the_model_of_the_worker_serves_where_none_is_named() -> None:
         "none by name",
         "a worker without one",
         "no model but the worker's is wanted",
+        "an agent without a task file",
     ],
 )
-def test_without_a_reflector_nobody_is_asked(models: dict[str, str]) -> None:
-    assignment = assigned(models)
-    assert not reflects(assignment)
-    assert Reflectors(ProviderSettings()).of(stored(assignment)) is None
-
-
-def test_an_agent_without_a_task_file_has_no_reflector() -> None:
-    assert reflector_of(None) is None
-    task = Task(id=1, run=1, name="agent", title="Agent", spec="{}")
+def test_without_a_reflector_nobody_is_asked(task: Task) -> None:
     assert Reflectors(ProviderSettings()).of(task) is None
 
 
 def test_a_reflector_that_cannot_be_built_is_a_usage_error() -> None:
-    reflectors = Reflectors(ProviderSettings())
-    task = stored(assigned({"worker": "ollama:m", "reflector": "scripted:demo"}))
+    task = stored({"worker": "ollama:m", "reflector": "scripted:demo"})
     with pytest.raises(UsageError, match="the demo has no script for the reflector"):
-        reflectors.of(task)
+        Reflectors(ProviderSettings()).of(task)
+
+
+def test_c16_lessons_feedback_and_facts_are_on_guidelines_review_and_control_group_off() -> None:
+    learning = Settings().learning
+    on = (learning.lessons.enabled, learning.feedback.implied, learning.facts.enabled)
+    off = (learning.guidelines.enabled, learning.facts.review, learning.lessons.control_share > 0)
+    assert (on, off) == ((True, True, True), (False, False, False))

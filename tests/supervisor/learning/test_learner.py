@@ -1,11 +1,12 @@
-"""The learner: lessons, summaries and facts out of what ended, whatever the model does."""
+"""The learner: lessons, summaries and facts out of what ended, whatever models and journals do."""
 
 import asyncio
 import logging
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from sqlalchemy import Connection
 
 from midwatch_agents.learning.text_safety import BY_A_MODEL
+from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.learning import FactSettings, LearningSettings, LessonSettings
-from midwatch_monitor.config.settings import Settings
+from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -25,11 +28,17 @@ from midwatch_monitor.records import (
     Change,
     Chore,
     Ending,
+    Entry,
     Fact,
+    FactReview,
     FactState,
+    Fault,
     Feedback,
+    Hint,
     Lesson,
     Origin,
+    Record,
+    ReviewState,
     Spending,
     Study,
     StudyState,
@@ -40,6 +49,11 @@ from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.chores import LessonResult
 from midwatch_supervisor.learning.learner import Learner
 
+DONE, FAILED, REFUSED = StudyState.DONE, StudyState.FAILED, StudyState.REFUSED
+SCRIPTED = ModelSpec(name=f"scripted:{__name__}")
+NO_KEY = ModelSpec(name="m", base_url="http://127.0.0.1:9/v1", api_key_env="MIDWATCH_NO_SUCH_KEY")
+REVIEW = LearningSettings(facts=FactSettings(review=True))
+PENDING = Fact(text="The port of the tests is 8765.", state=FactState.PENDING)
 REJECTION = Feedback(
     accepted=False, comment="Negative amounts are wrong in totals.py.", author="me"
 )
@@ -51,37 +65,32 @@ LESSON: dict[str, Any] = {
     "quote": "make check passes",
     "steps": [1],
 }
+FACT = {"text": "`make check` runs the tests of totals.py.", "quote": "make check passes"}
 BACK: dict[str, Any] = {
     "summary": "Totals were rounded in totals.py. A person found refunds wrong.",
     "quote": "make check passes",
     "topics": ["totals", "rounding", "refunds"],
-    "facts": [
-        {
-            "text": "`make check` runs the tests of totals.py.",
-            "quote": "make check passes",
-            "step": 1,
-        }
-    ],
+    "facts": [{**FACT, "step": 1}],
 }
-
-
 _hanging: list[str] = []
 """Tasks whose reflector gives no second answer, and was asked for it."""
+_down: list[str] = []
+"""Tasks whose reflector is out of order."""
+_asked: list[str] = []
 
 
 def model_for(role: Role, key: str) -> Model:
-    """The model of `scripted:{__name__}`: what it does follows from the task's name."""
+    """The reflector: what it does follows from the task's name."""
 
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        if key.startswith("broken"):
+        _asked.append(key)
+        if key in ("broken", *_down) or (key == "breaking" and len(messages) > 1):
             raise ModelHTTPError(400, "reflector", "no such deployment")
-        if key.startswith("breaking") and len(messages) > 1:
-            raise ModelHTTPError(400, "reflector", "too long")
-        if key.startswith("slow") and len(messages) > 1:
+        if key == "slow" and len(messages) > 1:
             _hanging.append(key)
-        if key.startswith("silent") or _hanging:
+        if key == "silent" or _hanging:
             await asyncio.Event().wait()
-        if key.startswith(("loose", "breaking", "slow")):
+        if key in ("loose", "breaking", "slow"):
             return ModelResponse(parts=[TextPart("I would rather not.")])
         tool = info.output_tools[0]
         args = LESSON if "failure_class" in str(tool.parameters_json_schema) else BACK
@@ -93,46 +102,66 @@ def model_for(role: Role, key: str) -> Model:
 class School(PastAttempts):
     """Tasks that were done, and learners who learn from them."""
 
-    async def begun(self, name: str = "totals", *, model: bool = False) -> Attempt:
+    async def begun(self, name: str = "totals", spec: ModelSpec | None = SCRIPTED) -> Attempt:
         """An attempt at a new task that has changed a file."""
-        models = {Role.REFLECTOR: ModelSpec(name=f"scripted:{__name__}")} if model else {}
+        models = {Role.REFLECTOR: spec} if spec else {}
         task = assigned(name, tags=("py",), models=models, named=(Role.REFLECTOR,))
         attempt = await self.attempt(task=task)
         edits = (edit("totals.py"),)
         await self.say(attempt, step(1, request=1, output="make check passes", edits=edits))
         return attempt
 
-    async def ended(self, name: str = "totals", *, model: bool = False) -> Attempt:
+    async def ended(self, name: str = "totals", spec: ModelSpec | None = SCRIPTED) -> Attempt:
         """An attempt that ended well."""
-        attempt = await self.begun(name, model=model)
+        attempt = await self.begun(name, spec)
         await self.end(attempt, Ending.DONE)
         return attempt
 
-    async def rejected(self, name: str = "totals", *, model: bool = False) -> Attempt:
+    async def rejected(self, name: str = "totals", spec: ModelSpec | None = SCRIPTED) -> Attempt:
         """An attempt that a person rejected."""
-        attempt = await self.ended(name, model=model)
+        attempt = await self.ended(name, spec)
         await self.say(attempt, REJECTION)
         return attempt
 
-    def learner(self, learning: LearningSettings | None = None) -> Learner:
-        settings = Settings(learning=learning or LearningSettings())
-        return Learner(self.journal, settings=settings, clock=lambda: self.at)
+    async def pending(self, name: str = "totals", spec: ModelSpec | None = SCRIPTED) -> Attempt:
+        """An attempt that has ended with a fact that waits for its review."""
+        attempt = await self.begun(name, spec)
+        await self.say(attempt, PENDING)
+        await self.end(attempt, Ending.DONE)
+        return attempt
+
+    async def waiting(self) -> Attempt:
+        """One whose fact waits for its review alone."""
+        attempt = await self.pending()
+        about = await self.journal.last_id()
+        await self.say(attempt, Study(about=about, chore=Chore.SUMMARY, state=DONE))
+        return attempt
+
+    def learner(
+        self, learning: LearningSettings | None = None, bus: LocalBus | None = None
+    ) -> Learner:
+        settings = Settings(
+            learning=learning or LearningSettings(), monitor=MonitorSettings(poll_seconds=0.01)
+        )
+        return Learner(self.journal, settings=settings, clock=lambda: self.at, bus=bus)
 
     async def studies(self, attempt: Attempt) -> list[tuple[Chore, StudyState]]:
         return [(each.chore, each.state) for each in await self.told(Study, attempt)]
 
+    async def for_a_person(self) -> list[bool]:
+        """Whether facts wait for a person, and no longer for a review."""
+        return [each.waiting for each in await self.learned.facts(project="shop")]
+
 
 @pytest.fixture
 def school(journal: Journal, at: datetime) -> School:
-    _hanging.clear()
+    for each in (_hanging, _down, _asked):
+        each.clear()
     return School(journal, at)
 
 
-# -- lessons ---------------------------------------------------------------------------------
-
-
 async def test_r21_a_rejections_lesson_names_it_and_its_attempt(school: School) -> None:
-    attempt = await school.ended(model=True)
+    attempt = await school.ended()
     verdict = await school.say(attempt, REJECTION)
     studied = await school.learner().study(attempt=attempt.id)
     (lesson,) = await school.told(Lesson, attempt)
@@ -153,22 +182,13 @@ async def test_r21_a_rejections_lesson_names_it_and_its_attempt(school: School) 
     )
 
 
-async def test_r21_a_success_makes_no_lesson(school: School) -> None:
-    attempt = await school.ended()
-    assert await school.learner().study(attempt=attempt.id) == LessonResult(
-        reason="there is no rejection to learn from"
-    )
-    await school.learner().study_all()
-    assert await school.told(Lesson, attempt) == []
-
-
 @pytest.mark.parametrize("name", ["broken", "silent"])
 async def test_r24_a_verdict_outlives_the_failure_of_the_model(school: School, name: str) -> None:
-    attempt = await school.rejected(name, model=True)
+    attempt = await school.rejected(name)
     learner = school.learner(LearningSettings(timeout_seconds=0.05))
     studied = await learner.study(attempt=attempt.id)
     assert await school.told(Feedback, attempt) == [REJECTION]
-    assert await school.studies(attempt) == [(Chore.LESSON, StudyState.FAILED)]
+    assert await school.studies(attempt) == [(Chore.LESSON, FAILED)]
     assert studied.lesson is None
     assert "the reflector reflector failed: " in studied.reason
 
@@ -176,159 +196,152 @@ async def test_r24_a_verdict_outlives_the_failure_of_the_model(school: School, n
 async def test_c11_what_failed_is_tried_again_by_the_next_run_and_at_last_given_up(
     school: School, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attempt = await school.rejected("broken", model=True)
-    for _ in range(5):
+    attempt = await school.rejected("broken")
+    for _ in range(4):
         learner = school.learner()
         await learner.study_all()
         await learner.study_all()  # the same learner does not try again
-    assert await school.studies(attempt) == 3 * [
-        (Chore.LESSON, StudyState.FAILED),
-        (Chore.SUMMARY, StudyState.FAILED),
-    ]
+    assert await school.studies(attempt) == 3 * [(Chore.LESSON, FAILED), (Chore.SUMMARY, FAILED)]
     assert "#1 of run 1 teaches no lesson: " in caplog.messages[0]
 
 
 async def test_c11_a_useless_answer_is_refused_and_not_tried_again(school: School) -> None:
-    attempt = await school.rejected("loose", model=True)
-    await school.learner().study_all()
-    await school.learner().study_all()
-    assert await school.studies(attempt) == [
-        (Chore.LESSON, StudyState.REFUSED),
-        (Chore.SUMMARY, StudyState.DONE),
-    ]
+    attempt = await school.rejected("loose")
+    for _ in range(2):
+        await school.learner().study_all()
+    assert await school.studies(attempt) == [(Chore.LESSON, REFUSED), (Chore.SUMMARY, DONE)]
     assert await school.told(Lesson, attempt) == []
 
 
+async def test_c11_without_a_key_a_lesson_has_its_fixed_form_at_last(school: School) -> None:
+    of = await school.rejected(spec=NO_KEY)
+    for _ in range(4):
+        await school.learner().study_all()
+    chores = (Chore.LESSON, Chore.SUMMARY)
+    states = [(chore, state) for state in (FAILED, FAILED, DONE) for chore in chores]
+    assert await school.studies(of) == states
+    (lesson,) = await school.told(Lesson, of)
+    assert (lesson.model, REJECTION.comment in lesson.text) == ("", True)
+    faults = await school.told(Fault, of)
+    assert [each.part for each in faults] == 2 * ["learning: reflector"]
+    assert "MIDWATCH_NO_SUCH_KEY" in faults[0].error
+
+
 async def test_requirement_18_two_learners_at_once_write_one_lesson(school: School) -> None:
-    attempt = await school.rejected(model=True)
+    attempt = await school.rejected()
     done = await asyncio.gather(*(school.learner().study_all() for _ in range(4)))
     assert len(await school.told(Lesson, attempt)) == 1
     assert len(await school.told(Summary, attempt)) == 1
-    assert sum(each[StudyState.DONE] for each in done) == 2
-
-
-async def test_without_a_model_a_lesson_has_a_fixed_form_with_the_comment(school: School) -> None:
-    attempt = await school.rejected()
-    await school.learner().study_all()
-    (lesson,) = await school.told(Lesson, attempt)
-    assert lesson.text.startswith(f"A person rejected the result: {REJECTION.comment}")
-    assert lesson.model == ""
+    assert sum(each[DONE] for each in done) == 2
 
 
 async def test_a_persons_word_is_a_lesson_though_checks_taught_the_same(school: School) -> None:
-    attempt = await school.begun()
+    attempt = await school.begun(spec=None)
     await school.end(attempt, Ending.UNACCEPTED)
     await school.say(attempt, replace(REJECTION, comment="totals.py is wrong"))
     await school.learner().study_all()
-    assert {each.origin for each in await school.told(Lesson, attempt)} >= {Origin.EXPLICIT}
-
-
-async def test_lessons_that_are_switched_off_are_left_for_later(school: School) -> None:
-    attempt = await school.rejected()
-    off = LearningSettings(lessons=LessonSettings(enabled=False))
-    assert await school.learner(off).study(attempt=attempt.id) == LessonResult(
-        reason="lessons are switched off"
-    )
-    assert (await school.learner().study(attempt=attempt.id)).lesson is not None
+    (said,) = [
+        each for each in await school.told(Lesson, attempt) if each.origin is Origin.EXPLICIT
+    ]
+    assert said.text.startswith("A person rejected the result: totals.py is wrong")
+    assert said.model == ""
 
 
 # -- summaries and facts ---------------------------------------------------------------------
 
 
-async def test_s12_every_ended_attempt_gets_a_summary_with_topics_and_turns(
+async def test_s12_every_ended_attempt_gets_a_summary_and_v25_facts_and_costs_no_worker_anything(
     school: School,
 ) -> None:
-    attempt = await school.ended(model=True)
+    attempt = await school.ended()
     await school.learner().study_all()
     (summary,) = await school.told(Summary, attempt)
     assert summary == Summary(
-        text=BACK["summary"],
-        topics=("totals", "rounding", "refunds"),
-        turns=1,
-        model="reflector",
+        text=BACK["summary"], topics=("totals", "rounding", "refunds"), turns=1, model="reflector"
     )
+    (fact,) = await school.learned.facts(project="shop")
+    assert (fact.attempt, fact.waiting, fact.fact.text) == (attempt.id, True, FACT["text"])
+    (spent,) = await school.told(Spending, attempt)
+    assert (spent.role, spent.model, spent.requests) == ("reflector", "reflector", 1)
+    assert await school.told(Change, attempt) == []
+    studied = await school.learner().study(attempt=attempt.id)
+    assert studied == LessonResult(reason="there is no rejection to learn from")
 
 
-@pytest.mark.parametrize("ending", [Ending.ERROR, Ending.CANCELED, Ending.SPLIT])
+@pytest.mark.parametrize("ending", [Ending.ERROR, Ending.SPLIT])
 async def test_s12_a_silent_attempt_is_summed_up_too(school: School, ending: Ending) -> None:
-    attempt = await school.begun()
+    attempt = await school.attempt(task=assigned())
     await school.end(attempt, ending)
     await school.learner().study_all()
-    assert await school.studies(attempt) == [(Chore.SUMMARY, StudyState.DONE)]
+    assert await school.studies(attempt) == [(Chore.SUMMARY, DONE)]
     assert 3 <= len((await school.told(Summary, attempt))[0].topics) <= 7
 
 
-async def test_v25_facts_are_taken_out_of_an_attempt_when_it_is_over(school: School) -> None:
-    attempt = await school.ended(model=True)
-    await school.learner().study_all()
-    (fact,) = await school.learned.facts(project="shop")
-    assert (fact.attempt, fact.waiting) == (attempt.id, True)
-    assert fact.fact.text == BACK["facts"][0]["text"]
-
-
-async def test_v25_waiting_facts_are_reviewed_when_the_attempt_is_over(school: School) -> None:
-    attempt = await school.begun()
-    await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
-    review = LearningSettings(facts=FactSettings(review=True))
-    await school.learner(review).study_all()
-    assert [each.shared for each in await school.learned.facts(project="shop")] == [False]
-    await school.end(attempt, Ending.DONE)
-    await school.learner(review).study_all()
-    assert [each.waiting for each in await school.learned.facts(project="shop")] == [True]
-    assert (Chore.REVIEW, StudyState.DONE) in await school.studies(attempt)
-
-
 async def test_v25_no_review_comes_before_the_facts_of_a_failed_summary(school: School) -> None:
-    attempt = await school.begun("broken", model=True)
-    await school.say(attempt, Fact(text="The port of the tests is 8765.", state=FactState.PENDING))
-    await school.end(attempt, Ending.DONE)
-    review = LearningSettings(tries=1, facts=FactSettings(review=True))
-    await school.learner(review).study_all()
+    attempt = await school.pending("broken")
+    await school.learner(REVIEW.model_copy(update={"tries": 1})).study_all()
     # Tried as often as it may be, the summary is waited for no longer.
     chores = [chore for chore, _ in await school.studies(attempt)]
     assert chores == [Chore.SUMMARY, Chore.REVIEW]
 
 
-# -- isolation, time and money ---------------------------------------------------------------
+async def test_v25_facts_do_not_wait_for_a_missing_reflector(school: School) -> None:
+    of = await school.pending(spec=NO_KEY)
+    await school.learner(REVIEW).study_all()
+    assert await school.for_a_person() == [True]
+    (review,) = await school.told(FactReview, of)
+    assert review.state is ReviewState.SKIPPED
+    assert "there is no model for the review: model m" in review.error
+    assert (Chore.REVIEW, DONE) in await school.studies(of)
 
 
-async def test_s34_a_chore_that_fails_harms_no_other_one(school: School) -> None:
-    good, broken = await school.rejected(model=True), await school.rejected("broken", model=True)
-    progress = await school.learner().study_all()
-    assert progress == Counter(done=2, failed=2)
-    assert len(await school.told(Lesson, good)) == 1
-    assert await school.told(Lesson, broken) == []
+def refuse(connection: Connection, kind: str, kept: str = "nothing") -> None:
+    """Let the journal take no record of this kind but with a word in it."""
+    connection.exec_driver_sql("DROP TRIGGER IF EXISTS refuse")
+    connection.exec_driver_sql(
+        f"CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.kind = '{kind}'"
+        f" AND NEW.body NOT LIKE '%\"{kept}\"%' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    )
 
 
-async def test_what_the_reflector_uses_is_no_budget_of_a_worker(school: School) -> None:
-    attempt = await school.rejected(model=True)
-    await school.learner().study_all()
-    spent = await school.told(Spending, attempt)
-    assert [(each.role, each.model, each.requests) for each in spent] == [
-        ("reflector", "reflector", 1),
-        ("reflector", "reflector", 1),
-    ]
-    assert await school.told(Change, attempt) == []
+async def test_v25_facts_wait_for_a_person_when_the_last_try_fails(school: School) -> None:
+    of = await school.waiting()
+    await school.journal.write(refuse, "fact_review", "skipped")
+    seen: list[list[bool]] = []
+    for _ in range(3):
+        await school.learner(REVIEW).study_all()
+        seen.append(await school.for_a_person())
+    assert seen == [[False], [False], [True]]
+    (review,) = await school.told(FactReview, of)
+    assert "it failed at its last try" in review.error
+
+
+async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(school: School) -> None:
+    of = await school.waiting()
+    await school.journal.write(refuse, "fact_review")
+    for _ in range(4):
+        await school.learner(REVIEW).study_all()
+    assert await school.for_a_person() == [False]
+    await school.journal.write(refuse, "fact_review", "skipped")
+    await school.learner(REVIEW).study_all()
+    assert await school.for_a_person() == [True]
+    (review,) = await school.told(FactReview, of)
+    assert "it failed 4 times" in review.error
+
+
+# -- time and money --------------------------------------------------------------------------
 
 
 async def test_what_a_chore_costs_that_fails_is_recorded(school: School) -> None:
-    attempt = await school.ended("breaking", model=True)
+    attempt = await school.ended("breaking")
     assert await school.learner().study_all() == Counter(failed=1)
     assert [each.requests for each in await school.told(Spending, attempt)] == [1]
 
 
-async def test_the_end_of_a_run_waits_only_so_long(
-    school: School, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_chore_that_is_canceled_stays_to_be_done_and_what_it_cost_is_recorded(
+    school: School,
 ) -> None:
-    attempt = await school.rejected("silent", model=True)
-    await school.learner().finish(["shop"], seconds=0.05)
-    assert await school.studies(attempt) == []
-    assert "learning took longer than 0.05 s: the next run continues it" in caplog.text
-    await school.learner().finish(["shop"], seconds=0)
-
-
-async def test_what_a_chore_costs_that_is_canceled_is_recorded(school: School) -> None:
-    attempt = await school.ended("slow", model=True)
+    attempt = await school.ended("slow")
     work = asyncio.create_task(school.learner().study_all())
     while not _hanging:
         await asyncio.wait({work}, timeout=0.01)
@@ -338,16 +351,14 @@ async def test_what_a_chore_costs_that_is_canceled_is_recorded(school: School) -
     assert await school.studies(attempt) == []
 
 
-async def test_a_learner_that_is_cancelled_leaves_its_chore_as_it_was(school: School) -> None:
-    attempt = await school.rejected("silent", model=True)
-    learner = school.learner()
-    work = asyncio.create_task(learner.run())
-    done, _ = await asyncio.wait({work}, timeout=0.1)
-    assert not done
-    work.cancel()
-    with suppress(asyncio.CancelledError):
-        await work
+async def test_the_end_of_a_run_waits_only_so_long(
+    school: School, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = await school.rejected("silent")
+    await school.learner().finish(["shop"], seconds=0.05)
     assert await school.studies(attempt) == []
+    assert "learning took longer than 0.05 s: the next run continues it" in caplog.text
+    await school.learner().finish(["shop"], seconds=0)
 
 
 async def test_requirement_21_no_text_of_a_lesson_or_a_transcript_is_logged(
@@ -355,24 +366,134 @@ async def test_requirement_21_no_text_of_a_lesson_or_a_transcript_is_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     for name in ("totals", "loose", "broken"):
-        await school.rejected(name, model=True)
-    await school.rejected("fixed")
+        await school.rejected(name)
+    await school.rejected("fixed", None)
     await school.learner().study_all()
     assert "the lesson of attempt 1: done" in caplog.text
     for text in (SECRETIVE, "Negative amounts", "refund", "make check", "rather not"):
         assert text not in caplog.text
 
 
-async def test_an_outage_does_not_cost_every_chore_a_try(school: School) -> None:
-    attempts = [await school.rejected("broken", model=True) for _ in range(4)]
-    assert await school.learner().study_all() == Counter(failed=3)
-    assert await school.studies(attempts[0]) == []
-    assert await school.learner().study_all() == Counter(failed=3)
+# -- outages, and chores that pile up --------------------------------------------------------
 
 
-async def test_an_outage_stops_nothing_that_needs_no_model(school: School) -> None:
-    plain = await school.rejected()
+async def test_what_an_outage_put_off_is_done_once_it_is_over(school: School) -> None:
+    _down.append("totals")
+    attempts = [await school.ended() for _ in range(5)]
+    same = school.learner()
+    assert await same.study_all() == Counter(failed=3)
+    _down.clear()
+    assert await same.study_all() == Counter()
+    school.at += timedelta(minutes=5)
+    assert await same.study_all() == Counter(done=2)
+    states = [[state for _, state in await school.studies(each)] for each in attempts]
+    assert states == 2 * [[DONE]] + 3 * [[FAILED]]
+
+
+async def test_an_outage_costs_one_question_a_pause_and_a_runs_end_tries_again(
+    school: School,
+) -> None:
+    _down.append("totals")
+    for _ in range(6):
+        await school.ended()
+    same = school.learner()
+    await same.study_all()
+    for asked in (4, 5):
+        school.at += timedelta(minutes=5)
+        await same.study_all()
+        assert len(_asked) == asked
+    _down.clear()
+    await same.finish(["shop"], seconds=5)
+    assert len(await school.learned.summaries("shop")) == 1
+
+
+async def test_what_fails_stops_no_other_model_and_holds_up_nothing_that_is_older(
+    school: School,
+) -> None:
+    plain, fine = await school.rejected("plain", None), await school.ended()
     for _ in range(4):
-        await school.rejected("broken", model=True)
-    await school.learner().study_all()
+        await school.ended("broken")
+    learner = school.learner(LearningSettings(look_back=2))
+    assert await learner.study_all() == Counter(done=3, failed=3)
+    assert await school.studies(fine) == [(Chore.SUMMARY, DONE)]
     assert len(await school.told(Lesson, plain)) == 1
+
+
+async def test_lessons_that_are_switched_off_are_left_for_later_and_hold_up_no_older_summary(
+    school: School,
+) -> None:
+    of = await school.ended(spec=None)
+    for number in range(4):
+        await school.say(of, replace(REJECTION, comment=f"Order {number} is wrong."))
+    off = LearningSettings(lessons=LessonSettings(enabled=False), look_back=2)
+    assert await school.learner(off).study_all() == Counter(done=1)
+    studied = await school.learner(off).study(attempt=of.id)
+    assert studied == LessonResult(reason="lessons are switched off")
+    await school.learner(LearningSettings(look_back=1)).study(attempt=of.id)
+    assert len(await school.told(Lesson, of)) == 4  # all of them, for who asks
+
+
+@asynccontextmanager
+async def beside(learner: Learner) -> AsyncGenerator[None]:
+    """Let a learner learn beside what is done here."""
+    work = asyncio.create_task(learner.run())
+    await asyncio.wait({work}, timeout=0.1)
+    yield
+    work.cancel()
+    await asyncio.wait({work})
+
+
+Until = Callable[[Record], Awaitable[Entry]]
+
+
+async def test_it_hears_of_what_ends_and_of_what_is_rejected_and_others_of_what_it_learned(
+    school: School, bus: LocalBus, until: Until
+) -> None:
+    async with bus.subscribe() as hints, beside(school.learner(bus=bus)):
+        attempt = await school.attempt()
+        end = await school.end(attempt, Ending.DONE)
+        bus.publish(Hint(entry=end, kind="attempt_state"))
+        await until(Study(about=end, chore=Chore.SUMMARY, state=DONE))
+        kinds = [hint.kind for hint in await hints.wait(1)]
+        assert kinds[-2:] == ["summary", "study"]
+        verdict = await school.say(attempt, REJECTION)
+        bus.publish(Hint(entry=verdict, kind="feedback"))
+        await until(Study(about=verdict, chore=Chore.LESSON, state=DONE))
+
+
+async def test_a_run_takes_up_only_so_many_older_attempts_the_newest_first_a_command_all(
+    school: School, bus: LocalBus, until: Until
+) -> None:
+    ends = [await school.end(await school.attempt(), Ending.DONE) for _ in range(4)]
+    few = LearningSettings(look_back=2)
+    async with beside(school.learner(few, bus)):
+        for about in (ends[3], ends[2]):
+            await until(Study(about=about, chore=Chore.SUMMARY, state=DONE))
+    open_chores = await school.learned.chores(tries=3)
+    assert [each.about for each in open_chores] == [ends[1], ends[0]]
+    for _ in range(3):
+        await school.end(await school.attempt(), Ending.DONE)
+    assert await school.learner(few).study_all() == Counter(done=5)
+
+
+async def test_a_journal_that_fails_ends_the_learner_and_nothing_else(
+    school: School, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    school.journal = await Journal.open(tmp_path / "closed.db")
+    await school.journal.close()
+    learner = school.learner(bus=LocalBus())
+    await learner.run()
+    await learner.finish(["shop"], seconds=1)
+    assert caplog.text.count("nothing more is learned from this run: ") == 2
+
+
+async def test_a_journal_that_fails_for_a_while_does_not_end_the_learner(
+    school: School, bus: LocalBus, until: Until
+) -> None:
+    await school.end(await school.attempt(), Ending.DONE)
+    await school.journal.write(refuse, "study")
+    async with beside(school.learner(bus=bus)):
+        await school.journal.write(refuse, "no kind")
+        end = await school.end(await school.attempt(), Ending.DONE)
+        bus.publish(Hint(entry=end, kind="attempt_state"))
+        await until(Study(about=end, chore=Chore.SUMMARY, state=DONE))
