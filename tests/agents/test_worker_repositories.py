@@ -101,9 +101,7 @@ async def test_filters_of_a_nested_repository_do_not_run_when_kept_again(tmp_pat
     assert "more" in (await git(workspace.at, "show", "--name-only", "--format=", "HEAD")).split()
 
 
-async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(
-    tmp_path: Path,
-) -> None:
+async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(tmp_path: Path) -> None:
     workspace = await _workspace(tmp_path)
     folder = workspace.folder
     for name in ("app", "app/deep/er", "gone"):

@@ -72,9 +72,7 @@ async def test_what_an_agent_replays_of_a_resumed_session_is_not_done_again(tmp_
     assert [type(each) for each in found.parts] == [TextPart]
 
 
-async def test_a_child_that_left_its_group_can_no_longer_write_to_its_pipes(
-    tmp_path: Path,
-) -> None:
+async def test_a_child_that_left_its_group_can_no_longer_write_to_its_pipes(tmp_path: Path) -> None:
     pipe = tmp_path / "pulse"
     writing = f"exec 3>'{pipe}'; echo >&3; while echo more >&2; do sleep 0.1; done"
     with reading_pipe(pipe) as pulse:

@@ -7,20 +7,13 @@ import pytest
 
 from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.records import (
-    Attempt,
-    Chore,
-    Ending,
-    Fact,
-    FactMaker,
-    FactState,
-    KnownFact,
-)
+from midwatch_monitor.records import Attempt, Chore, Ending, Fact, FactMaker, FactState, KnownFact
 from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.learning.facts import store
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 REACT = "The app uses React 19"
+SECRET = "The root account has PASSWORD=hunter2hunter2 set"
 Ended = Callable[[], Awaitable[Attempt]]
 Take = Callable[..., Awaitable[list[KnownFact]]]
 
@@ -62,20 +55,17 @@ async def reviewed(past: PastAttempts, known: KnownFact) -> None:
     await actions.mark(LearningMark.APPROVE, known)
 
 
-async def test_without_a_review_extracted_facts_wait_for_a_person(ended: Ended, take: Take) -> None:
-    (known,) = await take(await ended(), Fact(text=f" {REACT}\n"))
-    assert (known.fact.text, known.state) == (REACT, FactState.WAITING)
-    assert known.fact.maker is FactMaker.EXTRACTION
-
-
-async def test_v7_extracted_facts_wait_for_a_review_where_it_is_on(
+async def test_v7_extracted_facts_wait_for_a_review_where_it_is_on_else_for_a_person(
     past: PastAttempts, ended: Ended, take: Take
 ) -> None:
     attempt = await ended()
-    (known,) = await take(attempt, Fact(text=REACT), settings=given(review=True))
-    assert (known.state, known.shared) == (FactState.PENDING, False)
+    (known,) = await take(attempt, Fact(text=f" {REACT}\n"), settings=given(review=True))
+    assert (known.fact.text, known.state, known.shared) == (REACT, FactState.PENDING, False)
+    assert known.fact.maker is FactMaker.EXTRACTION
     chores = await past.learned.chores(tries=3, attempt=attempt.id)
     assert Chore.REVIEW in {each.chore for each in chores}
+    found = await take(await ended(), Fact(text=REACT))  # what waits is unknown to others
+    assert [each.state for each in found] == [FactState.PENDING, FactState.WAITING]
 
 
 async def test_v7_an_extracted_fact_that_is_known_only_adds_its_source(
@@ -101,39 +91,33 @@ async def test_what_waits_ends_no_shared_fact(
     assert [each.shared for each in found] == [True, False]
 
 
-async def test_what_waits_for_a_person_is_unknown_to_others(ended: Ended, take: Take) -> None:
-    await take(await ended(), Fact(text=REACT))
-    found = await take(await ended(), Fact(text=REACT))
-    assert [each.state for each in found] == [FactState.WAITING] * 2
+PORTS = [f"The port of service {n} is {n}" for n in range(5)]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("texts", "settings", "taken"),
     [
-        "",
-        "It works",
-        "The root account has PASSWORD=hunter2hunter2 set",
-        "a " * 400,
+        (["", REACT], {}, [REACT]),
+        (["It works", REACT], {}, [REACT]),
+        ([SECRET, REACT], {}, [REACT]),
+        (["a " * 400, REACT], {}, [REACT]),
+        (PORTS, {"max_per_attempt": 3}, PORTS[:3]),
+        ([REACT], {"enabled": False}, []),
     ],
+    ids=["empty", "vague", "a secret", "too long", "too many", "switched off"],
 )
-async def test_what_no_prompt_may_hold_is_not_taken(ended: Ended, take: Take, text: str) -> None:
-    found = await take(await ended(), Fact(text=text), Fact(text=REACT))
-    assert [each.fact.text for each in found] == [REACT]
-
-
-async def test_an_attempt_gives_no_more_facts_than_it_may(ended: Ended, take: Take) -> None:
-    facts = [Fact(text=f"The port of service {n} is {n}") for n in range(5)]
-    assert len(await take(await ended(), *facts, settings=given(max_per_attempt=3))) == 3
-
-
-async def test_nothing_is_taken_where_facts_are_off(ended: Ended, take: Take) -> None:
-    assert await take(await ended(), Fact(text=REACT), settings=given(enabled=False)) == []
+async def test_what_no_prompt_may_hold_what_is_too_much_or_off_is_not_taken(
+    ended: Ended, take: Take, texts: list[str], settings: dict[str, bool | int], taken: list[str]
+) -> None:
+    facts = [Fact(text=text) for text in texts]
+    found = await take(await ended(), *facts, settings=given(**settings))
+    assert [each.fact.text for each in found] == taken
 
 
 async def test_requirement_21_a_fact_that_is_refused_is_not_logged(
     ended: Ended, take: Take, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
-    await take(await ended(), Fact(text="The root account has PASSWORD=hunter2hunter2 set"))
+    await take(await ended(), Fact(text=SECRET))
     told = [each.getMessage() for each in caplog.records if each.name.startswith("midwatch")]
     assert told == ["attempt 1: 0 of 1 extracted facts were accepted"]

@@ -83,26 +83,17 @@ def alarmed(lines: list[Line]) -> set[str]:
     }
 
 
-def recall_of(loop: Loop, task: str) -> Line:
-    (attempt, *_) = loop.attempts(loop.again, task)
-    (recall,) = [line for line in loop.shown(attempt) if line["type"] == "recall"]
-    return recall
-
-
 def test_the_first_demo_raises_alarms_in_four_tasks(loop: Loop) -> None:
     assert alarmed(loop.first) == set(STUCK)
+    types = {line["type"] for line in (*loop.first, *loop.again)}
+    contract = {"run", "task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"}
+    assert types == contract | {"intervention", "done"}
 
 
 @pytest.mark.parametrize("task", STUCK)
-def test_a_rejection_comes_back_with_its_lesson_in_any_words(loop: Loop, task: str) -> None:
+def test_the_list_of_lessons_tells_the_source_of_each_in_any_words(loop: Loop, task: str) -> None:
     verdict = loop.verdicts[task]
     assert verdict["attempt"] == loop.attempts(loop.first, task)[-1]
-    assert verdict["lesson"] in {each["id"] for each in loop.lessons}
-
-
-@pytest.mark.parametrize("task", STUCK)
-def test_the_list_of_lessons_tells_the_source(loop: Loop, task: str) -> None:
-    verdict = loop.verdicts[task]
     (lesson,) = [each for each in loop.lessons if each["id"] == verdict["lesson"]]
     assert lesson["source_attempt"] == verdict["attempt"]
     assert (lesson["used"], lesson["helped"], lesson["obsolete"]) == (0, 0, False)
@@ -113,11 +104,15 @@ def test_the_list_of_lessons_tells_the_source(loop: Loop, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", STUCK)
-def test_r34_the_second_demo_has_the_lesson_and_says_so(loop: Loop, task: str) -> None:
-    lessons = {each["id"]: each for each in recall_of(loop, task)["lessons"]}
-    given = lessons[loop.verdicts[task]["lesson"]]
+def test_r34_r74_the_second_demo_has_the_lesson_and_logs_its_use(loop: Loop, task: str) -> None:
+    (attempt, *_) = loop.attempts(loop.again, task)
+    (recall,) = [line for line in loop.shown(attempt) if line["type"] == "recall"]
+    id = loop.verdicts[task]["lesson"]
+    (given,) = [each for each in recall["lessons"] if each["id"] == id]
     assert (given["method"], given["origin"]) == ("task", "explicit")
     assert given["text"].startswith("A person rejected the result")
+    known = midwatch(loop.folder, "lessons", "list", "--project", "midwatch-demo", "--json")
+    assert [(each["used"], each["helped"]) for each in known if each["id"] == id] == [(1, 1)]
 
 
 def test_the_workers_that_were_taught_raise_no_alarm_and_all_succeed(loop: Loop) -> None:
@@ -125,25 +120,6 @@ def test_the_workers_that_were_taught_raise_no_alarm_and_all_succeed(loop: Loop)
     done = loop.again[-1]
     assert {task["status"] for task in done["tasks"]} == {"completed"}
     assert {task["attempts"] for task in done["tasks"]} == {1}
-
-
-def test_r74_each_use_is_logged_with_what_came_of_it(loop: Loop) -> None:
-    lessons = midwatch(loop.folder, "lessons", "list", "--project", "midwatch-demo", "--json")
-    known = {each["id"]: each for each in lessons}
-    uses = {
-        task: (known[id]["used"], known[id]["helped"])
-        for task, verdict in loop.verdicts.items()
-        if (id := verdict["lesson"])
-    }
-    assert uses == dict.fromkeys(STUCK, (1, 1))
-
-
-def test_the_lines_of_a_run_are_those_of_the_contract(loop: Loop) -> None:
-    types = {line["type"] for line in (*loop.first, *loop.again)}
-    assert types == {
-        *("run", "task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"),
-        *("intervention", "done"),
-    }
 
 
 def test_show_tells_of_the_verdict_the_lesson_and_the_summary_of_an_attempt(loop: Loop) -> None:

@@ -15,7 +15,6 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from midwatch_monitor.config.learning import LearningSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import (
     AttemptTransition,
@@ -30,6 +29,7 @@ from midwatch_monitor.records import (
     Plan,
     Recall,
     Spending,
+    Step,
     Study,
     Summary,
 )
@@ -94,20 +94,9 @@ async def sent(harness: RunHarness, attempt: int) -> tuple[str, str]:
     return uncoded(request.instructions or ""), prompts(messages)[0]
 
 
-async def test_s15_guidelines_stand_below_the_base_rules_and_the_task_and_before_the_lessons(
+async def test_r1_s15_only_the_workers_prompt_changes(
     harness: RunHarness, past: PastAttempts
 ) -> None:
-    await learned(past)
-    assert await harness.run(tasks()) == 0
-    instructions, prompt = await sent(harness, 2)
-    parts = ("# Task: fix", "## Acceptance", "## Behavioral guidelines", RULES, TAUGHT, KNOWN)
-    places = [prompt.index(part) for part in parts]
-    assert places == sorted(places)
-    assert "reflect" in instructions
-    assert RULES not in instructions
-
-
-async def test_r1_only_the_workers_prompt_changes(harness: RunHarness, past: PastAttempts) -> None:
     """What it is asked stays word for word as it was, and so does the model that is asked."""
     before, after = tasks().replace("shop", "elsewhere"), tasks()
     assert await harness.run(before) == 0
@@ -118,21 +107,30 @@ async def test_r1_only_the_workers_prompt_changes(harness: RunHarness, past: Pas
     first_instructions, first_asked = await sent(harness, 1)
     assert asked == first_asked
     assert instructions.startswith(first_instructions), "what is added says that facts are known"
-    assert "Write out.txt." in asked
-    assert all(each in told for each in (RULES, TAUGHT, KNOWN))
+    assert RULES not in instructions
+    assert "## Acceptance" in asked.partition("# Task: fix")[2]
+    places = [told.index(part) for part in (RULES, TAUGHT, KNOWN)]
+    assert places == sorted(places)
     models = [(await harness.journal.attempt(attempt)).model for attempt in (1, 3)]
     assert models[0] == models[1]
 
 
-async def test_s58_what_is_given_is_recorded_first(harness: RunHarness, past: PastAttempts) -> None:
+async def test_s58_d42_what_is_given_is_recorded_first_and_what_is_learned_after_the_end(
+    harness: RunHarness, past: PastAttempts
+) -> None:
     await learned(past)
-    await harness.run(tasks())
+    assert await harness.run(tasks()) == 0
     (given,) = await harness.told(Recall, attempt=2)
-    assert len(given.lessons) == 1
-    assert len(given.facts) == 1
+    assert (len(given.lessons), len(given.facts)) == (1, 1)
     assert given.guidelines is not None
-    kinds = [type(entry.record).__name__ for entry in await harness.journal.entries(attempt=2)]
-    assert kinds.index("Recall") < kinds.index("Step")
+    kinds = [type(entry.record) for entry in await harness.journal.entries(attempt=2)]
+    assert kinds.index(Recall) < kinds.index(Step)
+    end = max(at for at, kind in enumerate(kinds) if kind is AttemptTransition)
+    assert kinds[end + 1 :] == [Spending, Summary, Study]
+    assert await harness.told(Fault) == []
+    (summary,) = await past.learned.summaries("shop")
+    assert summary.summary.text == BACK["summary"]
+    assert (summary.summary.model, summary.task_name) == ("reflector", "fix")
 
 
 async def test_d4_the_planner_reads_lessons_too(harness: RunHarness, past: PastAttempts) -> None:
@@ -140,30 +138,6 @@ async def test_d4_the_planner_reads_lessons_too(harness: RunHarness, past: PastA
     await harness.run(tasks(f', planner: "scripted:{__name__}"'))
     plans = await harness.told(Plan, attempt=2)
     assert plans[0].steps[0].title == "with the lesson"
-
-
-async def test_d42_all_later_attempts_have_it(harness: RunHarness, past: PastAttempts) -> None:
-    await harness.run(tasks())
-    (summary,) = await past.learned.summaries("shop")
-    assert summary.summary.text == BACK["summary"]
-    assert (summary.summary.model, summary.task_name) == ("reflector", "fix")
-
-
-async def test_learning_comes_after_the_end_and_changes_none_of_it(harness: RunHarness) -> None:
-    assert await harness.run(tasks()) == 0
-    kinds = [type(entry.record) for entry in await harness.journal.entries(attempt=1)]
-    end = max(at for at, kind in enumerate(kinds) if kind is AttemptTransition)
-    assert kinds[end + 1 :] == [Spending, Summary, Study]
-    assert await harness.told(Fault) == []
-
-
-async def test_without_room_nothing_is_looked_for(harness: RunHarness, past: PastAttempts) -> None:
-    settings = LearningSettings(prompt_tokens=0)
-    harness.settings = harness.settings.model_copy(update={"learning": settings})
-    await learned(past)
-    await harness.run(tasks())
-    assert TAUGHT not in (await sent(harness, 2))[1]
-    assert await harness.told(Recall) == []
 
 
 async def test_requirement_21_a_run_logs_nothing_of_lessons_summaries_or_transcripts(

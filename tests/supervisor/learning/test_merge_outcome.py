@@ -104,36 +104,43 @@ REVERT = commit("revert", "merge", reverts="merge", a=("new", "old"))
 AGAIN = commit("again", "revert", reverts="revert", a=("old", "new"))
 
 
-@pytest.mark.parametrize(
-    ("at", "sign"),
-    [
-        (DAY - timedelta(seconds=1), None),
-        (DAY, VerdictBasis.KEPT),
-        (30 * DAY, VerdictBasis.KEPT),
-        (30 * DAY + timedelta(seconds=1), None),
-    ],
-)
-def test_r41_kept_after_one_day_looked_at_for_30(at: timedelta, sign: VerdictBasis | None) -> None:
-    assert became(at=at) is sign
+UNDONE = commit("undone", "edit", after=5 * HOUR, a=("mine", "new"))
+PART = commit("part", "merge", reverts="tip", a=("new", "between"))
+BACK = commit("back", "merge", email="midwatch@localhost", a=("new", "old"))
+MOMENT = timedelta(seconds=1)
+KEPT, EDITED, REVERTED = VerdictBasis.KEPT, VerdictBasis.EDITED, VerdictBasis.REVERTED
+COURSES = {
+    "r41 not kept for a day": ((), DAY - MOMENT, None, None),
+    "r41 kept for one day": ((), DAY, None, KEPT),
+    "r41 looked at for 30": ((), 30 * DAY, None, KEPT),
+    "r41 and no longer": ((), 30 * DAY + MOMENT, None, None),
+    "r42 an edit, at once": ((EDIT,), 2 * HOUR, None, EDITED),
+    "r42 undone, the time begins anew": ((EDIT, UNDONE), DAY + 4 * HOUR, None, None),
+    "r42 undone and kept since": ((EDIT, UNDONE), DAY + 5 * HOUR, None, KEPT),
+    "r42 an edit after kept is new work": ((EDIT,), 2 * HOUR, KEPT, None),
+    "r43 a revert": ((REVERT,), 2 * HOUR, None, REVERTED),
+    "r43 a revert overturns kept": ((REVERT,), 2 * HOUR, KEPT, REVERTED),
+    "r43 a revert overturns edited": ((REVERT,), 2 * HOUR, EDITED, REVERTED),
+    "r43 a revert is final": ((REVERT,), 2 * DAY, REVERTED, None),
+    "r43 also when edited": ((EDIT,), 2 * DAY, REVERTED, None),
+    "r43 also when taken back": ((REVERT, AGAIN), 2 * DAY, REVERTED, None),
+    "r43 taken back before anybody looked": ((REVERT, AGAIN), 2 * HOUR, None, None),
+    "r43 a revert of a part": ((PART,), 2 * HOUR, None, REVERTED),
+    "c17 an agent's revert is no verdict": ((BACK,), 2 * HOUR, None, None),
+    "c17 nor is it kept": ((BACK,), 2 * DAY, None, None),
+}
+
+
+@pytest.mark.parametrize(("later", "at", "stored", "sign"), COURSES.values(), ids=COURSES)
+def test_what_became_of_work(
+    later: Sequence[Revision], at: timedelta, stored: VerdictBasis | None, sign: VerdictBasis | None
+) -> None:
+    assert became(*later, at=at, stored=stored) is sign
 
 
 @pytest.mark.parametrize("off", ["kept_after", "watched_for"])
 def test_r45_a_time_of_nothing_accepts_nothing(off: str) -> None:
     assert became(at=2 * DAY, settings=FeedbackSettings.model_validate({off: 0})) is None
-
-
-def test_r42_an_edit_is_a_rejection_at_once() -> None:
-    assert became(EDIT) is VerdictBasis.EDITED
-
-
-def test_r42_an_edit_that_was_undone_is_none_and_the_time_begins_anew() -> None:
-    undone = commit("undone", "edit", after=5 * HOUR, a=("mine", "new"))
-    assert became(EDIT, undone, at=DAY + 4 * HOUR) is None
-    assert became(EDIT, undone, at=DAY + 5 * HOUR) is VerdictBasis.KEPT
-
-
-def test_r42_after_kept_an_edit_is_new_work() -> None:
-    assert became(EDIT, stored=VerdictBasis.KEPT) is None
 
 
 def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
@@ -143,37 +150,9 @@ def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     assert judged(history, MergePoint(place=2, at=AT), at=DAY) is VerdictBasis.KEPT
 
 
-@pytest.mark.parametrize("stored", [None, VerdictBasis.KEPT, VerdictBasis.EDITED])
-def test_r43_a_revert_overturns_whatever_was_stored(stored: VerdictBasis | None) -> None:
-    assert became(REVERT, stored=stored) is VerdictBasis.REVERTED
-
-
-@pytest.mark.parametrize("later", [(REVERT,), (EDIT,), (REVERT, AGAIN)])
-def test_r43_a_revert_is_final(later: Sequence[Revision]) -> None:
-    assert became(*later, at=2 * DAY, stored=VerdictBasis.REVERTED) is None
-
-
-def test_r43_a_revert_that_was_taken_back_before_anybody_looked_is_none() -> None:
-    assert became(REVERT, AGAIN) is None
-
-
-def test_r43_a_revert_of_a_part_is_one() -> None:
-    part = commit("part", "merge", reverts="tip", a=("new", "between"))
-    assert became(part) is VerdictBasis.REVERTED
-
-
-def test_c17_an_agents_revert_is_no_verdict() -> None:
-    assert became(commit("r", "merge", email="midwatch@localhost", a=("new", "old"))) is None
-
-
-def test_c17_work_that_agents_took_back_is_not_kept() -> None:
-    back = commit("back", "merge", email="midwatch@localhost", a=("new", "old"))
-    assert became(back, at=2 * DAY) is None
-
-
 def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -> None:
     """Who changed the file on the branch that it brings in, is what counts."""
-    for email, sign in (("midwatch@localhost", None), ("ada@localhost", VerdictBasis.EDITED)):
+    for email, sign in (("midwatch@localhost", None), ("ada@localhost", EDITED)):
         side = commit("side", "merge", email=email, a=("new", "other"))
         bring = commit("bring", "merge", "side", a=("new", "other"))
         assert became(side, bring) is sign
@@ -207,29 +186,31 @@ SECOND = (
 
 
 def test_a_log_is_read() -> None:
-    assert list(revisions(SECOND + FIRST)) == [
-        Revision(
-            id=B,
-            parents=(A,),
-            author="Bob",
-            email="bob@localhost",
-            at=datetime(2025, 11, 21, 21, tzinfo=UTC),
-            reverts=frozenset({A}),
-            said="Revert it",
-            changes=(
-                CommitFileChange(path="a b.py", before=A, after=B),
-                CommitFileChange(path="c.py", before=A, after=""),
-                CommitFileChange(path="new.py", before=A, after=A, origin="old.py"),
-            ),
+    first = Revision(
+        id=A,
+        parents=(),
+        author="Ada",
+        email="ada@localhost",
+        at=datetime(2025, 11, 21, 20, tzinfo=UTC),
+        said="First",
+    )
+    second = Revision(
+        id=B,
+        parents=(A,),
+        author="Bob",
+        email="bob@localhost",
+        at=datetime(2025, 11, 21, 21, tzinfo=UTC),
+        reverts=frozenset({A}),
+        said="Revert it",
+        changes=(
+            CommitFileChange(path="a b.py", before=A, after=B),
+            CommitFileChange(path="c.py", before=A, after=""),
+            CommitFileChange(path="new.py", before=A, after=A, origin="old.py"),
         ),
-        Revision(
-            id=A,
-            parents=(),
-            author="Ada",
-            email="ada@localhost",
-            at=datetime(2025, 11, 21, 20, tzinfo=UTC),
-            said="First",
-        ),
+    )
+    assert list(revisions(SECOND + FIRST)) == [second, first]
+    assert list(changes(f":000000 100644 {NONE} {A} A\0a.py\0")) == [
+        CommitFileChange(path="a.py", before="", after=A)
     ]
 
 
@@ -251,12 +232,6 @@ def test_a_message_may_hold_any_separator() -> None:
     assert read == [replace(each, said="") for each in revisions(SECOND + FIRST)]
 
 
-def test_a_new_file_has_no_content_before() -> None:
-    assert list(changes(f":000000 100644 {NONE} {A} A\0a.py\0")) == [
-        CommitFileChange(path="a.py", before="", after=A)
-    ]
-
-
 def test_a_merge_brings_in_what_its_other_parents_have() -> None:
     known = {each.id: each for each in revisions(SECOND + FIRST)}
     merge = Revision(id="m", parents=(A, B), author="", email="", at=known[A].at)
@@ -266,21 +241,24 @@ def test_a_merge_brings_in_what_its_other_parents_have() -> None:
     assert found.side == {1: (known[B],)}
 
 
-def test_what_is_committed_on_a_branch_after_the_end_of_its_attempt_is_a_persons() -> None:
-    log = (
-        "fix2\0merge\0ada@localhost\x001763755203\n"
-        "merge\0fix1 main\0ada@localhost\x001763755203\n"
-        "fix1\0kept\0ada@localhost\x001763755202\n"
-        "kept\0made\0midwatch@localhost\x001763755202\n"
-        "made\0base\0ada@localhost\x001763755200\n"
-    )
-    ended = datetime(2025, 11, 21, 20, 0, 1, tzinfo=UTC)
-    assert branch(log, "fix2", ended) == Branch(
-        tip="kept", own=frozenset({"made", "kept", "merge"}), fixes=frozenset({"fix1", "fix2"})
-    )
+LOG = (
+    "fix2\0merge\0ada@localhost\x001763755203\n"
+    "merge\0fix1 main\0ada@localhost\x001763755203\n"
+    "fix1\0kept\0ada@localhost\x001763755202\n"
+    "kept\0made\0midwatch@localhost\x001763755202\n"
+    "made\0base\0ada@localhost\x001763755200\n"
+)
 
 
-def test_a_branch_with_nothing_but_a_persons_commits_ends_where_it_began() -> None:
-    log = "fix\0base\0ada@localhost\x001763755202\n"
-    found = branch(log, "fix", datetime(2025, 11, 21, 20, 0, 1, tzinfo=UTC))
-    assert found == Branch(tip="base", own=frozenset(), fixes=frozenset({"fix"}))
+BRANCHES = {
+    "after the attempt's own": (LOG, "kept", {"made", "kept", "merge"}, {"fix2", "fix1"}),
+    "nothing else": ("fix2\0base\0ada@localhost\x001763755202\n", "base", set[str](), {"fix2"}),
+}
+
+
+@pytest.mark.parametrize(("log", "tip", "own", "fixes"), BRANCHES.values(), ids=BRANCHES)
+def test_what_is_committed_on_a_branch_after_the_end_of_its_attempt_is_a_persons(
+    log: str, tip: str, own: set[str], fixes: set[str]
+) -> None:
+    found = branch(log, "fix2", datetime(2025, 11, 21, 20, 0, 1, tzinfo=UTC))
+    assert found == Branch(tip=tip, own=frozenset(own), fixes=frozenset(fixes))

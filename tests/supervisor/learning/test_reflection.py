@@ -107,11 +107,7 @@ def look(journal: Journal, past: PastAttempts) -> Look:
         learning = LearningSettings(guidelines=guidelines, tries=tries)
         model: Model | None = reflector.model if reflector else None
         return await reflect_project(
-            journal,
-            project,
-            model=model,
-            settings=Settings(learning=learning),
-            now=lambda: past.at,
+            journal, project, model=model, settings=Settings(learning=learning), now=lambda: past.at
         )
 
     return back
@@ -127,73 +123,50 @@ async def ended(
     return attempt.id
 
 
-async def approve(past: PastAttempts, version: int) -> None:
-    known = await past.learned.guidelines_version(version)
-    attempt = await past.journal.attempt(known.guidelines.sources[0])
-    await past.say(attempt, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
-
-
-async def test_s1_a_look_back_gives_insights_and_a_document(past: PastAttempts, look: Look) -> None:
+async def test_s1_s37_s41_a_look_back_gives_insights_and_a_document_that_is_only_proposed(
+    past: PastAttempts, look: Look
+) -> None:
     one = await ended(past)
     found = await look(Reflector())
+    assert found is not None
+    assert (found.attempts, found.insights, found.proposed, found.error) == ((one,), 1, True, "")
     (insight,) = await past.learned.lessons(project="shop")
     assert (insight.lesson.text, insight.lesson.born) == (INSIGHT, LessonOrigin.REFLECTION)
     assert (insight.lesson.sources, insight.lesson.tags) == ((one,), ("rounding",))
     (version,) = await past.learned.guidelines("shop")
     assert (version.guidelines.text, version.guidelines.sources) == (DOCUMENT, (one,))
-    assert found is not None
-    assert (found.attempts, found.insights, found.proposed, found.error) == ((one,), 1, True, "")
-
-
-async def test_s37_a_new_version_is_only_proposed(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector())
-    (version,) = await past.learned.guidelines("shop")
     assert (version.guidelines.version, version.state) == (1, GuidelinesState.PROPOSED)
     assert await past.learned.live_guidelines("shop") is None
+    costs = await past.told(Spending)
+    assert [(each.role, each.requests) for each in costs] == [("reflector", 1)] * 2
 
 
-async def test_s30_an_insight_has_its_own_attempts_only(past: PastAttempts, look: Look) -> None:
-    one, _, three = await ended(past), await ended(past), await ended(past)
-    await look(Reflector(answer(one, three)))
-    (insight,) = await past.learned.lessons(project="shop")
-    assert (insight.lesson.sources, insight.attempt) == ((one, three), three)
-
-
-async def test_s41_the_document_is_no_lesson_too(past: PastAttempts, look: Look) -> None:
+async def test_s40_s50_s59_without_news_nothing_is_asked_or_stored_and_counts_alone_are_logged(
+    past: PastAttempts, look: Look, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
     await ended(past)
     await look(Reflector())
-    texts = [each.text for each in await past.told(Lesson)]
-    assert texts == [INSIGHT]
-
-
-async def test_s40_without_news_nothing_is_asked_or_stored(past: PastAttempts, look: Look) -> None:
-    await past.attempt("shop")
-    reflector = Reflector()
-    before = await past.journal.last_id()
-    found = await look(reflector)
-    assert found == Reflection(watermark=0, skipped="no qualifying attempts")
-    assert (reflector.asked, await past.journal.last_id()) == ([], before)
-
-
-async def test_s50_no_attempt_is_used_twice(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector())
-    reflector = Reflector()
+    before, reflector = await past.journal.last_id(), Reflector()
     found = await look(reflector)
     assert found is not None
     assert (found.skipped, reflector.asked) == ("no qualifying attempts", [])
+    assert await past.journal.last_id() == before
+    words = len(DOCUMENT.split())
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        (
+            "INFO",
+            f"looked back at 1 attempts of shop: 1 insights, 0 dropped, {words} words proposed",
+        ),
+        ("DEBUG", "did not look back at shop: no qualifying attempts"),
+    ]
 
 
 async def test_requirement_20_each_attempt_is_used_once(past: PastAttempts, look: Look) -> None:
-    attempts = [await ended(past) for _ in range(5)]
-    seen = [await look(Reflector(), max_runs=2) for _ in range(4)]
-    assert [each.attempts for each in seen if each] == [
-        tuple(attempts[:2]),
-        tuple(attempts[2:4]),
-        tuple(attempts[4:]),
-        (),
-    ]
+    attempts = [await ended(past) for _ in range(3)]
+    seen = [await look(Reflector(), max_runs=2) for _ in range(3)]
+    used = [each.attempts for each in seen if each]
+    assert used == [tuple(attempts[:2]), tuple(attempts[2:]), ()]
 
 
 async def test_too_few_attempts_wait_for_the_next_time(past: PastAttempts, look: Look) -> None:
@@ -219,29 +192,30 @@ async def test_s47_shallow_attempts_are_passed_once(past: PastAttempts, look: Lo
     ]
 
 
-async def test_s24_the_version_in_force_is_built_upon(past: PastAttempts, look: Look) -> None:
-    await ended(past)
+async def test_s24_c3_the_version_in_force_is_built_upon_and_kept(
+    past: PastAttempts, look: Look
+) -> None:
+    first_attempt = await ended(past)
     await look(Reflector())
     (first,) = await past.learned.guidelines("shop")
-    await approve(past, first.id)
-    await ended(past)
-    reflector = Reflector(second=f"{DOCUMENT}\n- Ask for the rounding rule.")
+    mark = GuidelinesMark(guidelines=first.id, act=GuidelinesAct.APPROVED)
+    await past.say(await past.journal.attempt(first_attempt), mark)
+    attempts = [await ended(past), await ended(past)]
+    content = "Tests of totals.py ran after five rounding edits."
+    found = answer(*attempts, content=content)
+    reflector = Reflector(found, f"{DOCUMENT}\n- Ask for the rounding rule.")
     await look(reflector)
     second, _ = await past.learned.guidelines("shop")
     assert DOCUMENT in reflector.asked[1]
     assert (second.guidelines.version, second.guidelines.base) == (2, first.id)
+    insight, before = await past.learned.lessons(project="shop")
+    assert (insight.lesson.sources, insight.attempt) == (tuple(attempts), attempts[-1])
+    assert before.lesson.text == INSIGHT
 
 
-async def test_s50_a_known_text_is_not_proposed_again(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector())
-    await ended(past)
-    found = await look(Reflector())
-    assert found is not None
-    assert (found.proposed, len(await past.learned.guidelines("shop"))) == (False, 1)
-
-
-async def test_s34_a_failed_document_keeps_the_insights(past: PastAttempts, look: Look) -> None:
+async def test_s34_a_failed_document_keeps_the_insights_for_the_next_one(
+    past: PastAttempts, look: Look
+) -> None:
     one = await ended(past)
     found = await look(Reflector(second=ConnectionError("gone")))
     assert found is not None
@@ -249,21 +223,17 @@ async def test_s34_a_failed_document_keeps_the_insights(past: PastAttempts, look
     assert "ConnectionError: gone" in found.error
     (fault,) = await past.told(Fault)
     assert (fault.part, fault.error) == ("learning: guidelines", found.error)
-    assert len(await past.learned.lessons(project="shop")) == 1
-
-
-async def test_insights_without_a_document_are_told_later(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector(second=ConnectionError("gone")))
-    await ended(past, text="It wrote the login form, and ran pytest at once.")
-    (second,) = [each.attempt for each in await past.learned.summaries("shop")][1:]
+    second = await ended(past, text="It wrote the login form, and ran pytest at once.")
     content = "The login form was tried by pytest at once."
     reflector = Reflector(answer(second, content=content, quote="the login form"))
     await look(reflector)
     assert f"- {INSIGHT}" in reflector.asked[1]
+    assert len(await past.learned.lessons(project="shop")) == 2
 
 
-async def test_s34_a_failed_look_is_stored_and_retried(past: PastAttempts, look: Look) -> None:
+async def test_s34_a_failed_look_is_retried_and_at_last_passed(
+    past: PastAttempts, look: Look
+) -> None:
     one = await ended(past)
     found = await look(Reflector(ConnectionError("gone")))
     assert found is not None
@@ -272,29 +242,18 @@ async def test_s34_a_failed_look_is_stored_and_retried(past: PastAttempts, look:
     again = await look(Reflector())
     assert again is not None
     assert again.attempts == (one,)
-
-
-async def test_what_fails_too_often_is_passed(past: PastAttempts, look: Look) -> None:
     await ended(past)
     broken = Reflector({"insights": "none"})
     marks = [found.watermark for _ in range(2) if (found := await look(broken, tries=2))]
-    (summary,) = await past.learned.summaries("shop")
-    assert marks == [0, summary.id]
-    assert (await look(broken, tries=2)) == Reflection(
-        watermark=summary.id, skipped="no qualifying attempts"
+    assert marks == [again.watermark, (await past.learned.summaries("shop"))[-1].id]
+    assert await look(broken, tries=2) == Reflection(
+        watermark=marks[1], skipped="no qualifying attempts"
     )
 
 
 @pytest.mark.parametrize(
     ("model", "knobs", "reason"),
-    [
-        (
-            None,
-            {},
-            NO_MODEL,
-        ),
-        (Reflector(), {"enabled": False}, "guidelines are switched off"),
-    ],
+    [(None, {}, NO_MODEL), (Reflector(), {"enabled": False}, "guidelines are switched off")],
 )
 async def test_without_a_model_or_switched_off_attempts_wait(
     past: PastAttempts, look: Look, model: Reflector | None, knobs: dict[str, Any], reason: str
@@ -315,13 +274,6 @@ async def test_projects_never_see_each_other(past: PastAttempts, look: Look) -> 
     assert (found.attempts, "for the site" in "".join(reflector.asked)) == ((shop,), False)
     assert await past.learned.guidelines("site") == []
     assert await past.learned.watermark("site") == 0
-
-
-async def test_what_a_look_costs_is_the_reflectors(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector())
-    costs = await past.told(Spending)
-    assert [(each.role, each.requests) for each in costs] == [("reflector", 1)] * 2
 
 
 @pytest.mark.parametrize(
@@ -348,101 +300,71 @@ async def test_what_a_canceled_look_costs_is_recorded(past: PastAttempts, look: 
     assert [each.requests for each in await past.told(Spending)] == [1]
 
 
-async def test_s52_lessons_are_shown_with_summaries(past: PastAttempts, look: Look) -> None:
-    attempt = await past.attempt("shop")
-    await past.end(attempt)
-    await past.say(attempt, Lesson(text="Halves were rounded up in totals.py."))
-    await past.say(attempt, Summary(text=TOLD, turns=9))
-    reflector = Reflector()
-    await look(reflector, with_lessons=True)
-    assert "  - lesson: Halves were rounded up in totals.py." in reflector.asked[0]
-
-
-async def test_s60_what_operators_said_is_shown_if_wanted(past: PastAttempts, look: Look) -> None:
-    attempt = await past.attempt("shop")
-    said = intervention(by=Actor.OPERATOR, message="Look at halves.")
-    await past.say(attempt, said, intervention(message="Look again."))
-    await past.end(attempt)
-    await past.say(attempt, Feedback(accepted=False, comment="Bankers' halves."))
-    await past.say(attempt, Summary(text=TOLD, turns=9))
-    reflector = Reflector()
-    await look(reflector, with_operators=True)
-    assert "  - an operator said (nudge): Look at halves." in reflector.asked[0]
-    assert "  - a person rejected the result: Bankers' halves." in reflector.asked[0]
-    assert "Look again." not in reflector.asked[0]
-
-
-async def test_s59_a_skip_and_an_update_are_logged_with_counts_and_no_text(
-    past: PastAttempts, look: Look, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
-    await look(Reflector())
-    await ended(past)
-    await look(Reflector())
-    said = [(each.levelname, each.getMessage()) for each in caplog.records]
-    words = len(DOCUMENT.split())
-    assert said == [
-        ("DEBUG", "did not look back at shop: no qualifying attempts"),
-        (
-            "INFO",
-            f"looked back at 1 attempts of shop: 1 insights, 0 dropped, {words} words proposed",
-        ),
-    ]
-
-
-async def test_c3_evidence_and_versions_are_kept(past: PastAttempts, look: Look) -> None:
-    await ended(past)
-    await look(Reflector())
-    found = answer(await ended(past), content="Tests of totals.py ran after five rounding edits.")
-    await look(Reflector(found, second=f"{DOCUMENT}\n- Ask for the rounding rule."))
-    versions = [each.guidelines.version for each in await past.learned.guidelines("shop")]
-    assert versions == [2, 1]
-    assert len(await past.learned.lessons(project="shop")) == 2
-
-
-@pytest.mark.parametrize(
-    "before", [Reflector(second=ConnectionError("gone")), Reflector({"insights": "none"})]
-)
 async def test_how_the_attempts_before_fared_costs_the_next_ones_no_try(
-    past: PastAttempts, look: Look, before: Reflector
+    past: PastAttempts, look: Look
 ) -> None:
     await ended(past)
-    await look(before, tries=2)
-    await look(before, tries=2)
+    await look(Reflector(second=ConnectionError("gone")), tries=2)
     mark = await past.learned.watermark("shop")
     await ended(past)
     await look(Reflector({"insights": "none"}), tries=2)
     assert await past.learned.watermark("shop") == mark > 0
 
 
-async def test_what_is_known_or_retired_does_not_come_back(past: PastAttempts, look: Look) -> None:
+async def test_s50_what_is_known_or_retired_does_not_come_back(
+    past: PastAttempts, look: Look
+) -> None:
     of = await past.journal.attempt(await ended(past))
     await look(Reflector())
     (known,) = await past.learned.lessons()
     for act in (LessonAct.RETIRED, LessonAct.RESTORED):
         await past.say(of, LessonMark(lesson=known.id, act=act))
         await ended(past)
-        assert await look(Reflector())
+        found = await look(Reflector())
+        assert found is not None
+        assert not found.proposed
     assert [each.id for each in await past.learned.lessons(project="shop")] == [known.id]
+    assert len(await past.learned.guidelines("shop")) == 1
 
 
 DETAIL = "zweihundert"
-"""Stands in everything that an attempt leaves but its summary."""
+"""Stands in everything that an attempt leaves but its summary and what was said of it."""
 
 
-@pytest.mark.parametrize("more", [{}, {"with_lessons": True, "with_operators": True}])
-async def test_s42_summaries_are_looked_back_at_and_no_single_step_or_message(
-    past: PastAttempts, look: Look, more: dict[str, bool]
-) -> None:
+@pytest.fixture
+async def told_all(past: PastAttempts) -> None:
+    """An attempt of which everything is known that can be."""
     attempt = await past.attempt()
     step = replace(reflecting(notes=DETAIL, blockers=(DETAIL,)), args=DETAIL, output=DETAIL)
-    await past.say(attempt, step, plan(DETAIL))
+    said = intervention(by=Actor.OPERATOR, message="Look at halves.")
+    await past.say(attempt, step, plan(DETAIL), said, intervention(message=DETAIL))
     message = Message(index=0, body=f'["{DETAIL}"]'.encode())
     await past.journal.commit(Commit(attempt=attempt.id, messages=(message,)))
     await past.end(attempt)
+    await past.say(attempt, Feedback(accepted=False, comment="Bankers' halves."))
+    await past.say(attempt, Lesson(text="Halves were rounded up in totals.py."))
     await past.say(attempt, Summary(text=TOLD, turns=9))
+
+
+LESSONS = ("  - lesson: Halves were rounded up in totals.py.",)
+OPERATORS = (
+    "  - an operator said (nudge): Look at halves.",
+    "  - a person rejected the result: Bankers' halves.",
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [({}, ()), ({"with_lessons": True}, LESSONS), ({"with_operators": True}, OPERATORS)],
+    ids=["s42 summaries alone", "s52 lessons", "s60 what operators said"],
+)
+@pytest.mark.usefixtures("told_all")
+async def test_summaries_are_looked_back_at_with_what_is_wanted_and_no_single_step_or_message(
+    look: Look, more: dict[str, bool], shown: tuple[str, ...]
+) -> None:
     reflector = Reflector()
     await look(reflector, **more)
     assert len(reflector.asked) == 2
     assert TOLD in reflector.asked[0]
+    assert tuple(each for each in (*LESSONS, *OPERATORS) if each in reflector.asked[0]) == shown
     assert DETAIL not in "".join(reflector.asked)

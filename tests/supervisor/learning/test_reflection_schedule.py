@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
@@ -28,6 +29,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.factories import AT, task_transition
 from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_stage.matrix import DATABASES
 from midwatch_stage.reading import last_words
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.learner import Learner
@@ -154,9 +156,20 @@ async def until(happened: Callable[[], Awaitable[bool]]) -> None:
             await nothing.wait(0.01)
 
 
-async def test_a_run_that_is_over_is_looked_back_at_once(past: Past) -> None:
-    await past.over()
+async def until_asked(times: int) -> None:
+    async def often_enough() -> bool:
+        return len(asked) == times
+
+    await until(often_enough)
+
+
+async def test_runs_whose_tasks_are_over_are_looked_back_at_once(past: Past) -> None:
+    first = await past.begin()
     look = past.monitor()
+    await look()
+    assert await past.looks() == []
+    await past.say(first, OVER)
+    await past.over()
     for _ in range(2):
         await look()
     await past.monitor()()  # another one that takes the post over
@@ -166,36 +179,15 @@ async def test_a_run_that_is_over_is_looked_back_at_once(past: Past) -> None:
     assert version.guidelines.text == DOCUMENT
 
 
-async def test_a_run_is_looked_back_at_when_all_of_its_tasks_are_over(past: Past) -> None:
-    first = await past.begin()
-    look = past.monitor()
-    await look()
-    assert await past.looks() == []
-    await past.say(first, OVER)
-    await look()
-    assert await past.looks() == [(True, "")]
-
-
-async def test_of_two_runs_one_look_takes_up_all_summaries(past: Past) -> None:
-    for _ in range(2):
-        await past.over()
-    await past.monitor()()
-    assert await past.looks() == [(True, "")]
-    assert len(asked) == 1
-
-
-async def test_where_it_is_switched_off_nothing_is_looked_back_at(past: Past) -> None:
-    await past.over(settings=OFF)
-    await past.monitor()()
-    assert (await past.looks(), asked) == ([], [])
-
-
-@pytest.mark.parametrize(("supervised_by", "embedded"), [("process", False), ("monitor", True)])
+@pytest.mark.parametrize(
+    "other",
+    [{"supervised_by": SupervisedBy.PROCESS}, {"embedded": True}, {"settings": OFF}],
+    ids=["a process of its own", "without a task file", "switched off"],
+)
 async def test_other_runs_than_those_of_a_fleet_are_not_looked_back_at(
-    past: Past, supervised_by: str, embedded: bool
+    past: Past, other: dict[str, Any]
 ) -> None:
-    attempt = await past.begin(supervised_by=SupervisedBy(supervised_by), embedded=embedded)
-    await past.say(attempt, OVER)
+    await past.say(await past.begin(**other), OVER)
     await past.monitor()()
     assert (await past.looks(), asked) == ([], [])
 
@@ -230,7 +222,7 @@ async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) 
     await past.over()
     held.clear()
     looking = asyncio.ensure_future(past.monitor()())
-    await until(_was_asked)
+    await until_asked(1)
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
     assert await past.looks() == []
@@ -239,12 +231,12 @@ async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) 
     assert await past.looks() == [(True, "")]
 
 
-@pytest.mark.parametrize("location", ["file", "postgresql"], indirect=True)
+@pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Past) -> None:
     await past.over()
     held.clear()
     looks = [asyncio.ensure_future(past.monitor()()) for _ in range(2)]
-    await until(_both_were_asked)
+    await until_asked(2)
     held.set()
     await asyncio.gather(*looks)
     assert await past.looks() == [(True, "")]
@@ -266,7 +258,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
     bus = LocalBus()
     hindsight = FleetReflection(past.journal, clock=lambda: AT)
     working = asyncio.create_task(learn(past.learner(bus), hindsight, seconds=0.05))
-    await until(_was_asked)
+    await until_asked(1)
     await past.begin(settings=OFF, reflector="none", summed=False)
 
     async def studied() -> bool:
@@ -302,14 +294,6 @@ async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once
     assert await past.looks() == [(True, "")]
 
 
-async def _was_asked() -> bool:
-    return bool(asked)
-
-
-async def _both_were_asked() -> bool:
-    return len(asked) == 2
-
-
 ZONE = timezone(timedelta(hours=2))
 
 
@@ -322,11 +306,9 @@ def on(day: int, clock: str) -> datetime:
     ("hours", "moment", "begin", "end"),
     [
         ("02:00-05:00", on(21, "01:59"), on(21, "02:00"), on(21, "05:00")),
-        ("02:00-05:00", on(21, "02:00"), on(21, "02:00"), on(21, "05:00")),
         ("02:00-05:00", on(21, "04:59"), on(21, "02:00"), on(21, "05:00")),
         ("02:00-05:00", on(21, "05:00"), on(22, "02:00"), on(22, "05:00")),
         ("22:30-05:00", on(21, "12:00"), on(21, "22:30"), on(22, "05:00")),
-        ("22:30-05:00", on(21, "23:00"), on(21, "22:30"), on(22, "05:00")),
         ("22:30-05:00", on(22, "00:10"), on(21, "22:30"), on(22, "05:00")),
         ("03:00-03:00", on(21, "02:00"), on(20, "03:00"), on(21, "03:00")),
     ],
@@ -334,10 +316,8 @@ def on(day: int, clock: str) -> datetime:
 def test_s11_the_window_is_the_one_that_is_on_or_the_next(
     hours: str, moment: datetime, begin: datetime, end: datetime
 ) -> None:
-    assert next_window(hours, moment) == NightWindow(begin=begin, end=end)
-
-
-def test_a_window_holds_its_beginning_and_not_its_end() -> None:
-    window = NightWindow(begin=on(21, "02:00"), end=on(21, "05:00"))
-    held = [window.holds(on(21, clock)) for clock in ("01:59", "02:00", "04:59", "05:00")]
+    window = next_window(hours, moment)
+    assert window == NightWindow(begin=begin, end=end)
+    minute = timedelta(minutes=1)
+    held = [window.holds(each) for each in (begin - minute, begin, end - minute, end)]
     assert held == [False, True, True, False]

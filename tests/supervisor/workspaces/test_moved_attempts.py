@@ -58,10 +58,7 @@ def prepare(folder: Path, *names: str, workspace: str = "shop") -> None:
 def node() -> Iterator[Node]:
     """Is a node until the run is over, or until it is killed: `node(folder, "a")`."""
     with subprocess.Popen(
-        [sys.executable, str(DRIVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as driver:
         assert driver.stdin is not None
         assert driver.stdout is not None

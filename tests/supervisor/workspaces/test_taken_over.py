@@ -205,10 +205,7 @@ class Bench:
 
 @pytest.fixture
 def bench(
-    journal: Journal,
-    attempt: Attempt,
-    claim: Callable[..., Awaitable[Recorder]],
-    tmp_path: Path,
+    journal: Journal, attempt: Attempt, claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
 ) -> Callable[[FleetSettings], Awaitable[Bench]]:
     folder = Path(attempt.workspace)
     folder.mkdir(parents=True)
