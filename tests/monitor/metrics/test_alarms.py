@@ -102,15 +102,20 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
     assert detected(step(1), step(2), first, first, over, step(3), second).requests == counted(2, 1)
 
 
-def test_a_notice_is_no_alarm() -> None:
-    assert detected(step(1), alert(severity=Severity.NOTICE, evidence=(1,))) == DetectionFigures()
-
-
 @pytest.mark.parametrize(
-    "records", [(step(1), alarm(1)), (step(1, 0), alarm(1, 1)), (alarm(0, 1),)]
+    ("records", "unknown"),
+    [
+        ((step(1), alert(severity=Severity.NOTICE, evidence=(1,))), 0),
+        ((step(1), alarm(1)), 1),
+        ((step(1, 0), alarm(1, 1)), 1),
+        ((alarm(0, 1),), 1),
+    ],
+    ids=["a notice", "no evidence", "no request", "no step"],
 )
-def test_an_alarm_without_evidence_or_requests_has_no_onset(records: Iterable[Record]) -> None:
-    assert detected(*records) == DetectionFigures(unknown=1)
+def test_a_notice_is_no_alarm_and_without_evidence_or_requests_there_is_no_onset(
+    records: Iterable[Record], unknown: int
+) -> None:
+    assert detected(*records) == DetectionFigures(unknown=unknown)
 
 
 def retried(*records: Record) -> RetryFigures:
@@ -135,25 +140,31 @@ def test_an_analysis_in_the_turn_of_the_retry_counts_though_its_call_ended_later
     assert found.acts == RetryComparison(analysed=Share(hits=1, of=1))
 
 
-def test_another_act_is_no_retry() -> None:
-    assert retried(step(1, ok=False), step(2, tool="look")).acts == RetryComparison()
+HELD = step(2, ok=False, output=f"{HELD_BACK}say why.")
+SEARCH = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
+WAITED = analysis(cause=Cause.TRANSIENT, by=AnalysisAuthor.WATCH)
 
 
-def test_a_search_that_found_nothing_did_not_fail() -> None:
-    search = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
-    assert retried(search, search).acts == RetryComparison()
-
-
-def test_a_call_that_was_held_back_is_no_retry() -> None:
-    held = step(2, ok=False, output=f"{HELD_BACK}say why.")
-    assert retried(step(1, ok=False), held) == RetryFigures(held_back=1)
-
-
-def test_what_midwatch_wrote_of_a_provider_excuses_no_retry() -> None:
-    waited = analysis(cause=Cause.TRANSIENT, by=AnalysisAuthor.WATCH)
-    assert retried(step(1, ok=False), waited, step(2)) == RetryFigures(
-        acts=RetryComparison(unanalysed=Share(hits=1, of=1)), provider=1
-    )
+@pytest.mark.parametrize(
+    ("records", "figures"),
+    [
+        ((step(1, ok=False), step(2, tool="look")), RetryFigures()),
+        ((SEARCH, SEARCH), RetryFigures()),
+        ((step(1, ok=False), HELD), RetryFigures(held_back=1)),
+        (
+            (step(1, ok=False), WAITED, step(2)),
+            RetryFigures(acts=RetryComparison(unanalysed=Share(hits=1, of=1)), provider=1),
+        ),
+    ],
+    ids=[
+        *("another act is none", "a search that found nothing did not fail"),
+        *("a call that was held back is none", "what Midwatch wrote of a provider excuses none"),
+    ],
+)
+def test_a_retry_is_the_same_act_after_it_failed(
+    records: tuple[Record, ...], figures: RetryFigures
+) -> None:
+    assert retried(*records) == figures
 
 
 def attempt_ended(attempt: int, *records: Record, ending: Ending) -> list[Entry]:
@@ -165,20 +176,14 @@ def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() ->
         *attempt_ended(1, step(1), ending=Ending.STUCK),
         *attempt_ended(2, step(1), WHY, ending=Ending.UNACCEPTED),
         *attempt_ended(3, WHY, step(1), ending=Ending.DONE),
-        *attempt_ended(4, step(1, 1), WHY, ending=Ending.CANCELED),
+        *attempt_ended(4, step(1), step(2), WHY, ending=Ending.DONE),
+        *attempt_ended(5, step(1, 1), WHY, ending=Ending.CANCELED),
     ]
     found = RunMetrics(told).figures().retries
-    # The analysis of attempt 2 stands in the turn of its first work, so it came in time.
-    assert found.attempts == RetryComparison(analysed=Share(hits=1, of=2))
-
-
-def test_an_analysis_after_the_first_turn_of_work_is_late() -> None:
-    told = [
-        *attempt_ended(1, ending=Ending.STUCK),
-        *attempt_ended(2, step(1), step(2), WHY, ending=Ending.DONE),
-    ]
-    found = RunMetrics(told).figures().retries
-    assert found.attempts == RetryComparison(unanalysed=Share(hits=1, of=1))
+    # The analysis of attempt 2 stands in the turn of its first work, that of 4 came a turn late.
+    assert found.attempts == RetryComparison(
+        analysed=Share(hits=1, of=2), unanalysed=Share(hits=1, of=1)
+    )
 
 
 CYCLE, EDITS = AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py")
@@ -239,22 +244,15 @@ def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Lo
     assert (every.delivered, every.rate) == (3, Share(hits=1, of=2))
 
 
-def test_what_never_arrived_counts_for_nothing(log: Log) -> None:
+def test_what_never_arrived_or_answers_no_alert_or_was_refused_is_counted_apart(log: Log) -> None:
     id = log.add(intervention(answers=(CYCLE,)))
     log.add(delivery(id, DeliveryState.EXPIRED))
     assert log.figures().recovery == RecoveryFigures()
-
-
-def test_what_answers_no_alert_is_counted_apart(log: Log) -> None:
     log.act(Action.NUDGE)
     log.act(Action.ACKNOWLEDGE, CYCLE)
-    assert log.figures().recovery == RecoveryFigures(unprompted=1)
-    assert log.figures().tasks[0].interventions == 1
-
-
-def test_a_refused_decision_is_counted(log: Log) -> None:
     log.add(decision(Action.STOP, refused="the attempt is over"))
-    assert log.figures().recovery == RecoveryFigures(refused=1)
+    assert log.figures().recovery == RecoveryFigures(unprompted=1, refused=1)
+    assert log.figures().tasks[0].interventions == 1
 
 
 def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in_vain(

@@ -106,22 +106,12 @@ def test_between_two_levels_stands_a_line_and_outside_the_nearest(
     assert found.percent(confidence) == percent
 
 
-def test_an_attempt_counts_once_however_often_it_reports() -> None:
-    talkative = sample(1, *[80] * 40, ok=False)
-    assert curve(talkative, *alike(5, 5, 80, first=2)).rate(80) == pytest.approx(
-        curve(sample(1, 80, ok=False), *alike(5, 5, 80, first=2)).rate(80)
-    )
-
-
-def test_an_attempt_is_spread_over_what_it_said() -> None:
-    found = curve(*alike(5, 0, 20, 40), *alike(5, 5, 80, first=6))
+def test_an_attempt_is_spread_over_what_it_said_and_counts_once_however_often() -> None:
+    samples = [*alike(5, 0, 20, 40), *alike(5, 5, *[80] * 9, first=6)]
+    found = curve(*samples)
+    assert found == curve(*samples[::-1])
     assert [(each.low, each.high) for each in found.levels] == [(20, 40), (80, 80)]
     assert [each.weight for each in found.levels] == pytest.approx([10, 10])
-
-
-def test_the_order_of_the_attempts_does_not_matter() -> None:
-    samples = [*alike(7, 3, 70), *alike(6, 5, 90, first=8)]
-    assert calibrate(samples) == calibrate(samples[::-1])
 
 
 def predicted(stated: int, rate: float, ok: bool, weight: float = 1) -> Prediction:
@@ -182,9 +172,6 @@ def test_each_model_has_a_record_of_its_own() -> None:
     first, second = track_records([*alike(5, 5, 80), few])
     assert first == TrackRecord(model="a", attempts=1, succeeded=1, tasks=1, checkpoints=2)
     assert (second.model, second.calibration) == ("m", calibrate(alike(5, 5, 80)))
-
-
-def test_no_attempt_is_no_record() -> None:
     assert track_records([]) == ()
 
 
@@ -208,17 +195,10 @@ def test_where_all_succeed_or_all_fail_nothing_is_said_of_separation() -> None:
     assert separation(alike(9, 9, 80)) is separation(alike(9, 0, 80)) is separation([]) is None
 
 
-def test_confidence_that_says_the_same_of_success_and_failure_is_worth_nothing() -> None:
+def test_many_different_tasks_show_that_confidence_is_worth_nothing() -> None:
     found = separated(*mixed(40))
-    assert found.area == 0.5
-    assert found.worthless(0.7)
-
-
-def test_few_attempts_do_not_show_that_confidence_is_worth_nothing() -> None:
+    assert (found.area, found.worthless(0.7)) == (0.5, True)
     assert not separated(*mixed(20)).worthless(0.7)
-
-
-def test_the_same_task_again_shows_nothing_new() -> None:
     again = [replace(each, task=f"task-{each.attempt // 4}") for each in mixed(40)]
     assert not separated(*again).worthless(0.7)
 

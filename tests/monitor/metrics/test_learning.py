@@ -24,7 +24,7 @@ from midwatch_monitor.metrics.lessons import (
     LessonFigures,
     Week,
 )
-from midwatch_monitor.metrics.statistics import Share, difference, mean_difference
+from midwatch_monitor.metrics.statistics import Distribution, Share, difference, mean_difference
 from midwatch_monitor.records import (
     AttemptTransition,
     Budget,
@@ -76,35 +76,41 @@ def given(*lessons: int, method: Method = Method.TASK, guidelines: int | None = 
     return Recall(lessons=recalled, guidelines=guidelines, seconds=0.25)
 
 
-def test_verdicts_of_two_origins_never_stand_in_one_rate() -> None:
+def test_the_newest_verdict_of_each_origin_counts_and_two_origins_never_stand_in_one_rate() -> None:
     kept = feedback(origin=Origin.IMPLIED)
-    entries = [entry(DONE), entry(NO), entry(kept), entry(STUCK, attempt=2), entry(CANCELED)]
-    found = {each.origin: each.accepted for each in LearningTally(entries).figures().acceptance}
-    assert found == {
+    entries = [entry(DONE), entry(YES), entry(NO), entry(kept), entry(STUCK, attempt=2)]
+    figures = LearningTally([*entries, entry(CANCELED)]).figures()
+    assert {each.origin: each.accepted for each in figures.acceptance} == {
         Origin.EXPLICIT: Share(hits=0, of=1),
         Origin.IMPLIED: Share(hits=1, of=1),
         Origin.AUTOMATIC: Share(hits=1, of=2),
     }
 
 
-def test_of_several_verdicts_of_one_origin_the_newest_counts() -> None:
-    (found,) = LearningTally([entry(NO), entry(YES, day=8)]).figures().acceptance
-    assert found.weeks == (Week(begins=date(2026, 11, 23), accepted=Share(hits=1, of=1)),)
-
-
-def test_r61_acceptance_is_told_by_week() -> None:
+def test_r61_r62_acceptance_is_told_by_week_and_few_attempts_are_a_part_each() -> None:
     entries = [
-        entry(YES, attempt=1),
-        entry(NO, attempt=2, day=6),
-        entry(YES, attempt=3, day=7),
-        entry(YES, attempt=4, day=21),
+        entry(YES, attempt=4),
+        entry(NO, attempt=6),
+        entry(NO, attempt=9, day=6),
+        entry(YES, attempt=9, day=7),
+        entry(YES, attempt=12, day=21),
     ]
-    (found,) = LearningTally(entries).figures().acceptance
-    assert [(week.begins, week.accepted) for week in found.weeks] == [
-        (date(2026, 11, 16), Share(hits=1, of=2)),
-        (date(2026, 11, 23), Share(hits=1, of=1)),
-        (date(2026, 12, 7), Share(hits=1, of=1)),
-    ]
+    half, one = Share(hits=1, of=2), Share(hits=1, of=1)
+    assert LearningTally(entries).figures().acceptance == (
+        AcceptanceFigures(
+            origin=Origin.EXPLICIT,
+            accepted=Share(hits=3, of=4),
+            weeks=(
+                Week(begins=date(2026, 11, 16), accepted=half),
+                Week(begins=date(2026, 11, 23), accepted=one),
+                Week(begins=date(2026, 12, 7), accepted=one),
+            ),
+            curve=tuple(
+                Bucket(first=id, last=id, accepted=Share(hits=yes, of=1))
+                for id, yes in ((4, 1), (6, 0), (9, 1), (12, 1))
+            ),
+        ),
+    )
 
 
 def test_r62_the_learning_curve_has_ten_parts_as_equal_as_can_be() -> None:
@@ -114,19 +120,6 @@ def test_r62_the_learning_curve_has_ten_parts_as_equal_as_can_be() -> None:
     assert [each.accepted.of for each in found.curve] == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
     assert found.curve[3] == Bucket(first=10, last=11, accepted=Share(hits=0, of=2))
     assert found.curve[4] == Bucket(first=12, last=13, accepted=Share(hits=1, of=2))
-
-
-def test_r62_few_attempts_are_a_part_each() -> None:
-    (found,) = LearningTally([entry(YES, attempt=4), entry(NO, attempt=9)]).figures().acceptance
-    assert found == AcceptanceFigures(
-        origin=Origin.EXPLICIT,
-        accepted=Share(hits=1, of=2),
-        weeks=(Week(begins=AT.date(), accepted=Share(hits=1, of=2)),),
-        curve=(
-            Bucket(first=4, last=4, accepted=Share(hits=1, of=1)),
-            Bucket(first=9, last=9, accepted=Share(hits=0, of=1)),
-        ),
-    )
 
 
 def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
@@ -143,27 +136,30 @@ def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
     )
 
 
-def test_r64_failure_classes_are_counted_over_lessons_of_single_failures() -> None:
+def test_r16_r58_r64_r67_lessons_their_use_ratings_and_the_time_to_find_them_are_counted() -> None:
     lessons = [
         *(Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
         Lesson(text="b", born=LessonOrigin.REFLECTION),
     ]
-    found = LearningTally(entry(each, id=id) for id, each in enumerate(lessons)).figures().lessons
-    assert found.classes == (("loop", 2), ("style", 1))
-    assert (found.lessons, found.insights) == (4, 1)
-
-
-def test_r67_lessons_their_use_and_the_time_to_find_them_are_counted() -> None:
+    marks = [
+        *(LessonMark(lesson=1, act=LessonAct.RATED, rating=rating) for rating in (2, 5)),
+        LessonMark(lesson=2, act=LessonAct.RATED, rating=5),
+        LessonMark(lesson=1, act=LessonAct.RETIRED),
+        LessonMark(lesson=2, act=LessonAct.ARCHIVED),
+        LessonMark(lesson=1, act=LessonAct.RESTORED),
+    ]
+    recalls = [given(1, 1, 2), given(1, method=Method.TEXT), Recall(seconds=2.0)]
     entries = [
-        entry(Lesson(text="a", failure_class="loop"), id=1),
-        entry(Lesson(text="b", failure_class="loop"), id=2),
-        entry(given(1, 1, 2), attempt=3),
-        entry(given(1, method=Method.TEXT), attempt=4),
-        entry(Recall(seconds=2.0), attempt=5),
+        *(entry(each, id=id) for id, each in enumerate(lessons, 1)),
+        *map(entry, marks),
+        *(entry(each, attempt=id) for id, each in enumerate(recalls, 3)),
     ]
     assert LearningTally(entries).figures().lessons == LessonFigures(
-        lessons=2,
-        classes=(("loop", 2),),
+        lessons=4,
+        insights=1,
+        classes=(("loop", 2), ("style", 1)),
+        obsolete=1,
+        ratings=Distribution(counts=((5, 2),)),
         recalls=3,
         given=2,
         uses=3,
@@ -171,23 +167,6 @@ def test_r67_lessons_their_use_and_the_time_to_find_them_are_counted() -> None:
         seconds=0.25,
         longest=2.0,
     )
-
-
-def test_r58_the_last_rating_of_each_lesson_counts() -> None:
-    marks = [LessonMark(lesson=1, act=LessonAct.RATED, rating=rating) for rating in (2, 5)]
-    other = LessonMark(lesson=2, act=LessonAct.RATED, rating=5)
-    found = LearningTally(map(entry, [*marks, other])).figures().lessons
-    assert found.ratings.counts == ((5, 2),)
-
-
-def test_r16_retired_and_archived_lessons_are_told_apart_from_restored_ones() -> None:
-    marks = [
-        LessonMark(lesson=1, act=LessonAct.RETIRED),
-        LessonMark(lesson=2, act=LessonAct.ARCHIVED),
-        LessonMark(lesson=1, act=LessonAct.RESTORED),
-    ]
-    lessons = [entry(Lesson(text="x"), id=id) for id in (1, 2, 3)]
-    assert LearningTally([*lessons, *map(entry, marks)]).figures().lessons.obsolete == 1
 
 
 REVIEW = FactReview(state=ReviewState.OK, facts=(1, 2))
@@ -285,11 +264,6 @@ def test_the_difference_of_two_rates_has_newcombes_interval(
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)
 
 
-def test_of_an_empty_group_there_is_no_difference() -> None:
-    assert difference(Share(hits=0, of=0), Share(hits=1, of=2)) is None
-    assert mean_difference([1], [1, 2]) is None
-
-
 def test_the_difference_of_two_means_is_wide_where_there_are_few() -> None:
     few = mean_difference([1, 1, 2], [3, 2, 3])
     many = mean_difference([1, 1, 2] * 10, [3, 2, 3] * 10)
@@ -298,6 +272,8 @@ def test_the_difference_of_two_means_is_wide_where_there_are_few() -> None:
     # By hand: -4/3, two variances of 1/9, and Student's 2.776 for 4 degrees of freedom.
     assert (round(few.low, 2), round(few.high, 2)) == (-2.64, -0.03)
     assert round(many.high - many.low, 2) == 0.5
+    assert mean_difference([1], [1, 2]) is None
+    assert difference(Share(hits=0, of=0), Share(hits=1, of=2)) is None
 
 
 def task(
@@ -343,11 +319,14 @@ def study(
 
 
 def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
-    (found,) = study(18, 6, each=20).comparisons
-    assert found.origin is Origin.AUTOMATIC
-    assert found.treatment == Share(hits=18, of=20)
-    assert found.control == Share(hits=6, of=20)
-    assert found.answer is ComparisonResult.HIGHER
+    found = study(18, 6, each=20)
+    (compared,), (attempts, tokens) = found.comparisons, found.savings
+    assert compared.origin is Origin.AUTOMATIC
+    assert (compared.treatment, compared.control) == (Share(hits=18, of=20), Share(hits=6, of=20))
+    assert compared.answer is ComparisonResult.HIGHER
+    assert (attempts.what, round(attempts.difference, 2)) == ("attempts", -0.6)
+    assert (tokens.what, round(tokens.difference)) == ("tokens", -60)
+    assert attempts.answer is tokens.answer is ComparisonResult.LOWER
 
 
 @pytest.mark.parametrize(
@@ -383,25 +362,20 @@ def test_where_no_lesson_was_given_nothing_is_concluded() -> None:
     assert answers == [ComparisonResult.NONE_GIVEN] * 3
 
 
-def test_of_a_task_in_several_runs_the_newest_counts() -> None:
-    learning = LearningTally()
+def test_r66_the_newest_of_a_task_in_several_runs_and_the_parts_of_a_split_one_are_one_draw() -> (
+    None
+):
+    again, split = LearningTally(), LearningTally()
     for id, end in enumerate((STUCK, DONE), 1):
-        learning.meet(factories.task(id, "one", run=id, project="p"))
+        again.meet(factories.task(id, "one", run=id, project="p"))
+        split.meet(factories.task(id, f"whole.{id}", project="p"), whole="whole")
         for each in task(id, Group.TREATMENT, end):
-            learning.observe(each)
-    (found,) = learning.figures().comparisons
-    assert found.treatment == Share(hits=1, of=1)
-
-
-def test_r66_the_parts_of_a_split_task_are_one_draw() -> None:
-    learning = LearningTally()
-    for id in range(1, 5):
-        part = factories.task(id, f"whole.{id}", project="p")
-        learning.meet(part, whole="whole")
+            again.observe(each)
         for each in task(id, Group.TREATMENT, DONE):
-            learning.observe(each)
-    (found,) = learning.figures().comparisons
-    assert found.treatment == Share(hits=1, of=1)
+            split.observe(each)
+    for learning in (again, split):
+        (found,) = learning.figures().comparisons
+        assert found.treatment == Share(hits=1, of=1)
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
@@ -427,24 +401,9 @@ def test_attempts_and_tokens_of_a_task_are_told_by_what_it_was_given() -> None:
         *task(1, Group.NONE, DONE),
         *task(2, Group.NONE, STUCK, STUCK, DONE),
         *task(3, Group.NONE, STUCK, DONE, lessons=False),
+        *list(task(4, Group.NONE, DONE))[:-1],  # it is not over, and took nothing yet
     ]
     assert LearningTally(entries).figures().efforts == (
         EffortFigures(cohort=Cohort.GIVEN, tasks=2, attempts=2, tokens=200),
         EffortFigures(cohort=Cohort.BARE, tasks=1, attempts=2, tokens=200),
     )
-
-
-def test_retries_saved_are_told_where_lots_were_drawn() -> None:
-    attempts, tokens = study(18, 6, each=20).savings
-    assert (attempts.what, round(attempts.difference, 2)) == ("attempts", -0.6)
-    assert attempts.answer is ComparisonResult.LOWER
-    assert (tokens.what, round(tokens.difference), tokens.answer) == (
-        "tokens",
-        -60,
-        ComparisonResult.LOWER,
-    )
-
-
-def test_a_task_that_is_not_over_took_nothing_yet() -> None:
-    entries = [each for each in task(1, Group.NONE, DONE) if each.attempt is not None]
-    assert LearningTally(entries).figures().efforts == ()

@@ -82,12 +82,6 @@ def test_of_a_task_that_ended_before_it_began_by_the_clock_no_time_is_told() -> 
     assert task.seconds is None
 
 
-def test_a_task_whose_last_attempt_is_parked_waits_for_a_person() -> None:
-    told = [*log(task_transition(), attempt=None), *log(Change(lifecycle=Lifecycle.INPUT_REQUIRED))]
-    (task,) = RunMetrics(told).figures().tasks
-    assert (task.lifecycle, task.seconds) == (Lifecycle.INPUT_REQUIRED, None)
-
-
 def test_a_task_of_which_only_the_attempt_moves_stands_where_that_does() -> None:
     """As a session does, that somebody else started."""
     watched = Change(lifecycle=Lifecycle.WORKING, acts=(Action.OBSERVE,))
@@ -97,7 +91,7 @@ def test_a_task_of_which_only_the_attempt_moves_stands_where_that_does() -> None
         ((watched, idle), Lifecycle.INPUT_REQUIRED, AttemptStatus.IDLE),
     ):
         (task,) = RunMetrics(log(*told)).figures().tasks
-        assert (task.lifecycle, task.stands) == (lifecycle, stands)
+        assert (task.lifecycle, task.stands, task.seconds) == (lifecycle, stands, None)
 
 
 def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
@@ -126,11 +120,6 @@ def test_a_task_that_nobody_planned_is_no_plan() -> None:
     assert figures.attempts == PlanSum(plans=1, open=1)
 
 
-def test_what_is_claimed_of_the_whole_is_no_stated_confidence() -> None:
-    claim = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
-    assert RunMetrics(log(claim, DONE)).figures().confidence[1].attempts == 0
-
-
 def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     plain = Completion(plan_step=1, goal="a", confidence=90, accepted=True)
     flagged = Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
@@ -143,10 +132,14 @@ def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     )
 
 
+WHOLE = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
+"""What is claimed of the whole is no stated confidence."""
+
+
 def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_result() -> None:
     told = [
         *log(reflecting(1, confidence=20), reflecting(2, confidence=100)),
-        *log(acceptance(passed=False), acceptance(passed=True), DONE),
+        *log(WHOLE, acceptance(passed=False), acceptance(passed=True), DONE),
         *log(reflecting(1, confidence=95), acceptance(passed=False), STUCK, attempt=2),
         *log(reflecting(1, confidence=50), attempt=3),
     ]
@@ -193,7 +186,4 @@ def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
         ),
     )
     assert found.share(found.around) == 0.4
-
-
-def test_of_workers_that_used_nothing_there_is_no_share() -> None:
-    assert SpendingFigures().share(Usage(tokens=5)) is None
+    assert SpendingFigures().share(Usage(tokens=5)) is None  # of workers that used nothing
