@@ -13,14 +13,19 @@ from midwatch_monitor.state.task import TaskState
 BEFORE = Path(__file__).parents[1] / "journal" / "core" / "journals" / "before.sql"
 
 
-@pytest.fixture
-async def recorded(tmp_path: Path) -> AsyncGenerator[Journal]:
-    """The journal of a demo: six tasks, seven attempts, a restart, approvals, verdicts."""
-    file = tmp_path / "recorded.db"
+@pytest.fixture(scope="module")
+def recorded_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("recorded") / "journal.db"
     with sqlite3.connect(file) as connection:
-        connection.executescript(BEFORE.read_text("utf-8"))
+        connection.executescript(f"BEGIN;{BEFORE.read_text('utf-8')};COMMIT")
     connection.close()
-    async with await Journal.open_to_read(file) as journal:
+    return file
+
+
+@pytest.fixture
+async def recorded(recorded_file: Path) -> AsyncGenerator[Journal]:
+    """The journal of a demo: six tasks, seven attempts, a restart, approvals, verdicts."""
+    async with await Journal.open_to_read(recorded_file) as journal:
         yield journal
 
 

@@ -99,27 +99,21 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
 async def test_a_broken_entry_is_named_once_and_its_place_is_kept(
     caplog: pytest.LogCaptureFixture, location: str, steps: Sequence[int], journal: Journal
 ) -> None:
-    say(location, "UPDATE entry SET body = '{' WHERE kind = 'step'")
+    say(location, "UPDATE entry SET body = '{' WHERE kind = 'step' AND id <= :id", id=steps[1])
+    after, numbers = 0, list[int]()
+    while page := await journal.entries(after, limit=1):  # a page of them is not the end
+        after = page[-1].id
+        numbers += [each.record.number for each in page if isinstance(each.record, Step)]
+    assert numbers == [3]
     with caplog.at_level(logging.WARNING):
         await journal.entries()
         await journal.entries()
         found = [each async for each in journal.all_entries(kinds=(Step,))]
     assert [each.id for each in found] == list(steps)
-    assert all(isinstance(each.record, Fault) for each in found)
+    assert [type(each.record) for each in found] == [Fault, Fault, Step]
     assert [line.partition(": ")[0] for line in caplog.messages] == [
-        f"entry {id} cannot be read and is skipped" for id in steps
+        f"entry {id} cannot be read and is skipped" for id in steps[:2]
     ]
-
-
-async def test_a_page_of_broken_entries_is_not_the_end(
-    location: str, steps: Sequence[int], journal: Journal
-) -> None:
-    say(location, "UPDATE entry SET body = '{' WHERE id <= :id", id=steps[1])
-    after, numbers = 0, list[int]()
-    while page := await journal.entries(after, limit=1):
-        after = page[-1].id
-        numbers += [each.record.number for each in page if isinstance(each.record, Step)]
-    assert numbers == [3]
 
 
 async def test_an_entry_of_a_kind_that_only_a_newer_version_knows_is_no_damage(

@@ -52,20 +52,15 @@ def near(at: datetime, other: datetime) -> bool:
     return abs(at - other) < NEAR
 
 
-@pytest.mark.parametrize("minutes", [-10, 0, 10])
-async def test_a_machine_whose_clock_is_wrong_tells_the_time_of_the_database(
+@pytest.mark.parametrize("minutes", [-10, 10])
+async def test_a_machine_whose_clock_is_wrong_or_set_tells_the_time_of_the_database(
     shared: Journal, minutes: int
 ) -> None:
-    clock = JournalClock(shared, lambda: now() + timedelta(minutes=minutes))
+    own = [now() + timedelta(minutes=minutes)]
+    clock = JournalClock(shared, lambda: own[-1])
     assert await clock.tune()
     assert near(clock(), await shared.now())
     assert abs(clock.ahead + timedelta(minutes=minutes)) < NEAR
-
-
-async def test_a_clock_that_is_set_while_it_runs_makes_no_difference(shared: Journal) -> None:
-    own = [now()]
-    clock = JournalClock(shared, lambda: own[-1])
-    await clock.tune()
     own.append(now() + timedelta(hours=1))
     assert near(clock(), await shared.now())
 
@@ -98,18 +93,13 @@ async def test_a_file_has_no_clock_of_its_own(journal: Journal, at: datetime) ->
     assert near(await journal.now(), now())
 
 
-async def test_a_clock_that_is_far_off_is_told_once_at_the_start(
-    shared: Journal, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("minutes", "told"), [(1, "clock is +60 s off the database's"), (0, "")])
+async def test_a_clock_that_is_far_off_is_told_once_at_the_start_and_no_other(
+    shared: Journal, caplog: pytest.LogCaptureFixture, minutes: int, told: str
 ) -> None:
-    async with journal_clock(shared, lambda: now() + timedelta(minutes=1)):
-        assert "clock is +60 s off the database's" in caplog.text
-
-
-async def test_a_clock_that_is_right_is_not_told_of(
-    shared: Journal, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with journal_clock(shared, now):
-        assert not caplog.text
+    async with journal_clock(shared, lambda: now() + timedelta(minutes=minutes)):
+        assert told in caplog.text
+        assert len(caplog.records) == minutes
 
 
 # -- who writes ----------------------------------------------------------------------------
@@ -165,30 +155,21 @@ OVER = ended(Ending.ERROR)
     [
         (HELD, ["tell", "fix", "Look again."]),
         (HELD, ["approve", "{id}"]),
-        (OVER, ["feedback", "fix", "accept"]),
         (OVER, ["feedback", "fix", "reject", "--comment", "Run the tests before you say so."]),
         (Lesson(text="Run the tests first."), ["lessons", "retire", "{id}"]),
         (OVER, ["learn"]),
+        (OVER, ["forget", "{project}", "--yes"]),
     ],
-    ids=["tell", "approve", "accept", "reject", "retire", "learn"],
+    ids=["tell", "approve", "reject", "retire", "learn", "forget"],
 )
 async def test_what_a_person_does_is_written_by_the_databases_time(
     ahead: Journal, tmp_path: Path, record: Record, command: list[str]
 ) -> None:
     id = await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), record)
-    assert await midwatch(*(word.format(id=id) for word in command)) == 0
-    entries = await ahead.entries(id)
-    assert entries
-    assert all(near(entry.at, now() + TEN) for entry in entries)
-
-
-async def test_what_is_deleted_is_deleted_at_the_databases_time(
-    ahead: Journal, tmp_path: Path
-) -> None:
-    await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), OVER)
-    assert await midwatch("forget", str(tmp_path), "--yes") == 0
-    (erasure,) = await erasures(ahead)
-    assert near(erasure.at, now() + TEN)
+    assert await midwatch(*(word.format(id=id, project=tmp_path) for word in command)) == 0
+    times = [each.at for each in (*await ahead.entries(id), *await erasures(ahead))]
+    assert times
+    assert all(near(at, now() + TEN) for at in times)
 
 
 @pytest.mark.matrix

@@ -14,7 +14,6 @@ from midwatch_monitor.records import (
     Actor,
     AlertKey,
     Attempt,
-    AttemptTransition,
     Commit,
     Draft,
     Entry,
@@ -42,23 +41,18 @@ from midwatch_stage.matrix import DATABASES
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
-async def test_runs_tasks_and_attempts_come_back(journal: Journal, attempt: Attempt) -> None:
+async def test_runs_tasks_and_attempts_come_back_and_begin_as_submitted(
+    journal: Journal, attempt: Attempt, at: datetime
+) -> None:
     (run,) = await journal.runs()
     (task,) = await journal.tasks(run.id)
     assert await journal.attempts(task.id) == [attempt]
-    assert await journal.run(run.id) == run
-    assert await journal.task(task.id) == task
+    assert (await journal.run(run.id), await journal.task(task.id)) == (run, task)
     assert await journal.attempt(attempt.id) == attempt
-
-
-async def test_a_new_task_and_a_new_attempt_are_submitted(
-    journal: Journal, attempt: Attempt, at: datetime
-) -> None:
+    submitted = task_transition(Lifecycle.SUBMITTED), transition(Lifecycle.SUBMITTED)
     assert await journal.entries() == [
-        Entry(id=1, record=TaskTransition(lifecycle=Lifecycle.SUBMITTED), at=at, task=1),
-        Entry(
-            id=2, record=AttemptTransition(lifecycle=Lifecycle.SUBMITTED), at=at, task=1, attempt=1
-        ),
+        Entry(id=1, record=submitted[0], at=at, task=1),
+        Entry(id=2, record=submitted[1], at=at, task=1, attempt=1),
     ]
 
 
@@ -69,12 +63,6 @@ async def test_a_time_comes_back_as_the_same_moment_in_utc(
     await journal.commit(Commit(drafts=(Draft(record=message(1), at=there, task=attempt.task),)))
     (entry,) = await journal.entries(kinds=[Step])
     assert (entry.at, entry.at.utcoffset()) == (there, timedelta(0))
-
-
-async def test_a_time_without_a_zone_is_refused(journal: Journal, attempt: Attempt) -> None:
-    naive = attempt.started_at.replace(tzinfo=None)
-    with pytest.raises(JournalError, match="no time zone"):
-        await journal.add_run(source="", settings="", at=naive)
 
 
 async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
@@ -101,15 +89,10 @@ async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
     with pytest.raises(StaleIncarnationError, match="already written"):
         await journal.commit(again)
     assert await journal.messages(attempt.id) == list(messages)
+    with pytest.raises(StaleIncarnationError, match=f"attempt {attempt.id}"):
+        await journal.commit(Commit(attempt=attempt.id, results=results))
     assert await journal.results(attempt.id) == list(results)
     assert await journal.entries(kinds=[Step]) == []
-
-
-async def test_a_result_is_given_once(journal: Journal, attempt: Attempt) -> None:
-    result = Commit(attempt=attempt.id, results=(Result(call="call-1", body=b"1"),))
-    await journal.commit(result)
-    with pytest.raises(StaleIncarnationError, match=f"attempt {attempt.id}"):
-        await journal.commit(result)
 
 
 async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attempt) -> None:
@@ -133,24 +116,14 @@ async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
         await journal.commit(commit(attempt, task_transition()))
 
 
-async def test_two_tasks_of_a_run_cannot_have_one_name(journal: Journal, attempt: Attempt) -> None:
-    task = await journal.task(attempt.task)
+async def test_what_does_not_fit_is_refused_and_named(journal: Journal, attempt: Attempt) -> None:
+    task, at = await journal.task(attempt.task), attempt.started_at
+    with pytest.raises(JournalError, match="no time zone"):
+        await journal.add_run(source="", settings="", at=at.replace(tzinfo=None))
     with pytest.raises(JournalError, match=r"(?i)unique"):
-        await journal.add_task(
-            run=task.run, name=task.name, title="", spec="", at=attempt.started_at
-        )
-
-
-async def test_an_entry_must_belong_to_a_task_that_exists(
-    journal: Journal, attempt: Attempt
-) -> None:
+        await journal.add_task(run=task.run, name=task.name, title="", spec="", at=at)
     with pytest.raises(JournalError, match=r"(?i)foreign key"):
-        await journal.commit(
-            Commit(drafts=(Draft(record=message(1), at=attempt.started_at, task=99),))
-        )
-
-
-async def test_what_is_not_there_is_named(journal: Journal, attempt: Attempt) -> None:
+        await journal.commit(Commit(drafts=(Draft(record=message(1), at=at, task=99),)))
     with pytest.raises(JournalError, match="has no attempt 7"):
         await journal.attempt(7)
 
@@ -164,34 +137,21 @@ def of_task(record: Record, attempt: Attempt) -> Draft:
     return Draft(record=record, at=attempt.started_at, task=attempt.task)
 
 
-async def test_a_person_opens_a_task_again_that_is_over(journal: Journal, attempt: Attempt) -> None:
+async def test_a_person_opens_a_task_again_that_is_over_once_and_no_late_word_does(
+    journal: Journal, attempt: Attempt
+) -> None:
     (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    with pytest.raises(StaleIncarnationError, match="is already failed"):
+        await journal.commit(Commit(drafts=(of_task(OPENED, attempt),)))
     order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
     entries = await journal.write(reopen, order, [opened], step=7, after=over.id)
     assert entries is not None
     stamp = delivery(entries[0].id, step=7)
     assert [entry.record for entry in entries] == [RESTART, stamp, OPENED]
+    assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None
+    assert await journal.last_id() == entries[-1].id
     await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **WHOSE)
     await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
-
-
-async def test_a_late_word_that_a_task_is_submitted_does_not_open_it(
-    journal: Journal, attempt: Attempt
-) -> None:
-    await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
-    with pytest.raises(StaleIncarnationError, match="is already failed"):
-        await journal.commit(Commit(drafts=(of_task(OPENED, attempt),)))
-
-
-async def test_a_task_is_opened_once_where_two_do_it_at_the_same_time(
-    journal: Journal, attempt: Attempt
-) -> None:
-    (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
-    order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
-    assert await journal.write(reopen, order, [opened], step=7, after=over.id)
-    last = await journal.last_id()
-    assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None
-    assert await journal.last_id() == last
 
 
 # -- an attempt has at most one open escalation -------------------------------------------------
@@ -211,10 +171,13 @@ async def moved(journal: Journal, attempt: Attempt, to: EscalationState, id_: in
     await journal.commit(commit(attempt, record))
 
 
-async def test_an_escalation_is_stored_when_it_is_opened(
+async def test_only_one_of_many_at_once_is_opened_and_stored(
     journal: Journal, attempt: Attempt
 ) -> None:
-    escalation = await opened(journal, attempt)
+    with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
+        await opened(journal, attempt, guard=1)
+    answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))
+    (escalation,) = [each for each in answers if each]
     assert escalation == Escalation(
         id=1, attempt=attempt.id, state=EscalationState.OPEN, alerts=ALERTS, reason="stuck"
     )
@@ -222,30 +185,18 @@ async def test_an_escalation_is_stored_when_it_is_opened(
     assert (entry.record, entry.attempt) == (escalation, attempt.id)
 
 
-async def test_a_monitor_without_the_lease_opens_none(journal: Journal, attempt: Attempt) -> None:
-    with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
-        await opened(journal, attempt, guard=1)
-    assert await opened(journal, attempt)
-
-
-async def test_only_one_of_many_at_once_is_opened(journal: Journal, attempt: Attempt) -> None:
-    answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))
-    assert len([each for each in answers if each]) == 1
-    assert len(await journal.entries(kinds=[Escalation])) == 1
-
-
-async def test_an_answered_one_is_still_in_the_way(journal: Journal, attempt: Attempt) -> None:
-    await opened(journal, attempt)
+async def test_an_answered_one_is_still_in_the_way_and_a_closed_one_makes_room(
+    journal: Journal, attempt: Attempt
+) -> None:
+    first = await opened(journal, attempt)
     await moved(journal, attempt, EscalationState.ANSWERED)
     assert await opened(journal, attempt) is None
-
-
-async def test_a_closed_one_makes_room(journal: Journal, attempt: Attempt) -> None:
-    first = await opened(journal, attempt)
+    at = attempt.started_at
+    other = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
+    assert await opened(journal, other)
     await moved(journal, attempt, EscalationState.CLOSED)
-    second = await opened(journal, attempt)
     assert first is not None
-    assert second == replace(first, id=2)
+    assert await opened(journal, attempt) == replace(first, id=3)
 
 
 @pytest.mark.parametrize(
@@ -265,10 +216,3 @@ async def test_an_escalation_is_answered_once_and_closed_once(
     with pytest.raises(StaleIncarnationError, match=f"escalation 1 is already {first}"):
         await moved(journal, attempt, then)
     assert len(await journal.entries(kinds=[Escalation])) == 2
-
-
-async def test_attempts_do_not_stand_in_each_others_way(journal: Journal, attempt: Attempt) -> None:
-    at = attempt.started_at
-    other = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
-    assert await opened(journal, attempt)
-    assert await opened(journal, other)

@@ -101,33 +101,18 @@ async def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: d
     store.close()
 
 
-async def test_a_full_disk_is_named_and_nothing_committed_is_lost(
+async def test_a_full_disk_is_named_and_fails_only_what_does_not_fit(
     store: Store, at: datetime
 ) -> None:
-    pragma(store, "max_page_count=40")
-    async with Journal(store) as journal:
-        kept = [await journal.add_run(source="", settings="", at=at)]
-        with pytest.raises(JournalFullError, match="no space left"):
-            await journal.add_run(source="", settings="x" * 500_000, at=at)
-        kept.append(await journal.add_run(source="", settings="", at=at))
-        assert await journal.runs() == kept
-
-
-async def test_a_full_disk_fails_only_what_does_not_fit(store: Store, at: datetime) -> None:
     pragma(store, "max_page_count=40")
     async with Journal(store) as journal:
         sizes = [1, 500_000, 1, 500_000, 1]
         adds = (journal.add_run(source="", settings="x" * size, at=at) for size in sizes)
         answers = await asyncio.gather(*adds, return_exceptions=True)
-    assert [type(each) for each in answers] == [Run, JournalFullError, Run, JournalFullError, Run]
-
-
-async def test_a_database_that_became_read_only_is_named(store: Store, at: datetime) -> None:
-    pragma(store, "query_only=ON")
-    async with Journal(store) as journal:
-        with pytest.raises(JournalReadOnlyError, match="read-only"):
-            await journal.add_run(source="", settings="", at=at)
-        assert await journal.runs() == []
+        kinds = [Run, JournalFullError, Run, JournalFullError, Run]
+        assert [type(each) for each in answers] == kinds
+        assert "no space left" in str(answers[1])
+        assert await journal.runs() == [each for each in answers if isinstance(each, Run)]
 
 
 async def test_a_file_that_may_only_be_read_is_named(

@@ -13,14 +13,13 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import (
-    Alert,
     Attempt,
-    AttemptTransition,
     Commit,
     Draft,
     Entry,
     Lifecycle,
     Message,
+    Record,
     Step,
     Task,
 )
@@ -57,26 +56,17 @@ async def settled_together(
     return await asked, journal.transactions - before
 
 
-async def test_many_drafts_of_one_commit_keep_their_order_and_follow_one_another(
+async def test_many_records_of_one_commit_keep_their_order_and_follow_one_another(
     journal: Journal, attempt: Attempt
 ) -> None:
-    records = [message(number) for number in range(1, 258)]
+    records: list[Record] = [message(number) for number in range(1, 258)]
+    for place in (3, 4, 100):
+        records.insert(place, transition())
     entries = await journal.commit(commit(attempt, *records, seq=1))
     assert [each.record for each in entries] == records
-    assert [each.id for each in entries] == list(range(entries[0].id, entries[0].id + 257))
-    assert await journal.entries(kinds=[Step]) == list(entries)
+    assert [each.id for each in entries] == list(range(entries[0].id, entries[0].id + 260))
+    assert await journal.entries(entries[0].id - 1, limit=1000) == list(entries)
     assert await journal.last_id() == entries[-1].id
-
-
-async def test_records_of_all_kinds_keep_their_order_too(
-    journal: Journal, attempt: Attempt
-) -> None:
-    working = transition()
-    records = (message(1), message(2), working, message(3), working, working, message(4))
-    entries = await journal.commit(commit(attempt, *records))
-    assert tuple(each.record for each in entries) == records
-    stored = await journal.entries(kinds=[Step, AttemptTransition], attempt=attempt.id)
-    assert stored[-7:] == list(entries)
 
 
 async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
@@ -90,6 +80,9 @@ async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
     ]
 
 
+HISTORY = (Message(index=0, body=b"1"),)
+
+
 async def test_a_refused_commit_takes_nothing_from_those_beside_it(
     journal: Journal, attempt: Attempt
 ) -> None:
@@ -101,12 +94,15 @@ async def test_a_refused_commit_takes_nothing_from_those_beside_it(
         Commit(drafts=(nowhere,)),
         Commit(drafts=(naive,)),
         Commit(attempt=attempt.id, incarnation=7),
-        commit(attempt, message(2), seq=2),
+        commit(attempt, message(2), seq=2, messages=HISTORY),
+        Commit(attempt=attempt.id, messages=(*HISTORY, Message(index=1, body=b"2"))),
+        Commit(),
     ]
     outcomes = await settled(journal, commits)
     kinds = [type(each) for each in outcomes]
     stale = StaleIncarnationError
-    assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple]
+    assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple, stale, tuple]
+    assert await journal.messages(attempt.id) == list(HISTORY)
     assert "already written this part of attempt 1" in str(outcomes[1])
     assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1), message(2)]
 
@@ -131,15 +127,6 @@ async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt:
     assert isinstance(second, StaleIncarnationError)
 
 
-async def test_the_history_of_a_refused_commit_is_not_kept(
-    journal: Journal, attempt: Attempt
-) -> None:
-    again = Commit(attempt=attempt.id, messages=(Message(index=0, body=b"1"),))
-    outcomes = await settled(journal, [again, again])
-    assert [type(each) for each in outcomes] == [tuple, StaleIncarnationError]
-    assert await journal.messages(attempt.id) == [Message(index=0, body=b"1")]
-
-
 async def test_what_is_submitted_between_commits_is_written_between_them(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
@@ -155,28 +142,19 @@ async def test_what_is_submitted_between_commits_is_written_between_them(
     assert first[0].id < submitted.id < second[0].id
 
 
-async def test_a_commit_that_nobody_waits_for_any_more_harms_no_other(
-    journal: Journal, attempt: Attempt
+@pytest.mark.parametrize("cancelled", [(1,), (0, 1, 2)], ids=["one", "all"])
+async def test_commits_that_nobody_waits_for_any_more_are_written_all_the_same_and_harm_no_other(
+    journal: Journal, attempt: Attempt, cancelled: tuple[int, ...]
 ) -> None:
     tasks = [asyncio.create_task(journal.commit(commit(attempt, message(n)))) for n in (1, 2, 3)]
     await asyncio.sleep(0)
-    tasks[1].cancel()
+    for n in cancelled:
+        tasks[n].cancel()
     await asyncio.wait(tasks)
-    assert [task.cancelled() for task in tasks] == [False, True, False]
-    assert tasks[2].result()[0].record == message(3)
-
-
-async def test_a_commit_that_nobody_waits_for_any_more_is_written_all_the_same(
-    journal: Journal, attempt: Attempt
-) -> None:
-    tasks = [asyncio.create_task(journal.commit(commit(attempt, message(n)))) for n in (1, 2)]
-    await asyncio.sleep(0)
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-    await journal.commit(commit(attempt, message(3)))
+    assert [n for n, task in enumerate(tasks) if task.cancelled()] == [*cancelled]
+    await journal.commit(commit(attempt, message(4)))
     stored = await journal.entries(kinds=[Step])
-    assert [each.record for each in stored] == [message(1), message(2), message(3)]
+    assert [each.record for each in stored] == [message(n) for n in (1, 2, 3, 4)]
 
 
 async def test_a_moment_is_stored_the_same_whoever_stores_it(
@@ -189,12 +167,6 @@ async def test_a_moment_is_stored_the_same_whoever_stores_it(
         return list(connection.execute(same).scalars())
 
     assert await journal.read(moments) == [attempt.started_at] * 4
-
-
-async def test_nothing_to_write_is_nothing(journal: Journal, attempt: Attempt) -> None:
-    del attempt
-    assert await settled(journal, [Commit(), Commit()]) == [(), ()]
-    assert await journal.entries(kinds=[Step, Alert]) == []
 
 
 # -- leases and guards are looked up together ---------------------------------------------------
@@ -224,50 +196,31 @@ async def fates(journal: Journal, commits: Sequence[Commit]) -> list[str]:
     ]
 
 
-async def test_each_commit_of_a_group_needs_its_own_lease(
+async def test_each_commit_of_a_group_needs_its_own_lease_and_its_own_guard(
     journal: Journal, attempts: list[Attempt]
 ) -> None:
     one, two, three = attempts
+    leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
+    await leases.take([one.id, two.id], holder="it", seconds=60)
     given = [
-        held(one, incarnation=2),
+        held(one, incarnation=2, guard=1),
         held(two, incarnation=1),
-        held(three, incarnation=2),
+        held(one, incarnation=1, guard=2),
         held(three, incarnation=3),
         held(two, incarnation=2),
+        held(two, guard=2),
+        held(three, guard=1),
     ]
+    process, monitor = ": another process has taken it over", ": another monitor has taken it over"
     assert await fates(journal, given) == [
         f"wrote {one.id}",
-        f"attempt {two.id} is at incarnation 2, not 1: another process has taken it over",
-        f"wrote {three.id}",
-        f"attempt {three.id} is at incarnation 2, not 3: another process has taken it over",
+        f"attempt {two.id} is at incarnation 2, not 1{process}",
+        f"attempt {one.id} is at incarnation 2, not 1{process}",
+        f"attempt {three.id} is at incarnation 2, not 3{process}",
         f"wrote {two.id}",
+        f"attempt {two.id} is watched at incarnation 1, not 2{monitor}",
+        f"attempt {three.id} is watched at incarnation None, not 1{monitor}",
     ]
-
-
-async def test_each_commit_of_a_group_needs_its_own_guard(
-    journal: Journal, attempts: list[Attempt]
-) -> None:
-    one, two, three = attempts
-    monitor_leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
-    await monitor_leases.take([one.id, two.id], holder="it", seconds=60)
-    given = [held(one, guard=1), held(two, guard=2), held(three, guard=1)]
-    assert await fates(journal, given) == [
-        f"wrote {one.id}",
-        f"attempt {two.id} is watched at incarnation 1, not 2: another monitor has taken it over",
-        f"attempt {three.id} is watched at incarnation None, not 1: another monitor has taken it "
-        "over",
-    ]
-
-
-async def test_leases_and_guards_are_not_taken_for_one_another(
-    journal: Journal, attempts: list[Attempt]
-) -> None:
-    one, *_ = attempts
-    await MonitorLeases(journal).take([one.id], holder="it", seconds=60)
-    both = [held(one, incarnation=2, guard=1), held(one, incarnation=1, guard=2)]
-    wrote, refused = await fates(journal, both)
-    assert wrote == f"wrote {one.id}"
-    assert "not 1: another process has taken it over" in refused
 
 
 async def test_a_lease_that_changes_hands_within_a_transaction_counts_from_then_on(

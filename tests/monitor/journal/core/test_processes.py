@@ -66,20 +66,6 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(
     ]
 
 
-async def test_two_processes_write_at_the_same_time(
-    journal: Journal, attempt: Attempt, location: str
-) -> None:
-    one = await started(WRITER, location, "one", "150")
-    other = await started(WRITER, location, "other", "150")
-    ids = await asyncio.gather(finished(one), finished(other))
-    stored = await faults(journal)
-    assert [len(each) for each in ids] == [150, 150]
-    assert set(ids[0]) | set(ids[1]) == set(stored)
-    assert {stored[id_].record for id_ in ids[0]} == {
-        Fault(part="one", error=str(number)) for number in range(150)
-    }
-
-
 async def test_a_follower_of_several_processes_misses_nothing(
     journal: Journal, attempt: Attempt, location: str
 ) -> None:
@@ -92,3 +78,4 @@ async def test_a_follower_of_several_processes_misses_nothing(
             last = entry.id
             seen.append(entry.id)
     assert seen == sorted(id_ for ids in await written for id_ in ids)
+    assert len(seen) == len(await faults(journal)) == 180

@@ -88,17 +88,14 @@ def _fill(connection: Connection) -> None:
     go_on_after(connection, {"run": 1, "task": 3, "attempt": 3})
 
 
-async def test_the_tasks_of_an_older_journal_get_the_project_of_their_workspace(old: str) -> None:
+async def test_the_tasks_of_an_older_journal_get_their_project_and_its_attempts_still_teach(
+    old: str,
+) -> None:
     bring_up(old)
     async with await Journal.open(old) as journal:
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]
         assert await Learned(journal).projects() == ["/repo"]
         assert len(await journal.entries()) == 6
-
-
-async def test_what_older_attempts_teach_is_still_to_be_drawn(old: str) -> None:
-    bring_up(old)
-    async with await Journal.open(old) as journal:
         chores = await Learned(journal).chores(tries=1)
     assert [(each.about, each.chore, each.attempt) for each in chores] == [
         (5, Chore.LESSON, 2),
@@ -143,11 +140,15 @@ def test_commands_that_find_an_older_file_name_the_one_that_upgrades_it(
     assert "tables at 0001\n" in capsys.readouterr().out
 
 
+def revision(location: str) -> str:
+    query = text("SELECT version_num FROM alembic_version")
+    return on(location, lambda connection: connection.execute(query).scalar_one())
+
+
 async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: str) -> None:
     with pytest.raises(JournalError, match="written by an older Midwatch"):
         await Journal.open_to_read(old)
-    query = text("SELECT version_num FROM alembic_version")
-    assert on(old, lambda connection: connection.execute(query).scalars().all()) == ["0001"]
+    assert revision(old) == "0001"
 
 
 async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> None:
@@ -165,8 +166,7 @@ async def test_a_journal_of_the_version_before_is_read_as_it_is_and_written_once
     migrate(old, "0003")
     async with await Journal.open_to_read(old) as journal:
         assert len(await journal.entries()) == 6
-    query = text("SELECT version_num FROM alembic_version")
-    assert on(old, lambda connection: connection.execute(query).scalar()) == "0003"
+    assert revision(old) == "0003"
     bring_up(old)
     async with await Journal.open(old) as one, await Journal.open(old) as other:
         secret = SECRETS["github token"]

@@ -1,6 +1,7 @@
 """A journal that the version before wrote opens, reads alike, and gives the same alerts again."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -25,19 +26,29 @@ STATUS = {  # as that version printed it: attempt, number, confidence, steps, re
 }
 
 
-@pytest.fixture(params=["as it is", "brought up to date"])
-def before(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The journal: as that version left it, and after this one opened it to write."""
-    journal_file = tmp_path / "journal.db"
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journal as that version left it."""
+    journal_file = tmp_path_factory.mktemp("before") / "journal.db"
     with sqlite3.connect(journal_file) as connection:
-        connection.executescript(BEFORE.read_text("utf-8"))
+        connection.executescript(f"BEGIN;{BEFORE.read_text('utf-8')};COMMIT")
     connection.close()
-    if request.param != "as it is":
-        schema.open_store(journal_file, Access.WRITE).close()
-        with sqlite3.connect(journal_file) as connection:
-            found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        connection.close()
-        assert found == (REVISION,)
+    return journal_file
+
+
+@pytest.fixture(params=["as it is", "brought up to date"], scope="module")
+def before(
+    request: pytest.FixtureRequest, left: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The journal: as that version left it, and after this one opened it to write. Only read."""
+    if request.param == "as it is":
+        return left
+    journal_file = Path(shutil.copy(left, tmp_path_factory.mktemp("upgraded")))
+    schema.open_store(journal_file, Access.WRITE).close()
+    with sqlite3.connect(journal_file) as connection:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    connection.close()
+    assert found == (REVISION,)
     return journal_file
 
 
@@ -57,10 +68,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-@pytest.mark.parametrize("before", ["as it is"], indirect=True)
 def test_what_is_in_use_unread_is_said_after_an_upgrade(
-    before: Path, capsys: pytest.CaptureFixture[str]
+    left: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = shutil.copy(left, tmp_path)
     assert main(("db", "upgrade", "--journal", str(before))) == 0
     lists = f"`midwatch lessons list --journal {before}`"
     assert capsys.readouterr().out.endswith(
@@ -68,7 +79,7 @@ def test_what_is_in_use_unread_is_said_after_an_upgrade(
     )
 
 
-def test_status_says_what_that_version_said(
+def test_status_says_what_that_version_said_and_show_tells_of_each_step(
     before: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = told(capsys, "status", "--json", "--journal", str(before))
@@ -77,11 +88,6 @@ def test_status_says_what_that_version_said(
     assert {task: tuple(line[name] for name in figures) for task, line in found.items()} == STATUS
     for line in found.values():
         assert (line["status"], line["progress_percent"], line["alerts"]) == ("completed", 100, 0)
-
-
-def test_show_tells_of_each_record_of_a_task(
-    before: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     for task in STATUS:
         lines = told(capsys, "show", task, "--json", "--journal", str(before))
         assert [line["step"] for line in lines if line["type"] == "step"]
