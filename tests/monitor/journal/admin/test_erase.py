@@ -1,5 +1,6 @@
 """Forgetting a project deletes all that is about it, and nothing else."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -74,11 +75,14 @@ async def forget(past: PastAttempts, project: str) -> r.Erasure:
     return await past.learned.forget(project, author="ann", at=at)
 
 
-async def test_after_it_no_table_holds_anything_but_the_record_of_it(past: PastAttempts) -> None:
-    await lived(past, "shop")
-    before = await sizes(past)
+async def test_after_it_no_table_holds_anything_but_the_record_of_what_was_announced(
+    past: PastAttempts,
+) -> None:
+    attempt = await lived(past, "shop")
+    before, last = await sizes(past), await past.journal.last_id()
     idle = {"guard", "post", "node", "bundle", "submission"}  # of a fleet
     assert {name for name, size in before.items() if not size} == {"erasure"} | idle
+    would = await past.learned.footprint("shop")
     done = await forget(past, "shop")
     after = await sizes(past)
     assert {name: size for name, size in after.items() if size} == {
@@ -86,6 +90,12 @@ async def test_after_it_no_table_holds_anything_but_the_record_of_it(past: PastA
         "compatibility": 1,
     }
     assert (done.tasks, done.attempts, done.entries) == (1, 1, before["entry"])
+    assert would == replace(done, id=0, at=past.at, author="")
+    assert await erasures(past.journal) == [done]
+    assert (done.id, done.author, done.at) == (1, "ann", past.at + timedelta(hours=1))
+    again = await past.attempt("shop")  # no id is given a second time
+    assert (again.task, again.id) == (attempt.task + 1, attempt.id + 1)
+    assert [each.id for each in await past.journal.entries()] == [last + 1, last + 2]
 
 
 async def test_another_project_is_left_as_it_is(past: PastAttempts) -> None:
@@ -130,31 +140,6 @@ async def test_of_what_is_deleted_no_byte_stays_in_the_file(
     assert SECRET.encode() not in content(journal_file)
 
 
-async def test_what_is_left_tells_when_and_how_much_and_by_whom(past: PastAttempts) -> None:
-    await lived(past, "shop")
-    done = await forget(past, "shop")
-    assert await erasures(past.journal) == [done]
-    assert (done.id, done.author, done.at) == (1, "ann", past.at + timedelta(hours=1))
-
-
-async def test_the_footprint_is_what_would_be_deleted(past: PastAttempts) -> None:
-    await lived(past, "shop")
-    would = await past.learned.footprint("shop")
-    assert would.id == 0
-    assert would.at == past.at
-    done = await forget(past, "shop")
-    assert (would.tasks, would.attempts, would.entries) == (done.tasks, done.attempts, done.entries)
-
-
-async def test_an_id_is_not_given_again_after_an_erasure(past: PastAttempts) -> None:
-    attempt = await lived(past, "shop")
-    last = await past.journal.last_id()
-    await forget(past, "shop")
-    after = await past.attempt("shop")
-    assert (after.task, after.id) == (attempt.task + 1, attempt.id + 1)
-    assert [each.id for each in await past.journal.entries()] == [last + 1, last + 2]
-
-
 async def test_an_unknown_project_is_named(past: PastAttempts) -> None:
     with pytest.raises(UsageError, match="nothing about the project 'nobody'"):
         await forget(past, "nobody")
@@ -162,37 +147,27 @@ async def test_an_unknown_project_is_named(past: PastAttempts) -> None:
         await past.learned.footprint("nobody")
 
 
-@pytest.mark.parametrize(("minutes", "refused"), [(0, True), (15, True), (16, False)])
-async def test_a_project_is_not_forgotten_while_an_attempt_is_under_way(
-    past: PastAttempts, minutes: int, refused: bool
-) -> None:
+async def test_a_project_is_not_forgotten_while_an_attempt_is_under_way(past: PastAttempts) -> None:
     attempt = await past.attempt("shop")
     await past.journal.claim(attempt.id, holder="me", at=past.at)
-    at = past.at + timedelta(minutes=minutes)
-    if refused:
+    for at in (past.at, past.at + timedelta(minutes=15)):
         with pytest.raises(UsageError, match=f"attempt {attempt.id} of shop is under way"):
             await past.learned.forget("shop", author="", at=at)
-    else:
-        await past.learned.forget("shop", author="", at=at)
-    assert await past.learned.projects() == (["shop"] if refused else [])
+    assert await past.learned.projects() == ["shop"]
+    await past.learned.forget("shop", author="", at=past.at + timedelta(minutes=16))
 
 
-async def test_what_an_attempt_writes_keeps_it_under_way(past: PastAttempts) -> None:
+async def test_what_an_attempt_writes_keeps_it_under_way_until_it_is_over(
+    past: PastAttempts,
+) -> None:
     attempt = await past.attempt("shop")
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     past.at += timedelta(hours=2)
     await past.say(attempt, r.Fact(text="…"))
     with pytest.raises(UsageError, match="under way"):
         await past.learned.forget("shop", author="", at=past.at)
-
-
-async def test_an_attempt_that_is_over_or_was_never_claimed_is_not_under_way(
-    past: PastAttempts,
-) -> None:
-    claimed = await past.attempt("shop")
-    await past.journal.claim(claimed.id, holder="me", at=past.at)
-    await past.end(claimed, r.Ending.DONE)
-    await past.attempt("shop")
+    await past.end(attempt, r.Ending.DONE)
+    await past.attempt("shop")  # nobody claimed it
     await past.learned.forget("shop", author="", at=past.at)
     assert await past.learned.projects() == []
 
@@ -213,7 +188,7 @@ async def test_a_reader_cannot_forget(past: PastAttempts, location: str) -> None
             await Learned(reader).forget("shop", author="", at=past.at)
 
 
-async def tried(past: PastAttempts, project: str, run: int, *, spec: str = "{}") -> r.Task:
+async def tried(past: PastAttempts, project: str, run: int, *, spec: str) -> r.Task:
     """A task in which an older Midwatch tried a project's guidelines."""
     task = await past.journal.add_task(run=run, name="fix", title="", spec=spec, at=past.at)
 
@@ -225,25 +200,18 @@ async def tried(past: PastAttempts, project: str, run: int, *, spec: str = "{}")
     return task
 
 
-async def test_a_trial_of_guidelines_is_forgotten_with_its_project(past: PastAttempts) -> None:
+async def test_a_trial_of_guidelines_is_forgotten_with_its_project_unless_it_is_under_way(
+    past: PastAttempts,
+) -> None:
     for project in ("shop", "bank"):
         run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
         await past.attempt(project)
-        await tried(past, project, run.id, spec=SECRET)
+        task = await tried(past, project, run.id, spec=SECRET)
+    attempt = await past.journal.add_attempt(task=task.id, number=1, at=past.at, **WHOSE)
+    await past.journal.claim(attempt.id, holder="me", at=past.at)
+    with pytest.raises(UsageError, match="under way"):
+        await past.learned.forget("bank", author="", at=past.at)
     assert (await past.learned.footprint("shop")).tasks == 2
     assert (await forget(past, "shop")).tasks == 2
     left = [each for run in await past.journal.runs() for each in await past.journal.tasks(run.id)]
     assert [(each.spec, each.project) for each in left] == [(SECRET, ""), ("{}", "bank")]
-
-
-async def test_a_trial_that_is_under_way_keeps_its_project(past: PastAttempts) -> None:
-    await past.attempt("shop")
-    run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
-    task = await tried(past, "shop", run.id)
-    attempt = await past.journal.add_attempt(task=task.id, number=1, at=past.at, **WHOSE)
-    await past.journal.claim(attempt.id, holder="me", at=past.at)
-    with pytest.raises(UsageError, match="under way"):
-        await past.learned.forget("shop", author="", at=past.at)
-    await past.end(attempt, r.Ending.DONE)
-    await past.learned.forget("shop", author="", at=past.at)
-    assert await past.journal.runs() == []

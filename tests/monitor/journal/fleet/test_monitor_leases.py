@@ -35,47 +35,32 @@ async def say(journal: Journal, of: Attempt, record: Record) -> int:
 
 
 @BOTH
-async def test_an_attempt_has_one_holder_who_renews_it(journal: Journal, at: datetime) -> None:
-    monitor_leases = MonitorLeases(journal)
-    ids = [(await begin(journal, at)).id for _ in range(3)]
-    assert await monitor_leases.take(ids[:2], holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
-    assert await monitor_leases.take(ids, holder="b", seconds=60) == {ids[2]: 1}
-    assert await monitor_leases.take(ids, holder="a", seconds=60) == {ids[0]: 1, ids[1]: 1}
+async def test_an_attempt_has_one_holder_who_renews_it_until_it_is_released(
+    journal: Journal, at: datetime
+) -> None:
+    leases = MonitorLeases(journal)
+    one, two, three = [(await begin(journal, at)).id for _ in range(3)]
+    assert await leases.take([one, two, 999], holder="a", seconds=60) == {one: 1, two: 1}
+    assert await leases.take([one, two, three], holder="b", seconds=60) == {three: 1}
+    assert await leases.take([one, two, three], holder="a", seconds=60) == {one: 1, two: 1}
+    await leases.release(holder="b")
+    assert await leases.take([one, two], holder="b", seconds=60) == {}
+    await leases.release(holder="a")
+    assert await leases.take([one, two], holder="b", seconds=60) == {one: 2, two: 2}
 
 
 @BOTH
 async def test_a_lease_that_ran_out_is_its_holders_until_another_takes_it(
-    journal: Journal, attempt: Attempt
-) -> None:
-    monitor_leases = MonitorLeases(journal)
-    assert await monitor_leases.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
-    assert await monitor_leases.take([attempt.id], holder="a", seconds=0) == {attempt.id: 1}
-    assert await monitor_leases.take([attempt.id], holder="b", seconds=60) == {attempt.id: 2}
-    assert await monitor_leases.take([attempt.id], holder="a", seconds=60) == {}
-
-
-@BOTH
-async def test_what_ran_out_is_told_apart_from_what_runs_and_what_nobody_had(
     journal: Journal, at: datetime
 ) -> None:
-    monitor_leases = MonitorLeases(journal)
+    leases = MonitorLeases(journal)
     late, runs, new = [(await begin(journal, at)).id for _ in range(3)]
-    await monitor_leases.take([late], holder="a", seconds=0)
-    await monitor_leases.take([runs], holder="a", seconds=60)
-    assert await monitor_leases.run_out([late, runs, new]) == {late}
-
-
-@BOTH
-async def test_what_is_released_is_taken_at_once_and_under_another_incarnation(
-    journal: Journal, at: datetime
-) -> None:
-    monitor_leases = MonitorLeases(journal)
-    ids = [(await begin(journal, at)).id for _ in range(2)]
-    await monitor_leases.take(ids, holder="a", seconds=60)
-    await monitor_leases.release(holder="b")
-    assert await monitor_leases.take(ids, holder="b", seconds=60) == {}
-    await monitor_leases.release(holder="a")
-    assert await monitor_leases.take(ids, holder="b", seconds=60) == {ids[0]: 2, ids[1]: 2}
+    await leases.take([runs], holder="a", seconds=60)
+    for _ in range(2):
+        assert await leases.take([late], holder="a", seconds=0) == {late: 1}
+    assert await leases.run_out([late, runs, new]) == {late}
+    assert await leases.take([late], holder="b", seconds=60) == {late: 2}
+    assert await leases.take([late], holder="a", seconds=60) == {}
 
 
 @BOTH
@@ -93,14 +78,6 @@ async def test_of_many_who_take_at_once_each_attempt_has_one(
     # The same name twice is one holder, who may take the same twice.
     holders = [{id for each in (taken[n], taken[n + 5]) for id in each} for n in range(5)]
     assert sorted(id for held in holders for id in held) == ids
-
-
-@BOTH
-async def test_an_attempt_that_was_erased_is_passed_over(
-    journal: Journal, attempt: Attempt
-) -> None:
-    taken = await MonitorLeases(journal).take([attempt.id, 999], holder="a", seconds=60)
-    assert taken == {attempt.id: 1}
 
 
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
@@ -150,16 +127,10 @@ async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
     await monitor_leases.finish([judged.id, unjudged.id], holder="b")
     await monitor_leases.finish([judged.id], holder="a")
     assert await monitor_leases.unfinished(since=at) == [works.task, unjudged.task]
-
-
-@BOTH
-async def test_only_an_attempt_without_a_runner_is_left_alone_after_a_time(
-    journal: Journal, at: datetime
-) -> None:
-    await begin(journal, at)
     fleet = await begin(journal, at, spec='{"task": 1}')
-    since = at + timedelta(seconds=1)
-    assert await MonitorLeases(journal).unfinished(since=since) == [fleet.task]
+    # Only an attempt without a runner is left alone after a time.
+    later = at + timedelta(seconds=1)
+    assert await monitor_leases.unfinished(since=later) == [fleet.task]
 
 
 @BOTH
