@@ -30,15 +30,10 @@ async def test_the_newest_work_takes_the_place_of_the_one_before(
     assert await bundles.get(attempt.id) == Bundle(commit="c2", body=b"\0two")
     assert await bundles.commit_of(attempt.id) == "c2"
     assert [each.commit for each in await bundles.snapshots(attempt.id)] == ["c1", "c2"]
-
-
-async def test_a_snapshot_without_a_body_leaves_the_work_before(
-    journal: Journal, attempt: Attempt
-) -> None:
-    bundles = Bundles(journal)
-    await bundles.put(draft(attempt), b"body", incarnation=None)
-    await bundles.put(draft(attempt, "large"), b"", incarnation=None)
-    assert await bundles.get(attempt.id) == Bundle(commit="c1", body=b"body")
+    await bundles.put(draft(attempt, "large"), b"", incarnation=incarnation)  # without a body
+    assert await bundles.get(attempt.id) == Bundle(commit="c2", body=b"\0two")
+    run = (await journal.task(attempt.task)).run
+    assert [await bundles.attempts(each) for each in (run, run + 1)] == [[attempt], []]
 
 
 async def test_who_lost_the_attempt_stores_neither_snapshot_nor_work(
@@ -73,11 +68,3 @@ async def test_an_intervention_is_issued_once_however_often_that_is_tried(
     issued = [await bundles.issue_once(each) for each in drafts(attempt, said)]
     assert issued == [True, False, True]
     assert len(await journal.entries(kinds=(Intervention,))) == 2
-
-
-async def test_the_attempts_of_a_run_are_those_of_all_its_tasks(
-    journal: Journal, attempt: Attempt
-) -> None:
-    run = (await journal.task(attempt.task)).run
-    assert await Bundles(journal).attempts(run) == [attempt]
-    assert await Bundles(journal).attempts(run + 1) == []

@@ -40,14 +40,6 @@ async def hand_over(
 
 
 @both
-async def test_a_second_time_with_the_same_key_stores_nothing(journal: Journal) -> None:
-    first, last = await hand_over(journal, wanted()), await hand_over(journal, wanted())
-    assert (first[1], last) == (False, (first[0], True))
-    assert await journal.runs() == [first[0]]
-    assert len(await journal.tasks(first[0].id)) == 1
-
-
-@both
 async def test_two_at_the_same_moment_store_one_run(journal: Journal, location: str) -> None:
     async with await Journal.open(location) as other:
         found = await asyncio.gather(*(hand_over(each, wanted()) for each in 5 * [journal, other]))
@@ -56,23 +48,23 @@ async def test_two_at_the_same_moment_store_one_run(journal: Journal, location: 
 
 
 @both
-async def test_the_same_key_with_other_tasks_is_refused(journal: Journal) -> None:
-    await hand_over(journal, wanted())
+async def test_the_same_key_is_the_same_run_and_with_other_tasks_refused(journal: Journal) -> None:
+    run, _ = await hand_over(journal, wanted())
+    assert await hand_over(journal, wanted()) == (run, True)
     with pytest.raises(UsageError, match=r"the key night-1 belongs to run 1, .* other tasks"):
         await hand_over(journal, wanted("another goal"))
-    assert len(await journal.runs()) == 1
+    assert await journal.runs() == [run]
+    assert len(await journal.tasks(run.id)) == 1
 
 
-@pytest.mark.parametrize(("key", "fleet"), [("night-2", "midwatch"), ("night-1", "other")])
-async def test_another_key_and_another_fleet_have_a_run_of_their_own(
-    journal: Journal, key: str, fleet: str
+@pytest.mark.parametrize(
+    ("key", "fleet"), [("night-2", "midwatch"), ("night-1", "other"), (None, "midwatch")]
+)
+async def test_another_key_another_fleet_and_no_key_have_a_run_of_their_own(
+    journal: Journal, key: str | None, fleet: str
 ) -> None:
-    await hand_over(journal, wanted())
+    await hand_over(journal, wanted(), key and "night-1")
     assert (await hand_over(journal, wanted(), key, fleet))[0].id == 2
-
-
-async def test_without_a_key_every_time_is_another_run(journal: Journal) -> None:
-    assert [(await hand_over(journal, wanted(), None))[0].id for _ in range(2)] == [1, 2]
 
 
 async def test_what_is_there_already_is_found_without_its_repository(

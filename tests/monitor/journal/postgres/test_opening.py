@@ -5,6 +5,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE
 from datetime import datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, insert, make_url, text
@@ -33,10 +34,9 @@ async def test_many_that_open_an_empty_database_make_one_journal(
 
 
 async def test_an_empty_database_is_a_journal_only_to_who_may_make_one(postgres: str) -> None:
-    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` creates"):
-        await Journal.open(postgres, create=False)
-    with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` creates"):
-        await Journal.open_to_read(postgres)
+    for opening in (Journal.open(postgres, create=False), Journal.open_to_read(postgres)):
+        with pytest.raises(JournalAccessError, match="is empty: `midwatch db upgrade` creates"):
+            await opening
 
 
 async def test_the_database_of_another_program_is_left_alone(postgres: str) -> None:
@@ -62,52 +62,28 @@ async def test_a_journal_opened_to_read_refuses_to_write(
             await journal.read(write)
 
 
-def wrong(url: str, change: str) -> str:
-    """The URL with something wrong and a password in it."""
-    right = make_url(url).set(password="s3cr3t/%")
-    match change:
-        case "user":
-            right = right.set(username="nobody-there")
-        case "database":
-            right = right.set(database="nowhere")
-        case "port":
-            right = right.set(port=1)
-        case "host":
-            right = right.set(host="nowhere.invalid")
-        case "option":
-            right = right.update_query_dict({"nonsense": "1"})
-        case _:
-            right = right.update_query_dict({"sslmode": "require"})
-    return right.render_as_string(hide_password=False)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("user", "nobody-there"),
-        ("database", "nowhere"),
-        ("port", "could not be reached for 0.2 s: .*refused"),
-        ("host", "could not be reached for 0.2 s: .*nowhere.invalid"),
-        ("option", "nonsense"),
-        ("tls", "SSL"),
+        ({"username": "nobody-there"}, "nobody-there"),
+        ({"database": "nowhere"}, "nowhere"),
+        ({"port": 1}, "could not be reached for 0.2 s: .*refused"),
+        ({"host": "nowhere.invalid"}, "could not be reached for 0.2 s: .*nowhere.invalid"),
+        ({"query": {"nonsense": "1"}}, "nonsense"),
+        ({"query": {"sslmode": "require"}}, "SSL"),
     ],
+    ids=["user", "database", "port", "host", "option", "tls"],
 )
-async def test_a_wrong_url_is_named_without_its_password(
-    postgres_server: str, change: str, said: str
+async def test_a_wrong_url_is_named_without_its_password_and_who_is_refused_does_not_wait(
+    postgres_server: str, change: dict[str, Any], said: str
 ) -> None:
-    url = wrong(postgres_server, change)
-    assert "s3cr3t" in url
-    with pytest.raises(JournalError, match=said) as raised:
-        await Journal.open(url, patience_seconds=0.2)
-    assert "s3cr3t" not in str(raised.value)
-
-
-@pytest.mark.parametrize("change", ["user", "database"])
-async def test_who_is_refused_does_not_wait(postgres_server: str, change: str) -> None:
+    url = make_url(postgres_server).set(**{"password": "s3cr3t/%", **change})
+    patience = 0.2 if "0.2 s" in said else 60
     begun = time.monotonic()
-    with pytest.raises(JournalError):
-        await Journal.open(wrong(postgres_server, change))
-    assert time.monotonic() - begun < 4
+    with pytest.raises(JournalError, match=said) as raised:
+        await Journal.open(url.render_as_string(hide_password=False), patience_seconds=patience)
+    assert "s3cr3t" not in str(raised.value)
+    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize(
@@ -169,14 +145,12 @@ async def test_a_server_that_is_just_starting_is_waited_for(
         await journal.add_run(source="", settings="", at=at)
 
 
-async def test_the_name_of_a_journal_has_no_password(postgres_journal: str) -> None:
-    url = make_url(postgres_journal).set(password="s3cr3t").update_query_dict({"sslmode": "prefer"})
-    async with await Journal.open(url.render_as_string(hide_password=False)) as journal:
-        assert journal.name == url.set(query={}).render_as_string(hide_password=True)
-
-
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-async def test_every_way_to_name_postgresql_will_do(postgres_journal: str, scheme: str) -> None:
-    _, _, rest = postgres_journal.partition("://")
+async def test_every_way_to_name_postgresql_will_do_and_the_name_has_no_password(
+    postgres_journal: str, scheme: str
+) -> None:
+    url = make_url(postgres_journal).set(password="s3cr3t")
+    _, _, rest = url.render_as_string(hide_password=False).partition("://")
     async with await Journal.open(f"{scheme}://{rest}?connect_timeout=7") as journal:
         assert await journal.runs() == []
+        assert journal.name == url.render_as_string(hide_password=True)
