@@ -6,22 +6,9 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.records import (
-    Alert,
-    AlertState,
-    Change,
-    CheckpointDecision,
-    Event,
-    Health,
-    Judgement,
-    Lifecycle,
-    Movement,
-    Resolution,
-    Severity,
-    Step,
-)
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
 from midwatch_monitor.rules.overrides import rule_settings
 from midwatch_stage.factories import edit, editing, message, reflecting, step
@@ -54,30 +41,30 @@ NOTICED = Rules.model_validate({"multiple_blockers": {"severity": "notice"}}).mu
 
 def report(
     number: int, *, progress: int | None = None, confidence: int = 80, **fields: Any
-) -> Step:
+) -> r.Step:
     return reflecting(number, number if progress is None else progress, confidence, **fields)
 
 
-def work(number: int, *, path: str = "", exit_code: int | None = None) -> Step:
+def work(number: int, *, path: str = "", exit_code: int | None = None) -> r.Step:
     edits = (edit(path, str(number)),) if path else ()
     return step(number, "t", ok=None, edits=edits, exit_code=exit_code, output="o")
 
 
-def feed(judge: Judge, events: Iterable[Event]) -> list[Judgement]:
+def feed(judge: Judge, events: Iterable[r.Event]) -> list[r.Judgement]:
     return [judge.observe(event) for event in events]
 
 
-def brief(alerts: Iterable[Alert]) -> list[tuple[str, AlertState, Resolution | None]]:
+def brief(alerts: Iterable[r.Alert]) -> list[tuple[str, r.AlertState, r.Resolution | None]]:
     return [(alert.key.rule, alert.state, alert.resolution) for alert in alerts]
 
 
-def firing_after(events: Iterable[Event], rules: Rules = SEED) -> list[str]:
+def firing_after(events: Iterable[r.Event], rules: Rules = SEED) -> list[str]:
     judge = Judge(rules)
     feed(judge, events)
     return [alert.key.rule for alert in judge.firing]
 
 
-def stall(first: int = 1, *, plan_step: int = 1) -> list[Event]:
+def stall(first: int = 1, *, plan_step: int = 1) -> list[r.Event]:
     return [report(number, progress=60, plan_step=plan_step) for number in range(first, first + 3)]
 
 
@@ -91,10 +78,12 @@ def test_every_rule_over_events_has_a_detector_and_each_its_evidence() -> None:
 def test_a_finding_stands_until_it_is_cleared() -> None:
     judge = Judge(SEED)
     first, *rest = feed(judge, [report(1, confidence=10), work(2), work(3)])
-    assert brief(first.alerts) == [("low_confidence", AlertState.FIRING, None)]
+    assert brief(first.alerts) == [("low_confidence", r.AlertState.FIRING, None)]
     assert [judgement.alerts for judgement in rest] == [(), ()]
     cleared = judge.observe(report(4, confidence=30))
-    assert brief(cleared.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.CLEARED)]
+    assert brief(cleared.alerts) == [
+        ("low_confidence", r.AlertState.RESOLVED, r.Resolution.CLEARED)
+    ]
     assert judge.firing == ()
 
 
@@ -108,25 +97,25 @@ def test_a_value_that_changes_is_kept_but_not_told() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        Change(plan_step=2),
-        Change(revision=1),
-        report(4, progress=60, decision=CheckpointDecision.PIVOT),
+        r.Change(plan_step=2),
+        r.Change(revision=1),
+        report(4, progress=60, decision=r.CheckpointDecision.PIVOT),
         report(4, progress=60, plan_step=2),
     ],
 )
-def test_a_restart_of_the_windows_resolves_what_they_found(event: Event) -> None:
+def test_a_restart_of_the_windows_resolves_what_they_found(event: r.Event) -> None:
     judge = Judge(SEED)
     feed(judge, stall())
     judgement = judge.observe(event)
     assert brief(judgement.alerts) == [
-        ("stalled_progress", AlertState.RESOLVED, Resolution.RESTARTED)
+        ("stalled_progress", r.AlertState.RESOLVED, r.Resolution.RESTARTED)
     ]
     assert judge.firing == ()
     assert feed(judge, stall(5)[:2])[-1].alerts == ()
 
 
 ONE, TWO, THREE = stall()
-PIVOT = CheckpointDecision.PIVOT
+PIVOT = r.CheckpointDecision.PIVOT
 PIVOTS = [report(number, progress=60, decision=PIVOT) for number in range(1, 6)]
 TURNS = [ONE, TWO, report(3, progress=60, decision=PIVOT), *stall(4)]
 FOUR_EDITS = [work(number, path="a.py") for number in range(1, 5)]
@@ -137,18 +126,18 @@ STALLED, LOW = ["stalled_progress"], ["low_confidence"]
 @pytest.mark.parametrize(
     ("events", "firing"),
     [
-        ([ONE, TWO, Change(plan_steps=5), THREE], STALLED),
-        ([ONE, TWO, Change(revision=0), THREE], STALLED),
-        ([ONE, TWO, Change(reflect=True), THREE], STALLED),
+        ([ONE, TWO, r.Change(plan_steps=5), THREE], STALLED),
+        ([ONE, TWO, r.Change(revision=0), THREE], STALLED),
+        ([ONE, TWO, r.Change(reflect=True), THREE], STALLED),
         (TURNS[:-1], []),
         (TURNS, STALLED),
         ([report(1, decision=PIVOT, confidence=3)], LOW),
-        ([report(1, confidence=3), Change(plan_step=2)], LOW),
+        ([report(1, confidence=3), r.Change(plan_step=2)], LOW),
         ([*FOUR_EDITS, report(5, decision=PIVOT), *FOUR_MORE], []),
         ([*FOUR_EDITS, report(5), *FOUR_MORE], ["repeated_edits"]),
         (PIVOTS[:4], []),
         (PIVOTS, STALLED),
-        ([*PIVOTS[:4], Change(plan_step=2), PIVOTS[4]], []),
+        ([*PIVOTS[:4], r.Change(plan_step=2), PIVOTS[4]], []),
     ],
     ids=[
         *("more plan steps", "the same plan", "a request to report"),
@@ -159,7 +148,7 @@ STALLED, LOW = ["stalled_progress"], ["low_confidence"]
     ],
 )
 def test_a_restart_of_the_windows_is_what_empties_them(
-    events: list[Event], firing: list[str]
+    events: list[r.Event], firing: list[str]
 ) -> None:
     assert firing_after(events) == firing
 
@@ -169,29 +158,29 @@ def test_a_hold_runs_while_nothing_is_said() -> None:
     judge = Judge(rules)
     judgements = feed(judge, [report(1, confidence=10), work(2), work(3), work(4)])
     assert [[alert.state for alert in each.alerts] for each in judgements] == [
-        [AlertState.PENDING],
+        [r.AlertState.PENDING],
         [],
-        [AlertState.FIRING],
+        [r.AlertState.FIRING],
         [],
     ]
 
 
-PARKED = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
-ASKS = report(1, decision=CheckpointDecision.ESCALATE)
+PARKED = r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED)
+ASKS = report(1, decision=r.CheckpointDecision.ESCALATE)
 
 
 @pytest.mark.parametrize(
     ("events", "health"),
     [
-        ([], Health.OK),
-        ([report(1, confidence=10)], Health.SUSPECT),
-        ([ASKS], Health.STUCK),
-        ([ASKS, PARKED], Health.STUCK),
-        ([report(1, blockers=("a", "b", "c"))], Health.NOTICE),
+        ([], r.Health.OK),
+        ([report(1, confidence=10)], r.Health.SUSPECT),
+        ([ASKS], r.Health.STUCK),
+        ([ASKS, PARKED], r.Health.STUCK),
+        ([report(1, blockers=("a", "b", "c"))], r.Health.NOTICE),
     ],
 )
 def test_health_is_what_fires_while_it_waits_for_a_person_too(
-    events: Sequence[Event], health: Health
+    events: Sequence[r.Event], health: r.Health
 ) -> None:
     judge = Judge(SEED.model_copy(update={"multiple_blockers": NOTICED}))
     feed(judge, events)
@@ -200,29 +189,31 @@ def test_health_is_what_fires_while_it_waits_for_a_person_too(
 
 def test_a_judgement_says_what_moved() -> None:
     judge = Judge(SEED)
-    assert judge.observe(work(1, path="a.py")) == Judgement(
-        movements=frozenset({Movement.NEW_CONTENT}), moved_paths=("a.py",)
+    assert judge.observe(work(1, path="a.py")) == r.Judgement(
+        movements=frozenset({r.Movement.NEW_CONTENT}), moved_paths=("a.py",)
     )
 
 
 def test_the_end_of_an_attempt_resolves_what_is_open() -> None:
     judge = Judge(only(low_confidence={"hold": 9}, explicit_escalation={}))
-    feed(judge, [report(1, confidence=10, decision=CheckpointDecision.ESCALATE)])
+    feed(judge, [report(1, confidence=10, decision=r.CheckpointDecision.ESCALATE)])
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ended = judge.end(now).alerts
     assert sorted((a.key.rule, a.resolution, a.at) for a in ended) == [
-        ("explicit_escalation", Resolution.ENDED, now),
-        ("low_confidence", Resolution.ENDED, now),
+        ("explicit_escalation", r.Resolution.ENDED, now),
+        ("low_confidence", r.Resolution.ENDED, now),
     ]
-    assert (judge.firing, judge.end(now)) == ((), Judgement())
+    assert (judge.firing, judge.end(now)) == ((), r.Judgement())
 
 
 def test_a_rule_that_breaks_is_switched_off_and_stops_nothing_else() -> None:
     judge = Judge(SEED)
-    judge.observe(report(1, confidence=10, decision=CheckpointDecision.ESCALATE))
-    broken = report(2, confidence="ten", decision=CheckpointDecision.ESCALATE)  # pyright: ignore[reportArgumentType]
+    judge.observe(report(1, confidence=10, decision=r.CheckpointDecision.ESCALATE))
+    broken = report(2, confidence="ten", decision=r.CheckpointDecision.ESCALATE)  # pyright: ignore[reportArgumentType]
     judgement = judge.observe(broken)
-    assert brief(judgement.alerts) == [("low_confidence", AlertState.RESOLVED, Resolution.ENDED)]
+    assert brief(judgement.alerts) == [
+        ("low_confidence", r.AlertState.RESOLVED, r.Resolution.ENDED)
+    ]
     [fault] = judgement.faults
     assert (fault.part, fault.error.split(":")[0]) == ("low_confidence", "TypeError")
     again = [fault.part for _ in range(3) for fault in judge.observe(broken).faults]
@@ -230,16 +221,16 @@ def test_a_rule_that_breaks_is_switched_off_and_stops_nothing_else() -> None:
     assert "explicit_escalation" in [alert.key.rule for alert in judge.firing]
 
 
-def long_run(length: int) -> list[Event]:
+def long_run(length: int) -> list[r.Event]:
     """Files that come back, failures that change, reports that fall and stall."""
-    events: list[Event] = []
+    events: list[r.Event] = []
     for number in range(1, length + 1):
         if number % 5 == 0:
             events.append(report(number, progress=number // 50 % 100, confidence=number * 7 % 100))
         else:
             events.append(work(number, path=f"{number % 7}.py", exit_code=number % 3))
         if number % 97 == 0:
-            events.append(Change(plan_step=number // 97))
+            events.append(r.Change(plan_step=number // 97))
     return events
 
 
@@ -254,7 +245,7 @@ def test_rebuilding_from_the_same_events_gives_the_same_judgements(cut: int) -> 
 
 def test_what_is_open_is_what_was_told() -> None:
     judge = Judge(Rules())
-    told: dict[object, Alert] = {}
+    told: dict[object, r.Alert] = {}
     for judgement in feed(judge, long_run(500)):
         told.update({alert.key: alert for alert in judgement.alerts})
     fired = {key: alert.severity for key, alert in told.items() if alert.firing}
@@ -262,14 +253,14 @@ def test_what_is_open_is_what_was_told() -> None:
     assert fired
 
 
-NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
+NOTICE, WARNING, CRITICAL = r.Severity.NOTICE, r.Severity.WARNING, r.Severity.CRITICAL
 
 
-def look(number: int) -> Step:
+def look(number: int) -> r.Step:
     return step(number, "ls", output="a.py")
 
 
-def told(rules: Rules, events: Iterable[Event]) -> list[dict[str, Severity]]:
+def told(rules: Rules, events: Iterable[r.Event]) -> list[dict[str, r.Severity]]:
     """For each event the alerts that changed, with their severities."""
     judge = Judge(rules)
     return [
@@ -294,7 +285,7 @@ def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
     events = [
         report(1, blockers=three),
         report(2, blockers=three, confidence=10),
-        report(3, blockers=three, confidence=10, decision=CheckpointDecision.ESCALATE),
+        report(3, blockers=three, confidence=10, decision=r.CheckpointDecision.ESCALATE),
     ]
     assert told(rules, events) == [
         {"multiple_blockers": NOTICE},
@@ -336,7 +327,7 @@ EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
     ids=["different evidence", "the same evidence", "without agreement", "what only pends"],
 )
 def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more(
-    rules: Rules, events: list[Event], expected: list[dict[str, Severity]]
+    rules: Rules, events: list[r.Event], expected: list[dict[str, r.Severity]]
 ) -> None:
     assert told(rules, events) == expected
 

@@ -7,60 +7,51 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.outcome import InterventionTrial
-from midwatch_monitor.records import (
-    Alert,
-    AlertKey,
-    AlertState,
-    Ending,
-    Movement,
-    Outcome,
-    Resolution,
-    Severity,
-)
 from midwatch_stage.factories import alert
 
-STALL = AlertKey(rule="stalled_progress")
-BUDGET = AlertKey(rule="budget_burn", subject="requests")
-EDITS, OTHER = (AlertKey(rule="repeated_edits", subject=path) for path in ("a.py", "b.py"))
-BLOCKED = AlertKey(rule="blocked_environment", subject="permission")
-CONFLICT = AlertKey(rule="workspace_conflict", subject="a.py")
+STALL = r.AlertKey(rule="stalled_progress")
+BUDGET = r.AlertKey(rule="budget_burn", subject="requests")
+EDITS, OTHER = (r.AlertKey(rule="repeated_edits", subject=path) for path in ("a.py", "b.py"))
+BLOCKED = r.AlertKey(rule="blocked_environment", subject="permission")
+CONFLICT = r.AlertKey(rule="workspace_conflict", subject="a.py")
 FIRING = alert(STALL.rule)
-CLEARED = replace(FIRING, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
-RESTARTED = replace(CLEARED, resolution=Resolution.RESTARTED)
-ENDED = replace(CLEARED, resolution=Resolution.ENDED)
-CRITICAL = replace(FIRING, severity=Severity.CRITICAL)
-PASSED, BROKEN, FEWER = Movement.CHECK_PASSED, Movement.CHECK_BROKEN, Movement.FEWER_FAILURES
-FAILURE, CONTENT, PLAN = Movement.NEW_FAILURE, Movement.NEW_CONTENT, Movement.PLAN_STEP
-RECOVERED, NO_EFFECT, WORSE = Outcome.RECOVERED, Outcome.NO_EFFECT, Outcome.MADE_WORSE
+CLEARED = replace(FIRING, state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED)
+RESTARTED = replace(CLEARED, resolution=r.Resolution.RESTARTED)
+ENDED = replace(CLEARED, resolution=r.Resolution.ENDED)
+CRITICAL = replace(FIRING, severity=r.Severity.CRITICAL)
+PASSED, BROKEN, FEWER = r.Movement.CHECK_PASSED, r.Movement.CHECK_BROKEN, r.Movement.FEWER_FAILURES
+FAILURE, CONTENT, PLAN = r.Movement.NEW_FAILURE, r.Movement.NEW_CONTENT, r.Movement.PLAN_STEP
+RECOVERED, NO_EFFECT, WORSE = r.Outcome.RECOVERED, r.Outcome.NO_EFFECT, r.Outcome.MADE_WORSE
 
 
-def about(key: AlertKey, alert: Alert, **fields: Any) -> Alert:
+def about(key: r.AlertKey, alert: r.Alert, **fields: Any) -> r.Alert:
     return replace(alert, key=key, **fields)
 
 
-def fires(rule: str, *evidence: int, **fields: Any) -> Alert:
-    return about(AlertKey(rule=rule), FIRING, evidence=evidence, **fields)
+def fires(rule: str, *evidence: int, **fields: Any) -> r.Alert:
+    return about(r.AlertKey(rule=rule), FIRING, evidence=evidence, **fields)
 
 
 Trial = Callable[[], InterventionTrial]
 
 
-def tried(*movements: Movement, **fields: Any) -> Trial:
+def tried(*movements: r.Movement, **fields: Any) -> Trial:
     """An intervention that came at a step, and what was observed after it."""
     return partial(_tried, *movements, **fields)
 
 
 def _tried(
-    *movements: Movement,
-    answers: tuple[AlertKey, ...] = (STALL,),
-    then: tuple[Alert, ...] = (),
+    *movements: r.Movement,
+    answers: tuple[r.AlertKey, ...] = (STALL,),
+    then: tuple[r.Alert, ...] = (),
     paths: tuple[str, ...] = (),
     step: int = 1,
     met: str = "",
     **fields: Any,
 ) -> InterventionTrial:
-    firing = {} if fields.get("fresh") else dict.fromkeys(answers, Severity.WARNING)
+    firing = {} if fields.get("fresh") else dict.fromkeys(answers, r.Severity.WARNING)
     fields = {"severities": firing, "delivered_step": step, **fields}
     trial = InterventionTrial(intervention=1, answers=answers, **fields)
     trial.see_movement(frozenset(movements), paths, obstacle=met)
@@ -69,11 +60,11 @@ def _tried(
     return trial
 
 
-def grant(*movements: Movement) -> Trial:
+def grant(*movements: r.Movement) -> Trial:
     return tried(*movements, answers=(BUDGET,), grant=True)
 
 
-def since(*then: Alert) -> Trial:
+def since(*then: r.Alert) -> Trial:
     """One that answered edits and came at step 5, after which a check passed."""
     return tried(PASSED, answers=(EDITS,), then=then, step=5)
 
@@ -94,7 +85,7 @@ ON_EDITS = (about(EDITS, CLEARED),)
     ],
 )
 def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_budget(
-    movement: Movement, outcome: Outcome, alert: Alert
+    movement: r.Movement, outcome: r.Outcome, alert: r.Alert
 ) -> None:
     found, reason = grant(movement)().verdict({BUDGET: about(BUDGET, alert)})
     assert found is outcome
@@ -149,13 +140,13 @@ def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_b
     ],
 )
 def test_a_verdict_names_its_reason(
-    trial: Trial, alerts: tuple[Alert, ...], outcome: Outcome, reason: str
+    trial: Trial, alerts: tuple[r.Alert, ...], outcome: r.Outcome, reason: str
 ) -> None:
     assert trial().verdict({each.key: each for each in alerts}) == (outcome, reason)
 
 
-NOTICE = fires("cycle", severity=Severity.NOTICE)
-PENDING = fires("cycle", state=AlertState.PENDING)
+NOTICE = fires("cycle", severity=r.Severity.NOTICE)
+PENDING = fires("cycle", state=r.AlertState.PENDING)
 LATER = replace(CRITICAL, evidence=(6, 7))
 PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
 
@@ -199,7 +190,7 @@ PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
         # A notice, a pending alert and the old alerts make nothing worse.
         *(
             (tried(PASSED, then=(each,)), (CLEARED,), RECOVERED)
-            for each in (NOTICE, PENDING, FIRING, replace(CLEARED, severity=Severity.CRITICAL))
+            for each in (NOTICE, PENDING, FIRING, replace(CLEARED, severity=r.Severity.CRITICAL))
         ),
         # An obstacle that is not met again no longer stands in the way.
         (
@@ -222,14 +213,14 @@ PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
     ],
 )
 def test_an_outcome_is_judged_by_what_was_observed(
-    trial: Trial, alerts: tuple[Alert, ...], outcome: Outcome
+    trial: Trial, alerts: tuple[r.Alert, ...], outcome: r.Outcome
 ) -> None:
     assert trial().verdict({each.key: each for each in alerts})[0] is outcome
 
 
 def test_a_grant_that_runs_out_has_no_effect() -> None:
     trial = grant(PASSED)
-    found = [trial().verdict({}, each)[0] for each in (Ending.OUT_OF_BUDGET, Ending.DONE, None)]
+    found = [trial().verdict({}, each)[0] for each in (r.Ending.OUT_OF_BUDGET, r.Ending.DONE, None)]
     assert found == [NO_EFFECT, RECOVERED, RECOVERED]
     nudged = tried(PASSED, answers=(BUDGET,))()
-    assert nudged.verdict({}, Ending.OUT_OF_BUDGET)[0] is RECOVERED
+    assert nudged.verdict({}, r.Ending.OUT_OF_BUDGET)[0] is RECOVERED

@@ -5,38 +5,23 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Alert,
-    AttemptTransition,
-    Budget,
-    Change,
-    Ending,
-    Entry,
-    Health,
-    Lifecycle,
-    Message,
-    Meter,
-    Resolution,
-    Result,
-    Step,
-    StepKind,
-)
 from midwatch_stage.factories import ended, plan, reflecting, task_transition
 from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 
 
-def act(request: int = 1, call: str = "") -> Step:
-    return Step(number=0, kind=StepKind.TOOL, tool="t", args=call, request=request, call=call)
+def act(request: int = 1, call: str = "") -> r.Step:
+    return r.Step(number=0, kind=r.StepKind.TOOL, tool="t", args=call, request=request, call=call)
 
 
-def report(progress: int, confidence: int) -> Step:
+def report(progress: int, confidence: int) -> r.Step:
     return reflecting(0, progress, confidence)
 
 
@@ -45,7 +30,7 @@ async def test_a_listener_hears_what_the_journal_holds_in_its_order(
 ) -> None:
     recorder = await claim()
     before = await journal.last_id()
-    heard: list[Entry] = []
+    heard: list[r.Entry] = []
     recorder.listeners.append(heard.extend)
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
     assert heard == await journal.entries(before)
@@ -57,19 +42,19 @@ async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, cl
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
     entries = [entry for entry in await journal.entries() if entry.seq is not None]
     assert [entry.seq for entry in entries] == list(range(1, 23))
-    assert [step.number for step in await records_of(journal, Step)] == list(range(1, 22))
+    assert [step.number for step in await records_of(journal, r.Step)] == list(range(1, 22))
 
 
 async def test_what_belongs_together_is_stored_together_or_not_at_all(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
-    message, result = Message(index=0, body=b"[]"), Result(call="1:a", body=b"{}")
+    message, result = r.Message(index=0, body=b"[]"), r.Result(call="1:a", body=b"{}")
     before = journal.transactions
     await recorder.record(report(10, 5), messages=[message], results=[result])
     assert journal.transactions - before == 1
     entries = await journal.entries()
-    assert [type(entry.record) for entry in entries[-2:]] == [Step, Alert]
+    assert [type(entry.record) for entry in entries[-2:]] == [r.Step, r.Alert]
     with pytest.raises(StaleIncarnationError):
         await recorder.record(act(), messages=[message])
     assert await journal.entries() == entries
@@ -90,25 +75,25 @@ async def test_an_event_without_a_time_gets_the_time_of_its_recording(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
-    await recorder.record(act(), Change(reflect=True))
-    assert {step.at for step in await records_of(journal, Step)} == {recorder.clock()}
-    assert {change.at for change in await records_of(journal, Change)} == {recorder.clock()}
+    await recorder.record(act(), r.Change(reflect=True))
+    assert {step.at for step in await records_of(journal, r.Step)} == {recorder.clock()}
+    assert {change.at for change in await records_of(journal, r.Change)} == {recorder.clock()}
 
 
 async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> None:
     live = await claim()
-    budget = Budget(requests=Meter(used=2, limit=9))
-    began = Change(plan_step=1, reflect_every=6, budget=budget)
+    budget = r.Budget(requests=r.Meter(used=2, limit=9))
+    began = r.Change(plan_step=1, reflect_every=6, budget=budget)
     await live.record(working_transition(), plan("a", "b"), began)
     await live.record(act(1, "call"), report(10, 80))
-    await live.record(Change(plan_step=2), act(2), report(10, 20), report(10, 20))
+    await live.record(r.Change(plan_step=2), act(2), report(10, 20), report(10, 20))
     rebuilt = await claim()
     for name in (
         *("plan", "budget", "lifecycle", "last_step", "last_request", "reflect_every"),
         *("plan_step_began", "checkpoints", "firing", "health"),
     ):
         assert getattr(rebuilt, name) == getattr(live, name), name
-    assert rebuilt.health is Health.SUSPECT
+    assert rebuilt.health is r.Health.SUSPECT
     assert rebuilt.knows("call", request=1)
     assert not rebuilt.knows("call", request=2)
 
@@ -121,17 +106,17 @@ async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
     rebuilt = await claim()
     await rebuilt.record(report(10, 80))
     assert [alert.key.rule for alert in rebuilt.firing] == ["stalled_progress"]
-    assert [step.number for step in await records_of(journal, Step)] == [1, 2, 3]
-    assert [alert.evidence for alert in await records_of(journal, Alert)] == [(1, 2, 3)]
+    assert [step.number for step in await records_of(journal, r.Step)] == [1, 2, 3]
+    assert [alert.evidence for alert in await records_of(journal, r.Alert)] == [(1, 2, 3)]
 
 
 async def test_an_older_incarnation_is_refused(journal: Journal, claim: Claim) -> None:
     old, new = await claim(), await claim()
     with pytest.raises(StaleIncarnationError):
         await old.record(act())
-    assert await records_of(journal, Step) == []
+    assert await records_of(journal, r.Step) == []
     await new.record(act())
-    assert len(await records_of(journal, Step)) == 1
+    assert len(await records_of(journal, r.Step)) == 1
 
 
 async def test_what_is_recorded_soon_is_refused_where_another_process_took_the_attempt_over(
@@ -146,14 +131,14 @@ async def test_what_is_recorded_soon_is_refused_where_another_process_took_the_a
 
     with pytest.raises(StaleIncarnationError):
         await asyncio.wait_for(record_again_and_again(), 120)
-    assert await records_of(journal, Step) == []
+    assert await records_of(journal, r.Step) == []
 
 
 async def test_the_checkpoints_of_a_plan_step_end_with_it(claim: Claim) -> None:
     recorder = await claim()
     await recorder.record(act(4), report(10, 80), report(20, 80))
     assert [said.progress_percent for _, said in recorder.checkpoints] == [10, 20]
-    await recorder.record(Change(plan_step=2))
+    await recorder.record(r.Change(plan_step=2))
     assert (recorder.checkpoints, recorder.plan_step_began) == ([], 4)
 
 
@@ -162,12 +147,12 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
 ) -> None:
     recorder = await claim()
     await recorder.record(working_transition(), report(10, 5))
-    over = ended(Ending.STUCK, reason="r")
-    await recorder.end(over, task_transition(Lifecycle.FAILED))
+    over = ended(r.Ending.STUCK, reason="r")
+    await recorder.end(over, task_transition(r.Lifecycle.FAILED))
     assert recorder.firing == ()
-    alerts = await records_of(journal, Alert)
-    assert [alert.resolution for alert in alerts] == [None, Resolution.ENDED]
-    assert (await records_of(journal, AttemptTransition))[-1] == over
+    alerts = await records_of(journal, r.Alert)
+    assert [alert.resolution for alert in alerts] == [None, r.Resolution.ENDED]
+    assert (await records_of(journal, r.AttemptTransition))[-1] == over
     with pytest.raises(StaleIncarnationError):
         await recorder.record(working_transition())
 
@@ -175,8 +160,8 @@ async def test_at_the_end_nothing_fires_and_nothing_may_follow(
 async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> None:
     recorder = await claim(Settings(mode=Mode.OFF))
     await recorder.record(report(10, 5))
-    assert (recorder.firing, recorder.health) == ((), Health.NOT_JUDGED)
-    assert await records_of(journal, Alert) == []
+    assert (recorder.firing, recorder.health) == ((), r.Health.NOT_JUDGED)
+    assert await records_of(journal, r.Alert) == []
 
 
 async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(
@@ -188,6 +173,6 @@ async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_
     cancelled.cancel()
     await asyncio.wait({cancelled})
     await recorder.record(act())
-    entries = await journal.entries(kinds=(Step,))
+    entries = await journal.entries(kinds=(r.Step,))
     assert cancelled.cancelled()
     assert [entry.seq for entry in entries] == [1, 2]

@@ -5,21 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.alerts import Moment
 from midwatch_monitor.config.rules import Rules, Silence
-from midwatch_monitor.records import (
-    Activity,
-    Alert,
-    AlertKey,
-    AlertState,
-    Change,
-    Event,
-    Finding,
-    Resolution,
-    Severity,
-    Step,
-    StepKind,
-)
 from midwatch_monitor.rules.detector import UNMOVED as NOTHING
 from midwatch_monitor.rules.detector import RuleAnswer
 from midwatch_monitor.silence import SILENT, UNMOVED, SilenceAlerts, SilenceDetector
@@ -35,11 +23,11 @@ def at(minutes: float) -> datetime:
     return START + timedelta(minutes=minutes)
 
 
-def step(minutes: float | None = 0, kind: StepKind = StepKind.TOOL) -> Step:
-    return Step(number=4, kind=kind, tool="t", at=None if minutes is None else at(minutes))
+def step(minutes: float | None = 0, kind: r.StepKind = r.StepKind.TOOL) -> r.Step:
+    return r.Step(number=4, kind=kind, tool="t", at=None if minutes is None else at(minutes))
 
 
-def fed(*events: Event, settings: Silence = SETTINGS) -> SilenceDetector:
+def fed(*events: r.Event, settings: Silence = SETTINGS) -> SilenceDetector:
     detector = SilenceDetector(settings)
     for event in events:
         detector.observe(event, NOTHING)
@@ -48,31 +36,31 @@ def fed(*events: Event, settings: Silence = SETTINGS) -> SilenceDetector:
 
 def standing(answers: Sequence[RuleAnswer]) -> list[str]:
     """The subjects that are found, of `""` for silence and `no movement`."""
-    return [each.key.subject for each in answers if isinstance(each, Finding)]
+    return [each.key.subject for each in answers if isinstance(each, r.Finding)]
 
 
 def test_silence_is_told_with_its_length_and_what_was_going_on() -> None:
-    silent, _ = fed(step(), Change(at=at(0), activity=Activity.MODEL)).look(at(12))
-    assert silent == Finding(
+    silent, _ = fed(step(), r.Change(at=at(0), activity=r.Activity.MODEL)).look(at(12))
+    assert silent == r.Finding(
         key=SILENT,
-        severity=Severity.WARNING,
+        severity=r.Severity.WARNING,
         value=720,
         summary="nothing heard for 12 min; waiting for the model",
         evidence=(4,),
     )
 
 
-WORKING = Change(at=at(0), activity=Activity.MODEL)
+WORKING = r.Change(at=at(0), activity=r.Activity.MODEL)
 OFF = Silence.model_validate({"command": 0, "unmoved": 0})
 
 
 @pytest.mark.parametrize(
     ("detector", "due"),
     [
-        (fed(step(), step(20), Change(at=at(25))), at(55)),
-        (fed(WORKING, step(1, StepKind.MESSAGE)), at(11)),
-        (fed(step(None), Change()), None),
-        (fed(step(), Change(at=at(0), activity=Activity.WAITING)), None),
+        (fed(step(), step(20), r.Change(at=at(25))), at(55)),
+        (fed(WORKING, step(1, r.StepKind.MESSAGE)), at(11)),
+        (fed(step(None), r.Change()), None),
+        (fed(step(), r.Change(at=at(0), activity=r.Activity.WAITING)), None),
         (fed(step(), settings=OFF), None),
     ],
     ids=[
@@ -90,9 +78,9 @@ def test_silence_is_due_after_its_limit_from_the_last_sign_of_life(
 def test_who_is_heard_but_never_moves_is_noticed() -> None:
     detector = fed(*(step(minutes) for minutes in range(0, 121, 10)))
     assert standing(detector.look(at(119))) == []
-    assert detector.look(at(120))[1] == Finding(
+    assert detector.look(at(120))[1] == r.Finding(
         key=UNMOVED,
-        severity=Severity.NOTICE,
+        severity=r.Severity.NOTICE,
         value=7200,
         summary="nothing moved for 120 min although it is working",
         evidence=(4,),
@@ -100,10 +88,10 @@ def test_who_is_heard_but_never_moves_is_noticed() -> None:
 
 
 def test_an_outage_counts_from_its_first_wait() -> None:
-    waits = [Change(at=at(minutes), activity=Activity.RATE_LIMITED) for minutes in (0, 20, 40)]
+    waits = [r.Change(at=at(minutes), activity=r.Activity.RATE_LIMITED) for minutes in (0, 20, 40)]
     assert standing(fed(*waits).look(at(59.9))) == []
     assert standing(fed(*waits).look(at(60))) == [""]
-    again = Change(at=at(50), activity=Activity.MODEL)
+    again = r.Change(at=at(50), activity=r.Activity.MODEL)
     assert standing(fed(*waits, again).look(at(59.9))) == []
 
 
@@ -113,20 +101,20 @@ class Watch:
     def __init__(self, **silence: object) -> None:
         settings = {"command": "30m", "unmoved": 0, "cooldown": 0, **silence}
         self.vigil = SilenceAlerts(Rules.model_validate({"silence": settings}))
-        self.alerts: dict[AlertKey, Alert] = {}
+        self.alerts: dict[r.AlertKey, r.Alert] = {}
         self.step = 0
 
     def hear(self, minutes: float) -> None:
         self.step += 1
         self.vigil.observe(factories.step(self.step, at=at(minutes)), NOTHING)
 
-    def look(self, minutes: float) -> list[tuple[AlertState, Resolution | None]]:
+    def look(self, minutes: float) -> list[tuple[r.AlertState, r.Resolution | None]]:
         changed = self.vigil.look(Moment(step=self.step, at=at(minutes)), self.alerts)
         self.alerts.update({alert.key: alert for alert in changed})
         return [(alert.state, alert.resolution) for alert in changed]
 
 
-FIRES = (AlertState.FIRING, None)
+FIRES = (r.AlertState.FIRING, None)
 
 
 def test_silence_fires_when_the_limit_is_reached_and_says_since_when_and_at_which_step() -> None:
@@ -149,7 +137,7 @@ def test_a_hold_keeps_it_pending_from_the_first_look_on() -> None:
     watch = Watch(hold="5m")
     watch.hear(0)
     assert [watch.look(each) for each in (30, 34, 35)] == [
-        [(AlertState.PENDING, None)],
+        [(r.AlertState.PENDING, None)],
         [],
         [FIRES],
     ]

@@ -4,26 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    AlertKey,
-    AlertState,
-    Budget,
-    Change,
-    DeliveryState,
-    EscalationState,
-    Lifecycle,
-    Movement,
-    Outcome,
-    OutcomeReport,
-    Record,
-    Resolution,
-    Severity,
-    Step,
-)
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.watched_attempt import WatchedAttempt
 from midwatch_stage.factories import (
@@ -40,14 +23,14 @@ from midwatch_stage.factories import (
     transition,
 )
 
-KEY = AlertKey(rule="cycle")
+KEY = r.AlertKey(rule="cycle")
 ALERT = alert(KEY.rule)
-CLEARED = replace(ALERT, state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
+CLEARED = replace(ALERT, state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED)
 NUDGE = intervention(escalation=1, answers=(KEY,))
-RESTART = replace(NUDGE, action=Action.RESTART)
+RESTART = replace(NUDGE, action=r.Action.RESTART)
 
 
-def folded(*records: Record) -> WatchedAttempt:
+def folded(*records: r.Record) -> WatchedAttempt:
     """After records with the ids 1, 2, 3 …; outcomes are due after four steps."""
     view = WatchedAttempt(state=AttemptState(attempt=attempt()), outcome_after=4)
     for each in entries(*records):
@@ -55,7 +38,7 @@ def folded(*records: Record) -> WatchedAttempt:
     return view
 
 
-def done(view: WatchedAttempt) -> dict[int, Outcome | None]:
+def done(view: WatchedAttempt) -> dict[int, r.Outcome | None]:
     return {each.id: each.outcome for each in view.state.interventions.delivered}
 
 
@@ -63,11 +46,11 @@ def coming(view: WatchedAttempt) -> list[int]:
     return [each.id for each in view.state.interventions.under_way]
 
 
-def acts(count: int) -> list[Step]:
+def acts(count: int) -> list[r.Step]:
     return [step(n) for n in range(1, count + 1)]
 
 
-OPEN, ANSWERED, CLOSED = (escalation(state=state) for state in EscalationState)
+OPEN, ANSWERED, CLOSED = (escalation(state=state) for state in r.EscalationState)
 WORKING = transition()
 
 
@@ -82,13 +65,13 @@ WORKING = transition()
         ((*acts(3), OPEN, CLOSED, step(4), step(5), step(6)), True),
         ((*2 * (OPEN, CLOSED), *acts(3)), True),
         ((*3 * (OPEN, CLOSED), *acts(3)), False),
-        ((transition(Lifecycle.INPUT_REQUIRED),), False),
-        ((transition(Lifecycle.FAILED),), False),
-        ((Change(lifecycle=Lifecycle.INPUT_REQUIRED), WORKING), True),
+        ((transition(r.Lifecycle.INPUT_REQUIRED),), False),
+        ((transition(r.Lifecycle.FAILED),), False),
+        ((r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED), WORKING), True),
     ],
 )
 def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
-    records: tuple[Record, ...], may: bool
+    records: tuple[r.Record, ...], may: bool
 ) -> None:
     assert folded(*records).may_escalate(cooldown=3, cap=2) == may
 
@@ -97,67 +80,67 @@ def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
     ("records", "under_way", "judged"),
     [
         ((ALERT, NUDGE, delivery(2)), [], {2: None}),
-        ((NUDGE, delivery(1, DeliveryState.APPROVED)), [1], {}),
-        ((NUDGE, delivery(1, DeliveryState.REJECTED)), [], {}),
-        ((NUDGE, delivery(1, DeliveryState.EXPIRED)), [], {}),
-        ((replace(NUDGE, by=Actor.OPERATOR, answers=()), delivery(1)), [], {}),
+        ((NUDGE, delivery(1, r.DeliveryState.APPROVED)), [1], {}),
+        ((NUDGE, delivery(1, r.DeliveryState.REJECTED)), [], {}),
+        ((NUDGE, delivery(1, r.DeliveryState.EXPIRED)), [], {}),
+        ((replace(NUDGE, by=r.Actor.OPERATOR, answers=()), delivery(1)), [], {}),
     ],
     ids=["delivered", "approved", "rejected", "expired", "an operator's own act"],
 )
 def test_only_a_delivered_answer_is_judged(
-    records: tuple[Record, ...], under_way: list[int], judged: dict[int, Outcome | None]
+    records: tuple[r.Record, ...], under_way: list[int], judged: dict[int, r.Outcome | None]
 ) -> None:
     view = folded(*records)
     assert coming(view) == under_way
     assert [*view.trials] == [*judged]
-    assert all(each.severities == {KEY: Severity.WARNING} for each in view.trials.values())
+    assert all(each.severities == {KEY: r.Severity.WARNING} for each in view.trials.values())
 
 
 def test_an_outcome_is_due_after_so_many_steps_and_only_once() -> None:
     asked = (ALERT, NUDGE, delivery(2))
     assert folded(*asked, *acts(3)).due_outcomes() == ()
     reason = f"{KEY.rule} still fires"
-    report = OutcomeReport(intervention=2, outcome=Outcome.NO_EFFECT, step=4, reason=reason)
+    report = r.OutcomeReport(intervention=2, outcome=r.Outcome.NO_EFFECT, step=4, reason=reason)
     view = folded(*asked, *acts(4))
     assert view.due_outcomes() == (report,)
     again = folded(*asked, *acts(4), report)
-    assert (again.due_outcomes(), done(again)) == ((), {2: Outcome.NO_EFFECT})
+    assert (again.due_outcomes(), done(again)) == ((), {2: r.Outcome.NO_EFFECT})
     assert again.unhelped == NUDGE.answers
 
 
 @pytest.mark.parametrize(
     "late",
     [
-        (acceptance(), transition(Lifecycle.COMPLETED)),
-        (step(5), replace(ALERT, severity=Severity.CRITICAL)),
-        (Change(budget=Budget()), replace(ALERT, key=AlertKey(rule="budget_burn"))),
+        (acceptance(), transition(r.Lifecycle.COMPLETED)),
+        (step(5), replace(ALERT, severity=r.Severity.CRITICAL)),
+        (r.Change(budget=r.Budget()), replace(ALERT, key=r.AlertKey(rule="budget_burn"))),
     ],
 )
-def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[Record, ...]) -> None:
-    asked = (ALERT, NUDGE, delivery(2), *acts(4), Change(), CLEARED)
+def test_what_comes_after_an_outcome_was_due_counts_no_more(late: tuple[r.Record, ...]) -> None:
+    asked = (ALERT, NUDGE, delivery(2), *acts(4), r.Change(), CLEARED)
     assert folded(*asked, *late).due_outcomes() == folded(*asked).due_outcomes()
 
 
 def test_a_passed_acceptance_check_is_a_movement() -> None:
     view = folded(NUDGE, delivery(1), acceptance(check="a", passed=False), acceptance(check="b"))
-    assert view.trials[1].movements == {Movement.CHECK_PASSED}
+    assert view.trials[1].movements == {r.Movement.CHECK_PASSED}
 
 
-def run(number: int, exit_code: int, *, path: str = "") -> Step:
+def run(number: int, exit_code: int, *, path: str = "") -> r.Step:
     edits = (edit(path, str(number)),) if path else ()
     return step(number, "t", args="a", ok=None, exit_code=exit_code, edits=edits)
 
 
-def checked(number: int, exit_code: int) -> Step:
+def checked(number: int, exit_code: int) -> r.Step:
     return step(number, args='{"command": "pytest"}', ok=not exit_code, exit_code=exit_code)
 
 
 def test_what_steps_and_plans_move_is_seen_by_the_trial() -> None:
-    view = folded(run(1, 1), NUDGE, delivery(2), run(2, 0, path="a.py"), Change(plan_step=2))
+    view = folded(run(1, 1), NUDGE, delivery(2), run(2, 0, path="a.py"), r.Change(plan_step=2))
     assert view.trials[2].movements == {
-        Movement.CHECK_PASSED,
-        Movement.NEW_CONTENT,
-        Movement.PLAN_STEP,
+        r.Movement.CHECK_PASSED,
+        r.Movement.NEW_CONTENT,
+        r.Movement.PLAN_STEP,
     }
     assert view.trials[2].moved_paths == {"a.py"}
 
@@ -195,7 +178,7 @@ def test_a_window_that_began_before_the_delivery_makes_nothing_worse() -> None:
 
 
 def test_what_a_person_silenced_is_not_heard() -> None:
-    silence = intervention(Action.SILENCE, Actor.OPERATOR, answers=(KEY,))
+    silence = intervention(r.Action.SILENCE, r.Actor.OPERATOR, answers=(KEY,))
     assert folded(ALERT).alerts_to_escalate == (ALERT,)
     view = folded(ALERT, silence)
     assert (view.alert_acts(), view.alerts_to_escalate) == ((delivery(2),), (ALERT,))
@@ -206,16 +189,16 @@ def test_what_a_person_silenced_is_not_heard() -> None:
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:
     assert folded(OPEN, ANSWERED, NUDGE).stranded is None
     assert folded(OPEN, ANSWERED, NUDGE, delivery(3)).stranded is None
-    refused = folded(OPEN, ANSWERED, NUDGE, delivery(3, DeliveryState.REJECTED))
+    refused = folded(OPEN, ANSWERED, NUDGE, delivery(3, r.DeliveryState.REJECTED))
     assert refused.stranded == ANSWERED
     assert folded(OPEN).stranded is None
 
 
 def test_an_escalation_that_a_stop_answered_stays_answered_until_the_attempt_ends() -> None:
-    stop = replace(NUDGE, action=Action.STOP)
+    stop = replace(NUDGE, action=r.Action.STOP)
     view = folded(OPEN, ANSWERED, stop, delivery(3))
     assert (view.stranded, view.state.escalation) == (None, ANSWERED)
-    assert folded(OPEN, ANSWERED, stop, delivery(3, DeliveryState.EXPIRED)).stranded == ANSWERED
+    assert folded(OPEN, ANSWERED, stop, delivery(3, r.DeliveryState.EXPIRED)).stranded == ANSWERED
 
 
 def test_a_delivered_restart_waits_for_the_next_attempt() -> None:
@@ -234,16 +217,16 @@ def test_a_restart_that_answers_no_alert_is_judged_by_nothing() -> None:
 @pytest.mark.parametrize(
     ("rule", "severity", "worse"),
     [
-        ("budget_burn", Severity.WARNING, ""),
-        ("budget_burn", Severity.CRITICAL, "budget_burn rose to critical"),
-        ("silence", Severity.WARNING, "then silence fired as well"),
+        ("budget_burn", r.Severity.WARNING, ""),
+        ("budget_burn", r.Severity.CRITICAL, "budget_burn rose to critical"),
+        ("silence", r.Severity.WARNING, "then silence fired as well"),
     ],
 )
 def test_what_fired_at_the_end_of_the_attempt_before_is_not_held_against_its_restart(
-    rule: str, severity: Severity, worse: str
+    rule: str, severity: r.Severity, worse: str
 ) -> None:
     burning = alert("budget_burn")
-    ended = replace(burning, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    ended = replace(burning, state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED)
     view, successor = folded(ALERT, burning, RESTART, delivery(3), ended), folded()
     view.hand_over(successor)
     successor.fold(*entries(alert(rule, severity=severity)))

@@ -6,53 +6,43 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Alert,
-    AlertKey,
-    AlertState,
-    Edit,
-    Escalation,
-    Plan,
-    PlanStep,
-    Resolution,
-    Severity,
-    Step,
-    Writer,
-)
 from midwatch_stage.factories import WHOSE, alert, ended, step
 
 Claim = Callable[..., Awaitable[Recorder]]
 Build = Callable[..., Monitor]
 Join = Callable[..., Awaitable[Recorder]]
-Told = tuple[int | None, AlertState, Resolution | None, int]
+Told = tuple[int | None, r.AlertState, r.Resolution | None, int]
 
 ONE, TWO = 2, 3
 """The ids of the attempts that join first and second."""
-KEY = AlertKey(rule="workspace_conflict", subject="a.py")
+KEY = r.AlertKey(rule="workspace_conflict", subject="a.py")
 DONE = ended()
-FIRING = (AlertState.FIRING, None)
-CLEARED = (AlertState.RESOLVED, Resolution.CLEARED)
-ENDED = (AlertState.RESOLVED, Resolution.ENDED)
+FIRING = (r.AlertState.FIRING, None)
+CLEARED = (r.AlertState.RESOLVED, r.Resolution.CLEARED)
+ENDED = (r.AlertState.RESOLVED, r.Resolution.ENDED)
 
 
-def edit(path: str = "a.py", writer: Writer = Writer.WORKER) -> Step:
-    return step(edits=(Edit(path=path, digest="d", writer=writer),))
+def edit(path: str = "a.py", writer: r.Writer = r.Writer.WORKER) -> r.Step:
+    return step(edits=(r.Edit(path=path, digest="d", writer=writer),))
 
 
-def planning(*files: str) -> Plan:
-    return Plan(steps=(PlanStep(title="mend", files=files), PlanStep(title="test", files=("t",))))
+def planning(*files: str) -> r.Plan:
+    return r.Plan(
+        steps=(r.PlanStep(title="mend", files=files), r.PlanStep(title="test", files=("t",)))
+    )
 
 
 async def told(journal: Journal) -> list[Told]:
     """The conflicts in the journal, by attempt."""
     return [
         (entry.attempt, entry.record.state, entry.record.resolution, entry.record.step)
-        for entry in await journal.entries(kinds=[Alert])
-        if isinstance(entry.record, Alert) and entry.record.key == KEY
+        for entry in await journal.entries(kinds=[r.Alert])
+        if isinstance(entry.record, r.Alert) and entry.record.key == KEY
     ]
 
 
@@ -83,9 +73,9 @@ async def test_both_attempts_are_told_and_the_supervisor_is_asked(
     await one.record(step(), edit())
     await two.record(edit())
     await monitor.look()
-    asked = await journal.entries(kinds=[Escalation])
+    asked = await journal.entries(kinds=[r.Escalation])
     assert [entry.attempt for entry in asked] == [ONE, TWO]
-    entries = await journal.entries(kinds=[Alert])
+    entries = await journal.entries(kinds=[r.Alert])
     assert [(entry.attempt, entry.record) for entry in entries] == [
         (
             attempt,
@@ -112,12 +102,12 @@ async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_
         await each.record(planning("a.py"))
         await monitor.look()
     assert await told(journal) == [(ONE, *FIRING, 0), (TWO, *FIRING, 0)]
-    entries = await journal.entries(kinds=[Alert, Escalation])
+    entries = await journal.entries(kinds=[r.Alert, r.Escalation])
     assert [
-        (e.record.severity, e.record.summary) for e in entries if isinstance(e.record, Alert)
+        (e.record.severity, e.record.summary) for e in entries if isinstance(e.record, r.Alert)
     ] == [
-        (Severity.NOTICE, "task two, still in progress, also plans to change a.py"),
-        (Severity.NOTICE, "task one, still in progress, also plans to change a.py"),
+        (r.Severity.NOTICE, "task two, still in progress, also plans to change a.py"),
+        (r.Severity.NOTICE, "task one, still in progress, also plans to change a.py"),
     ]
     assert len(entries) == 2
 
@@ -128,12 +118,12 @@ async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_
         (("/project", "/other"), edit()),
         ((None, None), edit()),
         (("/project", "/project"), edit("b.py")),
-        (("/project", "/project"), edit(writer=Writer.PERSON)),
+        (("/project", "/project"), edit(writer=r.Writer.PERSON)),
     ],
 )
 async def test_other_projects_other_files_and_other_writers_are_no_conflict(
     journal: Journal, monitor: Monitor, join: Join,
-    projects: tuple[str | None, str | None], step: Step,
+    projects: tuple[str | None, str | None], step: r.Step,
 ) -> None:  # fmt: skip
     one, two = [await join(project) for project in projects]
     await one.record(edit())
@@ -150,7 +140,7 @@ async def test_a_hold_counts_the_steps_of_each_attempt(
     for each in (one, two, one, one):
         await each.record(edit())
         await monitor.look()
-    pending = [(ONE, AlertState.PENDING, None, 1), (TWO, AlertState.PENDING, None, 1)]
+    pending = [(ONE, r.AlertState.PENDING, None, 1), (TWO, r.AlertState.PENDING, None, 1)]
     assert await told(journal) == [*pending, (ONE, *FIRING, 3)]
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus, Subscription
 from midwatch_monitor.config.settings import (
     Mode,
@@ -16,33 +17,6 @@ from midwatch_monitor.config.settings import (
     SupervisorSettings,
 )
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    AlertKey,
-    Attempt,
-    AttemptTransition,
-    Budget,
-    Change,
-    CheckpointDecision,
-    Commit,
-    Delivery,
-    DeliveryState,
-    Draft,
-    Ending,
-    Entry,
-    Escalation,
-    EscalationState,
-    Hint,
-    Intervention,
-    Lifecycle,
-    Meter,
-    Outcome,
-    OutcomeReport,
-    Record,
-    Step,
-    TaskTransition,
-)
 from midwatch_stage.factories import (
     WHOSE,
     delivery,
@@ -58,24 +32,24 @@ from midwatch_stage.factories import (
 from midwatch_stage.monitored import Monitored
 
 Claim = Callable[..., Awaitable[Recorder]]
-Until = Callable[[Record], Awaitable[Entry]]
+Until = Callable[[r.Record], Awaitable[r.Entry]]
 
-LOW = AlertKey(rule="low_confidence")
-FAILED = ended(Ending.STUCK)
+LOW = r.AlertKey(rule="low_confidence")
+FAILED = ended(r.Ending.STUCK)
 OPEN = escalation(1, "low_confidence", reason="low_confidence")
-ANSWERED = replace(OPEN, state=EscalationState.ANSWERED)
-CLOSED = replace(OPEN, state=EscalationState.CLOSED)
+ANSWERED = replace(OPEN, state=r.EscalationState.ANSWERED)
+CLOSED = replace(OPEN, state=r.EscalationState.CLOSED)
 NUDGE = intervention(escalation=1, answers=(LOW,))
-RESTART = replace(NUDGE, action=Action.RESTART)
+RESTART = replace(NUDGE, action=r.Action.RESTART)
 
 
 def report(
-    confidence: int, *blockers: str, decision: CheckpointDecision = CheckpointDecision.CONTINUE
-) -> Step:
+    confidence: int, *blockers: str, decision: r.CheckpointDecision = r.CheckpointDecision.CONTINUE
+) -> r.Step:
     return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
-def act(exit_code: int | None = None) -> Step:
+def act(exit_code: int | None = None) -> r.Step:
     return step(args="pytest", ok=None, exit_code=exit_code)
 
 
@@ -88,7 +62,7 @@ def settings() -> Settings:
     )
 
 
-async def answered(scene: Monitored, answer: Intervention) -> int:
+async def answered(scene: Monitored, answer: r.Intervention) -> int:
     """An alert, its escalation, and an answer that has been delivered; the answer's id."""
     await scene.hear(act(1), report(10))
     return await scene.delivered(ANSWERED, answer)
@@ -98,18 +72,18 @@ async def test_an_escalation_is_opened_once(scene: Monitored) -> None:
     await scene.hear(report(10))
     await scene.recorder.record(act(), report(10))
     await scene.monitor.look(everything=True)
-    assert await scene.records(Escalation) == [OPEN]
+    assert await scene.records(r.Escalation) == [OPEN]
 
 
 async def test_it_is_stored_before_the_hint(scene: Monitored) -> None:
     class Reading(LocalBus):
         """Notes what could be read at the moment of each hint."""
 
-        def publish(self, hint: Hint) -> None:
+        def publish(self, hint: r.Hint) -> None:
             super().publish(hint)
-            seen.append(asyncio.ensure_future(scene.records(Escalation)))
+            seen.append(asyncio.ensure_future(scene.records(r.Escalation)))
 
-    seen: list[asyncio.Future[list[Escalation]]] = []
+    seen: list[asyncio.Future[list[r.Escalation]]] = []
     await scene.recorder.record(report(10))
     await scene.watching(bus=Reading()).look()
     assert await asyncio.gather(*seen) == [[OPEN]]
@@ -118,8 +92,8 @@ async def test_it_is_stored_before_the_hint(scene: Monitored) -> None:
 async def test_what_fires_while_it_is_open_joins_it(scene: Monitored) -> None:
     await scene.hear(report(10))
     await scene.hear(report(10, "a", "b", "c"))
-    joined = replace(OPEN, alerts=(LOW, AlertKey(rule="multiple_blockers")))
-    assert await scene.records(Escalation) == [OPEN, joined]
+    joined = replace(OPEN, alerts=(LOW, r.AlertKey(rule="multiple_blockers")))
+    assert await scene.records(r.Escalation) == [OPEN, joined]
 
 
 async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(scene: Monitored) -> None:
@@ -128,7 +102,7 @@ async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(scene:
     counts: list[int] = []
     for _ in range(3):
         await scene.hear(act())
-        counts.append(len(await scene.records(Escalation)))
+        counts.append(len(await scene.records(r.Escalation)))
     assert counts == [2, 2, 3]
 
 
@@ -140,31 +114,31 @@ async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
     await scene.write(ANSWERED)
     await scene.hear(report(10, "a", "b", "c"))
     await scene.monitor.look()
-    *_, closed, opened = await scene.records(Escalation)
-    assert (closed.id, closed.state) == (1, EscalationState.CLOSED)
-    assert (opened.id, opened.alerts) == (2, (AlertKey(rule="multiple_blockers"),))
-    (lost,) = await scene.records(Delivery)
-    assert (lost.intervention, lost.state) == (told, DeliveryState.EXPIRED)
+    *_, closed, opened = await scene.records(r.Escalation)
+    assert (closed.id, closed.state) == (1, r.EscalationState.CLOSED)
+    assert (opened.id, opened.alerts) == (2, (r.AlertKey(rule="multiple_blockers"),))
+    (lost,) = await scene.records(r.Delivery)
+    assert (lost.intervention, lost.state) == (told, r.DeliveryState.EXPIRED)
 
 
 async def test_escalations_are_capped(scene: Monitored) -> None:
     await scene.recorder.record(report(10))
     for id in range(1, 6):
         await scene.monitor.look()
-        if id <= len({each.id for each in await scene.records(Escalation)}):
+        if id <= len({each.id for each in await scene.records(r.Escalation)}):
             await scene.write(replace(CLOSED, id=id))
         await scene.recorder.record(act(), act(), act())
-    assert {each.id for each in await scene.records(Escalation)} == {1, 2, 3}
+    assert {each.id for each in await scene.records(r.Escalation)} == {1, 2, 3}
 
 
 async def test_in_mode_off_nothing_is_escalated(scene: Monitored) -> None:
     await scene.recorder.record(report(10))
     await scene.watching(settings=Settings(mode=Mode.OFF)).look()
-    assert await scene.records(Escalation) == []
+    assert await scene.records(r.Escalation) == []
 
 
-ACKNOWLEDGED = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(LOW,))
-SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
+ACKNOWLEDGED = intervention(r.Action.ACKNOWLEDGE, r.Actor.OPERATOR, answers=(LOW,))
+SILENCED = replace(ACKNOWLEDGED, action=r.Action.SILENCE)
 
 
 @pytest.mark.parametrize(
@@ -172,20 +146,23 @@ SILENCED = replace(ACKNOWLEDGED, action=Action.SILENCE)
     [
         (ACKNOWLEDGED, None, [OPEN]),
         (SILENCED, None, []),
-        (ACKNOWLEDGED, transition(Lifecycle.INPUT_REQUIRED), []),
+        (ACKNOWLEDGED, transition(r.Lifecycle.INPUT_REQUIRED), []),
         (ACKNOWLEDGED, FAILED, []),
     ],
     ids=["acknowledged", "silenced", "parked", "over"],
 )
 async def test_the_monitor_takes_what_a_person_says_of_an_alert_once_and_escalates_none_silenced(
-    scene: Monitored, said: Intervention, state: AttemptTransition | None, asked: list[Escalation]
+    scene: Monitored,
+    said: r.Intervention,
+    state: r.AttemptTransition | None,
+    asked: list[r.Escalation],
 ) -> None:
     await scene.recorder.record(report(10), *([state] if state else []))
     id = await scene.told(said)
     await scene.monitor.look(everything=True)
-    assert await scene.records(Delivery) == [delivery(id, step=1)]
-    assert await scene.records(Escalation) == asked
-    assert (scene.view.trials, await scene.records(OutcomeReport)) == ({}, [])
+    assert await scene.records(r.Delivery) == [delivery(id, step=1)]
+    assert await scene.records(r.Escalation) == asked
+    assert (scene.view.trials, await scene.records(r.OutcomeReport)) == ({}, [])
     before = await scene.journal.entries()
     await scene.watching().look(everything=True)
     assert await scene.journal.entries() == before
@@ -194,8 +171,8 @@ async def test_the_monitor_takes_what_a_person_says_of_an_alert_once_and_escalat
 async def test_what_was_not_silenced_is_still_escalated(scene: Monitored) -> None:
     await scene.told(SILENCED)
     await scene.hear(report(10, "a", "b", "c"))
-    (opened,) = await scene.records(Escalation)
-    assert opened.alerts == (AlertKey(rule="multiple_blockers"),)
+    (opened,) = await scene.records(r.Escalation)
+    assert opened.alerts == (r.AlertKey(rule="multiple_blockers"),)
 
 
 async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
@@ -203,55 +180,55 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
 ) -> None:
     id = await answered(scene, NUDGE)
     await scene.hear(report(80), act(0))
-    assert await scene.records(OutcomeReport) == []
+    assert await scene.records(r.OutcomeReport) == []
     await scene.hear(act(0))
     verdict = outcome(id, step=5, reason="its alerts resolved; a check passed")
-    assert await scene.records(OutcomeReport) == [verdict]
+    assert await scene.records(r.OutcomeReport) == [verdict]
     assert await scene.last_escalation() == replace(CLOSED, reason=verdict.reason)
 
 
-@pytest.mark.parametrize("action", [Action.NUDGE, Action.ACKNOWLEDGE])
+@pytest.mark.parametrize("action", [r.Action.NUDGE, r.Action.ACKNOWLEDGE])
 async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
-    scene: Monitored, action: Action
+    scene: Monitored, action: r.Action
 ) -> None:
-    await scene.recorder.record(Change(acts=(Action.NUDGE, Action.STOP)))
-    id = await answered(scene, replace(NUDGE, action=Action.ASK_OPERATOR))
+    await scene.recorder.record(r.Change(acts=(r.Action.NUDGE, r.Action.STOP)))
+    id = await answered(scene, replace(NUDGE, action=r.Action.ASK_OPERATOR))
     await scene.hear(*[step(args=f"look {n}") for n in range(4)])
-    assert await scene.records(OutcomeReport) == []
+    assert await scene.records(r.OutcomeReport) == []
     assert await scene.last_escalation() == ANSWERED
-    answer = intervention(action, Actor.OPERATOR, answers=(LOW,))
+    answer = intervention(action, r.Actor.OPERATOR, answers=(LOW,))
     await scene.delivered(answer, then=(report(80), act(0)))
-    assert await scene.records(OutcomeReport) == []
+    assert await scene.records(r.OutcomeReport) == []
     await scene.hear(act(0))
-    judged = {each.intervention: each.outcome for each in await scene.records(OutcomeReport)}
-    assert judged[id] is Outcome.RECOVERED
+    judged = {each.intervention: each.outcome for each in await scene.records(r.OutcomeReport)}
+    assert judged[id] is r.Outcome.RECOVERED
 
 
-NO_EFFECT, WORSE = Outcome.NO_EFFECT, Outcome.MADE_WORSE
-ASKS = report(80, decision=CheckpointDecision.ESCALATE)
+NO_EFFECT, WORSE = r.Outcome.NO_EFFECT, r.Outcome.MADE_WORSE
+ASKS = report(80, decision=r.CheckpointDecision.ESCALATE)
 
 
 @pytest.mark.parametrize(
     ("action", "heard", "ending", "expected", "reason"),
     [
         (
-            Action.NUDGE,
+            r.Action.NUDGE,
             [ASKS, act(0), act()],
             None,
             WORSE,
             "then explicit_escalation fired as well",
         ),
-        (Action.NUDGE, [], Ending.STUCK, NO_EFFECT, ""),
-        (Action.GRANT_BUDGET, [report(80), act(0)], Ending.OUT_OF_BUDGET, NO_EFFECT, ""),
+        (r.Action.NUDGE, [], r.Ending.STUCK, NO_EFFECT, ""),
+        (r.Action.GRANT_BUDGET, [report(80), act(0)], r.Ending.OUT_OF_BUDGET, NO_EFFECT, ""),
     ],
     ids=["another alarm", "the end came first", "a grant in vain"],
 )
 async def test_an_outcome_is_what_was_observed(
     scene: Monitored,
-    action: Action,
-    heard: list[Step],
-    ending: Ending | None,
-    expected: Outcome,
+    action: r.Action,
+    heard: list[r.Step],
+    ending: r.Ending | None,
+    expected: r.Outcome,
     reason: str,
 ) -> None:
     id = await answered(scene, replace(NUDGE, action=action))
@@ -259,10 +236,12 @@ async def test_an_outcome_is_what_was_observed(
     if ending is not None:
         await scene.recorder.end(ended(ending))
         await scene.monitor.look()
-    (verdict,) = await scene.records(OutcomeReport)
+    (verdict,) = await scene.records(r.OutcomeReport)
     assert (verdict.intervention, verdict.outcome) == (id, expected)
     assert reason in verdict.reason
-    closed = {e.id for e in await scene.records(Escalation) if e.state is EscalationState.CLOSED}
+    closed = {
+        e.id for e in await scene.records(r.Escalation) if e.state is r.EscalationState.CLOSED
+    }
     assert closed == {1}
 
 
@@ -270,8 +249,8 @@ async def test_an_answer_that_is_refused_closes_its_escalation(scene: Monitored)
     await scene.hear(report(10))
     id = await scene.told(ANSWERED, replace(NUDGE, needs_approval=True))
     assert await scene.last_escalation() == ANSWERED
-    await scene.told(delivery(id, DeliveryState.REJECTED))
-    assert (await scene.last_escalation()).state is EscalationState.CLOSED
+    await scene.told(delivery(id, r.DeliveryState.REJECTED))
+    assert (await scene.last_escalation()).state is r.EscalationState.CLOSED
 
 
 async def test_what_was_not_delivered_expires_at_the_end(scene: Monitored) -> None:
@@ -280,24 +259,24 @@ async def test_what_was_not_delivered_expires_at_the_end(scene: Monitored) -> No
     await scene.recorder.end(FAILED)
     await scene.monitor.look()
     await scene.monitor.look(everything=True)
-    assert await scene.records(Delivery) == [delivery(id, DeliveryState.EXPIRED, step=2)]
-    assert (await scene.last_escalation()).state is EscalationState.CLOSED
-    assert await scene.records(OutcomeReport) == []
+    assert await scene.records(r.Delivery) == [delivery(id, r.DeliveryState.EXPIRED, step=2)]
+    assert (await scene.last_escalation()).state is r.EscalationState.CLOSED
+    assert await scene.records(r.OutcomeReport) == []
 
 
 async def test_a_restart_is_judged_on_the_next_attempt(
-    scene: Monitored, attempt: Attempt, claim: Claim
+    scene: Monitored, attempt: r.Attempt, claim: Claim
 ) -> None:
     id = await answered(scene, RESTART)
-    await scene.recorder.end(replace(FAILED, ending=Ending.RESTARTED))
+    await scene.recorder.end(replace(FAILED, ending=r.Ending.RESTARTED))
     await scene.monitor.look()
-    assert await scene.records(OutcomeReport) == []
+    assert await scene.records(r.OutcomeReport) == []
     at = attempt.started_at
     second = await scene.journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     successor = await claim(of=second)
     await successor.record(working_transition(), act(1), act(0), act())
     await scene.monitor.look()
-    (entry,) = await scene.journal.entries(kinds=[OutcomeReport])
+    (entry,) = await scene.journal.entries(kinds=[r.OutcomeReport])
     assert entry.attempt == second.id
     assert entry.record == outcome(id, step=3, reason="its alerts resolved; a check passed")
 
@@ -360,16 +339,16 @@ async def asked(scene: Monitored) -> Monitored:
 
 
 async def _questions(scene: Monitored) -> list[int]:
-    opened = await scene.records(Escalation)
-    return [each.id for each in opened if each.state is EscalationState.OPEN]
+    opened = await scene.records(r.Escalation)
+    return [each.id for each in opened if each.state is r.EscalationState.OPEN]
 
 
 async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
     asked: Monitored,
 ) -> None:
     await asked.delivered(ANSWERED, NUDGE, then=(*ACTS,))
-    (verdict,) = await asked.records(OutcomeReport)
-    assert verdict.outcome is Outcome.NO_EFFECT
+    (verdict,) = await asked.records(r.OutcomeReport)
+    assert verdict.outcome is r.Outcome.NO_EFFECT
     assert await _questions(asked) == [1, 2]
 
 
@@ -377,36 +356,36 @@ async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
     ("end", "expected", "reason"),
     [
         (
-            task_transition(Lifecycle.COMPLETED, reason="every acceptance check passed"),
-            Outcome.RECOVERED,
+            task_transition(r.Lifecycle.COMPLETED, reason="every acceptance check passed"),
+            r.Outcome.RECOVERED,
             "the task is completed: every acceptance check passed",
         ),
         (
-            task_transition(Lifecycle.FAILED, reason="a part failed"),
-            Outcome.NO_EFFECT,
+            task_transition(r.Lifecycle.FAILED, reason="a part failed"),
+            r.Outcome.NO_EFFECT,
             "the task is failed: a part failed",
         ),
     ],
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
-    asked: Monitored, at: datetime, end: TaskTransition, expected: Outcome, reason: str
+    asked: Monitored, at: datetime, end: r.TaskTransition, expected: r.Outcome, reason: str
 ) -> None:
-    id = await asked.write(ANSWERED, replace(NUDGE, action=Action.SPLIT))
-    await asked.recorder.end(ended(Ending.SPLIT), delivery(id))
+    id = await asked.write(ANSWERED, replace(NUDGE, action=r.Action.SPLIT))
+    await asked.recorder.end(ended(r.Ending.SPLIT), delivery(id))
     await asked.monitor.look()
-    assert await asked.records(OutcomeReport) == []
-    await asked.journal.commit(Commit(drafts=(Draft(record=end, at=at, task=1),)))
+    assert await asked.records(r.OutcomeReport) == []
+    await asked.journal.commit(r.Commit(drafts=(r.Draft(record=end, at=at, task=1),)))
     await asked.monitor.look()
-    judged = OutcomeReport(intervention=id, outcome=expected, step=1, reason=reason)
-    assert await asked.records(OutcomeReport) == [judged]
+    judged = r.OutcomeReport(intervention=id, outcome=expected, step=1, reason=reason)
+    assert await asked.records(r.OutcomeReport) == [judged]
 
 
 @pytest.mark.parametrize(("requests", "questions"), [(100, [1]), (12, [1, 2])])
 async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_alert_fell_silent(
     asked: Monitored, requests: int, questions: list[int]
 ) -> None:
-    used = [Meter(used=spent, limit=float(requests)) for spent in (1, 5)]
-    first, last = (Change(budget=Budget(requests=each)) for each in used)
+    used = [r.Meter(used=spent, limit=float(requests)) for spent in (1, 5)]
+    first, last = (r.Change(budget=r.Budget(requests=each)) for each in used)
     await asked.recorder.record(first)
     await asked.delivered(ANSWERED, NUDGE, then=(reflecting(0, 10, 80), *ACTS, last))
     assert await _questions(asked) == questions

@@ -7,34 +7,21 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Activity,
-    Alert,
-    AlertState,
-    Attempt,
-    Change,
-    Ending,
-    Escalation,
-    Health,
-    Lifecycle,
-    Record,
-    Resolution,
-    Step,
-)
 from midwatch_monitor.silence import SILENT
 from midwatch_stage.factories import ended, escalation, step
 
 Claim = Callable[..., Awaitable[Recorder]]
-Told = tuple[str, AlertState, Resolution | None, int]
+Told = tuple[str, r.AlertState, r.Resolution | None, int]
 
-FIRES = ("", AlertState.FIRING, None)
-CLEARED = ("", AlertState.RESOLVED, Resolution.CLEARED)
-ENDED = ended(Ending.STUCK)
+FIRES = ("", r.AlertState.FIRING, None)
+CLEARED = ("", r.AlertState.RESOLVED, r.Resolution.CLEARED)
+ENDED = ended(r.Ending.STUCK)
 
 
 class Scene:
@@ -63,17 +50,17 @@ class Scene:
         self.now = self.at(minutes)
         await self.monitor.look()
 
-    async def hear(self, minutes: float, event: Step | Change) -> None:
+    async def hear(self, minutes: float, event: r.Step | r.Change) -> None:
         """Something happens, and the monitor looks a moment later."""
         await self.recorder.record(replace(event, at=self.at(minutes)))
         await self.look(minutes + 0.01)
 
-    async def records(self, kind: type[Record]) -> list[Any]:
+    async def records(self, kind: type[r.Record]) -> list[Any]:
         return [entry.record for entry in await self.recorder.journal.entries(kinds=[kind])]
 
     async def told(self) -> list[Told]:
         """What the journal holds of silence, in order."""
-        alerts: list[Alert] = await self.records(Alert)
+        alerts: list[r.Alert] = await self.records(r.Alert)
         return [
             (each.key.subject, each.state, each.resolution, each.step)
             for each in alerts
@@ -87,7 +74,7 @@ def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[
 
     async def begin(*, mode: Mode = Mode.ACT, **silence: Any) -> Scene:
         recorder = await claim()
-        await recorder.record(working_transition(), Change(lifecycle=Lifecycle.WORKING))
+        await recorder.record(working_transition(), r.Change(lifecycle=r.Lifecycle.WORKING))
         settings = {"unmoved": 0, "cooldown": 0, **silence}
         return Scene(recorder, bus, at, settings, mode)
 
@@ -101,14 +88,14 @@ async def test_silence_fires_once_without_any_hint_as_a_question_and_health_is_u
     scene: Begin,
 ) -> None:
     stage = await scene()
-    await stage.hear(1, Change(activity=Activity.MODEL))
+    await stage.hear(1, r.Change(activity=r.Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
         await stage.look(minute)
     assert await stage.told() == [(*FIRES, 0)]
     view = stage.monitor.view(1)
     assert view is not None
-    assert view.state.health is Health.UNKNOWN
-    assert await stage.records(Escalation) == [escalation(1, "silence", reason="silence")]
+    assert view.state.health is r.Health.UNKNOWN
+    assert await stage.records(r.Escalation) == [escalation(1, "silence", reason="silence")]
 
 
 async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: Begin) -> None:
@@ -128,7 +115,7 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     await stage.recorder.end(ENDED)
     await stage.look(31)
     await stage.look(500)
-    assert (await stage.told())[1:] == [("", AlertState.RESOLVED, Resolution.ENDED, 0)]
+    assert (await stage.told())[1:] == [("", r.AlertState.RESOLVED, r.Resolution.ENDED, 0)]
 
 
 async def test_who_starts_anew_says_nothing_twice(
@@ -154,7 +141,7 @@ async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
     stage = await scene(unmoved="1h")
     await stage.look(600)
     assert await stage.told() == []
-    await stage.hear(601, Change(lifecycle=Lifecycle.WORKING, activity=Activity.COMMAND))
+    await stage.hear(601, r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.COMMAND))
     await stage.look(630)
     assert await stage.told() == []
     await stage.look(631)
@@ -162,7 +149,7 @@ async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
 
 
 async def test_a_worker_may_have_limits_of_its_own_and_in_mode_off_nobody_is_judged(
-    scene: Begin, attempt: Attempt
+    scene: Begin, attempt: r.Attempt
 ) -> None:
     stage, off = (
         await scene(workers={attempt.worker: {"command": "5m"}}),

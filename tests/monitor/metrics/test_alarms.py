@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.metrics.alarms import (
     AlarmCounts,
     DetectionFigures,
@@ -16,22 +17,6 @@ from midwatch_monitor.metrics.alarms import (
 )
 from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
-from midwatch_monitor.records import (
-    Action,
-    Alert,
-    AlertKey,
-    AlertState,
-    AnalysisAuthor,
-    Cause,
-    DeliveryState,
-    Diagnosis,
-    Ending,
-    Entry,
-    Outcome,
-    Record,
-    Severity,
-    Step,
-)
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage import factories
 from midwatch_stage.factories import (
@@ -49,17 +34,17 @@ from midwatch_stage.factories import (
 WHY = analysis()
 
 
-def step(number: int, request: int | None = None, *, tool: str = "bash", **fields: Any) -> Step:
+def step(number: int, request: int | None = None, *, tool: str = "bash", **fields: Any) -> r.Step:
     """A call of the same command, each in a request of its own if none is named."""
     made = {"request": number if request is None else request, "args": '{"command":"make"}'}
     return factories.step(number, tool, **{**made, **fields})
 
 
-def alarm(at: int, *evidence: int, **fields: Any) -> Alert:
+def alarm(at: int, *evidence: int, **fields: Any) -> r.Alert:
     return alert(step=at, evidence=evidence, **fields)
 
 
-def detected(*records: Record) -> DetectionFigures:
+def detected(*records: r.Record) -> DetectionFigures:
     alarms = AlarmCounts()
     for each in entries(*records):
         alarms.observe(each)
@@ -97,7 +82,7 @@ def test_steps_of_one_request_are_one_request() -> None:
 
 
 def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> None:
-    over = alert(state=AlertState.RESOLVED, step=2)
+    over = alert(state=r.AlertState.RESOLVED, step=2)
     first, second = alarm(2, 1), alarm(3, 3)
     assert detected(step(1), step(2), first, first, over, step(3), second).requests == counted(2, 1)
 
@@ -105,7 +90,7 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
 @pytest.mark.parametrize(
     ("records", "unknown"),
     [
-        ((step(1), alert(severity=Severity.NOTICE, evidence=(1,))), 0),
+        ((step(1), alert(severity=r.Severity.NOTICE, evidence=(1,))), 0),
         ((step(1), alarm(1)), 1),
         ((step(1, 0), alarm(1, 1)), 1),
         ((alarm(0, 1),), 1),
@@ -113,12 +98,12 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
     ids=["a notice", "no evidence", "no request", "no step"],
 )
 def test_a_notice_is_no_alarm_and_without_evidence_or_requests_there_is_no_onset(
-    records: Iterable[Record], unknown: int
+    records: Iterable[r.Record], unknown: int
 ) -> None:
     assert detected(*records) == DetectionFigures(unknown=unknown)
 
 
-def retried(*records: Record) -> RetryFigures:
+def retried(*records: r.Record) -> RetryFigures:
     return RunMetrics(entries(*records)).figures().retries
 
 
@@ -130,7 +115,7 @@ def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
     )
     assert found == RetryFigures(
         acts=RetryComparison(analysed=Share(hits=0, of=1), unanalysed=Share(hits=1, of=2)),
-        causes=((Cause.PERMANENT, 1),),
+        causes=((r.Cause.PERMANENT, 1),),
     )
 
 
@@ -142,7 +127,7 @@ def test_an_analysis_in_the_turn_of_the_retry_counts_though_its_call_ended_later
 
 HELD = step(2, ok=False, output=f"{HELD_BACK}say why.")
 SEARCH = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
-WAITED = analysis(cause=Cause.TRANSIENT, by=AnalysisAuthor.WATCH)
+WAITED = analysis(cause=r.Cause.TRANSIENT, by=r.AnalysisAuthor.WATCH)
 
 
 @pytest.mark.parametrize(
@@ -162,22 +147,22 @@ WAITED = analysis(cause=Cause.TRANSIENT, by=AnalysisAuthor.WATCH)
     ],
 )
 def test_a_retry_is_the_same_act_after_it_failed(
-    records: tuple[Record, ...], figures: RetryFigures
+    records: tuple[r.Record, ...], figures: RetryFigures
 ) -> None:
     assert retried(*records) == figures
 
 
-def attempt_ended(attempt: int, *records: Record, ending: Ending) -> list[Entry]:
+def attempt_ended(attempt: int, *records: r.Record, ending: r.Ending) -> list[r.Entry]:
     return entries(*records, factories.ended(ending), attempt=attempt)
 
 
 def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() -> None:
     told = [
-        *attempt_ended(1, step(1), ending=Ending.STUCK),
-        *attempt_ended(2, step(1), WHY, ending=Ending.UNACCEPTED),
-        *attempt_ended(3, WHY, step(1), ending=Ending.DONE),
-        *attempt_ended(4, step(1), step(2), WHY, ending=Ending.DONE),
-        *attempt_ended(5, step(1, 1), WHY, ending=Ending.CANCELED),
+        *attempt_ended(1, step(1), ending=r.Ending.STUCK),
+        *attempt_ended(2, step(1), WHY, ending=r.Ending.UNACCEPTED),
+        *attempt_ended(3, WHY, step(1), ending=r.Ending.DONE),
+        *attempt_ended(4, step(1), step(2), WHY, ending=r.Ending.DONE),
+        *attempt_ended(5, step(1, 1), WHY, ending=r.Ending.CANCELED),
     ]
     found = RunMetrics(told).figures().retries
     # The analysis of attempt 2 stands in the turn of its first work, that of 4 came a turn late.
@@ -186,30 +171,30 @@ def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() ->
     )
 
 
-CYCLE, EDITS = AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py")
+CYCLE, EDITS = r.AlertKey(rule="cycle"), r.AlertKey(rule="repeated_edits", subject="a.py")
 
 
 class Log:
     """A journal in a list."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[r.Entry] = []
 
-    def add(self, record: Record, *, attempt: int = 1) -> int:
+    def add(self, record: r.Record, *, attempt: int = 1) -> int:
         """The id of the new entry."""
         self.entries.append(entry(len(self.entries) + 1, record, attempt=attempt))
         return len(self.entries)
 
     def act(
         self,
-        action: Action = Action.NUDGE,
-        *answers: AlertKey,
-        came: Outcome | None = None,
+        action: r.Action = r.Action.NUDGE,
+        *answers: r.AlertKey,
+        came: r.Outcome | None = None,
         attempt: int = 1,
         judged_on: int | None = None,
     ) -> None:
         """An intervention that arrives, and perhaps its outcome."""
-        issued = intervention(action, answers=answers, diagnosis=Diagnosis.WRONG_APPROACH)
+        issued = intervention(action, answers=answers, diagnosis=r.Diagnosis.WRONG_APPROACH)
         id = self.add(issued, attempt=attempt)
         self.add(delivery(id), attempt=attempt)
         if came is not None:
@@ -226,9 +211,9 @@ def log() -> Log:
 
 
 def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Log) -> None:
-    log.act(Action.NUDGE, CYCLE, EDITS, came=Outcome.NO_EFFECT)
-    log.act(Action.RESTART, CYCLE, came=Outcome.RECOVERED, judged_on=2)
-    log.act(Action.NUDGE, EDITS)
+    log.act(r.Action.NUDGE, CYCLE, EDITS, came=r.Outcome.NO_EFFECT)
+    log.act(r.Action.RESTART, CYCLE, came=r.Outcome.RECOVERED, judged_on=2)
+    log.act(r.Action.NUDGE, EDITS)
     every = Outcomes(recovered=1, no_effect=1, not_judged=1)
     found = log.figures().recovery
     assert found.total == every
@@ -246,11 +231,11 @@ def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Lo
 
 def test_what_never_arrived_or_answers_no_alert_or_was_refused_is_counted_apart(log: Log) -> None:
     id = log.add(intervention(answers=(CYCLE,)))
-    log.add(delivery(id, DeliveryState.EXPIRED))
+    log.add(delivery(id, r.DeliveryState.EXPIRED))
     assert log.figures().recovery == RecoveryFigures()
-    log.act(Action.NUDGE)
-    log.act(Action.ACKNOWLEDGE, CYCLE)
-    log.add(decision(Action.STOP, refused="the attempt is over"))
+    log.act(r.Action.NUDGE)
+    log.act(r.Action.ACKNOWLEDGE, CYCLE)
+    log.add(decision(r.Action.STOP, refused="the attempt is over"))
     assert log.figures().recovery == RecoveryFigures(unprompted=1, refused=1)
     assert log.figures().tasks[0].interventions == 1
 
@@ -259,11 +244,11 @@ def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in
     log: Log,
 ) -> None:
     for attempt, outcomes in enumerate(
-        ((Outcome.NO_EFFECT, None), (Outcome.MADE_WORSE, Outcome.RECOVERED), ()), start=1
+        ((r.Outcome.NO_EFFECT, None), (r.Outcome.MADE_WORSE, r.Outcome.RECOVERED), ()), start=1
     ):
         log.add(alert(), attempt=attempt)
         for came in outcomes:
-            log.act(Action.NUDGE, CYCLE, came=came, attempt=attempt)
+            log.act(r.Action.NUDGE, CYCLE, came=came, attempt=attempt)
         log.add(ended(), attempt=attempt)
     log.add(ended(), attempt=4)
     assert log.figures().disturbance == DisturbanceFigures(
@@ -278,8 +263,8 @@ def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in
 
 def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
     log.add(alert())
-    log.add(decision(Action.OBSERVE, diagnosis=Diagnosis.FALSE_ALARM))
-    log.act(Action.OBSERVE, CYCLE)
+    log.add(decision(r.Action.OBSERVE, diagnosis=r.Diagnosis.FALSE_ALARM))
+    log.act(r.Action.OBSERVE, CYCLE)
     log.add(ended())
     one, none = Share(hits=1, of=1), Share(hits=0, of=1)
     assert log.figures().disturbance == DisturbanceFigures(
@@ -288,6 +273,6 @@ def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
 
 
 def test_what_was_done_to_an_attempt_that_failed_is_no_lack_of_restraint(log: Log) -> None:
-    log.act(Action.STOP, CYCLE)
-    log.add(ended(Ending.STUCK))
+    log.act(r.Action.STOP, CYCLE)
+    log.add(ended(r.Ending.STUCK))
     assert log.figures().disturbance == DisturbanceFigures()

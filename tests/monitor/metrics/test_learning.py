@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.metrics.learning import (
     FactFigures,
     GuidelinesFigures,
@@ -25,65 +26,36 @@ from midwatch_monitor.metrics.lessons import (
     Week,
 )
 from midwatch_monitor.metrics.statistics import Distribution, Share, difference, mean_difference
-from midwatch_monitor.records import (
-    AttemptTransition,
-    Budget,
-    Change,
-    Ending,
-    Entry,
-    Fact,
-    FactAct,
-    FactMark,
-    FactReview,
-    Feedback,
-    Group,
-    Guidelines,
-    GuidelinesAct,
-    GuidelinesMark,
-    Lesson,
-    LessonAct,
-    LessonMark,
-    LessonOrigin,
-    Lifecycle,
-    Meter,
-    Method,
-    Origin,
-    Recall,
-    Recalled,
-    Record,
-    Reflection,
-    ReviewState,
-    Spending,
-    TaskTransition,
-)
 from midwatch_monitor.state.usage import Usage
 from midwatch_stage import factories
 from midwatch_stage.factories import ended, feedback
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 """A Monday."""
-DONE, STUCK, CANCELED = ended(), ended(Ending.STUCK), ended(Ending.CANCELED)
+DONE, STUCK, CANCELED = ended(), ended(r.Ending.STUCK), ended(r.Ending.CANCELED)
 YES, NO = feedback(), feedback(accepted=False)
 
 
-def entry(record: Record, *, id: int = 1, attempt: int = 1, day: float = 0) -> Entry:
+def entry(record: r.Record, *, id: int = 1, attempt: int = 1, day: float = 0) -> r.Entry:
     at = AT + timedelta(days=day)
-    return Entry(id=id, record=record, at=at, task=attempt, attempt=attempt)
+    return r.Entry(id=id, record=record, at=at, task=attempt, attempt=attempt)
 
 
-def given(*lessons: int, method: Method = Method.TASK, guidelines: int | None = None) -> Recall:
-    recalled = tuple(Recalled(lesson=lesson, method=method) for lesson in lessons)
-    return Recall(lessons=recalled, guidelines=guidelines, seconds=0.25)
+def given(
+    *lessons: int, method: r.Method = r.Method.TASK, guidelines: int | None = None
+) -> r.Recall:
+    recalled = tuple(r.Recalled(lesson=lesson, method=method) for lesson in lessons)
+    return r.Recall(lessons=recalled, guidelines=guidelines, seconds=0.25)
 
 
 def test_the_newest_verdict_of_each_origin_counts_and_two_origins_never_stand_in_one_rate() -> None:
-    kept = feedback(origin=Origin.IMPLIED)
+    kept = feedback(origin=r.Origin.IMPLIED)
     entries = [entry(DONE), entry(YES), entry(NO), entry(kept), entry(STUCK, attempt=2)]
     figures = LearningTally([*entries, entry(CANCELED)]).figures()
     assert {each.origin: each.accepted for each in figures.acceptance} == {
-        Origin.EXPLICIT: Share(hits=0, of=1),
-        Origin.IMPLIED: Share(hits=1, of=1),
-        Origin.AUTOMATIC: Share(hits=1, of=2),
+        r.Origin.EXPLICIT: Share(hits=0, of=1),
+        r.Origin.IMPLIED: Share(hits=1, of=1),
+        r.Origin.AUTOMATIC: Share(hits=1, of=2),
     }
 
 
@@ -98,7 +70,7 @@ def test_r61_r62_acceptance_is_told_by_week_and_few_attempts_are_a_part_each() -
     half, one = Share(hits=1, of=2), Share(hits=1, of=1)
     assert LearningTally(entries).figures().acceptance == (
         AcceptanceFigures(
-            origin=Origin.EXPLICIT,
+            origin=r.Origin.EXPLICIT,
             accepted=Share(hits=3, of=4),
             weeks=(
                 Week(begins=date(2026, 11, 16), accepted=half),
@@ -132,23 +104,23 @@ def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
         *(entry(DONE, attempt=attempt) for attempt in (5, 6)),
     ]
     assert LearningTally(entries).figures().lessons.effects == (
-        LessonEffect(lesson=7, origin=Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
+        LessonEffect(lesson=7, origin=r.Origin.AUTOMATIC, accepted=Share(hits=2, of=3)),
     )
 
 
 def test_r16_r58_r64_r67_lessons_their_use_ratings_and_the_time_to_find_them_are_counted() -> None:
     lessons = [
-        *(Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
-        Lesson(text="b", born=LessonOrigin.REFLECTION),
+        *(r.Lesson(text="a", failure_class=name) for name in ("loop", "style", "loop")),
+        r.Lesson(text="b", born=r.LessonOrigin.REFLECTION),
     ]
     marks = [
-        *(LessonMark(lesson=1, act=LessonAct.RATED, rating=rating) for rating in (2, 5)),
-        LessonMark(lesson=2, act=LessonAct.RATED, rating=5),
-        LessonMark(lesson=1, act=LessonAct.RETIRED),
-        LessonMark(lesson=2, act=LessonAct.ARCHIVED),
-        LessonMark(lesson=1, act=LessonAct.RESTORED),
+        *(r.LessonMark(lesson=1, act=r.LessonAct.RATED, rating=rating) for rating in (2, 5)),
+        r.LessonMark(lesson=2, act=r.LessonAct.RATED, rating=5),
+        r.LessonMark(lesson=1, act=r.LessonAct.RETIRED),
+        r.LessonMark(lesson=2, act=r.LessonAct.ARCHIVED),
+        r.LessonMark(lesson=1, act=r.LessonAct.RESTORED),
     ]
-    recalls = [given(1, 1, 2), given(1, method=Method.TEXT), Recall(seconds=2.0)]
+    recalls = [given(1, 1, 2), given(1, method=r.Method.TEXT), r.Recall(seconds=2.0)]
     entries = [
         *(entry(each, id=id) for id, each in enumerate(lessons, 1)),
         *map(entry, marks),
@@ -163,32 +135,32 @@ def test_r16_r58_r64_r67_lessons_their_use_ratings_and_the_time_to_find_them_are
         recalls=3,
         given=2,
         uses=3,
-        methods=((Method.TASK, 2), (Method.TEXT, 1)),
+        methods=((r.Method.TASK, 2), (r.Method.TEXT, 1)),
         seconds=0.25,
         longest=2.0,
     )
 
 
-REVIEW = FactReview(state=ReviewState.OK, facts=(1, 2))
+REVIEW = r.FactReview(state=r.ReviewState.OK, facts=(1, 2))
 MODIFIED, MISSED = replace(REVIEW, modified=1), replace(REVIEW, missed=1)
 REMOVED = replace(REVIEW, removed=1)
 FULL = replace(REVIEW, modified=1, removed=1, missed=2, conflicts=1, unanswered=1)
 
 
-def review(day: int, found: FactReview = REVIEW) -> Entry:
+def review(day: int, found: r.FactReview = REVIEW) -> r.Entry:
     return entry(found, id=day + 1, day=day)
 
 
 def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
     entries = [
-        *(entry(Fact(text="f"), id=id) for id in (1, 2)),
-        entry(FactMark(fact=1, act=FactAct.REMOVED)),
-        entry(FactMark(fact=2, act=FactAct.REVIEWED)),
+        *(entry(r.Fact(text="f"), id=id) for id in (1, 2)),
+        entry(r.FactMark(fact=1, act=r.FactAct.REMOVED)),
+        entry(r.FactMark(fact=2, act=r.FactAct.REVIEWED)),
         review(1, FULL),
-        entry(FactReview(state=ReviewState.FALLBACK, facts=(3,)), day=2),
-        entry(FactReview(state=ReviewState.SKIPPED, facts=(4,)), day=3),
-        entry(Spending(role="reflector", model="m", requests=1, tokens=40), day=1),
-        entry(Spending(role="reflector", model="m", requests=1, tokens=9_000), day=4),
+        entry(r.FactReview(state=r.ReviewState.FALLBACK, facts=(3,)), day=2),
+        entry(r.FactReview(state=r.ReviewState.SKIPPED, facts=(4,)), day=3),
+        entry(r.Spending(role="reflector", model="m", requests=1, tokens=40), day=1),
+        entry(r.Spending(role="reflector", model="m", requests=1, tokens=9_000), day=4),
     ]
     assert LearningTally(entries).figures().facts == FactFigures(
         facts=2,
@@ -215,26 +187,29 @@ def test_v23_reviews_are_counted_and_failed_ones_are_no_quiet_ones() -> None:
         ([review(0, MODIFIED), *(review(day) for day in range(1, 10))], Worth.SOME),
         ([review(0, MISSED), *(review(day) for day in range(1, 11))], Worth.LITTLE),
         ([*(review(day) for day in range(1, 11)), review(11, REMOVED)], Worth.SOME),
-        ([entry(FactReview(state=ReviewState.FALLBACK), day=day) for day in range(20)], Worth.NONE),
+        (
+            [entry(r.FactReview(state=r.ReviewState.FALLBACK), day=day) for day in range(20)],
+            Worth.NONE,
+        ),
     ],
 )
 def test_v24_ten_reviews_in_a_row_without_a_change_say_that_reviewing_changes_little(
-    reviews: list[Entry], worth: Worth
+    reviews: list[r.Entry], worth: Worth
 ) -> None:
     assert LearningTally(reversed(reviews)).figures().facts.worth is worth
 
 
 def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None:
     entries = [
-        entry(Guidelines(version=3, text="# G"), id=30),
-        entry(Reflection(watermark=9, insights=2, proposed=True)),
-        entry(Reflection(watermark=9, skipped="no qualifying attempts")),
-        entry(GuidelinesMark(guidelines=30, act=GuidelinesAct.APPROVED)),
+        entry(r.Guidelines(version=3, text="# G"), id=30),
+        entry(r.Reflection(watermark=9, insights=2, proposed=True)),
+        entry(r.Reflection(watermark=9, skipped="no qualifying attempts")),
+        entry(r.GuidelinesMark(guidelines=30, act=r.GuidelinesAct.APPROVED)),
         entry(given(guidelines=30)),
         entry(DONE),
     ]
     accepted = Share(hits=1, of=1)
-    under = UnderFigures(guidelines=30, version=3, origin=Origin.AUTOMATIC, accepted=accepted)
+    under = UnderFigures(guidelines=30, version=3, origin=r.Origin.AUTOMATIC, accepted=accepted)
     assert LearningTally(entries).figures().guidelines == GuidelinesFigures(
         reflections=2, skipped=1, insights=2, versions=1, approved=1, under=(under,)
     )
@@ -245,7 +220,7 @@ def test_where_nothing_was_learned_there_is_nothing_to_tell() -> None:
     assert LearningTally([entry(DONE)]).figures()
 
 
-LESSONS = (Recalled(lesson=5, method=Method.TASK),)
+LESSONS = (r.Recalled(lesson=5, method=r.Method.TASK),)
 
 
 @pytest.mark.parametrize(
@@ -277,20 +252,24 @@ def test_the_difference_of_two_means_is_wide_where_there_are_few() -> None:
 
 
 def task(
-    id: int, group: Group, *ends: AttemptTransition, tokens: int = 100, lessons: bool = True
-) -> Iterator[Entry]:
+    id: int, group: r.Group, *ends: r.AttemptTransition, tokens: int = 100, lessons: bool = True
+) -> Iterator[r.Entry]:
     """The entries of a task whose attempts ended so; its attempts' ids are 10 times its own."""
     for number, end in enumerate(ends):
         attempt = 10 * id + number
-        given = LESSONS if lessons and group is not Group.CONTROL else ()
-        meter = Meter(used=tokens * (number + 1))
-        records = (Recall(lessons=given, group=group), Change(budget=Budget(tokens=meter)), end)
+        given = LESSONS if lessons and group is not r.Group.CONTROL else ()
+        meter = r.Meter(used=tokens * (number + 1))
+        records = (
+            r.Recall(lessons=given, group=group),
+            r.Change(budget=r.Budget(tokens=meter)),
+            end,
+        )
         yield from (of(record, id, attempt) for record in records)
-    last = Lifecycle.COMPLETED if ends[-1] is DONE else Lifecycle.FAILED
-    yield of(TaskTransition(lifecycle=last), id, None)
+    last = r.Lifecycle.COMPLETED if ends[-1] is DONE else r.Lifecycle.FAILED
+    yield of(r.TaskTransition(lifecycle=last), id, None)
 
 
-def of(record: Record, task: int, attempt: int | None) -> Entry:
+def of(record: r.Record, task: int, attempt: int | None) -> r.Entry:
     return factories.entry(1, record, task=task, attempt=attempt)
 
 
@@ -309,7 +288,7 @@ def study(
         place = (id - 1) % (2 * each) + 1
         treated = place <= each
         good = place <= with_them if treated else place - each <= without
-        group = Group.TREATMENT if treated else Group.CONTROL
+        group = r.Group.TREATMENT if treated else r.Group.CONTROL
         name = "one" if same_task else f"t{place}"
         learning.meet(factories.task(id, name, run=id, project="p"))
         ends = [DONE] if good else [STUCK, DONE]
@@ -321,7 +300,7 @@ def study(
 def test_r66_treatment_is_compared_with_control_by_first_attempts() -> None:
     found = study(18, 6, each=20)
     (compared,), (attempts, tokens) = found.comparisons, found.savings
-    assert compared.origin is Origin.AUTOMATIC
+    assert compared.origin is r.Origin.AUTOMATIC
     assert (compared.treatment, compared.control) == (Share(hits=18, of=20), Share(hits=6, of=20))
     assert compared.answer is ComparisonResult.HIGHER
     assert (attempts.what, round(attempts.difference, 2)) == ("attempts", -0.6)
@@ -369,9 +348,9 @@ def test_r66_the_newest_of_a_task_in_several_runs_and_the_parts_of_a_split_one_a
     for id, end in enumerate((STUCK, DONE), 1):
         again.meet(factories.task(id, "one", run=id, project="p"))
         split.meet(factories.task(id, f"whole.{id}", project="p"), whole="whole")
-        for each in task(id, Group.TREATMENT, end):
+        for each in task(id, r.Group.TREATMENT, end):
             again.observe(each)
-        for each in task(id, Group.TREATMENT, DONE):
+        for each in task(id, r.Group.TREATMENT, DONE):
             split.observe(each)
     for learning in (again, split):
         (found,) = learning.figures().comparisons
@@ -379,8 +358,8 @@ def test_r66_the_newest_of_a_task_in_several_runs_and_the_parts_of_a_split_one_a
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
-    said = of(Feedback(accepted=False), 1, 10)
-    entries = [*task(1, Group.TREATMENT, DONE), *task(2, Group.CONTROL, DONE), said]
+    said = of(r.Feedback(accepted=False), 1, 10)
+    entries = [*task(1, r.Group.TREATMENT, DONE), *task(2, r.Group.CONTROL, DONE), said]
     explicit, automatic = LearningTally(entries).figures().comparisons
     none = Share(hits=0, of=0)
     assert (explicit.control, explicit.difference, explicit.answer) == (
@@ -392,16 +371,16 @@ def test_r66_each_origin_is_compared_by_itself() -> None:
 
 
 def test_where_no_lots_were_drawn_nothing_is_compared() -> None:
-    found = LearningTally(task(1, Group.NONE, DONE)).figures()
+    found = LearningTally(task(1, r.Group.NONE, DONE)).figures()
     assert (found.comparisons, found.savings) == ((), ())
 
 
 def test_attempts_and_tokens_of_a_task_are_told_by_what_it_was_given() -> None:
     entries = [
-        *task(1, Group.NONE, DONE),
-        *task(2, Group.NONE, STUCK, STUCK, DONE),
-        *task(3, Group.NONE, STUCK, DONE, lessons=False),
-        *list(task(4, Group.NONE, DONE))[:-1],  # it is not over, and took nothing yet
+        *task(1, r.Group.NONE, DONE),
+        *task(2, r.Group.NONE, STUCK, STUCK, DONE),
+        *task(3, r.Group.NONE, STUCK, DONE, lessons=False),
+        *list(task(4, r.Group.NONE, DONE))[:-1],  # it is not over, and took nothing yet
     ]
     assert LearningTally(entries).figures().efforts == (
         EffortFigures(cohort=Cohort.GIVEN, tasks=2, attempts=2, tokens=200),

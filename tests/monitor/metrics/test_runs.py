@@ -1,5 +1,6 @@
 """Figures of the work itself: tasks, plans, stated confidence, spending."""
 
+from midwatch_monitor import records as r
 from midwatch_monitor.metrics.runs import (
     Bin,
     ConfidenceFigures,
@@ -13,21 +14,6 @@ from midwatch_monitor.metrics.runs import (
     Usage,
 )
 from midwatch_monitor.metrics.statistics import Share
-from midwatch_monitor.records import (
-    Action,
-    Budget,
-    Change,
-    Completion,
-    Ending,
-    Entry,
-    Lifecycle,
-    Meter,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Spending,
-)
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_stage.factories import (
     acceptance,
@@ -40,23 +26,25 @@ from midwatch_stage.factories import (
     transition,
 )
 
-DONE, STUCK = ended(), ended(Ending.STUCK)
-OVER = task_transition(Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
+DONE, STUCK = ended(), ended(r.Ending.STUCK)
+OVER = task_transition(r.Lifecycle.COMPLETED, reason="all passed", passed=2, total=2)
 
 
-def log(*records: Record, attempt: int | None = 1, task: int = 1, minute: int = 0) -> list[Entry]:
+def log(
+    *records: r.Record, attempt: int | None = 1, task: int = 1, minute: int = 0
+) -> list[r.Entry]:
     """Records as they stand in the journal, all of one minute."""
     return entries(*records, attempt=attempt, task=task, at=after(minutes=minute))
 
 
-def used(requests: int, tokens: int) -> Change:
-    return Change(budget=Budget(requests=Meter(used=requests), tokens=Meter(used=tokens)))
+def used(requests: int, tokens: int) -> r.Change:
+    return r.Change(budget=r.Budget(requests=r.Meter(used=requests), tokens=r.Meter(used=tokens)))
 
 
 def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
     told = [
-        *log(task_transition(Lifecycle.SUBMITTED), attempt=None),
-        *log(transition(Lifecycle.SUBMITTED), minute=1),
+        *log(task_transition(r.Lifecycle.SUBMITTED), attempt=None),
+        *log(transition(r.Lifecycle.SUBMITTED), minute=1),
         *log(used(4, 900), STUCK, minute=2),
         *log(DONE, attempt=2, minute=3),
         *log(OVER, attempt=None, minute=5),
@@ -64,7 +52,7 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
     assert RunMetrics(told).figures().tasks == (
         TaskFigures(
             task=1,
-            lifecycle=Lifecycle.COMPLETED,
+            lifecycle=r.Lifecycle.COMPLETED,
             stands=AttemptStatus.COMPLETED,
             reason="all passed",
             attempts=2,
@@ -84,22 +72,22 @@ def test_of_a_task_that_ended_before_it_began_by_the_clock_no_time_is_told() -> 
 
 def test_a_task_of_which_only_the_attempt_moves_stands_where_that_does() -> None:
     """As a session does, that somebody else started."""
-    watched = Change(lifecycle=Lifecycle.WORKING, acts=(Action.OBSERVE,))
-    idle = Change(lifecycle=Lifecycle.INPUT_REQUIRED)
+    watched = r.Change(lifecycle=r.Lifecycle.WORKING, acts=(r.Action.OBSERVE,))
+    idle = r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED)
     for told, lifecycle, stands in (
-        ((watched,), Lifecycle.WORKING, AttemptStatus.WORKING),
-        ((watched, idle), Lifecycle.INPUT_REQUIRED, AttemptStatus.IDLE),
+        ((watched,), r.Lifecycle.WORKING, AttemptStatus.WORKING),
+        ((watched, idle), r.Lifecycle.INPUT_REQUIRED, AttemptStatus.IDLE),
     ):
         (task,) = RunMetrics(log(*told)).figures().tasks
         assert (task.lifecycle, task.stands, task.seconds) == (lifecycle, stands, None)
 
 
 def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
-    first = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
-    second = Plan(
+    first = r.Plan(steps=(r.PlanStep(title="a"), r.PlanStep(title="b")))
+    second = r.Plan(
         steps=(
-            PlanStep(title="a", state=PlanStepState.DONE, flag="no test"),
-            PlanStep(title="b", state=PlanStepState.SKIPPED),
+            r.PlanStep(title="a", state=r.PlanStepState.DONE, flag="no test"),
+            r.PlanStep(title="b", state=r.PlanStepState.SKIPPED),
         ),
         revision=1,
     )
@@ -113,17 +101,19 @@ def test_plan_steps_count_as_they_stood_when_the_attempt_was_over() -> None:
 
 
 def test_a_task_that_nobody_planned_is_no_plan() -> None:
-    own = Plan(steps=(PlanStep(title="the task"),))
+    own = r.Plan(steps=(r.PlanStep(title="the task"),))
     assert RunMetrics([*log(own, DONE), *log(OVER, attempt=None)]).figures().plans == PlanFigures()
-    written = Plan(steps=(PlanStep(title="the task", files=("a.py",)),))
+    written = r.Plan(steps=(r.PlanStep(title="the task", files=("a.py",)),))
     figures = RunMetrics([*log(written, DONE), *log(OVER, attempt=None)]).figures().plans
     assert figures.attempts == PlanSum(plans=1, open=1)
 
 
 def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
-    plain = Completion(plan_step=1, goal="a", confidence=90, accepted=True)
-    flagged = Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
-    refused = Completion(plan_step=0, goal="c", confidence=90, accepted=False, doubts=("no file",))
+    plain = r.Completion(plan_step=1, goal="a", confidence=90, accepted=True)
+    flagged = r.Completion(plan_step=2, goal="b", confidence=60, accepted=True, flag="untested")
+    refused = r.Completion(
+        plan_step=0, goal="c", confidence=90, accepted=False, doubts=("no file",)
+    )
     assert RunMetrics(log(plain, flagged, refused)).figures().plans == PlanFigures(
         accepted=2,
         reserved=1,
@@ -132,7 +122,7 @@ def test_claims_of_completion_are_taken_reserved_or_refused() -> None:
     )
 
 
-WHOLE = Completion(plan_step=0, goal="all", confidence=70, accepted=True)
+WHOLE = r.Completion(plan_step=0, goal="all", confidence=70, accepted=True)
 """What is claimed of the whole is no stated confidence."""
 
 
@@ -156,7 +146,7 @@ def test_an_attempt_counts_by_what_it_said_last_and_its_checks_by_their_last_res
 
 
 def test_a_persons_verdict_wins_over_the_checks() -> None:
-    claim = Completion(plan_step=1, goal="all", confidence=70, accepted=True)
+    claim = r.Completion(plan_step=1, goal="all", confidence=70, accepted=True)
     told = log(claim, acceptance(passed=True), DONE, feedback(accepted=False))
     assert RunMetrics(told).figures().confidence[1].bins == (
         Bin(low=70, high=79, attempts=Share(hits=0, of=1), checks=Share(hits=1, of=1)),
@@ -174,8 +164,8 @@ def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew()
 
 
 def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
-    spent = Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
-    planned = Spending(role="planner", model="m", requests=2, tokens=20)
+    spent = r.Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
+    planned = r.Spending(role="planner", model="m", requests=2, tokens=20)
     told = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
     found = RunMetrics(told).figures().spending
     assert found == SpendingFigures(

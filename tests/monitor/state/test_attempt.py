@@ -5,24 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    Activity,
-    Actor,
-    AlertKey,
-    AlertState,
-    AttemptTransition,
-    Change,
-    DeliveryState,
-    Ending,
-    Feedback,
-    Health,
-    Lifecycle,
-    Origin,
-    Record,
-    Resolution,
-    Severity,
-)
+from midwatch_monitor import records as r
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AlertStatus, AttemptStatus, planned
 from midwatch_monitor.state.run import RunState, judges
@@ -54,18 +37,18 @@ from midwatch_supervisor.tui.state.row import Row
 
 WORKING = transition()
 AWAY = away()
-WAITING = transition(Lifecycle.INPUT_REQUIRED)
-CYCLE = AlertKey(rule="cycle")
+WAITING = transition(r.Lifecycle.INPUT_REQUIRED)
+CYCLE = r.AlertKey(rule="cycle")
 FIRES = alert("cycle")
-PAUSE = intervention(Action.PAUSE, Actor.OPERATOR)
-ASK = intervention(Action.ASK_OPERATOR, message="Which database?")
-RESUME = intervention(Action.RESUME, Actor.OPERATOR)
-STOP = intervention(Action.STOP, Actor.OPERATOR)
-RESTART = intervention(Action.RESTART, Actor.SUPERVISOR, needs_approval=True)
-ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="The small one.")
+PAUSE = intervention(r.Action.PAUSE, r.Actor.OPERATOR)
+ASK = intervention(r.Action.ASK_OPERATOR, message="Which database?")
+RESUME = intervention(r.Action.RESUME, r.Actor.OPERATOR)
+STOP = intervention(r.Action.STOP, r.Actor.OPERATOR)
+RESTART = intervention(r.Action.RESTART, r.Actor.SUPERVISOR, needs_approval=True)
+ANSWER = intervention(r.Action.NUDGE, r.Actor.OPERATOR, message="The small one.")
 
 
-def folded(*records: Record, judged: bool = True) -> AttemptState:
+def folded(*records: r.Record, judged: bool = True) -> AttemptState:
     state = AttemptState(attempt=attempt(), judged=judged)
     for each in entries(*records):
         state.fold(each)
@@ -92,7 +75,7 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
             "approval of restart: `midwatch approve 2` or `midwatch reject 2`",
         ),
         (
-            (WORKING, RESTART, delivery(2, DeliveryState.APPROVED)),
+            (WORKING, RESTART, delivery(2, r.DeliveryState.APPROVED)),
             "restarting…",
             "delivery of restart (2)",
         ),
@@ -103,7 +86,7 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
                 WORKING,
                 intervention(needs_approval=True),
                 WAITING,
-                delivery(2, DeliveryState.APPROVED),
+                delivery(2, r.DeliveryState.APPROVED),
             ),
             "resuming…",
             "delivery of nudge (2)",
@@ -113,12 +96,12 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
                 WORKING,
                 intervention(needs_approval=True),
                 WAITING,
-                delivery(2, DeliveryState.REJECTED),
+                delivery(2, r.DeliveryState.REJECTED),
             ),
             "resuming…",
             "",
         ),
-        ((WORKING, STOP, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
+        ((WORKING, STOP, ended(r.Ending.STUCK, lifecycle=r.Lifecycle.FAILED)), "failed", ""),
         ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
         ((WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING), "working", ""),
         ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
@@ -136,14 +119,14 @@ def folded(*records: Record, judged: bool = True) -> AttemptState:
             "waits for you",
             "approval of nudge: `midwatch approve 2` or `midwatch reject 2`",
         ),
-        ((WORKING, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)), "restarted", ""),
-        ((WORKING, ended(Ending.SPLIT, lifecycle=Lifecycle.FAILED)), "split", ""),
-        ((WORKING, ended(Ending.STUCK, lifecycle=Lifecycle.FAILED)), "failed", ""),
-        ((WORKING, ended(Ending.DONE, lifecycle=Lifecycle.COMPLETED)), "completed", ""),
+        ((WORKING, ended(r.Ending.RESTARTED, lifecycle=r.Lifecycle.FAILED)), "restarted", ""),
+        ((WORKING, ended(r.Ending.SPLIT, lifecycle=r.Lifecycle.FAILED)), "split", ""),
+        ((WORKING, ended(r.Ending.STUCK, lifecycle=r.Lifecycle.FAILED)), "failed", ""),
+        ((WORKING, ended(r.Ending.DONE, lifecycle=r.Lifecycle.COMPLETED)), "completed", ""),
     ],
 )
 def test_one_word_says_where_an_attempt_stands_and_another_what_it_waits_for(
-    records: tuple[Record, ...], status: str, waits_for: str
+    records: tuple[r.Record, ...], status: str, waits_for: str
 ) -> None:
     state = folded(*records)
     assert (state.status.value, attempt_waits_for(state)) == (status, waits_for)
@@ -159,105 +142,105 @@ def test_an_answer_on_its_way_ends_the_waiting_and_one_from_before_the_question_
 def test_an_attempt_that_stands_for_a_proposal_goes_on_once_that_is_decided() -> None:
     stands = (WORKING, intervention(needs_approval=True), WAITING)
     assert not folded(*stands).goes_on
-    assert folded(*stands, delivery(2, state=DeliveryState.REJECTED)).goes_on
-    assert folded(*stands, delivery(2, state=DeliveryState.APPROVED)).goes_on
+    assert folded(*stands, delivery(2, state=r.DeliveryState.REJECTED)).goes_on
+    assert folded(*stands, delivery(2, state=r.DeliveryState.APPROVED)).goes_on
     asked = (*stands, ASK, delivery(4))
-    assert not folded(*asked, delivery(2, state=DeliveryState.REJECTED)).goes_on
+    assert not folded(*asked, delivery(2, state=r.DeliveryState.REJECTED)).goes_on
 
 
 @pytest.mark.parametrize(
     ("records", "health"),
     [
-        ((), Health.OK),
-        ((alert(severity=Severity.NOTICE),), Health.NOTICE),
-        ((FIRES,), Health.SUSPECT),
-        ((FIRES, WAITING), Health.SUSPECT),
-        ((alert(severity=Severity.CRITICAL),), Health.STUCK),
-        ((alert("silence"),), Health.UNKNOWN),
-        ((FIRES, alert(state=AlertState.RESOLVED)), Health.OK),
-        ((AWAY, FIRES), Health.SUSPECT),
+        ((), r.Health.OK),
+        ((alert(severity=r.Severity.NOTICE),), r.Health.NOTICE),
+        ((FIRES,), r.Health.SUSPECT),
+        ((FIRES, WAITING), r.Health.SUSPECT),
+        ((alert(severity=r.Severity.CRITICAL),), r.Health.STUCK),
+        ((alert("silence"),), r.Health.UNKNOWN),
+        ((FIRES, alert(state=r.AlertState.RESOLVED)), r.Health.OK),
+        ((AWAY, FIRES), r.Health.SUSPECT),
     ],
 )
 def test_health_is_never_ok_beside_a_firing_alert(
-    records: tuple[Record, ...], health: Health
+    records: tuple[r.Record, ...], health: r.Health
 ) -> None:
     state = folded(WORKING, *records)
     assert state.health is health
-    assert (health is Health.OK) is not bool(state.firing)
+    assert (health is r.Health.OK) is not bool(state.firing)
 
 
 def test_what_fired_when_an_attempt_ended_stays_its_health_and_its_count() -> None:
-    gone = replace(FIRES, state=AlertState.RESOLVED)
-    left = replace(gone, resolution=Resolution.ENDED)
-    over = AttemptTransition(lifecycle=Lifecycle.COMPLETED)
+    gone = replace(FIRES, state=r.AlertState.RESOLVED)
+    left = replace(gone, resolution=r.Resolution.ENDED)
+    over = r.AttemptTransition(lifecycle=r.Lifecycle.COMPLETED)
     ended = folded(WORKING, FIRES, left, over)
-    assert (ended.health, ended.unresolved, ended.firing) == (Health.SUSPECT, (FIRES,), ())
-    pended = folded(WORKING, replace(FIRES, state=AlertState.PENDING), left, over)
-    assert (pended.health, pended.unresolved) == (Health.OK, ())
-    assert folded(WORKING, FIRES, gone, over).health is Health.OK
+    assert (ended.health, ended.unresolved, ended.firing) == (r.Health.SUSPECT, (FIRES,), ())
+    pended = folded(WORKING, replace(FIRES, state=r.AlertState.PENDING), left, over)
+    assert (pended.health, pended.unresolved) == (r.Health.OK, ())
+    assert folded(WORKING, FIRES, gone, over).health is r.Health.OK
 
 
 @pytest.mark.parametrize(
     ("ends", "health"),
     [
-        ((ended(),), Health.OK),
-        ((ended(), feedback(accepted=True)), Health.OK),
-        ((ended(), feedback(accepted=False)), Health.SUSPECT),
-        ((ended(Ending.UNCHECKED),), Health.SUSPECT),
-        ((ended(Ending.UNACCEPTED),), Health.SUSPECT),
-        ((ended(Ending.CANCELED),), Health.SUSPECT),
+        ((ended(),), r.Health.OK),
+        ((ended(), feedback(accepted=True)), r.Health.OK),
+        ((ended(), feedback(accepted=False)), r.Health.SUSPECT),
+        ((ended(r.Ending.UNCHECKED),), r.Health.SUSPECT),
+        ((ended(r.Ending.UNACCEPTED),), r.Health.SUSPECT),
+        ((ended(r.Ending.CANCELED),), r.Health.SUSPECT),
     ],
 )
 def test_what_fired_at_the_end_does_not_count_against_a_result_that_passed_its_checks(
-    ends: tuple[Record, ...], health: Health
+    ends: tuple[r.Record, ...], health: r.Health
 ) -> None:
-    left = replace(FIRES, state=AlertState.RESOLVED, resolution=Resolution.ENDED)
+    left = replace(FIRES, state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED)
     for records in ((*ends, left), (left, *ends)):
         state = folded(WORKING, FIRES, *records)
-        assert (state.health, bool(state.unresolved)) == (health, health is not Health.OK)
+        assert (state.health, bool(state.unresolved)) == (health, health is not r.Health.OK)
 
 
 @pytest.mark.parametrize(
     ("records", "health"),
     [
-        ((AWAY,), Health.UNKNOWN),
-        ((AWAY, alert(severity=Severity.NOTICE)), Health.UNKNOWN),
-        ((away(next_try=None),), Health.UNKNOWN),
-        ((away(seconds=4),), Health.OK),
-        ((away(seconds=2), away(since=3, seconds=2)), Health.UNKNOWN),
-        ((AWAY, Change(activity=Activity.MODEL)), Health.UNKNOWN),
-        ((AWAY, away(since=40, over=True)), Health.OK),
-        ((AWAY, ended()), Health.OK),
+        ((AWAY,), r.Health.UNKNOWN),
+        ((AWAY, alert(severity=r.Severity.NOTICE)), r.Health.UNKNOWN),
+        ((away(next_try=None),), r.Health.UNKNOWN),
+        ((away(seconds=4),), r.Health.OK),
+        ((away(seconds=2), away(since=3, seconds=2)), r.Health.UNKNOWN),
+        ((AWAY, r.Change(activity=r.Activity.MODEL)), r.Health.UNKNOWN),
+        ((AWAY, away(since=40, over=True)), r.Health.OK),
+        ((AWAY, ended()), r.Health.OK),
     ],
 )
 def test_health_is_unknown_while_an_outage_of_the_provider_lasts(
-    records: tuple[Record, ...], health: Health
+    records: tuple[r.Record, ...], health: r.Health
 ) -> None:
     assert folded(WORKING, *records).health is health
 
 
 def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:
-    assert folded(WORKING, step(1), judged=False).health is Health.NOT_JUDGED
+    assert folded(WORKING, step(1), judged=False).health is r.Health.NOT_JUDGED
     assert judges(run(settings='{"mode": "act"}'))
     assert not judges(run(settings='{"mode": "off"}'))
 
 
 def test_an_alert_says_how_it_stands_now() -> None:
-    seen = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(CYCLE,))
-    hushed = intervention(Action.SILENCE, Actor.OPERATOR, answers=(CYCLE,))
-    gone = alert(state=AlertState.RESOLVED, resolution=Resolution.CLEARED)
+    seen = intervention(r.Action.ACKNOWLEDGE, r.Actor.OPERATOR, answers=(CYCLE,))
+    hushed = intervention(r.Action.SILENCE, r.Actor.OPERATOR, answers=(CYCLE,))
+    gone = alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED)
 
-    def status(*records: Record) -> AlertStatus:
+    def status(*records: r.Record) -> AlertStatus:
         return folded(WORKING, *records).alert_status(CYCLE)
 
-    assert status(alert(state=AlertState.PENDING)) is AlertStatus.PENDING
+    assert status(alert(state=r.AlertState.PENDING)) is AlertStatus.PENDING
     assert status(FIRES) is AlertStatus.FIRING
     assert status(FIRES, seen) is AlertStatus.FIRING
     assert status(FIRES, seen, delivery(3)) is AlertStatus.ACKNOWLEDGED
     assert status(FIRES, hushed, delivery(3)) is AlertStatus.SILENCED
     assert status(FIRES, seen, delivery(3), gone) is AlertStatus.RESOLVED
     assert status(FIRES, seen, delivery(3), gone, FIRES) is AlertStatus.FIRING
-    assert status(FIRES, transition(Lifecycle.FAILED)) is AlertStatus.ENDED
+    assert status(FIRES, transition(r.Lifecycle.FAILED)) is AlertStatus.ENDED
     assert folded(WORKING, FIRES, gone).details.history[CYCLE] == [FIRES, gone]
 
 
@@ -265,8 +248,8 @@ def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
     said = (WORKING, reflecting(1, progress=60, confidence=80))
     assert folded(WORKING).progress is None
     assert (folded(*said).progress, folded(*said).confidence) == (60, 80)
-    assert folded(*said, Change(plan_step=2)).progress is None
-    assert folded(*said, Change(plan_step=2), ended()).progress == 100
+    assert folded(*said, r.Change(plan_step=2)).progress is None
+    assert folded(*said, r.Change(plan_step=2), ended()).progress == 100
 
 
 @pytest.mark.parametrize(
@@ -276,59 +259,59 @@ def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
         ((plan("Fix it"),), None),
         ((plan("a", "b", done=1),), (2, 2)),
         ((plan("a", "b", done=2),), (2, 2)),
-        ((Change(plan_step=3, plan_steps=2),), (2, 2)),
+        ((r.Change(plan_step=3, plan_steps=2),), (2, 2)),
         ((plan("a", "b", done=1), plan("a", "b", "c", done=2)), (3, 3)),
     ],
 )
 def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan(
-    records: tuple[Record, ...], found: tuple[int, int] | None
+    records: tuple[r.Record, ...], found: tuple[int, int] | None
 ) -> None:
     state = folded(*records)
     assert planned(state.plan_step, state.plan_steps) == found
 
 
 @pytest.mark.parametrize(
-    ("state", "lost"), [(DeliveryState.REJECTED, True), (DeliveryState.DELIVERED, False)]
+    ("state", "lost"), [(r.DeliveryState.REJECTED, True), (r.DeliveryState.DELIVERED, False)]
 )
-def test_what_became_of_an_intervention_is_final(state: DeliveryState, *, lost: bool) -> None:
-    late = delivery(1, DeliveryState.EXPIRED)
+def test_what_became_of_an_intervention_is_final(state: r.DeliveryState, *, lost: bool) -> None:
+    late = delivery(1, r.DeliveryState.EXPIRED)
     (found,) = folded(intervention(), delivery(1, state), late).interventions
     assert (found.status.value, found.lost) == (state.value, lost)
 
 
 def test_a_persons_verdict_stands_against_any_other() -> None:
-    person = Feedback(accepted=False, comment="no")
-    checks = Feedback(accepted=True, origin=Origin.AUTOMATIC)
+    person = r.Feedback(accepted=False, comment="no")
+    checks = r.Feedback(accepted=True, origin=r.Origin.AUTOMATIC)
     assert folded(ended(), person, checks).verdict == person
     assert folded(ended(), checks, person).verdict == person
 
 
-STORY: tuple[tuple[int, Record], ...] = (
+STORY: tuple[tuple[int, r.Record], ...] = (
     (1, WORKING),
     (1, plan("read", "write")),
     (1, reflecting(1, progress=20, confidence=60)),
     (1, FIRES),
     (1, escalation(1)),
-    (1, decision(Action.PAUSE)),
+    (1, decision(r.Action.PAUSE)),
     (1, PAUSE),
     (1, delivery(7)),
     (1, WAITING),
     (1, RESUME),
     (1, delivery(10)),
     (1, WORKING),
-    (1, replace(intervention(Action.SPLIT), needs_approval=True)),
-    (1, delivery(13, DeliveryState.REJECTED, author="ada", comment="too small")),
-    (1, intervention(Action.RESTART, answers=(CYCLE,), escalation=1)),
+    (1, replace(intervention(r.Action.SPLIT), needs_approval=True)),
+    (1, delivery(13, r.DeliveryState.REJECTED, author="ada", comment="too small")),
+    (1, intervention(r.Action.RESTART, answers=(CYCLE,), escalation=1)),
     (1, delivery(15)),
-    (1, ended(Ending.RESTARTED, lifecycle=Lifecycle.FAILED)),
+    (1, ended(r.Ending.RESTARTED, lifecycle=r.Lifecycle.FAILED)),
     (2, WORKING),
-    (2, replace(intervention(Action.GRANT_BUDGET), needs_approval=True)),
-    (2, delivery(19, DeliveryState.APPROVED)),
+    (2, replace(intervention(r.Action.GRANT_BUDGET), needs_approval=True)),
+    (2, delivery(19, r.DeliveryState.APPROVED)),
     (2, delivery(19)),
     (2, outcome(15)),
     (2, reflecting(1, progress=90, confidence=80)),
-    (2, ended(Ending.DONE, lifecycle=Lifecycle.COMPLETED)),
-    (0, task_transition(Lifecycle.COMPLETED)),
+    (2, ended(r.Ending.DONE, lifecycle=r.Lifecycle.COMPLETED)),
+    (0, task_transition(r.Lifecycle.COMPLETED)),
 )
 
 

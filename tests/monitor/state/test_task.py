@@ -4,24 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    Budget,
-    BudgetRequest,
-    Change,
-    DeliveryState,
-    Ending,
-    Grant,
-    Health,
-    Intervention,
-    Lifecycle,
-    Meter,
-    PlanCheck,
-    Record,
-    Ruling,
-    Spending,
-    Terms,
-)
+from midwatch_monitor import records as r
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.run import RunState
@@ -29,16 +12,18 @@ from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for
 
-BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
-REVISION = PlanCheck(
-    plan_step=2, assumption="", reality="", impact="", proposed=("x",), ruling=Ruling.PENDING
+BUDGET = r.BudgetRequest(wanted=r.Grant(requests=20), reason="two files left")
+REVISION = r.PlanCheck(
+    plan_step=2, assumption="", reality="", impact="", proposed=("x",), ruling=r.Ruling.PENDING
 )
-ANSWER = make.intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(requests=5)), petition=1)
-SPLIT = make.ended(Ending.SPLIT, reason="split in two")
-PARKED = make.transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
+ANSWER = make.intervention(
+    r.Action.GRANT_BUDGET, terms=r.Terms(grant=r.Grant(requests=5)), petition=1
+)
+SPLIT = make.ended(r.Ending.SPLIT, reason="split in two")
+PARKED = make.transition(r.Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
 
-def folded(*records: Record) -> TaskState:
+def folded(*records: r.Record) -> TaskState:
     """The task after records of its first attempt, with ids from 1."""
     account = TaskState(task=make.task())
     account.meet(make.attempt())
@@ -47,13 +32,13 @@ def folded(*records: Record) -> TaskState:
     return account
 
 
-def attempt(*records: Record) -> AttemptState:
+def attempt(*records: r.Record) -> AttemptState:
     return folded(*records).attempts[1]
 
 
 def test_the_model_in_force_is_the_one_that_it_was_switched_to() -> None:
     assert attempt().model == "scripted"
-    assert attempt(Change(model="other"), Change(plan_step=2)).model == "other"
+    assert attempt(r.Change(model="other"), r.Change(plan_step=2)).model == "other"
 
 
 def test_petitions_wait_until_they_are_answered() -> None:
@@ -69,13 +54,13 @@ def test_who_is_over_asks_for_nothing_any_more() -> None:
     ("stamp", "answer"),
     [
         (None, replace(ANSWER, needs_approval=True)),
-        (DeliveryState.APPROVED, ANSWER),
-        (DeliveryState.DELIVERED, ANSWER),
-        (DeliveryState.REJECTED, None),
+        (r.DeliveryState.APPROVED, ANSWER),
+        (r.DeliveryState.DELIVERED, ANSWER),
+        (r.DeliveryState.REJECTED, None),
     ],
 )
 def test_an_answer_stands_unless_it_was_rejected(
-    stamp: DeliveryState | None, answer: Intervention | None
+    stamp: r.DeliveryState | None, answer: r.Intervention | None
 ) -> None:
     stamps = [make.delivery(2, stamp)] if stamp else []
     told = attempt(BUDGET, replace(ANSWER, needs_approval=True), *stamps)
@@ -85,24 +70,24 @@ def test_an_answer_stands_unless_it_was_rejected(
 def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:
     account = folded(SPLIT)
     split = account.attempts[1]
-    assert (split.status, split.health) == (AttemptStatus.SPLIT, Health.OK)
+    assert (split.status, split.health) == (AttemptStatus.SPLIT, r.Health.OK)
     assert task_waits_for(account) == "the tasks that it was split into"
 
 
 def test_what_others_used_is_summed_by_role_and_model() -> None:
-    review = Spending(role="reviewer", model="m", requests=2, tokens=900)
-    account = folded(review, review, Spending(role="planner", model="m", requests=1))
+    review = r.Spending(role="reviewer", model="m", requests=2, tokens=900)
+    account = folded(review, review, r.Spending(role="planner", model="m", requests=1))
     assert list(account.spent.values()) == [
-        Spending(role="reviewer", model="m", requests=4, tokens=1800),
-        Spending(role="planner", model="m", requests=1),
+        r.Spending(role="reviewer", model="m", requests=4, tokens=1800),
+        r.Spending(role="planner", model="m", requests=1),
     ]
 
 
 def test_a_task_whose_attempt_waits_for_a_person_waits_too_and_says_why_until_it_is_over() -> None:
     waits = folded(make.task_transition(), PARKED)
-    assert (waits.lifecycle, waits.reason) == (Lifecycle.INPUT_REQUIRED, "Which port?")
-    stopped = make.task_transition(Lifecycle.CANCELED)
-    assert folded(make.task_transition(), PARKED, stopped).lifecycle is Lifecycle.CANCELED
+    assert (waits.lifecycle, waits.reason) == (r.Lifecycle.INPUT_REQUIRED, "Which port?")
+    stopped = make.task_transition(r.Lifecycle.CANCELED)
+    assert folded(make.task_transition(), PARKED, stopped).lifecycle is r.Lifecycle.CANCELED
 
 
 def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
@@ -116,20 +101,20 @@ def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
 
 def test_meters_that_begin_anew_are_added_up() -> None:
     shown = (10, 12, 3)
-    meters = (Change(budget=Budget(tokens=Meter(used=each))) for each in shown)
+    meters = (r.Change(budget=r.Budget(tokens=r.Meter(used=each))) for each in shown)
     assert folded(*meters).used.tokens == 15
 
 
 # -- what of a run is open ----------------------------------------------------------------------
 
-HELD = make.intervention(Action.GRANT_BUDGET, petition=1, needs_approval=True)
-REJECTED = make.delivery(2, DeliveryState.REJECTED, step=3)
-OVER = make.transition(Lifecycle.FAILED)
+HELD = make.intervention(r.Action.GRANT_BUDGET, petition=1, needs_approval=True)
+REJECTED = make.delivery(2, r.DeliveryState.REJECTED, step=3)
+OVER = make.transition(r.Lifecycle.FAILED)
 
 
 def test_an_escalation_needs_no_decision_once_the_worker_was_told_to_stop() -> None:
     run = RunState()
-    stops = make.intervention(Action.STOP), make.delivery(2)
+    stops = make.intervention(r.Action.STOP), make.delivery(2)
     for each in make.entries(make.escalation(), *stops):
         run.fold(each)
     assert run.escalations == {}
@@ -146,7 +131,7 @@ def test_an_escalation_needs_no_decision_once_the_worker_was_told_to_stop() -> N
     ids=["answered", "its answer was rejected", "rejected after the end", "over after that"],
 )
 def test_a_question_is_open_again_once_its_answer_was_rejected_unless_its_attempt_is_over(
-    records: list[Record], open_ones: list[int]
+    records: list[r.Record], open_ones: list[int]
 ) -> None:
     run = RunState()
     for each in make.entries(*records):

@@ -5,31 +5,21 @@ from datetime import datetime
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Attempt,
-    BudgetRequest,
-    Delivery,
-    DeliveryState,
-    Grant,
-    Intervention,
-    Record,
-)
 from midwatch_monitor.state.intervention import InterventionState
 from midwatch_stage.factories import delivery, intervention
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.operator.actions import OperatorActions
 
-Write = Callable[[Record], Awaitable[int]]
-ASKS = BudgetRequest(wanted=Grant(requests=10), reason="more to do")
+Write = Callable[[r.Record], Awaitable[int]]
+ASKS = r.BudgetRequest(wanted=r.Grant(requests=10), reason="more to do")
 
 
-def held(petition: int) -> Intervention:
+def held(petition: int) -> r.Intervention:
     return intervention(
-        Action.GRANT_BUDGET, Actor.SUPERVISOR, petition=petition, needs_approval=True
+        r.Action.GRANT_BUDGET, r.Actor.SUPERVISOR, petition=petition, needs_approval=True
     )
 
 
@@ -39,15 +29,15 @@ def desk(journal: Journal, at: datetime) -> OperatorActions:
 
 
 async def said(journal: Journal) -> list[str]:
-    return [each.author for each in await records_of(journal, Intervention)]
+    return [each.author for each in await records_of(journal, r.Intervention)]
 
 
 async def test_a_second_answer_is_refused_unless_the_first_was_rejected(
-    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
+    journal: Journal, desk: OperatorActions, attempt: r.Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))
-    await write(delivery(answer, DeliveryState.REJECTED, step=1))
+    await write(delivery(answer, r.DeliveryState.REJECTED, step=1))
     await desk.settle(attempt, id, ASKS, agreed=True, step=1)
     with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.settle(attempt, id, ASKS, agreed=False, comment="No.", step=1)
@@ -56,9 +46,9 @@ async def test_a_second_answer_is_refused_unless_the_first_was_rejected(
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_what_waits_for_approval_is_settled_once(
-    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write, first: bool
+    journal: Journal, desk: OperatorActions, attempt: r.Attempt, write: Write, first: bool
 ) -> None:
-    nudge = intervention(Action.NUDGE, Actor.SUPERVISOR, needs_approval=True)
+    nudge = intervention(r.Action.NUDGE, r.Actor.SUPERVISOR, needs_approval=True)
     id = await write(nudge)
     (entry,) = await journal.entries(id - 1, limit=1)
     seen = InterventionState.begin(entry, nudge)
@@ -68,12 +58,12 @@ async def test_what_waits_for_approval_is_settled_once(
             await desk.settle(attempt, id, seen, agreed=second, step=1)
     with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.modify(attempt, id, nudge, "In other words.", step=1)
-    (stamp,) = await records_of(journal, Delivery)
-    assert stamp.state is (DeliveryState.APPROVED if first else DeliveryState.REJECTED)
+    (stamp,) = await records_of(journal, r.Delivery)
+    assert stamp.state is (r.DeliveryState.APPROVED if first else r.DeliveryState.REJECTED)
 
 
 async def test_whoever_rejects_an_answer_may_give_another_with_it(
-    journal: Journal, desk: OperatorActions, attempt: Attempt, write: Write
+    journal: Journal, desk: OperatorActions, attempt: r.Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
     answer = await write(held(id))

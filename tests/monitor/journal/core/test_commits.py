@@ -6,26 +6,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import reopen
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    AlertKey,
-    Attempt,
-    Commit,
-    Draft,
-    Entry,
-    Escalation,
-    EscalationState,
-    Lifecycle,
-    Message,
-    Record,
-    Result,
-    Step,
-    TaskTransition,
-)
 from midwatch_stage.factories import (
     WHOSE,
     commit,
@@ -42,31 +26,33 @@ pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
 async def test_runs_tasks_and_attempts_come_back_and_begin_as_submitted(
-    journal: Journal, attempt: Attempt, at: datetime
+    journal: Journal, attempt: r.Attempt, at: datetime
 ) -> None:
     (run,) = await journal.runs()
     (task,) = await journal.tasks(run.id)
     assert await journal.attempts(task.id) == [attempt]
     assert (await journal.run(run.id), await journal.task(task.id)) == (run, task)
     assert await journal.attempt(attempt.id) == attempt
-    submitted = task_transition(Lifecycle.SUBMITTED), transition(Lifecycle.SUBMITTED)
+    submitted = task_transition(r.Lifecycle.SUBMITTED), transition(r.Lifecycle.SUBMITTED)
     assert await journal.entries() == [
-        Entry(id=1, record=submitted[0], at=at, task=1),
-        Entry(id=2, record=submitted[1], at=at, task=1, attempt=1),
+        r.Entry(id=1, record=submitted[0], at=at, task=1),
+        r.Entry(id=2, record=submitted[1], at=at, task=1, attempt=1),
     ]
 
 
 async def test_a_time_comes_back_as_the_same_moment_in_utc(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
     there = datetime(2026, 11, 21, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
-    await journal.commit(Commit(drafts=(Draft(record=message(1), at=there, task=attempt.task),)))
-    (entry,) = await journal.entries(kinds=[Step])
+    await journal.commit(
+        r.Commit(drafts=(r.Draft(record=message(1), at=there, task=attempt.task),))
+    )
+    (entry,) = await journal.entries(kinds=[r.Step])
     assert (entry.at, entry.at.utcoffset()) == (there, timedelta(0))
 
 
 async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
-    journal: Journal, attempt: Attempt, at: datetime
+    journal: Journal, attempt: r.Attempt, at: datetime
 ) -> None:
     run = await journal.add_run(source="", settings="", at=at)
     task = await journal.add_task(run=run.id, name="other", title="", spec="", at=at)
@@ -75,74 +61,79 @@ async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
     assert [each.id for each in await journal.entries(run=run.id)] == [3]
     assert [each.id for each in await journal.entries(task=task.id)] == [3]
     assert [each.id for each in await journal.entries(attempt=attempt.id)] == [2, 4, 5]
-    assert [each.id for each in await journal.entries(kinds=[TaskTransition, Step])] == [1, 3, 4, 5]
+    assert [each.id for each in await journal.entries(kinds=[r.TaskTransition, r.Step])] == [
+        1,
+        3,
+        4,
+        5,
+    ]
     assert [each.id for each in await journal.entries(2, limit=2)] == [3, 4]
 
 
 async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
-    messages = (Message(index=0, body=b'{"a":1}'), Message(index=1, body=b"\x00\xff"))
-    results = (Result(call="call-1", body=b'"done"'),)
-    await journal.commit(Commit(attempt=attempt.id, messages=messages, results=results))
+    messages = (r.Message(index=0, body=b'{"a":1}'), r.Message(index=1, body=b"\x00\xff"))
+    results = (r.Result(call="call-1", body=b'"done"'),)
+    await journal.commit(r.Commit(attempt=attempt.id, messages=messages, results=results))
     again = commit(attempt, message(1), messages=messages[1:])
     with pytest.raises(StaleIncarnationError, match="already written"):
         await journal.commit(again)
     assert await journal.messages(attempt.id) == list(messages)
     with pytest.raises(StaleIncarnationError, match=f"attempt {attempt.id}"):
-        await journal.commit(Commit(attempt=attempt.id, results=results))
+        await journal.commit(r.Commit(attempt=attempt.id, results=results))
     assert await journal.results(attempt.id) == list(results)
-    assert await journal.entries(kinds=[Step]) == []
+    assert await journal.entries(kinds=[r.Step]) == []
 
 
-async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: Attempt) -> None:
+async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: r.Attempt) -> None:
     at = attempt.started_at
     assert [await journal.claim(attempt.id, holder=who, at=at) for who in "aba"] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("end", [each for each in Lifecycle if each.over])
-async def test_over_is_over(journal: Journal, attempt: Attempt, end: Lifecycle) -> None:
+@pytest.mark.parametrize("end", [each for each in r.Lifecycle if each.over])
+async def test_over_is_over(journal: Journal, attempt: r.Attempt, end: r.Lifecycle) -> None:
     await journal.commit(commit(attempt, transition(), transition(end)))
     with pytest.raises(StaleIncarnationError, match=f"attempt 1 is already {end.value}"):
         await journal.commit(commit(attempt, ended()))
 
 
 async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
-    await journal.commit(commit(attempt, task_transition(Lifecycle.CANCELED)))
+    await journal.commit(commit(attempt, task_transition(r.Lifecycle.CANCELED)))
     await journal.commit(commit(attempt, transition()))
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
         await journal.commit(commit(attempt, task_transition()))
 
 
-async def test_what_does_not_fit_is_refused_and_named(journal: Journal, attempt: Attempt) -> None:
+async def test_what_does_not_fit_is_refused_and_named(journal: Journal, attempt: r.Attempt) -> None:
     task, at = await journal.task(attempt.task), attempt.started_at
     with pytest.raises(JournalError, match="no time zone"):
         await journal.add_run(source="", settings="", at=at.replace(tzinfo=None))
     with pytest.raises(JournalError, match=r"(?i)unique"):
         await journal.add_task(run=task.run, name=task.name, title="", spec="", at=at)
     with pytest.raises(JournalError, match=r"(?i)foreign key"):
-        await journal.commit(Commit(drafts=(Draft(record=message(1), at=at, task=99),)))
+        await journal.commit(r.Commit(drafts=(r.Draft(record=message(1), at=at, task=99),)))
     with pytest.raises(JournalError, match="has no attempt 7"):
         await journal.attempt(7)
 
 
-RESTART = intervention(Action.RESTART, Actor.OPERATOR, author="ada", message="Again.")
-FAILED = task_transition(Lifecycle.FAILED)
-OPENED = task_transition(Lifecycle.SUBMITTED, reason="begun again")
+RESTART = intervention(r.Action.RESTART, r.Actor.OPERATOR, author="ada", message="Again.")
+FAILED = task_transition(r.Lifecycle.FAILED)
+OPENED = task_transition(r.Lifecycle.SUBMITTED, reason="begun again")
 
 
-def of_task(record: Record, attempt: Attempt) -> Draft:
-    return Draft(record=record, at=attempt.started_at, task=attempt.task)
+def of_task(record: r.Record, attempt: r.Attempt) -> r.Draft:
+    return r.Draft(record=record, at=attempt.started_at, task=attempt.task)
 
 
 async def test_a_person_opens_a_task_again_that_is_over_once_and_no_late_word_does(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
-    (over,) = await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    (over,) = await journal.commit(r.Commit(drafts=(of_task(FAILED, attempt),)))
     with pytest.raises(StaleIncarnationError, match="is already failed"):
-        await journal.commit(Commit(drafts=(of_task(OPENED, attempt),)))
+        await journal.commit(r.Commit(drafts=(of_task(OPENED, attempt),)))
     order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
     entries = await journal.write(reopen, order, [opened], step=7, after=over.id)
     assert entries is not None
@@ -151,50 +142,52 @@ async def test_a_person_opens_a_task_again_that_is_over_once_and_no_late_word_do
     assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None
     assert await journal.last_id() == entries[-1].id
     await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **WHOSE)
-    await journal.commit(Commit(drafts=(of_task(FAILED, attempt),)))
+    await journal.commit(r.Commit(drafts=(of_task(FAILED, attempt),)))
 
 
 # -- an attempt has at most one open escalation -------------------------------------------------
 
-ALERTS = (AlertKey(rule="cycle"), AlertKey(rule="repeated_edits", subject="a.py"))
+ALERTS = (r.AlertKey(rule="cycle"), r.AlertKey(rule="repeated_edits", subject="a.py"))
 
 
-async def opened(journal: Journal, attempt: Attempt, guard: int | None = None) -> Escalation | None:
+async def opened(
+    journal: Journal, attempt: r.Attempt, guard: int | None = None
+) -> r.Escalation | None:
     of, task, at = attempt.id, attempt.task, attempt.started_at
     return await journal.open_escalation(
         attempt=of, task=task, alerts=ALERTS, reason="stuck", at=at, guard=guard
     )
 
 
-async def moved(journal: Journal, attempt: Attempt, to: EscalationState, id_: int = 1) -> None:
-    record = Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
+async def moved(journal: Journal, attempt: r.Attempt, to: r.EscalationState, id_: int = 1) -> None:
+    record = r.Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
     await journal.commit(commit(attempt, record))
 
 
 async def test_only_one_of_many_at_once_is_opened_and_stored(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
     with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
         await opened(journal, attempt, guard=1)
     answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))
     (escalation,) = [each for each in answers if each]
-    assert escalation == Escalation(
-        id=1, attempt=attempt.id, state=EscalationState.OPEN, alerts=ALERTS, reason="stuck"
+    assert escalation == r.Escalation(
+        id=1, attempt=attempt.id, state=r.EscalationState.OPEN, alerts=ALERTS, reason="stuck"
     )
-    (entry,) = await journal.entries(kinds=[Escalation])
+    (entry,) = await journal.entries(kinds=[r.Escalation])
     assert (entry.record, entry.attempt) == (escalation, attempt.id)
 
 
 async def test_an_answered_one_is_still_in_the_way_and_a_closed_one_makes_room(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
     first = await opened(journal, attempt)
-    await moved(journal, attempt, EscalationState.ANSWERED)
+    await moved(journal, attempt, r.EscalationState.ANSWERED)
     assert await opened(journal, attempt) is None
     at = attempt.started_at
     other = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     assert await opened(journal, other)
-    await moved(journal, attempt, EscalationState.CLOSED)
+    await moved(journal, attempt, r.EscalationState.CLOSED)
     assert first is not None
     assert await opened(journal, attempt) == replace(first, id=3)
 
@@ -202,17 +195,17 @@ async def test_an_answered_one_is_still_in_the_way_and_a_closed_one_makes_room(
 @pytest.mark.parametrize(
     ("first", "then"),
     [
-        (EscalationState.ANSWERED, EscalationState.ANSWERED),
-        (EscalationState.ANSWERED, EscalationState.OPEN),
-        (EscalationState.CLOSED, EscalationState.ANSWERED),
-        (EscalationState.CLOSED, EscalationState.CLOSED),
+        (r.EscalationState.ANSWERED, r.EscalationState.ANSWERED),
+        (r.EscalationState.ANSWERED, r.EscalationState.OPEN),
+        (r.EscalationState.CLOSED, r.EscalationState.ANSWERED),
+        (r.EscalationState.CLOSED, r.EscalationState.CLOSED),
     ],
 )
 async def test_an_escalation_is_answered_once_and_closed_once(
-    first: EscalationState, then: EscalationState, journal: Journal, attempt: Attempt
+    first: r.EscalationState, then: r.EscalationState, journal: Journal, attempt: r.Attempt
 ) -> None:
     await opened(journal, attempt)
     await moved(journal, attempt, first)
     with pytest.raises(StaleIncarnationError, match=f"escalation 1 is already {first}"):
         await moved(journal, attempt, then)
-    assert len(await journal.entries(kinds=[Escalation])) == 2
+    assert len(await journal.entries(kinds=[r.Escalation])) == 2

@@ -21,7 +21,7 @@ AT = 'connection to server at "db", port 5432 failed: '
             "is TLS missing",
         ),
         (
-            f'{AT}FATAL:  no pg_hba.conf entry for host "h", user "a", database "x", SSL encryption',
+            f'{AT}FATAL:  no pg_hba.conf entry for host "h", user "a", database "", SSL encryption',
             "a line of the server's pg_hba.conf",
         ),
         (f'{AT}FATAL:  Peer authentication failed for user "ann"', "see the lines for this role"),

@@ -5,50 +5,36 @@ from dataclasses import replace
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_monitor.records import (
-    Chore,
-    Commit,
-    Draft,
-    Ending,
-    Fact,
-    FactAct,
-    FactMark,
-    FactState,
-    Feedback,
-    Lesson,
-    OpenChore,
-    Origin,
-    Study,
-    StudyState,
-    VerdictBasis,
-)
 from midwatch_stage.harness import PastAttempts
 
-EDITED = Feedback(accepted=False, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff="-a\n+b")
-PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
+EDITED = r.Feedback(
+    accepted=False, origin=r.Origin.IMPLIED, sign=r.VerdictBasis.EDITED, diff="-a\n+b"
+)
+PENDING = r.Fact(text="The build takes long.", state=r.FactState.PENDING)
 
 
-async def left(past: PastAttempts, *, tries: int = 3, attempt: int | None = None) -> list[Chore]:
+async def left(past: PastAttempts, *, tries: int = 3, attempt: int | None = None) -> list[r.Chore]:
     chores = await past.learned.chores(tries=tries, attempt=attempt)
     return [each.chore for each in chores]
 
 
-def tried(about: int, chore: Chore, state: StudyState = StudyState.FAILED) -> Study:
-    return Study(about=about, chore=chore, state=state)
+def tried(about: int, chore: r.Chore, state: r.StudyState = r.StudyState.FAILED) -> r.Study:
+    return r.Study(about=about, chore=chore, state=state)
 
 
 @pytest.mark.parametrize(
     ("ending", "chores"),
     [
-        (Ending.DONE, [Chore.SUMMARY]),
-        (Ending.CANCELED, [Chore.SUMMARY]),
-        (Ending.UNACCEPTED, [Chore.LESSON, Chore.SUMMARY]),
-        (Ending.OUT_OF_BUDGET, [Chore.LESSON, Chore.SUMMARY]),
+        (r.Ending.DONE, [r.Chore.SUMMARY]),
+        (r.Ending.CANCELED, [r.Chore.SUMMARY]),
+        (r.Ending.UNACCEPTED, [r.Chore.LESSON, r.Chore.SUMMARY]),
+        (r.Ending.OUT_OF_BUDGET, [r.Chore.LESSON, r.Chore.SUMMARY]),
     ],
 )
 async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
-    past: PastAttempts, ending: Ending, chores: list[Chore]
+    past: PastAttempts, ending: r.Ending, chores: list[r.Chore]
 ) -> None:
     attempt = await past.attempt()
     assert await left(past) == []
@@ -59,14 +45,14 @@ async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
 @pytest.mark.parametrize(
     ("verdict", "chores"),
     [
-        (Feedback(accepted=False), [Chore.LESSON]),
-        (Feedback(accepted=False, origin=Origin.IMPLIED), [Chore.LESSON]),
-        (Feedback(accepted=False, origin=Origin.AUTOMATIC), []),
-        (Feedback(accepted=True), []),
+        (r.Feedback(accepted=False), [r.Chore.LESSON]),
+        (r.Feedback(accepted=False, origin=r.Origin.IMPLIED), [r.Chore.LESSON]),
+        (r.Feedback(accepted=False, origin=r.Origin.AUTOMATIC), []),
+        (r.Feedback(accepted=True), []),
     ],
 )
 async def test_a_rejection_teaches(
-    past: PastAttempts, verdict: Feedback, chores: list[Chore]
+    past: PastAttempts, verdict: r.Feedback, chores: list[r.Chore]
 ) -> None:
     await past.say(await past.attempt(), verdict)
     assert await left(past) == chores
@@ -77,9 +63,11 @@ async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
     past: PastAttempts, project: str
 ) -> None:
     """Of two processes that see it at the same time, the second is told."""
-    kept = Feedback(accepted=True, origin=Origin.IMPLIED, sign=VerdictBasis.KEPT, author="ada")
+    kept = r.Feedback(
+        accepted=True, origin=r.Origin.IMPLIED, sign=r.VerdictBasis.KEPT, author="ada"
+    )
     attempt, other = await past.attempt(project), await past.attempt(project)
-    said = [kept, EDITED, replace(EDITED, origin=Origin.EXPLICIT), Feedback(accepted=False)]
+    said = [kept, EDITED, replace(EDITED, origin=r.Origin.EXPLICIT), r.Feedback(accepted=False)]
     for feedback in said:
         await past.say(attempt, feedback)
     await past.say(other, EDITED)
@@ -89,27 +77,27 @@ async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
         ):
             await past.say(attempt, again)
     await past.say(attempt, said[-1])
-    assert await past.told(Feedback, attempt) == [*said, said[-1]]
+    assert await past.told(r.Feedback, attempt) == [*said, said[-1]]
 
 
 async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    draft = Draft(record=EDITED, at=past.at, task=attempt.task, attempt=attempt.id)
+    draft = r.Draft(record=EDITED, at=past.at, task=attempt.task, attempt=attempt.id)
     async with await past.journal.open(past.journal.name) as other:
-        both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
+        both = [each.commit(r.Commit(drafts=(draft,))) for each in (past.journal, other)]
         answers = await asyncio.gather(*both, return_exceptions=True)
     assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
-    assert await left(past) == [Chore.LESSON]
+    assert await left(past) == [r.Chore.LESSON]
 
 
 async def test_a_chore_says_where_it_comes_from(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    about = await past.say(attempt, Feedback(accepted=False))
-    await past.say(attempt, tried(about, Chore.LESSON))
+    about = await past.say(attempt, r.Feedback(accepted=False))
+    await past.say(attempt, tried(about, r.Chore.LESSON))
     assert await past.learned.chores(tries=3) == [
-        OpenChore(
+        r.OpenChore(
             about=about,
-            chore=Chore.LESSON,
+            chore=r.Chore.LESSON,
             task=attempt.task,
             attempt=attempt.id,
             project="shop",
@@ -118,74 +106,74 @@ async def test_a_chore_says_where_it_comes_from(past: PastAttempts) -> None:
     ]
 
 
-@pytest.mark.parametrize("state", [StudyState.DONE, StudyState.REFUSED])
-async def test_what_is_done_is_done_once(past: PastAttempts, state: StudyState) -> None:
+@pytest.mark.parametrize("state", [r.StudyState.DONE, r.StudyState.REFUSED])
+async def test_what_is_done_is_done_once(past: PastAttempts, state: r.StudyState) -> None:
     attempt = await past.attempt()
-    about = await past.say(attempt, Feedback(accepted=False))
-    done = tried(about, Chore.LESSON, state)
-    await past.say(attempt, Lesson(text="first"), done)
+    about = await past.say(attempt, r.Feedback(accepted=False))
+    done = tried(about, r.Chore.LESSON, state)
+    await past.say(attempt, r.Lesson(text="first"), done)
     assert await left(past) == []
     with pytest.raises(StaleIncarnationError, match="already done"):
-        await past.say(attempt, Lesson(text="second"), done)
+        await past.say(attempt, r.Lesson(text="second"), done)
     assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
 
 
 async def test_what_fails_is_tried_so_often_and_no_more(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    about = await past.end(attempt, Ending.DONE)
+    about = await past.end(attempt, r.Ending.DONE)
     for tries in (1, 2):
-        await past.say(attempt, tried(about, Chore.SUMMARY))
+        await past.say(attempt, tried(about, r.Chore.SUMMARY))
         assert await left(past, tries=tries) == []
-        assert await left(past, tries=tries + 1) == [Chore.SUMMARY]
+        assert await left(past, tries=tries + 1) == [r.Chore.SUMMARY]
 
 
 async def test_the_newest_chores_come_first(past: PastAttempts) -> None:
     attempts = [await past.attempt(task=name) for name in "abc"]
-    ends = [await past.end(attempt, Ending.DONE) for attempt in attempts]
+    ends = [await past.end(attempt, r.Ending.DONE) for attempt in attempts]
     found = await past.learned.chores(tries=1)
     assert [each.about for each in found] == ends[::-1]
-    assert await left(past, attempt=attempts[0].id) == [Chore.SUMMARY]
+    assert await left(past, attempt=attempts[0].id) == [r.Chore.SUMMARY]
 
 
 async def test_facts_that_wait_are_reviewed_once_their_attempt_is_over(past: PastAttempts) -> None:
     attempt = await past.attempt()
     fact = await past.say(attempt, PENDING)
     assert await left(past) == []
-    await past.end(attempt, Ending.DONE)
-    assert await left(past) == [Chore.SUMMARY, Chore.REVIEW]
-    await past.say(attempt, FactMark(fact=fact, act=FactAct.RELEASED))
-    assert await left(past) == [Chore.SUMMARY]
+    await past.end(attempt, r.Ending.DONE)
+    assert await left(past) == [r.Chore.SUMMARY, r.Chore.REVIEW]
+    await past.say(attempt, r.FactMark(fact=fact, act=r.FactAct.RELEASED))
+    assert await left(past) == [r.Chore.SUMMARY]
 
 
 async def test_facts_that_are_found_after_a_review_are_reviewed_too(past: PastAttempts) -> None:
     attempt = await past.attempt()
     first = await past.say(attempt, PENDING)
-    about = await past.end(attempt, Ending.DONE)
-    reviewed = FactMark(fact=first, act=FactAct.REVIEWED)
-    await past.say(attempt, reviewed, tried(about, Chore.REVIEW, StudyState.DONE))
-    assert await left(past) == [Chore.SUMMARY]
-    await past.say(attempt, PENDING, tried(about, Chore.SUMMARY, StudyState.DONE))
-    assert await left(past) == [Chore.REVIEW]
+    about = await past.end(attempt, r.Ending.DONE)
+    reviewed = r.FactMark(fact=first, act=r.FactAct.REVIEWED)
+    await past.say(attempt, reviewed, tried(about, r.Chore.REVIEW, r.StudyState.DONE))
+    assert await left(past) == [r.Chore.SUMMARY]
+    await past.say(attempt, PENDING, tried(about, r.Chore.SUMMARY, r.StudyState.DONE))
+    assert await left(past) == [r.Chore.REVIEW]
 
 
 async def test_a_study_of_what_was_erased_changes_nothing(past: PastAttempts) -> None:
-    await past.say(await past.attempt(), tried(1, Chore.LESSON, StudyState.DONE))
+    await past.say(await past.attempt(), tried(1, r.Chore.LESSON, r.StudyState.DONE))
     assert await left(past) == []
 
 
 async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
     attempt = await past.attempt()
     await past.say(attempt, PENDING)
-    about = await past.end(attempt, Ending.DONE)
-    for chore in (Chore.SUMMARY, Chore.REVIEW):
+    about = await past.end(attempt, r.Ending.DONE)
+    for chore in (r.Chore.SUMMARY, r.Chore.REVIEW):
         await past.say(attempt, tried(about, chore))
-    assert await left(past, tries=1) == [Chore.REVIEW]
+    assert await left(past, tries=1) == [r.Chore.REVIEW]
 
 
 async def test_chores_are_read_by_kind(past: PastAttempts) -> None:
     for name in "ab":
-        await past.end(await past.attempt(task=name), Ending.UNACCEPTED)
+        await past.end(await past.attempt(task=name), r.Ending.UNACCEPTED)
     every = await past.learned.chores(tries=1)
     assert len(every) == 4
-    summaries = await past.learned.chores(tries=1, kinds={Chore.SUMMARY})
-    assert summaries == [each for each in every if each.chore is Chore.SUMMARY]
+    summaries = await past.learned.chores(tries=1, kinds={r.Chore.SUMMARY})
+    assert summaries == [each for each in every if each.chore is r.Chore.SUMMARY]

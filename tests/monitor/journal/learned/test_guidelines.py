@@ -4,46 +4,34 @@ import asyncio
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.records import (
-    Commit,
-    Draft,
-    Guidelines,
-    GuidelinesAct,
-    GuidelinesMark,
-    GuidelinesState,
-    KnownGuidelines,
-    LearnedQuery,
-    Lesson,
-    Reflection,
-    Summary,
-)
 from midwatch_stage.harness import PastAttempts
 
 APPROVED, REJECTED, BACK = (
-    GuidelinesAct.APPROVED,
-    GuidelinesAct.REJECTED,
-    GuidelinesAct.ROLLED_BACK,
+    r.GuidelinesAct.APPROVED,
+    r.GuidelinesAct.REJECTED,
+    r.GuidelinesAct.ROLLED_BACK,
 )
 
 
-async def decide(past: PastAttempts, *course: tuple[int, GuidelinesAct]) -> None:
+async def decide(past: PastAttempts, *course: tuple[int, r.GuidelinesAct]) -> None:
     """Propose versions 1 to 3, and say of each of them what is to be said."""
     attempt = await past.attempt()
     ids = [
-        await past.say(attempt, Guidelines(version=version, text=f"Text {version}."))
+        await past.say(attempt, r.Guidelines(version=version, text=f"Text {version}."))
         for version in (1, 2, 3)
     ]
     for version, act in course:
-        mark = GuidelinesMark(guidelines=ids[version - 1], act=act, author="ann", comment="so")
+        mark = r.GuidelinesMark(guidelines=ids[version - 1], act=act, author="ann", comment="so")
         await past.say(attempt, mark)
 
 
 async def test_a_version_is_proposed_and_not_in_force(past: PastAttempts) -> None:
-    proposal = Guidelines(version=1, text="Test first.", sources=(1,))
+    proposal = r.Guidelines(version=1, text="Test first.", sources=(1,))
     id = await past.say(await past.attempt(), proposal)
-    known = KnownGuidelines(
-        id=id, at=past.at, project="shop", guidelines=proposal, state=GuidelinesState.PROPOSED
+    known = r.KnownGuidelines(
+        id=id, at=past.at, project="shop", guidelines=proposal, state=r.GuidelinesState.PROPOSED
     )
     assert await past.learned.guidelines_version(id) == known
     assert await past.learned.guidelines() == [known]
@@ -69,7 +57,7 @@ async def test_a_version_is_proposed_and_not_in_force(past: PastAttempts) -> Non
     ],
 )
 async def test_c3_versions_follow_each_other_and_come_back(
-    past: PastAttempts, course: list[tuple[int, GuidelinesAct]], states: str, live: int | None
+    past: PastAttempts, course: list[tuple[int, r.GuidelinesAct]], states: str, live: int | None
 ) -> None:
     await decide(past, *course)
     versions = await past.learned.guidelines("shop")
@@ -91,29 +79,32 @@ async def test_c3_versions_follow_each_other_and_come_back(
     ],
 )
 async def test_of_two_who_decide_the_second_is_told(
-    past: PastAttempts, course: list[tuple[int, GuidelinesAct]], told: str
+    past: PastAttempts, course: list[tuple[int, r.GuidelinesAct]], told: str
 ) -> None:
     with pytest.raises(StaleIncarnationError, match=told):
         await decide(past, *course)
-    assert len(await past.told(GuidelinesMark)) == len(course) - 1
+    assert len(await past.told(r.GuidelinesMark)) == len(course) - 1
 
 
 async def test_of_two_processes_that_approve_at_once_one_is_told(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    id = await past.say(attempt, Guidelines(version=1, text="…"))
-    mark = GuidelinesMark(guidelines=id, act=APPROVED)
-    draft = Draft(record=mark, at=past.at, task=attempt.task, attempt=attempt.id)
+    id = await past.say(attempt, r.Guidelines(version=1, text="…"))
+    mark = r.GuidelinesMark(guidelines=id, act=APPROVED)
+    draft = r.Draft(record=mark, at=past.at, task=attempt.task, attempt=attempt.id)
     async with await past.journal.open(past.journal.name) as other:
-        both = [each.commit(Commit(drafts=(draft,))) for each in (past.journal, other)]
+        both = [each.commit(r.Commit(drafts=(draft,))) for each in (past.journal, other)]
         answers = await asyncio.gather(*both, return_exceptions=True)
     assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
-    assert len(await past.told(GuidelinesMark)) == 1
+    assert len(await past.told(r.GuidelinesMark)) == 1
 
 
 async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAttempts) -> None:
     await decide(past, (1, APPROVED))
-    await past.say(await past.attempt(task="other"), Lesson(text="Rounding goes last."))
-    nothing, something = LearnedQuery(project="shop"), LearnedQuery(project="shop", text="rounding")
+    await past.say(await past.attempt(task="other"), r.Lesson(text="Rounding goes last."))
+    nothing, something = (
+        r.LearnedQuery(project="shop"),
+        r.LearnedQuery(project="shop", text="rounding"),
+    )
     assert await past.learned.live_guidelines("shop") is not None
     assert await past.learned.candidates(nothing) == []
     assert len(await past.learned.candidates(something)) == 1
@@ -121,17 +112,17 @@ async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAtte
 
 async def test_a_number_of_a_version_is_given_once_in_a_project(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    await past.say(attempt, Guidelines(version=1, text="…"))
-    await past.say(await past.attempt("bank"), Guidelines(version=1, text="…"))
+    await past.say(attempt, r.Guidelines(version=1, text="…"))
+    await past.say(await past.attempt("bank"), r.Guidelines(version=1, text="…"))
     with pytest.raises(StaleIncarnationError, match="version 1 of the guidelines already"):
-        await past.say(attempt, Guidelines(version=1, text="other"))
+        await past.say(attempt, r.Guidelines(version=1, text="other"))
     assert [each.project for each in await past.learned.guidelines()] == ["bank", "shop"]
 
 
 async def test_a_version_that_is_not_there_is_named(past: PastAttempts) -> None:
     with pytest.raises(JournalError, match="has no version of guidelines 9"):
         await past.learned.guidelines_version(9)
-    mark = GuidelinesMark(guidelines=9, act=APPROVED)
+    mark = r.GuidelinesMark(guidelines=9, act=APPROVED)
     with pytest.raises(JournalError, match="no version of guidelines 9"):
         await past.say(await past.attempt(), mark)
 
@@ -139,25 +130,25 @@ async def test_a_version_that_is_not_there_is_named(past: PastAttempts) -> None:
 async def test_s12_the_first_summary_of_an_attempt_is_kept_with_its_topics_and_turns(
     past: PastAttempts,
 ) -> None:
-    summary = Summary(text="It fixed the total.", topics=("total", "cart"), turns=7, model="m")
+    summary = r.Summary(text="It fixed the total.", topics=("total", "cart"), turns=7, model="m")
     attempt = await past.attempt(task="totals")
     id, at = await past.say(attempt, summary), past.at
-    await past.say(attempt, Summary(text="second"))
+    await past.say(attempt, r.Summary(text="second"))
     (known,) = await past.learned.summaries("shop")
     assert (known.id, known.at, known.task, known.task_name) == (id, at, 1, "totals")
     assert (known.attempt, known.summary) == (attempt.id, summary)
 
 
 async def test_s13_after_a_look_back_only_new_summaries_are_left(past: PastAttempts) -> None:
-    ids = [await past.say(await past.attempt(task=name), Summary(text=name)) for name in "abcde"]
-    await past.say(await past.attempt("bank"), Summary(text="elsewhere"))
+    ids = [await past.say(await past.attempt(task=name), r.Summary(text=name)) for name in "abcde"]
+    await past.say(await past.attempt("bank"), r.Summary(text="elsewhere"))
     seen: list[int] = []
     for _ in range(3):
         mark = await past.learned.watermark("shop")
         summaries = await past.learned.summaries("shop", after=mark, limit=2)
         seen += [each.id for each in summaries]
         attempts = tuple(each.attempt for each in summaries)
-        look = Reflection(watermark=summaries[-1].id, attempts=attempts)
+        look = r.Reflection(watermark=summaries[-1].id, attempts=attempts)
         await past.say(await past.journal.attempt(attempts[-1]), look)
     assert seen == ids
     assert await past.learned.watermark("shop") == ids[-1]
@@ -169,13 +160,13 @@ async def test_s13_of_two_who_look_back_at_once_one_is_refused(
     past: PastAttempts, error: str
 ) -> None:
     attempt = await past.attempt()
-    id = await past.say(attempt, Summary(text="…"))
-    look = Reflection(watermark=id, attempts=(attempt.id,), error=error)
+    id = await past.say(attempt, r.Summary(text="…"))
+    look = r.Reflection(watermark=id, attempts=(attempt.id,), error=error)
     await past.say(attempt, look)
-    for late in (look, Reflection(watermark=id - 1)):
+    for late in (look, r.Reflection(watermark=id - 1)):
         with pytest.raises(StaleIncarnationError, match="another process has looked back"):
             await past.say(attempt, late)
-    await past.say(attempt, Reflection(watermark=id, skipped="nothing new"))
+    await past.say(attempt, r.Reflection(watermark=id, skipped="nothing new"))
     assert await past.learned.watermark("shop") == id
 
 
@@ -183,12 +174,12 @@ async def test_what_was_compared_with_a_version_no_longer_in_force_is_not_approv
     past: PastAttempts,
 ) -> None:
     attempt = await past.attempt()
-    ids = [await past.say(attempt, Guidelines(version=each, text="Test.")) for each in (1, 2)]
-    await past.say(attempt, GuidelinesMark(guidelines=ids[0], act=APPROVED, over=0))
-    late = GuidelinesMark(guidelines=ids[1], act=APPROVED, over=0)
+    ids = [await past.say(attempt, r.Guidelines(version=each, text="Test.")) for each in (1, 2)]
+    await past.say(attempt, r.GuidelinesMark(guidelines=ids[0], act=APPROVED, over=0))
+    late = r.GuidelinesMark(guidelines=ids[1], act=APPROVED, over=0)
     with pytest.raises(StaleIncarnationError, match="no longer in force"):
         await past.say(attempt, late)
-    await past.say(attempt, GuidelinesMark(guidelines=ids[1], act=APPROVED, over=ids[0]))
+    await past.say(attempt, r.GuidelinesMark(guidelines=ids[1], act=APPROVED, over=ids[0]))
     live = await past.learned.live_guidelines("shop")
     assert live is not None
     assert live.id == ids[1]

@@ -77,7 +77,8 @@ async def test_a_journal_opened_to_read_refuses_to_write(
 async def test_a_wrong_url_is_named_without_its_password_and_who_is_refused_does_not_wait(
     postgres_server: str, change: dict[str, Any], said: str
 ) -> None:
-    url = make_url(postgres_server).set(**{"password": "s3cr3t/%", **change})
+    changed: dict[str, Any] = {"password": "s3cr3t/%", **change}
+    url = make_url(postgres_server).set(**changed)
     patience = 0.2 if "0.2 s" in said else 60
     begun = time.monotonic()
     with pytest.raises(JournalError, match=said) as raised:
