@@ -39,9 +39,7 @@ SETTINGS = """
 SECOND = timedelta(seconds=1)
 
 
-def test_a_person_is_named_where_the_environment_names_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_person_is_named_where_no_variable_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     assert operator_name() == pwd.getpwuid(os.getuid()).pw_name

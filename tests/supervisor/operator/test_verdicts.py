@@ -27,9 +27,7 @@ from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 REJECTED = Feedback(accepted=False, comment="Cents are lost.", author="ada")
 
 
-async def test_whoever_accepts_what_was_rejected_takes_back_what_that_taught(
-    past: PastAttempts,
-) -> None:
+async def test_who_accepts_what_was_rejected_takes_its_lesson_back(past: PastAttempts) -> None:
     attempt = await past.attempt()
     verdict = await past.say(attempt, REJECTED)
     by_hand = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
@@ -41,7 +39,7 @@ async def test_whoever_accepts_what_was_rejected_takes_back_what_that_taught(
         assert {each.id: each.obsolete for each in known} == {taken: accepted, kept: False}
 
 
-async def test_no_lesson_is_drawn_from_a_rejection_that_was_taken_back(past: PastAttempts) -> None:
+async def test_no_lesson_is_drawn_from_a_rejection_taken_back(past: PastAttempts) -> None:
     async def lesson_is_open() -> bool:
         return Chore.LESSON in {each.chore for each in await past.learned.chores(tries=3)}
 

@@ -82,9 +82,7 @@ def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
 @pytest.mark.parametrize(
     ("over", "course"), [(False, WithdrawalResult.SPLIT), (True, WithdrawalResult.CANCELED)]
 )
-def test_a_split_task_ends_with_its_parts_while_there_are_any(
-    over: bool, course: WithdrawalResult
-) -> None:
+def test_a_split_task_ends_with_its_parts(over: bool, course: WithdrawalResult) -> None:
     parts = (task(2, "a.1", parent="a"),)
     look = TaskReading(state=account(SPLIT), parts=parts, parts_over=over)
     assert look.course is course
@@ -136,9 +134,7 @@ BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
         (REVISION, "plan revision", "asks to revise its plan: write it; use it (write it)"),
     ],
 )
-def test_what_waits_for_an_answer_is_a_petition_and_told_in_words(
-    record: WorkerRequest, name: str, words: str
-) -> None:
+def test_a_petition_is_told_in_words(record: WorkerRequest, name: str, words: str) -> None:
     assert worker_request(record) == record
     assert (request_name(record), request_text(record)) == (name, words)
 

@@ -233,9 +233,7 @@ async def test_a_session_that_goes_on_after_its_end_has_the_turns_of_each_time(
     assert [each.turns for each in cases] == [2, 3]
 
 
-async def test_without_a_session_file_hooks_give_the_same_steps_and_alarms(
-    agents: ForeignAgents,
-) -> None:
+async def test_without_a_file_hooks_give_the_same_steps_and_alarms(agents: ForeignAgents) -> None:
     prompt: Fields = {"hook_event_name": "UserPromptSubmit", "prompt": "Mend it."}
     stop: Fields = {"hook_event_name": "Stop", "last_assistant_message": "I give up."}
     calls = [each for n in range(1, 8) for each in (before(n), failed(n))]
@@ -305,9 +303,7 @@ def line_of(event: Fields, agent: str = "claude-code") -> bytes:
     return json.dumps(whole).encode() + b"\n"
 
 
-async def test_what_hooks_left_in_the_inbox_is_taken_in(
-    agents: ForeignAgents, folder: Path
-) -> None:
+async def test_what_waits_in_the_inbox_is_taken_in(agents: ForeignAgents, folder: Path) -> None:
     for each in (before(1), failed(1)):
         assert put_in_inbox(folder, line_of(each))
     lines = list(take_inbox(folder))
@@ -374,9 +370,7 @@ async def test_a_second_attach_is_refused_and_a_dead_ones_place_is_taken(
     assert not place.exists()
 
 
-async def test_a_hook_of_a_program_that_is_not_watched_waits_for_another_watch(
-    agents: ForeignAgents, folder: Path
-) -> None:
+async def test_a_hook_of_another_program_waits(agents: ForeignAgents, folder: Path) -> None:
     watch = agents.another_watch(agents=["claude-code"])
     async with listen_for_hooks(folder / "hook.sock", watch):
         for agent in ("codex", "claude-code"):

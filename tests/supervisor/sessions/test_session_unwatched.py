@@ -37,9 +37,7 @@ async def hooked(agents: ForeignAgents, transcript: Path) -> ForeignAgents:
 
 
 @pytest.mark.usefixtures("hooked")
-async def test_a_watched_session_at_work_hears_at_its_next_step_what_it_is_told(
-    capsys: Capture,
-) -> None:
+async def test_a_watched_session_hears_at_its_next_step_what_it_is_told(capsys: Capture) -> None:
     (told,) = await ask(capsys, "status")
     assert (told["status"], told["lifecycle"], told["stands"]) == ("working",) * 3
     for words in (("tell", "repo-s1", "Read the error."), ("cancel", "repo-s1")):
@@ -47,9 +45,7 @@ async def test_a_watched_session_at_work_hears_at_its_next_step_what_it_is_told(
         assert said.endswith("; the agent is told at its next step")
 
 
-async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
-    hooked: ForeignAgents, capsys: Capture
-) -> None:
+async def test_what_is_told_waits_for_attach(hooked: ForeignAgents, capsys: Capture) -> None:
     hooked.watch.close()
     (said,) = await read(capsys, "tell", "repo-s1", "--stop")
     assert said.endswith(
@@ -66,9 +62,7 @@ async def test_what_is_told_to_a_session_that_nobody_watches_waits_for_attach(
     assert "stopped by ada" in (await hooked.hook(hook("PreToolUse", hooked.file(SESSION)))).text
 
 
-async def test_a_session_that_nobody_watches_is_canceled_and_begins_anew_if_it_goes_on(
-    hooked: ForeignAgents, capsys: Capture
-) -> None:
+async def test_a_canceled_session_begins_anew(hooked: ForeignAgents, capsys: Capture) -> None:
     hooked.watch.close()
     (said,) = await read(capsys, "cancel", "repo-s1")
     assert said == "canceled repo-s1; nothing is watching it, so its agent is not told"
@@ -85,9 +79,7 @@ async def test_no_stop_is_sent_to_a_session_that_is_only_watched(capsys: Capture
     assert said == "repo-s1 is only watched: end it where it was started\n"
 
 
-async def test_status_names_the_delivery_that_changes_where_an_attempt_stands(
-    hooked: ForeignAgents, capsys: Capture
-) -> None:
+async def test_status_names_the_delivery_of_a_stop(hooked: ForeignAgents, capsys: Capture) -> None:
     await hooked.say(Action.NUDGE, "Read the error.")
     await hooked.say(Action.STOP, "Enough.")
     (told,) = await ask(capsys, "status")
@@ -102,9 +94,7 @@ async def test_a_session_that_has_ended_leaves_no_lock(hooked: ForeignAgents) ->
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_the_console_says_what_must_come_before_a_session_is_stopped(
-    hooked: ForeignAgents, watched: bool
-) -> None:
+async def test_the_console_says_when_it_is_stopped(hooked: ForeignAgents, watched: bool) -> None:
     if not watched:
         hooked.watch.close()
     waits = "nothing is watching it now: it waits for `midwatch attach` and the agent's next step"

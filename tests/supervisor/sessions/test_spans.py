@@ -60,9 +60,7 @@ def loops(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
             tool_span(tracer, "look_up", args, "not found", ok=False)
 
 
-async def test_an_agent_that_loops_is_found_by_the_spans_of_its_tools(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_an_agent_that_loops_is_found_by_spans(port: int, agents: ForeignAgents) -> None:
     await asyncio.to_thread(loops, port, 6)
     state = await agents.attempt()
     assert {"repeated_call", "error_streak"} <= {each.key.rule for each in state.firing}
@@ -96,9 +94,7 @@ async def test_where_no_span_comes_for_half_a_minute_it_is_said_what_to_look_at(
     assert caplog.text.count("no span of a model or a tool") == (not came)
 
 
-async def test_calls_without_their_arguments_count_as_different_ones(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_calls_without_arguments_all_differ(port: int, agents: ForeignAgents) -> None:
     await asyncio.to_thread(loops, port, 6, None)
     assert "repeated_call" not in {each.key.rule for each in (await agents.attempt()).firing}
     assert len(await agents.steps()) == 6
@@ -150,9 +146,7 @@ ANSWER = json.dumps(
 )
 
 
-async def test_a_model_that_calls_no_tool_makes_a_message_and_else_adds_to_its_call(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_a_model_that_calls_no_tool_makes_a_message(port: int, agents: ForeignAgents) -> None:
     called = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "1"}]}])
     usage: dict[str, Any] = {"gen_ai__usage__input_tokens": 10, "gen_ai__usage__output_tokens": 5}
     chat: dict[str, Any] = {"gen_ai__operation__name": "chat", **usage}
@@ -175,9 +169,7 @@ async def test_a_model_that_calls_no_tool_makes_a_message_and_else_adds_to_its_c
     assert (await agents.steps())[0].at == datetime.fromtimestamp(1_790_000_000, UTC)
 
 
-async def test_each_conversation_is_a_session_and_without_one_each_trace(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_each_conversation_or_trace_is_a_session(port: int, agents: ForeignAgents) -> None:
     sent = body(
         span(1, trace=1, gen_ai__conversation__id="alice-0001", **FIND),
         span(2, trace=2, gen_ai__conversation__id="alice-0001", **FIND),
@@ -250,9 +242,7 @@ async def test_whatever_is_sent_is_answered_and_the_next_request_is_taken(
     assert len(await agents.steps()) == before + 1
 
 
-async def test_a_body_that_is_too_long_is_refused_also_when_it_is_packed_or_in_chunks(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_a_body_too_long_even_if_packed_is_refused(port: int, agents: ForeignAgents) -> None:
     bomb = gzip.compress(b" " * (MAX_BODY + 1))
     assert len(bomb) < MAX_BODY / 100
     assert await post(port, bomb, Content_Encoding="gzip") == 413
@@ -318,7 +308,7 @@ async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
     watch.close()
 
 
-async def test_spans_that_a_journal_did_not_take_are_taken_in_when_they_are_sent_again(
+async def test_spans_that_were_not_taken_are_when_sent_again(
     location: str, agents: ForeignAgents
 ) -> None:
     sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
@@ -332,9 +322,7 @@ LANGCHAIN = json.dumps({"type": "tool", "data": {"content": "none", "tool_call_i
 PIECE = "llm__output_messages__0__message__"
 
 
-async def test_what_openinference_says_of_an_agent_in_langchain_is_judged_as_the_conventions_are(
-    port: int, agents: ForeignAgents
-) -> None:
+async def test_openinference_of_langchain_is_judged_alike(port: int, agents: ForeignAgents) -> None:
     model: dict[str, Any] = {"openinference__span__kind": "LLM", "llm__token_count__prompt": 10}
     asks = "llm__input_messages__0__message__"
     asked: dict[str, Any] = {f"{asks}role": "user", f"{asks}content": "How is the weather?"}

@@ -248,9 +248,7 @@ async def worked(fleet: Fleet, taken: Collector, recorder: Recorder, **fields: o
     await fleet.until(sent)
 
 
-async def test_one_of_two_monitors_sends_and_not_what_a_process_keeps(
-    fleet: Fleet, taken: Collector
-) -> None:
+async def test_one_monitor_sends_nothing_of_processes(fleet: Fleet, taken: Collector) -> None:
     settings = sending(taken)
     recorder, other = await fleet.begin(), await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await other.record(step(1, tool="elsewhere"))
@@ -267,9 +265,7 @@ async def test_one_of_two_monitors_sends_and_not_what_a_process_keeps(
     assert told["error.type"] == "stuck"
 
 
-async def test_a_step_that_was_a_span_of_its_agent_is_linked_to_it(
-    fleet: Fleet, taken: Collector
-) -> None:
+async def test_a_step_is_linked_to_the_span_it_was(fleet: Fleet, taken: Collector) -> None:
     async with fleet.monitor("a", settings=sending(taken)):
         recorder = await fleet.begin()
         await worked(fleet, taken, recorder, call=f"span {7:032x} {5:016x}")

@@ -103,9 +103,7 @@ def read(url: str) -> str:
 
 
 @pytest.mark.usefixtures("named_by_the_environment", "journal")
-async def test_a_place_that_is_none_is_refused_and_a_journal_in_which_nothing_ran_has_figures_too(
-    capsys: Capture,
-) -> None:
+async def test_a_place_that_is_none_is_refused_and_no_run_has_figures_too(capsys: Capture) -> None:
     for place in ("here", "127.0.0.1:99999", "127.0.0.1:9/x", "host:"):
         assert await midwatch("metrics", "--serve", place) == 2
         assert "HOST:PORT" in capsys.readouterr().err

@@ -157,9 +157,7 @@ async def test_attach_says_whose_session_it_waits_for_and_leaves_in_order(
 
 
 @pytest.mark.matrix
-async def test_a_key_that_clashes_is_refused_before_anything_runs(
-    terminal: Opens, tmp_path: Path
-) -> None:
+async def test_a_key_that_clashes_is_refused_at_once(terminal: Opens, tmp_path: Path) -> None:
     (tmp_path / "midwatch.yaml").write_text(f"{SETTINGS}console: {{keys: {{fleet: '2'}}}}\n")
     run = await terminal("run", "tasks.yaml")
     await run.sees("console.keys.fleet: `2` is already the key of `checkpoints`")

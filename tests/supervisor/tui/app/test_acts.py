@@ -1,6 +1,6 @@
 """Keys on the chosen attempt become rows of the journal, and what comes of them is told."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -106,57 +106,43 @@ async def end_task(seat: ConsoleDriver[Journal]) -> None:
     await seat.until(lambda: seat.app.read >= seat.before)
 
 
-ACTS_BY_KEYS: dict[str, tuple[tuple[Record, ...], str, list[Record]]] = {
-    "guidance about the alerts": (
-        *((ALERT,), "i h i ctrl+j x enter"),
-        [replace(ABOUT, message="hi\nx")],
-    ),
+OTHER_WORDS = [
+    replace(REJECTED, comment="in other words"),
+    replace(ABOUT, message="Look [b]up.now"),
+]
+REFUSED = replace(MINE, message="Refused.", petition=5)
+LESS = replace(WANTED, message="go", terms=Terms(grant=Grant(requests=20, minutes=5)))
+BIG = replace(MINE, action=Action.SWITCH_MODEL, terms=Terms(model="big"))
+AGAIN = replace(ABOUT, action=Action.RESTART, message="no")
+ACTS_BY_KEYS: dict[str, tuple[tuple[Record, ...], str, Sequence[Record]]] = {
+    "guidance": ((ALERT,), "i h i ctrl+j x enter", [replace(ABOUT, message="hi\nx")]),
     "no empty guidance": ((), "i enter h i enter", [replace(MINE, message="hi")]),
     "a stop": ((), "x y", [replace(MINE, action=Action.STOP)]),
-    "a restart above the number of attempts": (
-        *((ALERT,), "b n o enter"),
-        [replace(ABOUT, action=Action.RESTART, message="no")],
-    ),
+    "a restart above the number of attempts": ((ALERT,), "b n o enter", [AGAIN]),
     "approve a decision": ((HELD,), "a", [APPROVED]),
     "reject it without a comment": ((HELD,), "r enter", [REJECTED]),
     "reject it with one": ((HELD,), "r n o enter", [replace(REJECTED, comment="no")]),
-    "modify it": (
-        *((HELD,), "m n o w enter"),
-        [replace(REJECTED, comment="in other words"), replace(ABOUT, message="Look [b]up.now")],
-    ),
+    "modify it": ((HELD,), "m n o w enter", OTHER_WORDS),
     "acknowledge": ((ALERT,), "c", [replace(ABOUT, action=Action.ACKNOWLEDGE)]),
     "silence": ((ALERT,), "s y", [replace(ABOUT, action=Action.SILENCE)]),
     "approve a request": ((BUDGET,), "a", [WANTED]),
     "approve it in the queue": ((BUDGET,), "3 a", [WANTED]),
     "approve a revision": ((REVISION,), "a y", [REPLAN]),
-    "refuse without a reason": (
-        *((BUDGET,), "r enter"),
-        [replace(MINE, message="Refused.", petition=5)],
-    ),
-    "refuse with one": ((BUDGET,), "r n o enter", [replace(MINE, message="no", petition=5)]),
+    "refuse without a reason": ((BUDGET,), "r enter", [REFUSED]),
+    "refuse with one": ((BUDGET,), "r n o enter", [replace(REFUSED, message="no")]),
     "reject the policy's answer": (
-        *((BUDGET, GRANTED_BY_POLICY), "r n o enter"),
-        [
-            stamp(DeliveryState.REJECTED, "no", id=6),
-            replace(MINE, message="no", petition=GRANTED_BY_POLICY.petition),
-        ],
+        (BUDGET, GRANTED_BY_POLICY),
+        "r n o enter",
+        [stamp(DeliveryState.REJECTED, "no", id=6), replace(REFUSED, message="no")],
     ),
-    "grant another amount": (
-        *((BUDGET,), "B , space 5 space m i n u t e s ctrl+j g o enter"),
-        [replace(WANTED, message="go", terms=Terms(grant=Grant(requests=20, minutes=5)))],
-    ),
-    "switch the model": (
-        *((), "M b i g enter"),
-        [replace(MINE, action=Action.SWITCH_MODEL, terms=Terms(model="big"))],
-    ),
+    "grant another amount": ((BUDGET,), "B , 5 space m i n u t e s ctrl+j g o enter", [LESS]),
+    "switch the model": ((), "M b i g enter", [BIG]),
 }
 
 
-@pytest.mark.parametrize(
-    ("records", "keys", "written"), ACTS_BY_KEYS.values(), ids=ACTS_BY_KEYS.keys()
-)
+@pytest.mark.parametrize(("records", "keys", "written"), ACTS_BY_KEYS.values(), ids=ACTS_BY_KEYS)
 async def test_keys_become_records(
-    sit: Sit, records: tuple[Record, ...], keys: str, written: list[Record]
+    sit: Sit, records: Sequence[Record], keys: str, written: Sequence[Record]
 ) -> None:
     async with sit(*records) as seat:
         await seat.press(*keys.split())

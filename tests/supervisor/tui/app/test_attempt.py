@@ -123,9 +123,7 @@ async def test_that_no_check_was_run_is_said_as_final_of_an_attempt_that_is_over
         await seat.until(lambda: seat.text("#checks-pane > .nothing") == said)
 
 
-async def test_enter_shows_all_of_a_step_as_it_is_and_escape_closes_it_then_goes_back(
-    seat: Seat,
-) -> None:
+async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(seat: Seat) -> None:
     view = await seat.open_attempt()
     detail = view.query_one(Detail)
     await seat.press("g", "j", "j", "j", "enter")
@@ -204,9 +202,7 @@ async def test_the_diff_of_the_worktree_is_shown_by_sign(sit: Sit, tmp_path: Pat
         ("/nowhere/at/all", "There is no git worktree here: /nowhere/at/all"),
     ],
 )
-async def test_where_there_is_no_diff_the_view_says_why(
-    sit: Sit, workspace: str, said: str
-) -> None:
+async def test_a_side_without_a_diff_says_why(sit: Sit, workspace: str, said: str) -> None:
     async with sit(workspace=workspace) as seat:
         await seat.open_attempt()
         await seat.press("f6")

@@ -1,4 +1,4 @@
-"""The command palette finds what can be done now first, and says why the rest cannot be done."""
+"""Commands and places are found by their names: what can be done first, and why the rest cannot."""
 
 from collections.abc import AsyncGenerator
 
@@ -8,8 +8,12 @@ from textual.command import CommandList, DiscoveryHit, Hit
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Lifecycle, PermissionRequest
 from midwatch_stage.console import ConsoleDriver, console_in, console_of
-from midwatch_stage.factories import transition
+from midwatch_stage.factories import reflecting, step, transition
+from midwatch_stage.rows import row
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
+from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, places, targets
+from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.row import Row
 
 Watch = ConsoleDriver[Journal]
 AGAIN = "Restart it, or begin a finished task again, with a note"
@@ -34,9 +38,7 @@ async def found(watch: Watch, letters: str = "") -> dict[str, str]:
     return {str(hit.text): hit.help or "" for hit in hits}
 
 
-async def test_our_own_commands_come_first_and_what_makes_no_sense_is_left_out(
-    watch: Watch,
-) -> None:
+async def test_our_commands_come_first_and_what_makes_no_sense_is_left_out(watch: Watch) -> None:
     lines = [*await found(watch)]
     assert lines[0] == "Send guidance to the worker"
     assert lines.index("Quit the console") < lines.index("Quit")
@@ -71,3 +73,110 @@ async def test_what_an_agent_asks_for_is_no_markup_in_the_palette(journal: Journ
         commands = seat.app.screen.query_one(CommandList)
         await seat.until(lambda: bool(commands.option_count))
         assert "run `make [/b]`" in str(commands.get_option_at_index(0).prompt)
+
+
+WORKING = transition()
+
+
+def titled(row: Row, title: str) -> Row:
+    row.title = title
+    return row
+
+
+ROWS = (
+    titled(row(id=1, name="delivery"), "Deliveries skip holidays"),
+    row(id=4, name="delivery", number=2),
+    row(id=2, name="delivery-notes"),
+    row(id=3, name="express-delivery"),
+    titled(row(id=5, name="plan"), "A plan for Nodes"),
+)
+
+
+def names(text: str, *, in_attempt: bool = False) -> list[str]:
+    known = places(in_attempt=in_attempt)
+    return [each.name for each in targets(text, known, ROWS, in_attempt=in_attempt)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("delivery", ["delivery#2", "delivery#1", "delivery-notes#1", "express-delivery#1"]),
+        ("Delivery#1", ["delivery#1", "express-delivery#1"]),
+        ("nodes", ["nodes", "plan#1"]),
+        ("holiday", ["delivery#1"]),
+        ("17", []),
+        ("nowhere", []),
+    ],
+)
+def test_equal_names_and_newest_attempts_come_first(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+def test_in_an_attempt_a_number_is_a_step_and_its_sides_come_first() -> None:
+    assert names("")[:3] == ["fleet", "checkpoints", "attention"]
+    assert names("", in_attempt=True)[:2] == ["timeline", "alerts"]
+    assert names("17", in_attempt=True) == names("017", in_attempt=True) == ["17"]
+    assert names("1" * 5_000, in_attempt=True) == []
+    assert names("plan", in_attempt=True) == ["plan", "plan#1"]
+
+
+def test_what_agents_wrote_does_nothing_in_the_list() -> None:
+    evil = titled(row(name="a\x1b[31m"), "\u202eb")
+    (found,) = targets("a", (), [evil], in_attempt=False)
+    assert (found.name, found.what) == ("a#1", f"{evil.status}: b")
+    assert isinstance(found, JumpTarget)
+
+
+@pytest.fixture(scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watch]:
+    """A console on the tasks `fix` and `port`; the first of them has made twenty steps."""
+    steps = (step(number) for number in range(1, 20))
+    async with console_in(tmp_path_factory.mktemp("jump"), WORKING, *steps) as driver:
+        await driver.write(WORKING, task="port")
+        await driver.write(reflecting(20))
+        yield driver
+
+
+@pytest.fixture
+async def seat(shared: Watch) -> Watch:
+    await shared.first_screen()
+    await shared.press("1")
+    return shared
+
+
+async def test_a_pane_is_reached_by_its_name_from_anywhere(seat: Watch) -> None:
+    await seat.press("colon", *"over", "enter")
+    assert seat.tab == "overview-tab"
+    await seat.open_attempt()
+    await seat.press("colon", *"fleet", "enter")
+    assert (seat.tab, seat.opened) == ("fleet-tab", None)
+
+
+async def test_an_attempt_is_reached_by_its_name_also_from_another(seat: Watch) -> None:
+    await seat.press("colon", *"fix", "enter")
+    assert seat.opened == "fix"
+    await seat.press("colon", *"port#1", "enter")
+    assert seat.opened == "port"
+    assert len(seat.app.screen_stack) == 2
+
+
+async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Watch) -> None:
+    view = await seat.open_attempt()
+    await seat.press("colon", *"plan", "enter")
+    assert view.tab == "plan"
+    await seat.press("colon", *"07", "enter")
+    assert view.tab == "timeline"
+    assert "   7 " in seat.cursor_line
+    await seat.press("colon", *"70", "enter")
+    assert seat.app.noticed == ["the timeline has no step 70"]
+
+
+async def test_an_unknown_name_says_what_is_near_and_arrows_choose(seat: Watch) -> None:
+    await seat.press("colon", *"flet", "enter")
+    said = seat.text("#targets-pane > .nothing")
+    assert said == "Nothing is named 'flet'. Similar: fleet."
+    assert isinstance(seat.app.screen, JumpDialog)
+    await seat.press("escape")
+    assert not isinstance(seat.app.screen, JumpDialog | AttemptScreen)
+    await seat.press("colon", "down", "down", "down", "up", "enter")
+    assert seat.tab == "attention-tab"

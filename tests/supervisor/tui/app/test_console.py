@@ -46,9 +46,7 @@ async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journ
         assert isinstance(seat.app.screen, HelpScreen)
 
 
-async def test_the_help_opens_and_closes_over_a_fleet_that_stays_up_to_date(
-    six_tasks: Journal,
-) -> None:
+async def test_help_opens_and_closes_over_a_fleet_that_is_up_to_date(six_tasks: Journal) -> None:
     async with opened(six_tasks) as seat:
         count = seat.app.panes.fleet.list.count
         for key in ("escape", "q", "question_mark"):
@@ -93,9 +91,7 @@ async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: s
         assert seat.app.return_value == INTERRUPTED
 
 
-async def test_a_run_of_this_process_goes_on_where_a_task_is_begun_again(
-    six_tasks: Journal,
-) -> None:
+async def test_a_run_of_this_process_goes_on_with_a_task_begun_again(six_tasks: Journal) -> None:
     begun: list[int] = []
 
     async def ends_at_once() -> int:

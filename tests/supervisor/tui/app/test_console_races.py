@@ -103,9 +103,7 @@ def stamp(id: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.APPROVED, step=4, author="ada")
 
 
-async def test_words_that_are_sent_twice_are_said_once_and_close_only_their_dialog(
-    sit: Sit,
-) -> None:
+async def test_words_sent_twice_are_said_once_and_close_only_their_dialog(sit: Sit) -> None:
     async with sit() as seat:
         for _ in range(2):
             below = seat.app.screen
@@ -172,9 +170,7 @@ async def test_whoever_leaves_again_does_not_wait_for_the_journal(sit: Sit) -> N
         assert seat.app.return_value == 0
 
 
-async def test_a_decision_that_the_view_does_not_tell_of_yet_is_not_approved_in_it(
-    sit: Sit,
-) -> None:
+async def test_a_decision_that_the_view_does_not_tell_yet_is_not_approved(sit: Sit) -> None:
     async with sit(HELD) as seat:
         screen, first = await seat.open_attempt(), seat.before
         seat.journal.stories = read = asyncio.Event()

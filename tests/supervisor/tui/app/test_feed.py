@@ -1,7 +1,7 @@
 """How the journal reaches the console: in order, whole, in pieces that let keys through."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -9,10 +9,13 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
-from midwatch_monitor.records import Attempt, Commit
-from midwatch_stage.factories import AT, drafts, message
+from midwatch_monitor.records import Attempt, Commit, NodeStatus
+from midwatch_stage.console import ConsoleDriver, console_on
+from midwatch_stage.factories import AT, drafts, message, step, transition
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
+from midwatch_supervisor.tui.screens.overview import OverviewPane
+from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed, FeedBatch, NodesNow
 
 
@@ -100,9 +103,7 @@ async def until(happened: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-async def test_nodes_that_were_read_before_something_failed_are_told_with_the_next_batch(
-    nodes_now: NodesNow,
-) -> None:
+async def test_nodes_read_before_something_failed_are_told_later(nodes_now: NodesNow) -> None:
     failed = False
 
     async def monitors() -> tuple[MonitorStatus, ...]:
@@ -116,3 +117,73 @@ async def test_nodes_that_were_read_before_something_failed_are_told_with_the_ne
         (batch,) = await read(feed(journal, nodes=nodes_now, monitors=monitors), 1)
         assert failed
         assert batch.nodes == await nodes_now()
+
+
+LISTS = ("fleet", "checkpoints", "attention")
+
+
+class Gate:
+    """Something beside the entries that is read with them, and takes its time."""
+
+    def __init__(self, lets: int = 0) -> None:
+        self.opened = asyncio.Event()
+        self._lets = lets
+
+    async def nodes(self) -> Sequence[NodeStatus]:
+        """No nodes; so many looks are answered at once."""
+        self._lets -= 1
+        if self._lets < 0:
+            await self.opened.wait()
+        return ()
+
+
+@asynccontextmanager
+async def opening(journal: Journal, gate: Gate) -> AsyncGenerator[ConsoleDriver[Journal]]:
+    """The console from its first frame on."""
+    async with console_on(journal, read=False, nodes=gate.nodes) as driver:
+        yield driver
+        gate.opened.set()
+
+
+def nothing(driver: ConsoleDriver[Journal], name: str) -> str:
+    """What a list says where it has no line."""
+    return driver.text(f"#{name}-pane .nothing")
+
+
+async def test_an_unread_journal_is_not_called_empty(journal: Journal, attempt: Attempt) -> None:
+    await journal.commit(Commit(drafts=drafts(attempt, [transition()])))
+    gate = Gate()
+    async with opening(journal, gate) as driver:
+        await driver.pilot.pause()
+        assert {nothing(driver, name) for name in LISTS} == {"Reading the journal…"}
+        assert "Reading the journal…" in driver.text("TitleLine")
+        await driver.press("4")
+        assert driver.app.query_one(OverviewPane).text.startswith("Reading the journal… So far:")
+        gate.opened.set()
+        await driver.until(lambda: not driver.app.board.loading)
+        assert "Reading" not in driver.app.query_one(OverviewPane).text
+        assert "Reading" not in driver.text("TitleLine")
+        await driver.press("2")
+        assert nothing(driver, "checkpoints").startswith("No checkpoints yet")
+
+
+async def test_an_empty_journal_is_read_at_once(journal: Journal, attempt: Attempt) -> None:
+    assert attempt.number == 1
+    async with opening(journal, Gate(lets=1)) as driver:
+        await driver.until(lambda: not driver.app.board.loading)
+        assert nothing(driver, "fleet").startswith("No tasks yet")
+
+
+async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt: Attempt) -> None:
+    steps = [step(number) for number in range(1, 701)]
+    await journal.commit(Commit(drafts=drafts(attempt, [transition(), *steps])))
+    board = FleetBoard()
+    feed = Feed(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=100).batches()
+    said: list[str] = []
+    async for batch in feed:
+        board.take(batch)
+        said.append(board.progress)
+        if not board.loading:
+            break
+    await feed.aclose()
+    assert said == ["Reading the journal: 500 entries…", ""]

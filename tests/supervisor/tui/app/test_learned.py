@@ -96,9 +96,7 @@ async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
         yield seated
 
 
-async def test_r9_r40_a_key_accepts_or_rejects_and_asks_what_went_wrong_in_fleet_and_attempt_view(
-    writer: Reader,
-) -> None:
+async def test_r9_r40_a_key_accepts_or_rejects_and_asks_what_went_wrong(writer: Reader) -> None:
     await writer.press("1", "j", "A", "enter", "R")
     asked = "Reject the result of discount#1: what went wrong? (optional)"
     assert str(writer.app.screen.query_one(".title", Static).content) == asked
@@ -132,9 +130,7 @@ async def test_r58_a_person_rates_a_lesson_with_a_comment(writer: Reader) -> Non
     await writer.until(lambda: "4/5" in writer.words("lessons")[0])
 
 
-async def test_a_retired_lesson_can_be_brought_back_and_the_footer_shows_what_can_be_done(
-    writer: Reader,
-) -> None:
+async def test_a_retired_lesson_can_be_brought_back_as_the_footer_says(writer: Reader) -> None:
     def acts() -> set[str]:
         words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Restore")
         return {each for each in words if each in writer.footer}
@@ -169,9 +165,7 @@ async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
     assert f"replaces:\n{old}: Tests run with [b]nose[/b]." in reader.detail
 
 
-async def test_the_filter_looks_at_one_part_and_the_detail_is_of_the_line_that_it_leaves(
-    reader: Reader,
-) -> None:
+async def test_the_detail_is_of_the_line_that_the_filter_of_a_part_leaves(reader: Reader) -> None:
     await reader.press("f3", "space", "slash", *"unittest", "enter")
     assert "Tests run with python3 -m unittest." in reader.detail
     assert (len(reader.words("facts")), len(reader.words("lessons"))) == (1, 1)
@@ -191,9 +185,7 @@ async def test_a_fact_is_retired_and_a_version_rejected_with_the_reason(writer: 
     ]
 
 
-async def test_c5_approving_in_the_console_makes_a_version_live(
-    writer: Reader, shop: Journal
-) -> None:
+async def test_c5_approving_a_version_makes_it_live(writer: Reader, shop: Journal) -> None:
     proposed, before = writer.app.learned.view.guidelines
     await writer.press("f4", "a")
     assert isinstance(writer.app.screen, ConfirmDialog)
@@ -209,9 +201,7 @@ async def test_c5_approving_in_the_console_makes_a_version_live(
     ]
 
 
-async def test_s37_a_version_is_shown_as_a_diff_and_is_not_live_until_approved(
-    reader: Reader, shop: Journal
-) -> None:
+async def test_s37_a_version_is_not_live_until_approved(reader: Reader, shop: Journal) -> None:
     await reader.press("f4", "enter")
     assert "-- Run the checks before each edit." in reader.detail
     assert "+- Run the checks after each edit." in reader.detail
@@ -245,9 +235,7 @@ async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
     )
 
 
-async def test_r20_r73_the_statistics_tell_verdicts_by_origin_classes_and_the_newest_first(
-    reader: Reader,
-) -> None:
+async def test_r20_r73_statistics_tell_verdicts_by_origin_and_newest_first(reader: Reader) -> None:
     await reader.press("f5")
     part = reader.app.query_one(StatisticsPart)
     await reader.until(lambda: bool(part.text))

@@ -63,9 +63,7 @@ async def test_a_lost_node_leads_to_the_nodes_and_enter_on_a_node_shows_what_is_
         assert len(seat.app.panes.fleet.items) == 3
 
 
-async def test_why_there_is_no_broker_is_said_once_and_until_there_is_one(
-    six_tasks: Journal,
-) -> None:
+async def test_why_there_is_no_broker_is_said_until_there_is_one(six_tasks: Journal) -> None:
     there = False
     async with seated(six_tasks, connected=lambda: there) as seat:
         app, title = seat.app, seat.app.query_one(TitleLine)
@@ -129,9 +127,7 @@ async def test_a_fleet_without_any_node_says_how_one_comes(handed_over: Journal)
         assert seat.app.told == ["No nodes: `midwatch node` starts one"]
 
 
-async def test_each_line_says_why_its_task_waits_and_what_no_node_will_take_leads_to_the_nodes(
-    handed_over: Journal,
-) -> None:
+async def test_a_line_says_why_its_task_waits_and_leads_to_the_nodes(handed_over: Journal) -> None:
     async with seated(handed_over, Fleet(EAST).nodes, size=(80, 24)) as seat:
         await seat.until(lambda: len(seat.app.queue.calling) == 1)
         queued = [line.strip(">").split() for line in shown(seat.app) if " queued " in line]

@@ -115,9 +115,7 @@ async def test_a_checkpoint_keeps_the_plan_that_there_was_when_it_was_made(watch
     assert [line.split()[2] for line in watch.words("checkpoints")] == ["-", "2/3", "4/5"]
 
 
-async def test_the_stream_follows_its_end_until_the_cursor_leaves_it_and_keeps_its_filter(
-    busy: Watch,
-) -> None:
+async def test_the_stream_follows_its_end_until_left_and_keeps_its_filter(busy: Watch) -> None:
     await busy.press("2", "G")
     await busy.write(reflects(3, 75), task="fine")
     assert busy.list("checkpoints").cursor == 3
@@ -132,9 +130,7 @@ async def test_the_stream_follows_its_end_until_the_cursor_leaves_it_and_keeps_i
     assert busy.list("checkpoints").count == 7
 
 
-async def test_equal_needs_are_one_line_that_enter_unfolds_and_that_takes_no_act(
-    watch: Watch,
-) -> None:
+async def test_equal_needs_are_one_line_that_unfolds_and_takes_no_act(watch: Watch) -> None:
     await watch.write(WORKING, reflects(1, 60), PARKED, task="port")
     for name in ("a", "b", "c", "d"):
         await watch.write(WORKING, CYCLE, task=name)
@@ -258,9 +254,7 @@ async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> 
         assert seat.app.banner.display
 
 
-async def test_a_journal_that_stands_still_is_on_the_banner_of_every_page_until_it_grows(
-    busy: Watch,
-) -> None:
+async def test_a_journal_that_stands_still_is_on_every_banner(busy: Watch) -> None:
     shown = (await busy.open_attempt("port")).query_one(BannerLine)
     assert not shown.display
     busy.app.time = AT + timedelta(seconds=61)
@@ -275,9 +269,7 @@ async def test_a_journal_that_stands_still_is_on_the_banner_of_every_page_until_
     assert not busy.app.banner.said
 
 
-async def test_a_bus_that_drops_hints_is_on_the_banner_for_a_minute_and_what_the_monitor_logs(
-    watch: Watch,
-) -> None:
+async def test_what_the_monitor_logs_and_the_bus_drops_is_on_the_banner(watch: Watch) -> None:
     watch.app.banner.report_drops(5)
     watch.app.banner.refresh_board()
     assert "the bus is dropping hints: the display may lag" in watch.app.banner.said

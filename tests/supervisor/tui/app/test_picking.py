@@ -1,7 +1,9 @@
-"""Nobody acts on a row that came under the cursor by itself."""
+"""Nobody acts on a row that came under the cursor by itself, or with a key that was not meant."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,16 @@ from midwatch_monitor.records import (
     AlertState,
     Delivery,
     DeliveryState,
+    Intervention,
     Lifecycle,
+    Record,
     Severity,
 )
-from midwatch_stage.console import ConsoleDriver, console_in
+from midwatch_stage.console import ConsoleDriver, console_in, press
 from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
+from midwatch_stage.rows import row
+from midwatch_supervisor.tui.keys import ACTS, LEARNED, LIST
+from midwatch_supervisor.tui.operator_command import OperatorCommand, question, refusal
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 
 Watch = ConsoleDriver[Journal]
@@ -47,9 +54,7 @@ async def two_checkpoints(watch: Watch) -> int:
     return held
 
 
-async def test_a_checkpoint_that_the_cursor_follows_takes_no_act_and_one_that_was_picked_does(
-    watch: Watch,
-) -> None:
+async def test_a_checkpoint_takes_no_act_until_it_was_picked(watch: Watch) -> None:
     first = await two_checkpoints(watch)
     second = watch.before
     await watch.press("a", "x", "p", "i")
@@ -70,9 +75,7 @@ async def test_the_newest_checkpoint_is_picked_by_a_move_and_keeps_the_cursor(wa
     assert await watch.written() == [approved(second)]
 
 
-async def test_the_cursor_follows_again_when_the_pick_is_put_away_or_hidden_by_the_filter(
-    watch: Watch,
-) -> None:
+async def test_the_cursor_follows_again_when_the_pick_is_put_away(watch: Watch) -> None:
     await two_checkpoints(watch)
     for number, key in enumerate(("G", "escape"), start=2):
         await watch.press("k", key)
@@ -96,9 +99,7 @@ async def test_a_row_that_jumps_under_the_cursor_at_the_start_takes_no_act(watch
     assert await watch.written() == [approved(watch.before, step=0)]
 
 
-async def test_what_follows_an_answered_line_of_the_queue_is_not_answered_with_it(
-    watch: Watch,
-) -> None:
+async def test_what_follows_an_answered_line_is_not_answered_with_it(watch: Watch) -> None:
     first = await watch.write(WORKING, HELD, task="one")
     second = await watch.write(WORKING, HELD, task="two")
     await watch.press("3", "j", "k", "a")
@@ -111,9 +112,7 @@ async def test_what_follows_an_answered_line_of_the_queue_is_not_answered_with_i
     assert (await watch.written())[1:] == [approved(second, step=0)]
 
 
-async def test_the_next_attempt_that_needs_a_person_is_looked_at_before_it_is_answered(
-    watch: Watch,
-) -> None:
+async def test_the_next_that_needs_a_person_is_looked_at_first(watch: Watch) -> None:
     held = await watch.write(WORKING, HELD, task="one")
     await watch.press("n")
     await watch.until(lambda: watch.opened == "one")
@@ -148,9 +147,7 @@ async def test_who_picked_a_row_while_the_history_is_read_stays_on_it(watch: Wat
     assert [(each.record, each.attempt) for each in entries] == [(paused, watch.attempts["b"].id)]
 
 
-async def test_the_footer_shows_what_can_be_done_about_the_chosen_row_and_attempt(
-    watch: Watch,
-) -> None:
+async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Watch) -> None:
     assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.write(WORKING)
     assert watch.footer.startswith("i Guide p Pause x Stop b Restart ⏎ Open")
@@ -171,9 +168,7 @@ async def test_the_footer_shows_what_can_be_done_about_the_chosen_row_and_attemp
     assert watch.footer.startswith("A Accept R Reject result b Restart ⏎ Open")
 
 
-async def test_what_was_asked_for_shows_at_once_and_in_the_row_until_it_arrives(
-    watch: Watch,
-) -> None:
+async def test_what_was_asked_for_shows_until_it_arrives(watch: Watch) -> None:
     await watch.write(WORKING)
     await watch.press("j", "p")
     assert "p Resume" in watch.footer
@@ -182,10 +177,94 @@ async def test_what_was_asked_for_shows_at_once_and_in_the_row_until_it_arrives(
     assert "paused" in watch.lines("fleet")[0]
 
 
-async def test_the_footer_offers_nothing_about_a_checkpoint_that_is_only_followed(
-    watch: Watch,
-) -> None:
+async def test_the_footer_offers_nothing_about_a_followed_checkpoint(watch: Watch) -> None:
     await two_checkpoints(watch)
     assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.press("j")
     assert watch.footer.startswith("a Approve m Modify r Reject")
+
+
+Open = Callable[..., AbstractAsyncContextManager[Watch]]
+
+KEYS = [key for each in (*ACTS, *LEARNED) for key in each.keys.split(",")]
+HARMLESS = frozenset({Action.PAUSE, Action.RESUME, Action.ACKNOWLEDGE})
+"""What one key may do: another takes it back, or it changes nothing of the work."""
+
+RESTART = intervention(Action.RESTART, Actor.SUPERVISOR, needs_approval=True)
+STANDINGS: dict[str, tuple[Record, ...]] = {
+    "working": (transition(), reflecting(1)),
+    "stuck": (transition(), reflecting(1), STUCK),
+    "approval": (transition(), reflecting(1), STUCK, RESTART),
+    "over": (transition(), reflecting(1), transition(Lifecycle.COMPLETED)),
+}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Opens the console on a journal with one attempt after `records`, or an empty one."""
+
+    return partial(console_in, tmp_path, size=(120, 30))
+
+
+@pytest.mark.parametrize("standing", STANDINGS)
+@pytest.mark.parametrize("command", OperatorCommand)
+def test_no_command_does_at_once_what_cannot_be_taken_back(
+    command: OperatorCommand, standing: str
+) -> None:
+    about = row(*STANDINGS[standing])
+    asks = question(command, about) is not None
+    assert asks or refusal(command, about) or command.effect.action in HARMLESS
+
+
+async def press_each_alone(watch: Watch) -> None:
+    """Press one key after the other, and leave what it opens."""
+    for key in KEYS:
+        await press(watch.pilot, key)
+        if watch.app.screen.is_modal:
+            await press(watch.pilot, "escape")
+
+
+async def only_harmless(watch: Watch) -> bool:
+    written = await watch.written()
+    return all(isinstance(each, Intervention) and each.action in HARMLESS for each in written)
+
+
+async def test_no_single_key_does_more_than_can_be_taken_back(opened: Open) -> None:
+    async with opened(*STANDINGS["approval"]) as watch:
+        for pane in "123456":
+            await watch.press(pane)
+            await press_each_alone(watch)
+        assert await only_harmless(watch)
+
+
+async def test_nor_does_one_in_an_attempts_view(opened: Open) -> None:
+    async with opened(*STANDINGS["approval"]) as watch:
+        await watch.open_attempt()
+        await press_each_alone(watch)
+        assert await only_harmless(watch)
+
+
+async def test_no_key_breaks_an_empty_pane(opened: Open) -> None:
+    keys = [key for each in (*ACTS, *LIST) for key in each.keys.split(",")]
+    async with opened() as watch:
+        for pane in "123456":
+            await watch.press(pane, *keys, "escape")
+        assert await watch.written() == []
+        assert watch.app.is_running
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(("xj", "ax", "sq", "mr"), id="a wrong key"),
+        pytest.param(("x\n\n", "a\n\n", "s\n\n"), id="enter, where something ends or is hidden"),
+    ],
+)
+async def test_what_answers_a_question_by_mistake_is_no_yes(
+    opened: Open, answers: tuple[str, ...]
+) -> None:
+    async with opened(*STANDINGS["approval"]) as watch:
+        for keys in answers:
+            await watch.press("1", *("enter" if key == "\n" else key for key in keys))
+            assert await watch.written() == [], keys
+            await watch.press("escape")

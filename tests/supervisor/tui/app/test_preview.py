@@ -37,9 +37,7 @@ def place(seat: ConsoleDriver[Journal]) -> str:
     return "beside" if region.x >= lists.right else "below" if region.y else "over"
 
 
-async def test_every_list_of_attempts_has_a_preview_that_follows_the_cursor_and_what_happens(
-    six_tasks: Journal,
-) -> None:
+async def test_every_list_of_attempts_has_a_preview_that_follows(six_tasks: Journal) -> None:
     async with console_on(six_tasks, size=(160, 45)) as seat:
         for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
             await seat.press(pane)
@@ -51,9 +49,7 @@ async def test_every_list_of_attempts_has_a_preview_that_follows_the_cursor_and_
         await seat.until(lambda: "PROPOSED" not in shown(seat).text)
 
 
-async def test_lines_that_are_grouped_anew_have_the_preview_and_the_keys_of_the_cursors_line(
-    six_tasks: Journal,
-) -> None:
+async def test_grouped_anew_the_preview_and_keys_are_the_cursors(six_tasks: Journal) -> None:
     async with console_on(six_tasks, size=(120, 36)) as seat:
         await seat.press("v")
         assert seat.app.panes.fleet.chosen is seat.app.target

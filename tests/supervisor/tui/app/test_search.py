@@ -57,9 +57,7 @@ async def seat(shared: Seat) -> Seat:
     return shared
 
 
-async def test_what_is_written_meanwhile_is_searched_too_and_the_first_screen_filtered(
-    tmp_path: Path,
-) -> None:
+async def test_what_is_written_meanwhile_is_searched_too(tmp_path: Path) -> None:
     async with console_in(tmp_path, *STEPS, size=(120, 30)) as seat:
         await seat.open_attempt()
         await seat.press("slash", *"rates", "enter")
@@ -79,9 +77,7 @@ def place(seat: Seat, name: str = "timeline") -> str:
     return seat.text(f"#{name}-pane > .titles").rsplit("  ", 1)[-1].strip()
 
 
-async def test_a_search_goes_to_the_first_line_it_finds_and_leaves_those_around_it(
-    seat: Seat,
-) -> None:
+async def test_a_search_goes_to_the_first_match_and_leaves_the_lines_around(seat: Seat) -> None:
     lines = seat.list("timeline").count
     await seat.press("slash", *"rates", "enter")
     assert "docs/rates.md" in seat.cursor_line
@@ -100,9 +96,7 @@ async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
     assert not seat.app.noticed
 
 
-async def test_n_and_shift_n_walk_from_match_to_match_and_round_while_there_is_a_search(
-    seat: Seat,
-) -> None:
+async def test_n_and_shift_n_walk_from_match_to_match_and_round(seat: Seat) -> None:
     await seat.press("slash", *"rates", "enter", "n")
     assert "n Match" in seat.footer
     assert "run_command" in seat.cursor_line
@@ -134,9 +128,7 @@ async def test_a_word_for_a_kind_leaves_only_such_lines(seat: Seat) -> None:
         await seat.press("escape")
 
 
-async def test_n_goes_through_the_lines_of_a_kind_and_escape_stays_on_what_was_found(
-    seat: Seat,
-) -> None:
+async def test_n_goes_through_lines_of_a_kind_and_escape_stays_on_one(seat: Seat) -> None:
     every = seat.list("timeline").count
     await seat.press("slash", *"is:failed rates", "enter")
     assert seat.list("timeline").count == 2
@@ -164,9 +156,7 @@ async def test_an_unknown_kind_says_which_there_are_as_the_help_does(seat: Seat)
     assert all(f"`is:{kind}`" in said for kind in KINDS)
 
 
-async def test_the_evidence_of_an_alert_is_reached_through_a_filter_that_hides_it(
-    seat: Seat,
-) -> None:
+async def test_evidence_is_reached_through_a_filter_that_hides_it(seat: Seat) -> None:
     await seat.press("slash", *"is:failed", "enter", "f3", "enter")
     await seat.until(lambda: "run_command" in seat.cursor_line)
     assert seat.list("timeline").count == 2  # it shows this one, and stays

@@ -158,9 +158,7 @@ def test_a_terminal_gets_one_notification_and_no_escape_of_an_agent() -> None:
     ("environ", "found"),
     [({}, None), ({"DISPLAY": ":0"}, "notify-send"), ({"WAYLAND_DISPLAY": "w"}, "notify-send")],
 )
-def test_a_program_notifies_only_where_there_is_a_desktop(
-    environ: dict[str, str], found: str | None
-) -> None:
+def test_a_program_notifies_on_desktops(environ: dict[str, str], found: str | None) -> None:
     assert notifier(environ, lambda name: name) == found
 
 

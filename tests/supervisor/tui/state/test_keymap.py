@@ -63,7 +63,7 @@ def test_unknown_acts_and_two_acts_on_one_key_are_refused_at_once_with_what_woul
     )
 
 
-def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
+def test_acts_under_their_old_names_are_taken_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     old = ConsoleSettings(keys={"roll.down": "x", "guide": "f9"})
@@ -80,9 +80,7 @@ def test_acts_under_the_names_of_the_version_before_are_taken_with_a_warning(
         *(("escape", "escape", "esc"), ("ctrl+slash", "ctrl+slash", "ctrl+/")),
     ],
 )
-def test_a_key_goes_by_textuals_name_and_is_said_as_it_is_typed(
-    key: str, name: str, said: str
-) -> None:
+def test_a_key_has_textuals_name_and_is_said_as_typed(key: str, name: str, said: str) -> None:
     assert (textual_key(key), key_text(name)) == (name, said)
 
 

@@ -72,23 +72,26 @@ def test_no_line_is_wider_than_the_preview(width: int) -> None:
     assert max(cell_len(line) for line in preview(made, width)) <= width
 
 
+ACK, SILENCE = (
+    (intervention(action, Actor.OPERATOR, answers=(STUCK.key,)), delivery(3))
+    for action in (Action.ACKNOWLEDGE, Action.SILENCE)
+)
+
+
 @pytest.mark.parametrize(
-    ("action", "word"),
-    [(None, ""), (Action.ACKNOWLEDGE, "acknowledged"), (Action.SILENCE, "silenced")],
+    ("acts", "word", "tone"),
+    [((), "", Tone.BAD), (ACK, "acknowledged", Tone.PLAIN), (SILENCE, "silenced", Tone.PLAIN)],
     ids=["fires", "acknowledged", "silenced"],
 )
-def test_an_alert_is_told_with_its_evidence_since_when_and_that_a_person_has_seen_it(
-    action: Action | None, word: str
+def test_an_alert_is_told_since_when_and_whether_seen(
+    acts: tuple[Record, ...], word: str, tone: Tone
 ) -> None:
-    acts = [intervention(action, Actor.OPERATOR, answers=(STUCK.key,)), delivery(3)]
-    made = row(WORKING, STUCK, *(acts if action else ()))
+    made = row(WORKING, STUCK, *acts)
     (line,) = [line for line in preview(made) if "confidence 50" in line]
     assert line.startswith(" ■ confidence 50 to 24 %")
-    seen = f"{word}, " if word else ""
-    assert line.endswith(f"{seen}steps 55, 58, 66, for 1 min")
-    said, tone = (f"{word}: ", Tone.PLAIN) if word else ("", Tone.BAD)
-    assert why(made, None) == (f"{said}confidence 50 to 24 %", tone)
-    assert made.called is (action is None)
+    assert line.endswith(", ".join([*filter(None, [word]), "steps 55, 58, 66, for 1 min"]))
+    said = ": ".join([*filter(None, [word]), "confidence 50 to 24 %"])
+    assert (why(made, None), made.called) == ((said, tone), not acts)
 
 
 def test_an_alert_that_has_ended_says_so_with_its_last_value() -> None:
@@ -119,9 +122,7 @@ WAITING: dict[str, tuple[Record, str, str]] = {
 
 
 @pytest.mark.parametrize(("record", "what", "keys"), WAITING.values(), ids=WAITING)
-def test_what_waits_is_told_in_full_with_the_keys_and_words_of_the_footer(
-    record: Record, what: str, keys: str
-) -> None:
+def test_what_waits_is_told_in_full_with_its_keys(record: Record, what: str, keys: str) -> None:
     said = text(row(WORKING, STUCK, record), 50)
     assert all(each in " ".join(said.split()) for each in what.splitlines())
     assert keys in said
@@ -170,7 +171,5 @@ def test_a_wide_preview_has_the_checkpoints_beside_the_rest() -> None:
         ),
     ],
 )
-def test_a_line_says_the_most_urgent_thing_of_its_attempt(
-    records: tuple[Record, ...], said: str
-) -> None:
+def test_a_line_says_what_is_most_urgent(records: tuple[Record, ...], said: str) -> None:
     assert why(row(*records), None).text == said

@@ -1,12 +1,42 @@
-"""How the fleet's lines are grouped, folded and sorted."""
+"""What the board sums up, and how the fleet's lines are grouped, folded and sorted."""
 
 from datetime import datetime, timedelta
 
 import pytest
 
-from midwatch_monitor.records import Action, Budget, Change, Lifecycle, Meter, Severity
-from midwatch_stage.factories import AT, after, alert, intervention, reflecting, transition
+from midwatch_monitor.records import (
+    Action,
+    Actor,
+    AlertState,
+    AttemptTransition,
+    Budget,
+    Change,
+    DeliveryState,
+    Ending,
+    Lifecycle,
+    Meter,
+    Severity,
+)
+from midwatch_stage.factories import (
+    AT,
+    after,
+    alert,
+    delivery,
+    ended,
+    entry,
+    feedback,
+    intervention,
+    lesson,
+    outcome,
+    reflecting,
+    run,
+    task_transition,
+    transition,
+)
 from midwatch_stage.rows import Fleet
+from midwatch_supervisor.tui.screens.overview import fleet_lines
+from midwatch_supervisor.tui.screens.title import title_cells
+from midwatch_supervisor.tui.state.row import Need
 from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
@@ -16,7 +46,7 @@ from midwatch_supervisor.tui.state.row_order import (
 )
 
 WORKING = transition()
-DONE_NOW = transition(Lifecycle.COMPLETED)
+DONE = transition(Lifecycle.COMPLETED)
 FAILED = transition(Lifecycle.FAILED)
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
 STUCK = alert(severity=Severity.CRITICAL)
@@ -32,7 +62,7 @@ def mixed() -> Fleet:
     fleet.add("hold", WORKING, STOP, node="north", worker="coder")
     fleet.add("loop", WORKING, STUCK, node="south", worker="tester")
     fleet.add("well", WORKING, node="north", worker="coder", project="shop")
-    fleet.add("over", DONE_NOW, node="south", worker="coder")
+    fleet.add("over", DONE, node="south", worker="coder")
     fleet.add("lost", FAILED, node="south", worker="coder")
     fleet.queue("next")
     return fleet
@@ -80,9 +110,7 @@ def mixed() -> Fleet:
         ),
     ],
 )
-def test_each_group_has_a_heading_that_counts_the_most_urgent_first(
-    name: str, lines: list[str]
-) -> None:
+def test_a_heading_counts_the_most_urgent_first(name: str, lines: list[str]) -> None:
     fleet = mixed()
     fleet.order.arrange(grouping=by[name])
     assert fleet.lines == lines
@@ -162,7 +190,7 @@ def many_done() -> Fleet:
     fleet = Fleet()
     fleet.add("well", WORKING)
     for n in range(12):
-        fleet.add(f"old{n:02}", FAILED if n == 5 else DONE_NOW)
+        fleet.add(f"old{n:02}", FAILED if n == 5 else DONE)
     fleet.shown["room"] = 10
     return fleet
 
@@ -196,7 +224,7 @@ def test_a_row_that_somebody_reads_is_not_folded_away_by_itself() -> None:
     well = fleet.order.rows[0]
     fleet.add("more", WORKING)
     fleet.shown["held"] = well
-    fleet.say("well", DONE_NOW)
+    fleet.say("well", DONE)
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done", "well"]
     fleet.shown["held"] = None
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done"]
@@ -216,15 +244,13 @@ def spent(requests: int) -> Change:
         ("budget", "cbaqo"),
     ],
 )
-def test_lines_are_sorted_by_what_is_wanted_and_what_is_over_comes_last(
-    name: str, lines: str
-) -> None:
+def test_lines_are_sorted_and_what_is_over_comes_last(name: str, lines: str) -> None:
     fleet = Fleet()
     for name_, confidence, requests, at in (("a", 20, 10, 3), ("b", 50, 20, 1), ("c", 80, 90, 2)):
         fleet.add(name_, WORKING, spent(requests))
         fleet.say(name_, reflecting(1, 10, confidence), at=after(at))
     fleet.say("c", STUCK, at=after(2))
-    fleet.add("o", reflecting(1, 10, 1), spent(99), DONE_NOW)
+    fleet.add("o", reflecting(1, 10, 1), spent(99), DONE)
     fleet.queue("q")
     assert fleet.lines
     fleet.order.arrange(sort=sorts[name])
@@ -242,7 +268,7 @@ def test_sorted_by_confidence_lines_move_only_when_they_are_sorted_again() -> No
     before = fleet.lines
     fleet.order.resort()
     assert (before, fleet.lines) == (["a", "b"], ["b", "a"])
-    fleet.say("b", DONE_NOW)
+    fleet.say("b", DONE)
     assert fleet.lines == ["a", "b"]
 
 
@@ -266,3 +292,106 @@ def test_lines_keep_their_order_for_seconds_and_while_somebody_goes_through_them
         return AT - timedelta(seconds=seconds)
 
     assert may_resort(AT, sorted_at=ago(since_sorted), moved_at=ago(since_moved)) is may
+
+
+FINE = alert(state=AlertState.RESOLVED)
+
+
+def test_what_nobody_checked_is_not_counted_as_completed() -> None:
+    fleet = Fleet("abc")
+    for name, ending in (("a", Ending.UNCHECKED), ("b", Ending.DONE)):
+        fleet.say(name, task_transition(Lifecycle.COMPLETED))
+        fleet.say(name, ended(ending))
+    fleet.say("a", feedback())
+    said = "".join(text for text, _ in title_cells(fleet.board, 0, AT))
+    assert "✓ 1/3  ○ 1 ended  " in said
+    counts = {word: count for word, count, _ in fleet_lines(fleet.board)}
+    assert (counts["completed"], counts["ended"]) == ("1", "1")
+
+
+def test_what_all_attempts_used_is_summed_and_before_a_restart_only_once() -> None:
+    fleet = Fleet("ab")
+    for name, requests in (("a", 3), ("b", 4), ("a", 5)):
+        used = Budget(requests=Meter(used=requests), cost_usd=Meter(used=requests / 4))
+        fleet.say(name, Change(budget=used))
+    fleet.again("a")
+    shown = Change(budget=Budget(requests=Meter(used=8), cost_usd=Meter(used=2)))
+    fleet.board.fold(entry(99, shown, task=1, attempt=1_001))
+    used = fleet.board.totals.used
+    assert (used.requests, used.cost_usd) == (12, 3)
+
+
+def test_what_a_person_says_makes_no_attempt_look_alive() -> None:
+    fleet = Fleet("ab")
+    fleet.say("a", WORKING, at=AT)
+    fleet.say("b", WORKING, at=AT - timedelta(hours=13))  # a session of the past
+    later = AT + timedelta(minutes=5)
+    row = fleet.board.rows[1]
+    for record in (intervention(by=Actor.OPERATOR), delivery(3, state=DeliveryState.APPROVED)):
+        fleet.say("a", record, at=later)
+        assert (fleet.board.last_at, row.state.last_at) == (AT, AT)
+    fleet.say("a", intervention(needs_approval=True), at=later)
+    assert (fleet.board.last_at, row.state.last_at) == (later, later)
+
+
+def test_a_run_lasts_until_its_last_task_ends_whatever_is_learned_from_it_later() -> None:
+    fleet = Fleet("ab")
+    fleet.board.meet_run(run())
+    ends = AT + timedelta(seconds=10)
+    for name in "ab":
+        fleet.say(name, ended(), at=ends)
+        fleet.say(name, task_transition(Lifecycle.COMPLETED), at=ends)
+    for record in (feedback(accepted=False, comment="x"), lesson()):
+        fleet.say("a", record, at=ends + timedelta(seconds=35))
+    now = ends + timedelta(minutes=5)
+    assert ("run 1, 10s  ", "dim") in title_cells(fleet.board, 0, now)
+
+
+def test_a_queued_task_that_failed_is_over() -> None:
+    fleet = Fleet("b", queued="a")
+    fleet.say("a", task_transition(Lifecycle.FAILED, reason="b failed"))
+    assert fleet.lines == [*"ba"]
+    assert fleet.board.queued[2].state.transition.reason == "b failed"
+
+
+def test_the_longest_waiting_comes_first_and_the_stuck_after_all_that_wait() -> None:
+    fleet = Fleet("abcd")
+    for name, record in (("d", WORKING), ("d", STUCK), ("c", ASKS), ("b", ASKS), ("a", WORKING)):
+        fleet.say(name, record)
+    assert [row.name for row in fleet.board.attention()] == [*"cbd"]
+    for name, record in (("c", WORKING), ("b", DONE), ("d", FINE)):
+        fleet.say(name, record)
+    assert fleet.board.attention() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [((WORKING, ASKS), False), ((ASKS, ASKS), True), ((DONE, ASKS), True), ((DONE, DONE), False)],
+)
+def test_a_run_only_waits_when_nothing_works_and_somebody_is_asked(
+    said: tuple[AttemptTransition, AttemptTransition], waits: bool
+) -> None:
+    fleet = Fleet("ab", queued="c")
+    for name, record in zip("ab", said, strict=True):
+        fleet.say(name, record)
+    assert fleet.board.only_waits is waits
+
+
+def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
+    fleet = Fleet("a")
+    for record in (WORKING, STUCK, STUCK, intervention(), delivery(4), outcome(4)):
+        fleet.say("a", record)
+    totals = fleet.board.totals
+    assert (totals.alerts, totals.interventions, totals.recovery_rate) == (1, 1, 1.0)
+
+
+def test_a_task_that_is_begun_again_waits_beside_its_ended_attempt_until_the_next_begins() -> None:
+    fleet = Fleet("a")
+    fleet.say("a", DONE)
+    fleet.say("a", task_transition(Lifecycle.COMPLETED))
+    fleet.say("a", task_transition(Lifecycle.SUBMITTED, reason="begun again by ada"))
+    (waits,) = fleet.board.queued.values()
+    assert (waits.status, waits.need, fleet.board.reopened) == ("queued", Need.QUEUED, {1})
+    assert fleet.board.rows[1].need is Need.OVER
+    fleet.again("a")
+    assert (fleet.board.queued, fleet.board.reopened) == ({}, set())

@@ -188,9 +188,7 @@ def test_a_restart_stands_with_its_outcome_in_the_attempt_that_it_ended_and_the_
         ((DeliveryState.REJECTED,), "20 requests (pending): two files left"),
     ],
 )
-def test_a_request_is_told_with_what_was_answered(
-    stamps: tuple[DeliveryState, ...], text: str
-) -> None:
+def test_a_request_is_told_with_its_answer(stamps: tuple[DeliveryState, ...], text: str) -> None:
     made = timeline(BUDGET, GRANT, *(delivery(2, each) for each in stamps))
     assert made.items[0].told.text == text
 
