@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from midwatch_agents.hooks.client import hand_over
 from midwatch_agents.hooks.inbox import put_in_inbox, socket_path, state_folder, take_inbox
 from midwatch_monitor.errors import UsageError
+from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
 from midwatch_monitor.records.verdict import verdict_of
 from midwatch_monitor.state.attempt_details import AttemptStatus
@@ -21,11 +23,41 @@ from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.present.assignment import folder_of
 from midwatch_supervisor.present.waiting import attempt_waits_for
-from midwatch_supervisor.sessions.session import STILL_RUNNING
+from midwatch_supervisor.sessions.session import STILL_RUNNING, Reply
 from midwatch_supervisor.sessions.session_watch import IgnoredHook, listen_for_hooks
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]
+
+
+class Session(ForeignAgents):
+    """A session of Claude Code that is watched, after two calls."""
+
+    transcript: Path
+
+    async def does(self, name: str, **more: str) -> Reply:
+        """What its hook is answered."""
+        return await self.hook({**hook(name, self.transcript), **more})
+
+    async def heeds(self, name: str, **more: str) -> Reply:
+        """The same, where the agent has it."""
+        reply = await self.does(name, **more)
+        await self.heard.note_delivery(reply)
+        return reply
+
+    async def passes(self, **time: float) -> None:
+        """Look again later."""
+        self.now += timedelta(**time)
+        await self.watch.look()
+
+
+@pytest.fixture
+async def session(journal: Journal, tmp_path: Path) -> AsyncGenerator[Session]:
+    made = Session(journal, tmp_path / "home")
+    made.transcript = made.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
+    await made.watch.look()
+    yield made
+    made.watch.close()
 
 
 def before(n: int) -> Fields:
@@ -45,102 +77,81 @@ async def hear(agents: ForeignAgents, *events: Fields) -> None:
         await agents.hook(each)
 
 
-async def test_guidance_is_given_by_hooks_that_pass_it_on_until_the_agent_has_it(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.NUDGE, "Read the error.")
-    assert (await agents.hook(hook("PostToolUseFailure", transcript))).text == ""
-    lost = await agents.hook(hook("PreToolUse", transcript))
-    again = await agents.hook(hook("PreToolUse", transcript))
+async def test_guidance_is_given_until_the_agent_has_it(session: Session) -> None:
+    await session.say(Action.NUDGE, "Read the error.")
+    assert (await session.does("PostToolUseFailure")).text == ""
+    lost = await session.does("PreToolUse")
+    again = await session.does("PreToolUse")
     assert "Read the error." in lost.text
     assert lost.text == again.text
-    await agents.heard.note_delivery(again)
-    assert len(await agents.records(Delivery)) == 1
-    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
+    await session.heard.note_delivery(again)
+    assert len(await session.records(Delivery)) == 1
+    assert (await session.does("PreToolUse")).text == ""
 
 
-async def test_a_stop_ends_the_attempt_once_the_turn_is_over(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP, "Enough.")
-    reply = await agents.hook(hook("PreToolUse", transcript))
-    assert json.loads(reply.text)["continue"] is False
-    await agents.heard.note_delivery(reply)
-    agents.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
-    agents.now += timedelta(minutes=1)
-    await agents.watch.look()
-    assert not (await agents.attempt()).over
-    reply = await agents.hook(hook("Stop", transcript))
-    assert json.loads(reply.text)["continue"] is False  # whatever other hooks want
-    state = await agents.attempt()
+async def test_a_stop_ends_the_attempt_once_the_turn_is_over(session: Session) -> None:
+    await session.say(Action.STOP, "Enough.")
+    assert json.loads((await session.heeds("PreToolUse")).text)["continue"] is False
+    session.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
+    await session.passes(minutes=1)
+    assert not (await session.attempt()).over
+    over = json.loads((await session.does("Stop")).text)
+    assert over["continue"] is False  # whatever other hooks want
+    state = await session.attempt()
     assert (state.lifecycle, state.transition.ending) == (Lifecycle.CANCELED, Ending.CANCELED)
     assert state.last_step == 3
     assert "Enough." in state.transition.reason
 
 
-async def refuse(agents: ForeignAgents, transcript: Path, *calls: int) -> None:
+async def refuse(session: Session, *calls: int) -> None:
     """What an agent that was told to stop still calls; its model takes 13 s for each answer."""
     for n in calls:
-        reply = await agents.hook(hook("PreToolUse", transcript))
-        assert "deny" in reply.text
-        await agents.heard.note_delivery(reply)
-        agents.write(SESSION, loop(CLAUDE, 1, first=n))
-        agents.now += timedelta(seconds=13)
-        await agents.watch.look()
+        assert "deny" in (await session.heeds("PreToolUse")).text
+        session.write(SESSION, loop(CLAUDE, 1, first=n))
+        await session.passes(seconds=13)
 
 
-async def test_an_agent_that_does_not_heed_a_stop_is_refused_each_call_and_a_person_is_called(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP)
-    await refuse(agents, transcript, 3, 4, 5)
-    state = await agents.attempt()
+async def test_who_does_not_heed_a_stop_is_refused_and_a_person_called(session: Session) -> None:
+    await session.say(Action.STOP)
+    await refuse(session, 3, 4, 5)
+    state = await session.attempt()
     assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, False)
-    await refuse(agents, transcript, 6, 7, 8)
-    state = await agents.attempt()
+    await refuse(session, 6, 7, 8)
+    state = await session.attempt()
     assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, True)
     assert attempt_waits_for(state) == "you to end it in its terminal: told to stop, still running"
-    told = await agents.records(Delivery)
+    told = await session.records(Delivery)
     assert [each.comment for each in told if isinstance(each, Delivery)] == ["", STILL_RUNNING]
 
 
-async def test_a_stop_stands_also_for_who_watches_next_and_for_the_sub_agents(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP)
-    its_hook = {**hook("PreToolUse", transcript), "agent_id": "a1"}
-    assert "deny" in (await agents.hook(its_hook)).text
-    await refuse(agents, transcript, 3)
-    await agents.hook({**hook("Stop", transcript), "agent_id": "a1"})
-    assert not (await agents.attempt()).over
-    await agents.another_watch().look()
-    await refuse(agents, transcript, 4, 5)
-    assert not calls_person(await agents.attempt())
-    await agents.hook(hook("SessionEnd", transcript))
-    assert (await agents.attempt()).lifecycle is Lifecycle.CANCELED
+async def test_a_stop_stands_for_who_watches_next_and_for_sub_agents(session: Session) -> None:
+    await session.say(Action.STOP)
+    assert "deny" in (await session.does("PreToolUse", agent_id="a1")).text
+    await refuse(session, 3)
+    await session.does("Stop", agent_id="a1")
+    assert not (await session.attempt()).over
+    await session.another_watch().look()
+    await refuse(session, 4, 5)
+    assert not calls_person(await session.attempt())
+    await session.does("SessionEnd")
+    assert (await session.attempt()).lifecycle is Lifecycle.CANCELED
 
 
 @pytest.mark.parametrize(("action", "word"), [(Action.NUDGE, "Enough."), (Action.STOP, "deny")])
-async def test_a_sub_agent_is_guided_and_stopped_through_its_own_hooks(
-    agents: ForeignAgents, transcript: Path, action: Action, word: str
-) -> None:
-    agents.write_sub_agent(loop(CLAUDE, 1))
-    await agents.watch.look()
-    its_hook = {**hook("PreToolUse", transcript), "agent_id": "a1"}
-    await agents.hook(its_hook)
-    assert out_of_reach((await agents.attempts())[1], action) == ""
-    await agents.say(action, "Enough.", to=1)
-    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
-    reply = await agents.hook(its_hook)
-    assert word in reply.text
-    await agents.heard.note_delivery(reply)
+async def test_a_sub_agent_has_its_own_hooks(session: Session, action: Action, word: str) -> None:
+    session.write_sub_agent(loop(CLAUDE, 1))
+    await session.watch.look()
+    await session.does("PreToolUse", agent_id="a1")
+    assert out_of_reach((await session.attempts())[1], action) == ""
+    await session.say(action, "Enough.", to=1)
+    assert (await session.does("PreToolUse")).text == ""
+    assert word in (await session.heeds("PreToolUse", agent_id="a1")).text
     if action is Action.NUDGE:  # a stop lets it say nothing more
-        agents.write_sub_agent(CLAUDE.said("I end.", NOON))
-    await agents.watch.look()
-    agents.now += timedelta(seconds=10)
-    await agents.watch.look()
-    session, sub_agent = await agents.attempts()
-    assert (session.over, sub_agent.over) == (False, True)
+        session.write_sub_agent(CLAUDE.said("I end.", NOON))
+    await session.watch.look()
+    await session.passes(seconds=10)
+    parent, sub_agent = await session.attempts()
+    assert (parent.over, sub_agent.over) == (False, True)
     assert (sub_agent.lifecycle is Lifecycle.CANCELED) == (action is Action.STOP)
 
 
@@ -152,83 +163,68 @@ async def test_a_sub_agent_is_guided_and_stopped_through_its_own_hooks(
     ],
 )
 async def test_a_sub_agent_has_ended_once_its_hook_says_so_or_its_session_has(
-    agents: ForeignAgents, transcript: Path, end: Fields, reason: str
+    session: Session, end: Fields, reason: str
 ) -> None:
-    agents.write_sub_agent(loop(CLAUDE, 1))
-    await agents.watch.look()
-    await agents.hook({**hook("PreToolUse", transcript), "agent_id": "a1"})
-    await agents.hook({**hook("", transcript), **end})
-    agents.write_sub_agent(loop(CLAUDE, 1, first=2))  # its last line may come later
-    agents.now += timedelta(seconds=9)
-    await agents.watch.look()
-    assert not (await agents.attempts())[1].over
-    agents.now += timedelta(seconds=10)
-    await agents.watch.look()
-    state = (await agents.attempts())[1]
+    session.write_sub_agent(loop(CLAUDE, 1))
+    await session.watch.look()
+    await session.does("PreToolUse", agent_id="a1")
+    await session.hook({**hook("", session.transcript), **end})
+    session.write_sub_agent(loop(CLAUDE, 1, first=2))  # its last line may come later
+    await session.passes(seconds=9)
+    assert not (await session.attempts())[1].over
+    await session.passes(seconds=10)
+    state = (await session.attempts())[1]
     assert (state.status, state.transition.reason) == (AttemptStatus.ENDED, reason)
     assert state.last_step == 2
 
 
-async def test_a_session_whose_sub_agent_works_is_not_abandoned(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    agents.write(SESSION, CLAUDE.said("It works beside me.", NOON))
+async def test_a_session_whose_sub_agent_works_is_not_abandoned(session: Session) -> None:
+    session.write(SESSION, CLAUDE.said("It works beside me.", NOON))
     for n in range(1, 3):
-        agents.now += timedelta(minutes=50)
-        agents.write_sub_agent(loop(CLAUDE, 1, first=n))
-        await agents.watch.look()
-    assert [each.over for each in await agents.attempts()] == [False, False]
+        session.now += timedelta(minutes=50)
+        session.write_sub_agent(loop(CLAUDE, 1, first=n))
+        await session.watch.look()
+    assert [each.over for each in await session.attempts()] == [False, False]
 
 
-async def test_a_turn_that_a_hook_ended_is_over_although_no_hook_says_so(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP)
-    reply = await agents.hook(hook("PostToolBatch", transcript))
-    await agents.heard.note_delivery(reply)
-    agents.write(SESSION, [claude_stopped()])
-    await agents.watch.look()
-    assert not (await agents.attempt()).over
-    agents.now += timedelta(seconds=10)
-    await agents.watch.look()
-    assert (await agents.attempt()).lifecycle is Lifecycle.CANCELED
+async def test_a_turn_that_a_hook_ended_is_over_although_no_hook_says_so(session: Session) -> None:
+    await session.say(Action.STOP)
+    await session.heeds("PostToolBatch")
+    session.write(SESSION, [claude_stopped()])
+    await session.watch.look()
+    assert not (await session.attempt()).over
+    await session.passes(seconds=10)
+    assert (await session.attempt()).lifecycle is Lifecycle.CANCELED
 
 
-async def test_a_stopped_session_of_which_nothing_is_heard_has_ended_after_an_hour(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP)
-    await refuse(agents, transcript, 3)
-    agents.now += timedelta(hours=1)
-    await agents.watch.look()
-    reason = (await agents.attempt()).transition.reason
+async def test_a_stopped_session_that_is_silent_has_ended_after_an_hour(session: Session) -> None:
+    await session.say(Action.STOP)
+    await refuse(session, 3)
+    await session.passes(hours=1)
+    reason = (await session.attempt()).transition.reason
     assert reason.endswith("; nothing was heard from it for an hour")
 
 
-async def test_a_new_prompt_of_a_person_after_a_stop_begins_anew(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.say(Action.STOP)
-    await refuse(agents, transcript, 3)
-    await agents.hook({**hook("UserPromptSubmit", transcript), "prompt": ""})
-    await refuse(agents, transcript, 4)
-    assert not (await agents.attempt()).over
-    await agents.hook({**hook("UserPromptSubmit", transcript), "prompt": "Go on."})
-    agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=5)])
-    assert (await agents.hook(hook("PreToolUse", transcript))).text == ""
-    first, second = await agents.attempts()
+async def test_a_new_prompt_of_a_person_after_a_stop_begins_anew(session: Session) -> None:
+    await session.say(Action.STOP)
+    await refuse(session, 3)
+    await session.does("UserPromptSubmit", prompt="")
+    await refuse(session, 4)
+    assert not (await session.attempt()).over
+    await session.does("UserPromptSubmit", prompt="Go on.")
+    session.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=5)])
+    assert (await session.does("PreToolUse")).text == ""
+    first, second = await session.attempts()
     assert (first.over, second.over, second.last_step) == (True, False, 1)
 
 
-async def test_a_session_that_goes_on_after_its_end_has_the_turns_of_each_time(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.hook(hook("SessionEnd", transcript))
-    agents.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 3, first=3)])
-    await agents.another_watch().look()
+async def test_a_session_that_goes_on_has_the_turns_of_each_time(session: Session) -> None:
+    await session.does("SessionEnd")
+    session.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 3, first=3)])
+    await session.another_watch().look()
     cases = [
-        await case_of(agents.journal, await agents.journal.task(each.task), each.attempt)
-        for each in await agents.attempts()
+        await case_of(session.journal, await session.journal.task(each.task), each.attempt)
+        for each in await session.attempts()
     ]
     assert [each.turns for each in cases] == [2, 3]
 
@@ -278,13 +274,11 @@ async def test_a_session_file_that_appears_later_repeats_nothing(agents: Foreign
     assert [each.call for each in await agents.steps()] == ["c1", "c2"]
 
 
-async def test_the_end_of_a_session_ends_its_attempt_and_is_no_verdict(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    await agents.hook(hook("SessionEnd", transcript))
-    state = await agents.attempt()
+async def test_the_end_of_a_session_ends_its_attempt_and_is_no_verdict(session: Session) -> None:
+    await session.does("SessionEnd")
+    state = await session.attempt()
     assert (state.transition.reason, state.status) == ("the session ended", AttemptStatus.ENDED)
-    told = [verdict_of(each.record) async for each in agents.journal.all_entries()]
+    told = [verdict_of(each.record) async for each in session.journal.all_entries()]
     assert {*told} == {None}
 
 
@@ -327,31 +321,27 @@ def ask(agents: ForeignAgents, folder: Path, event: Fields, agent: str = "claude
     return hand_over(agent, payload, folder=folder, now=agents.now.timestamp())
 
 
-async def test_a_hook_asks_over_the_socket_and_its_word_is_delivered(
-    agents: ForeignAgents, transcript: Path, folder: Path
-) -> None:
-    await agents.say(Action.NUDGE, "Read the error.")
-    event: Fields = {"transcript_path": str(transcript), **before(3)}
-    async with listen_for_hooks(folder / "hook.sock", agents.watch):
-        answer = await asyncio.to_thread(ask, agents, folder, event)
+async def test_a_hook_asks_over_the_socket_and_has_its_word(session: Session, folder: Path) -> None:
+    await session.say(Action.NUDGE, "Read the error.")
+    event: Fields = {"transcript_path": str(session.transcript), **before(3)}
+    async with listen_for_hooks(folder / "hook.sock", session.watch):
+        answer = await asyncio.to_thread(ask, session, folder, event)
     assert "Read the error." in answer
-    assert len(await agents.records(Delivery)) == 1
+    assert len(await session.records(Delivery)) == 1
 
 
-async def test_hooks_that_found_the_watch_late_are_heard_and_ask_it_again(
-    agents: ForeignAgents, transcript: Path
-) -> None:
-    folder = state_folder({}, agents.home)
+async def test_hooks_that_found_the_watch_late_are_heard_and_ask_it_again(session: Session) -> None:
+    folder = state_folder({}, session.home)
     at = socket_path(folder)
     assert at is not None
-    calls, stop = hook("PreToolUse", transcript), hook("Stop", transcript)
-    await agents.say(Action.STOP, "Enough.")
-    async with listen_for_hooks(at, agents.watch):
+    calls, stop = hook("PreToolUse", session.transcript), hook("Stop", session.transcript)
+    await session.say(Action.STOP, "Enough.")
+    async with listen_for_hooks(at, session.watch):
         # As this blocks the watch, it is late twice, and is not asked for the third one.
-        assert [ask(agents, folder, each) for each in (calls, calls, stop)] == [""] * 3
-        await agents.watch.look()
-        assert (await agents.attempt()).idle
-        assert "deny" in await asyncio.to_thread(ask, agents, folder, calls)
+        assert [ask(session, folder, each) for each in (calls, calls, stop)] == [""] * 3
+        await session.watch.look()
+        assert (await session.attempt()).idle
+        assert "deny" in await asyncio.to_thread(ask, session, folder, calls)
 
 
 async def test_a_second_attach_is_refused_and_a_dead_ones_place_is_taken(
@@ -384,11 +374,11 @@ async def test_a_hook_of_another_program_waits(agents: ForeignAgents, folder: Pa
 
 @pytest.mark.parametrize("watched", [SESSION, ".claude"], ids=["a file", "a folder"])
 async def test_a_watch_of_a_path_hears_only_the_hooks_of_its_sessions(
-    agents: ForeignAgents, transcript: Path, watched: str
+    session: Session, watched: str
 ) -> None:
-    watch = agents.another_watch(agents.home / watched)
-    await agents.hook(hook("PreToolUse", transcript))
-    other = agents.write("elsewhere/s2.jsonl", asked(CLAUDE))
+    watch = session.another_watch(session.home / watched)
+    await session.does("PreToolUse")
+    other = session.write("elsewhere/s2.jsonl", asked(CLAUDE))
     for path in (str(other), "", "\0", "\ud800"):
         line = line_of({**hook("PreToolUse", path), "session_id": "s2"})
         assert await watch.hear(line) is IgnoredHook.NOT_WATCHED

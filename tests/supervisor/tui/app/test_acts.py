@@ -113,8 +113,11 @@ OTHER_WORDS = [
 REFUSED = replace(MINE, message="Refused.", petition=5)
 LESS = replace(WANTED, message="go", terms=Terms(grant=Grant(requests=20, minutes=5)))
 BIG = replace(MINE, action=Action.SWITCH_MODEL, terms=Terms(model="big"))
+PERMITTED = replace(MINE, action=Action.RESUME, message="Approved.", petition=5)
 AGAIN = replace(ABOUT, action=Action.RESTART, message="no")
 ACTS_BY_KEYS: dict[str, tuple[tuple[Record, ...], str, Sequence[Record]]] = {
+    "resume": ((PARKED,), "p", [replace(MINE, action=Action.RESUME, message="Go on.")]),
+    "permit": ((PERMISSION, PARKED), "a y", [PERMITTED]),
     "guidance": ((ALERT,), "i h i ctrl+j x enter", [replace(ABOUT, message="hi\nx")]),
     "no empty guidance": ((), "i enter h i enter", [replace(MINE, message="hi")]),
     "a stop": ((), "x y", [replace(MINE, action=Action.STOP)]),
@@ -166,18 +169,6 @@ async def test_nothing_is_acted_on(sit: Sit, record: Record, keys: str, told: li
         assert await seat.written() == []
         assert seat.app.told == told
         assert not seat.app.screen.is_modal
-
-
-async def test_one_key_pauses_and_lets_go_on(sit: Sit) -> None:
-    pause = replace(MINE, action=Action.PAUSE)
-    resume = replace(MINE, action=Action.RESUME, message="Go on.")
-    async with sit() as seat:
-        await seat.press("p", "p")
-        await seat.write(PARKED)
-        await seat.press("p")
-        entries = await seat.journal.entries()
-        issued = [each.record for each in entries if isinstance(each.record, Intervention)]
-        assert issued == [pause, resume, resume]
 
 
 async def test_a_task_that_is_over_is_begun_again_with_a_note(sit: Sit) -> None:
@@ -264,14 +255,6 @@ async def test_the_words_of_agents_are_shown_as_they_are(sit: Sit) -> None:
         assert seat.app.told == ["fix#1: approved: nudge: Look [b]up."]
 
 
-async def test_the_same_keys_act_in_the_attempt_view_and_the_attention_queue(sit: Sit) -> None:
-    async with sit(PARKED) as seat:
-        await seat.press("3", "i", *"80", "enter")
-        await seat.first_screen()
-        await seat.press("1", "enter", "i", *"81", "enter")
-        assert await seat.written() == [replace(MINE, message=said) for said in ("80", "81")]
-
-
 async def test_a_grant_that_is_not_readable_is_not_sent(sit: Sit) -> None:
     async with sit() as seat:
         await seat.press("B", *"lots", "enter")
@@ -279,18 +262,3 @@ async def test_a_grant_that_is_not_readable_is_not_sent(sit: Sit) -> None:
         assert seat.text(".hint").startswith("enter amounts of requests")
         await seat.press("escape")
         assert await seat.written() == []
-
-
-async def test_a_permission_is_given_and_its_line_goes_on(sit: Sit) -> None:
-    waits = transition(Lifecycle.INPUT_REQUIRED, reason="asks to run `make [b]`")
-    async with sit(PERMISSION, waits) as seat:
-        (line,) = seat.app.queue.calling
-        assert (line.kind, line.what) == ("answer", "asks to run `make [b]`")
-        await seat.press("p")
-        (said,) = seat.app.told
-        assert said.startswith("fix#1: it waits for permission to run `make [b]`: ")
-        await seat.press("a", "y")
-        approved = replace(MINE, action=Action.RESUME, message="Approved.")
-        assert await seat.written() == [replace(approved, petition=seat.before - 1)]
-        await seat.write(transition())
-        assert list(seat.app.queue.calling) == []

@@ -220,48 +220,33 @@ def asking(reason: str) -> Record:
     return transition(Lifecycle.INPUT_REQUIRED, reason=reason)
 
 
+SILENT, LACKING = (
+    alert(rule, Severity.CRITICAL, at=AT) for rule in ("silence", "multiple_blockers")
+)
+TOLD_TWICE = (WORKING, ENDS, delivery(2), delivery(2), STOP)
+STILL = "told to stop, still running: end it in its terminal"
+GRANTS = "supervisor wants to grant_budget (5 requests): (no message)"
+BOTH = "asks for budget: 20 requests (two files left); asks to revise its plan: x (none)"
+STOPS = "policy wants to stop"
+
+
 @pytest.mark.parametrize(
     ("records", "kind", "since", "what"),
     [
         ((WORKING, asking("Which\nport?")), "answer", 2, "Which port?"),
         ((WORKING, PAUSE, delivery(2), asking("")), "paused", 4, "p resumes it"),
-        ((WORKING, STOP), "approval", 2, "policy wants to stop: It is lost."),
-        ((WORKING, STOP, STOP), "approval", 2, "policy wants to stop (and 1 more): It is lost."),
-        (
-            (WORKING, ENDS, delivery(2), delivery(2), STOP),
-            "stuck",
-            4,
-            "told to stop, still running: end it in its terminal",
-        ),
-        (
-            (WORKING, GRANT),
-            "approval",
-            2,
-            "supervisor wants to grant_budget (5 requests): (no message)",
-        ),
+        ((WORKING, STOP), "approval", 2, f"{STOPS}: It is lost."),
+        ((WORKING, STOP, STOP), "approval", 2, f"{STOPS} (and 1 more): It is lost."),
+        (TOLD_TWICE, "stuck", 4, STILL),
+        ((WORKING, GRANT), "approval", 2, GRANTS),
         ((WORKING, stuck(), WORKING), "stuck", 0, "cycle was seen"),
         ((WORKING, stuck(None), WORKING), "stuck", 3, "cycle was seen"),
-        (
-            (WORKING, stuck(), alert("silence", Severity.CRITICAL, at=AT)),
-            "stuck",
-            0,
-            "cycle was seen; silence was seen",
-        ),
+        ((WORKING, stuck(), SILENT), "stuck", 0, "cycle was seen; silence was seen"),
         ((WORKING, LACKS, asking("Which port?")), "answer", 3, "Which port?"),
         ((WORKING, LACKS, asking("")), "answer", 3, f"{BLOCKED}; p resumes it"),
         ((WORKING, LACKS, stuck()), "stuck", 0, f"cycle was seen; {BLOCKED}"),
-        (
-            (WORKING, LACKS, alert("multiple_blockers", Severity.CRITICAL, at=AT)),
-            "stuck",
-            0,
-            BLOCKED,
-        ),
-        (
-            (WORKING, BUDGET, REVISION),
-            "asks",
-            2,
-            "asks for budget: 20 requests (two files left); asks to revise its plan: x (none)",
-        ),
+        ((WORKING, LACKS, LACKING), "stuck", 0, BLOCKED),
+        ((WORKING, BUDGET, REVISION), "asks", 2, BOTH),
     ],
 )
 def test_a_line_says_what_is_wanted_and_since_when(

@@ -68,52 +68,26 @@ def mixed() -> Fleet:
     return fleet
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("need", ["ask", "hold", "loop", "well", "next", "lost", "over"]),
-        ("task", ["ask", "hold", "loop", "lost", "next", "over", "well"]),
-        (
-            "state",
-            [
-                *("▾ waits for you (1)", "ask", "▾ waits for approval (1)", "hold"),
-                *("▾ stuck (1)", "loop", "▾ working (1)", "well", "▾ queued (1)", "next"),
-                *("▾ failed (1)", "lost", "▾ done (1)", "over"),
-            ],
-        ),
-        (
-            "worker",
-            [
-                "▾ coder (5) 1 waits for you 1 waits for approval 1 working 1 failed 1 done",
-                *("ask", "hold", "well", "lost", "over"),
-                *("▾ tester (1) 1 stuck", "loop", "▾ no worker yet (1) 1 queued", "next"),
-            ],
-        ),
-        (
-            "project",
-            [
-                "▾ shop (2) 1 waits for you 1 working",
-                *("ask", "well"),
-                "▾ no project (5) 1 waits for approval 1 stuck 1 queued 1 failed 1 done",
-                *("hold", "loop", "next", "lost", "over"),
-            ],
-        ),
-        (
-            "node",
-            [
-                "▾ north (3) 1 waits for you 1 waits for approval 1 working",
-                *("ask", "hold", "well"),
-                "▾ south (3) 1 stuck 1 failed 1 done",
-                *("loop", "lost", "over"),
-                *("▾ no node yet (1) 1 queued", "next"),
-            ],
-        ),
-    ],
-)
-def test_a_heading_counts_the_most_urgent_first(name: str, lines: list[str]) -> None:
+LINES = {
+    "need": "ask|hold|loop|well|next|lost|over",
+    "task": "ask|hold|loop|lost|next|over|well",
+    "state": "▾ waits for you (1)|ask|▾ waits for approval (1)|hold|▾ stuck (1)|loop"
+    "|▾ working (1)|well|▾ queued (1)|next|▾ failed (1)|lost|▾ done (1)|over",
+    "worker": "▾ coder (5) 1 waits for you 1 waits for approval 1 working 1 failed 1 done"
+    "|ask|hold|well|lost|over|▾ tester (1) 1 stuck|loop|▾ no worker yet (1) 1 queued|next",
+    "project": "▾ shop (2) 1 waits for you 1 working|ask|well"
+    "|▾ no project (5) 1 waits for approval 1 stuck 1 queued 1 failed 1 done"
+    "|hold|loop|next|lost|over",
+    "node": "▾ north (3) 1 waits for you 1 waits for approval 1 working|ask|hold|well"
+    "|▾ south (3) 1 stuck 1 failed 1 done|loop|lost|over|▾ no node yet (1) 1 queued|next",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_heading_counts_the_most_urgent_first(name: str) -> None:
     fleet = mixed()
     fleet.order.arrange(grouping=by[name])
-    assert fleet.lines == lines
+    assert "|".join(fleet.lines) == LINES[name]
 
 
 def test_a_heading_counts_several_that_wait_in_the_plural_and_an_idle_session_as_idle() -> None:
