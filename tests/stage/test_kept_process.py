@@ -25,6 +25,7 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True)
 time.sleep(600)
 """
+SLEEPS = "import time\nprint({!r}, flush=True)\ntime.sleep(600)"
 ENOUGH = 120.0
 """Seconds, far more than it takes."""
 
@@ -52,10 +53,6 @@ async def keep(tmp_path: Path) -> AsyncGenerator[Keep]:
     yield start
     for process in kept:
         await process.kill()
-
-
-def codes(process: KeptProcess) -> list[int]:
-    return [each.code for each in process.exits]
 
 
 async def until(happened: Callable[[], bool]) -> None:
@@ -87,41 +84,38 @@ async def test_a_process_that_does_not_end_when_told_is_killed(keep: Keep, tmp_p
 async def test_what_is_killed_on_purpose_is_no_unexpected_exit(keep: Keep, tmp_path: Path) -> None:
     process = keep(HEEDS)
     await until_it_said(GREETING, tmp_path)
-    assert await process.kill()
-    assert not await process.kill()
+    assert [await process.kill(), await process.kill()] == [True, False]
     assert (process.exits, process.stubborn) == ([], False)
 
 
-async def test_a_process_that_ends_by_itself_is_started_again_and_noted(keep: Keep) -> None:
-    process = keep("raise SystemExit(3)")
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("raise SystemExit(3)", 3), ("import os\nos.kill(os.getpid(), 9)", -signal.SIGKILL)],
+)
+async def test_a_process_that_ends_by_itself_is_started_again_and_noted(
+    keep: Keep, program: str, code: int
+) -> None:
+    process = keep(program)
     await until(lambda: process.starts > 2)
     await process.kill()
-    assert codes(process)[:2] == [3, 3]
     first, second = process.exits[:2]
+    assert (first.code, second.code, first.ready) == (code, code, False)
     assert first.began < first.ended < second.began < second.ended
-    assert not first.ready
 
 
-async def test_a_signal_that_nobody_here_sent_is_an_unexpected_exit(keep: Keep) -> None:
-    process = keep("import os\nos.kill(os.getpid(), 9)")
-    await until(lambda: bool(process.exits))
-    await process.stop(ENOUGH)
-    assert codes(process)[0] == -signal.SIGKILL
-
-
-async def test_an_exit_code_is_unexpected_of_one_told_to_end(keep: Keep, tmp_path: Path) -> None:
-    process = keep(f"{HEEDS}\nraise SystemExit(4)")
-    await until_it_said(GREETING, tmp_path)
-    await process.stop(ENOUGH)
-    assert codes(process) == [4]
-    assert process.exits[0].ready
-
-
-@pytest.mark.parametrize(("word", "exits"), [("importing", []), (GREETING, [-signal.SIGTERM])])
-async def test_only_a_process_that_does_not_heed_signals_yet_may_die_of_being_told(
-    keep: Keep, tmp_path: Path, word: str, exits: list[int]
+@pytest.mark.parametrize(
+    ("program", "word", "exits"),
+    [
+        (f"{HEEDS}\nraise SystemExit(4)", GREETING, [4]),
+        (SLEEPS.format("importing"), "importing", []),
+        (SLEEPS.format(GREETING), GREETING, [-signal.SIGTERM]),
+    ],
+    ids=["an exit code", "before it heeds signals it may die of them", "not later"],
+)
+async def test_what_is_unexpected_of_one_told_to_end(
+    keep: Keep, tmp_path: Path, program: str, word: str, exits: list[int]
 ) -> None:
-    process = keep(f"import time\nprint({word!r}, flush=True)\ntime.sleep(600)")
+    process = keep(program)
     await until_it_said(word, tmp_path)
     await process.stop(ENOUGH)
-    assert codes(process) == exits
+    assert [each.code for each in process.exits] == exits
