@@ -24,7 +24,6 @@ from midwatch_stage.reading import answers
 from midwatch_stage.worker import Performer
 
 PUT = ("put", {"path": "a.py", "text": "x = 1"})
-TESTED = ("run_command", {"command": "pytest.log ok"})
 PASSED = {"what": "all tests pass", "state": "passed"}
 UNSHOWN = "unproven: the goal: nothing was run that shows it"
 CHECKED = PlanStep(title="mend", files=("a.py",), acceptance=("make test",), requests=9)
@@ -93,14 +92,6 @@ async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Perform
     assert (await perform.records(Step))[0].ok is False
 
 
-async def test_requirement_16_a_file_that_is_just_there_is_no_evidence(perform: Performer) -> None:
-    (perform.workspace / "README.md").write_text("Old.")
-    result = await perform([completing("README.md")])
-    assert (
-        "nothing was observed that proves it" in answers(result.all_messages(), "complete_step")[0]
-    )
-
-
 async def test_a_worker_that_only_asks_its_tools_is_done_with_a_flag(perform: Performer) -> None:
     said = [{"what": "lookup answers", "state": "passed"}]
     result = await perform([("lookup", {})], [completing(functional=said)], tools=(lookup,))
@@ -114,17 +105,6 @@ async def test_requirement_16_a_claim_with_half_its_evidence_is_flagged(perform:
     (completion,) = await perform.records(Completion)
     assert (completion.accepted, completion.confidence) == (True, 60)
     assert (await perform.records(Plan))[-1].flags == (f"find it: {completion.flag}",)
-
-
-@pytest.mark.parametrize(
-    ("turn", "state"),
-    [([PUT, TESTED], ClaimState.PASSED), ([TESTED, PUT], ClaimState.UNPROVEN)],
-)
-async def test_a_command_proves_behaviour_only_after_the_last_edit(
-    perform: Performer, turn: list[Any], state: ClaimState
-) -> None:
-    await perform(*[[call] for call in turn], [completing("a.py", functional=[PASSED])])
-    assert (await perform.records(Completion))[0].claims[-1].state is state
 
 
 async def test_a_plan_steps_own_check_is_run_and_refuses_if_it_fails(perform: Performer) -> None:

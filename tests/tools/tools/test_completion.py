@@ -1,6 +1,5 @@
 """Whether a plan step is done: what was done on it, and what that proves."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +33,7 @@ from midwatch_tools.tools.completion import (
 
 SETTINGS = CompletionSettings()
 SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
+TESTED = replace(SAID, functional=(Claim(what="all tests pass", state=ClaimState.PASSED),))
 THERE = FilePresence(path="a.py")
 DEEDS = PlanStepWork(edited={"a.py"}, passed={"pytest tests": None})
 UNSHOWN = replace(DEEDS, passed={})
@@ -50,17 +50,13 @@ def judged(
     return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
 
 
-def shown(**said: Any) -> Completion:
-    return judged(replace(SAID, functional=(claim("all tests pass"),), **said))
-
-
 def states(completion: Completion) -> list[str]:
     """Of all claims but that of the goal, which comes first."""
     return [each.state.value for each in completion.claims[1:]]
 
 
 def test_what_is_proved_is_accepted_without_a_flag() -> None:
-    said = replace(SAID, structural=(claim("one loop"),), functional=(claim("all tests pass"),))
+    said = replace(TESTED, structural=(claim("one loop"),))
     assert judged(said) == Completion(
         plan_step=2,
         goal="mend it",
@@ -70,22 +66,25 @@ def test_what_is_proved_is_accepted_without_a_flag() -> None:
     )
 
 
-def test_a_claim_that_failed_by_the_workers_own_word_is_refused() -> None:
-    said = replace(SAID, functional=(claim("speed", ClaimState.FAILED, "too slow"),))
-    done = judged(said)
-    assert (done.accepted, done.doubts, done.flag) == (False, ("speed: too slow",), "")
+SLOW = claim("speed", ClaimState.FAILED, "too slow")
+MISSING = FilePresence(path="b.py", fault="it is missing")
+FAILING = Acceptance(check="make test", passed=False, detail="exit code 2\n\n1 failed\nmore")
 
 
-def test_a_missing_file_is_refused_with_the_reason() -> None:
-    missing = FilePresence(path="b.py", fault="it is missing")
-    done = judged(evidence=replace(EVIDENCE, files=(THERE, missing)))
-    assert (done.accepted, done.doubts) == (False, ("file b.py: it is missing",))
-
-
-def test_an_acceptance_command_that_fails_is_refused_with_what_it_printed_first() -> None:
-    failing = Acceptance(check="make test", passed=False, detail="exit code 2\n\n1 failed\nmore")
-    done = judged(evidence=replace(EVIDENCE, acceptance=(failing,)))
-    assert (done.accepted, done.doubts) == (False, ("`make test`: exit code 2: 1 failed",))
+@pytest.mark.parametrize(
+    ("said", "evidence", "doubt"),
+    [
+        (replace(SAID, functional=(SLOW,)), EVIDENCE, "speed: too slow"),
+        (SAID, replace(EVIDENCE, files=(THERE, MISSING)), "file b.py: it is missing"),
+        (SAID, replace(EVIDENCE, acceptance=(FAILING,)), "`make test`: exit code 2: 1 failed"),
+    ],
+    ids=["by the worker's own word", "a missing file", "a command that fails"],
+)
+def test_what_failed_is_refused_with_the_reason(
+    said: StepClaim, evidence: PlanStepEvidence, doubt: str
+) -> None:
+    done = judged(said, evidence)
+    assert (done.accepted, done.doubts, done.flag) == (False, (doubt,), "")
 
 
 @pytest.mark.parametrize(
@@ -114,25 +113,21 @@ def test_structure_is_proved_by_files_that_were_changed_or_read(what: str, state
     assert states(judged(said, evidence)) == ["passed", state]
 
 
-def test_requirement_16_a_claim_without_evidence_lowers_confidence_and_leaves_a_flag() -> None:
-    said = replace(SAID, functional=(claim("all tests pass"),))
-    done = judged(said, replace(EVIDENCE, deeds=UNSHOWN))
+def test_requirement_16_a_claim_without_evidence_leaves_a_flag_or_is_refused() -> None:
+    evidence = replace(EVIDENCE, deeds=UNSHOWN)
+    done = judged(TESTED, evidence)
     assert (done.accepted, done.confidence) == (True, 60)
     assert done.flag == (
         "unproven: all tests pass: no test or program that shows it was run and passed after the "
         "last edit"
     )
-
-
-def test_requirement_16_or_it_is_refused() -> None:
-    said = replace(SAID, functional=(claim("all tests pass"),))
-    done = judged(said, replace(EVIDENCE, deeds=UNSHOWN), unproven=Unproven.REFUSE)
+    done = judged(TESTED, evidence, unproven=Unproven.REFUSE)
     assert (done.accepted, done.flag, len(done.doubts)) == (False, "", 1)
 
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: Unproven) -> None:
-    said = replace(SAID, files=(), functional=(claim("all tests pass"),), flag="trust me")
+    said = replace(TESTED, files=(), flag="trust me")
     done = judged(said, PlanStepEvidence(), unproven=unproven)
     assert (done.accepted, done.flag) == (False, "")
     assert done.doubts[0].startswith("nothing was observed that proves it")
@@ -153,18 +148,20 @@ def test_any_evidence_is_more_than_nothing(evidence: PlanStepEvidence) -> None:
     assert judged(evidence=evidence).accepted
 
 
-def test_what_the_worker_itself_calls_unproven_keeps_its_reason() -> None:
-    said = replace(SAID, functional=(claim("on Windows", ClaimState.UNPROVEN, "no machine"),))
-    assert judged(said).flag == "unproven: on Windows: no machine"
+WINDOWS = claim("on Windows", ClaimState.UNPROVEN, "no machine")
 
 
-def test_the_workers_own_flag_comes_first() -> None:
-    assert shown(flag=" look at dates ").flag == "look at dates"
-
-
-@pytest.mark.parametrize(("confidence", "flag"), [(50, ""), (49, "confidence is only 49 %")])
-def test_low_confidence_is_a_flag(confidence: int, flag: str) -> None:
-    assert shown(confidence=confidence).flag == flag
+@pytest.mark.parametrize(
+    ("said", "flag"),
+    [
+        (replace(SAID, functional=(WINDOWS,)), "unproven: on Windows: no machine"),
+        (replace(TESTED, flag=" look at dates "), "look at dates"),
+        (replace(TESTED, confidence=50), ""),
+        (replace(TESTED, confidence=49), "confidence is only 49 %"),
+    ],
+)
+def test_what_the_worker_itself_doubts_is_a_flag(said: StepClaim, flag: str) -> None:
+    assert judged(said).flag == flag
 
 
 def test_what_nobody_can_look_at_is_unproven() -> None:
@@ -204,26 +201,19 @@ def test_a_file_that_is_merely_there_proves_no_structure() -> None:
 
 
 ACCEPTED = Acceptance(check="make test", passed=True)
-FUNCTIONAL = replace(SAID, functional=(claim("all tests pass"),))
+UNPROVEN = claim(GOAL, ClaimState.UNPROVEN, "nothing was run that shows it")
+UNTESTED = claim(GOAL, ClaimState.UNPROVEN, "unproven: all tests pass")
 
 
 @pytest.mark.parametrize(
     ("said", "evidence", "goal"),
     [
-        (FUNCTIONAL, EVIDENCE, claim(GOAL)),
+        (TESTED, EVIDENCE, claim(GOAL)),
         (SAID, replace(EVIDENCE, acceptance=(ACCEPTED,)), claim(GOAL)),
+        (SAID, EVIDENCE, UNPROVEN),
+        (TESTED, replace(EVIDENCE, deeds=UNSHOWN), UNTESTED),
         (
-            SAID,
-            EVIDENCE,
-            claim(GOAL, ClaimState.UNPROVEN, "nothing was run that shows it"),
-        ),
-        (
-            FUNCTIONAL,
-            replace(EVIDENCE, deeds=UNSHOWN),
-            claim(GOAL, ClaimState.UNPROVEN, "unproven: all tests pass"),
-        ),
-        (
-            replace(FUNCTIONAL, structural=(claim("one loop", ClaimState.FAILED),)),
+            replace(TESTED, structural=(claim("one loop", ClaimState.FAILED),)),
             EVIDENCE,
             claim(GOAL, ClaimState.FAILED, "failed: one loop"),
         ),
@@ -262,59 +252,55 @@ def done(*records: Record) -> PlanStepWork:
     return plan_step_work(factories.entries(*records))
 
 
-def passed(*records: Record) -> Sequence[str]:
-    return list(done(*records).passed)
-
-
 def test_edits_of_the_worker_count_and_those_of_a_person_do_not() -> None:
     found = done(edit(), edit("b.py", writer=Writer.PERSON), edit("c.py", deleted=True))
     assert (found.edited, found.gone) == ({"a.py", "c.py"}, {"c.py"})
 
 
-def test_a_command_that_passed_before_the_last_edit_proves_nothing() -> None:
-    assert passed(ran("make test"), edit()) == []
-    assert passed(edit(), ran("make test")) == ["make test"]
+SOME_FAIL, ALL_PASS = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
 
 
-def test_only_the_last_run_of_a_command_counts() -> None:
-    assert passed(ran("make test"), ran("make test", 1)) == []
-    assert passed(ran("make test", 1), ran("make test")) == ["make test"]
+@pytest.mark.parametrize(
+    ("records", "proved"),
+    [
+        ((ran("make test"), edit()), []),
+        ((edit(), ran("make test")), ["make test"]),
+        ((ran("make test"), ran("make test", 1)), []),
+        ((ran("make test", 1), ran("make test")), ["make test"]),
+        ((ran("make test"), ran("make docs", 0, Edit(path="d.html"))), ["make docs"]),
+        ((step(tool="run_tests"),), ["run_tests"]),
+        ((ran("pytest | tail", output=SOME_FAIL), ran("pytest; date", output=SOME_FAIL)), []),
+        ((ran("pytest | tail", output=ALL_PASS),), ["pytest | tail"]),
+        ((ran("cd x && pytest 2>&1", output=ALL_PASS),), ["cd x && pytest 2>&1"]),
+    ],
+    ids=[
+        "before the last edit",
+        "after it",
+        "failed since",
+        "passed since",
+        "its own writing",
+        "a tool that tests",
+        "an exit code of another command hides no failure",
+        "nor a success",
+        "in a folder",
+    ],
+)
+def test_a_command_that_passed_last_after_the_last_edit_proves(
+    records: tuple[Record, ...], proved: list[str]
+) -> None:
+    assert list(done(*records).passed) == proved
 
 
-def test_a_command_that_writes_is_proved_by_its_own_run() -> None:
-    assert passed(ran("make test"), ran("make docs", 0, Edit(path="d.html"))) == ["make docs"]
-
-
-def test_a_tool_that_tests_counts_as_a_command() -> None:
-    assert passed(step(tool="run_tests")) == ["run_tests"]
-
-
-def test_an_exit_code_that_may_be_of_another_command_does_not_hide_a_failure() -> None:
-    failed, fine = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
-    hidden = [ran("pytest | tail", output=failed), ran("pytest; date", output=failed)]
-    assert passed(*hidden) == []
-    shown = [ran("pytest | tail", output=fine), ran("cd x && pytest 2>&1", output=fine)]
-    assert passed(*shown) == ["pytest | tail", "cd x && pytest 2>&1"]
-
-
-def test_the_tools_that_succeeded_are_known() -> None:
-    assert done(step(tool="look_up"), step(tool="ask", ok=False)).used == {"look_up"}
-
-
-def test_files_that_were_read_are_seen() -> None:
+def test_tools_that_succeeded_and_files_that_were_read_are_known() -> None:
     read = step(tool="read_file", path="b.py")
     lost = step(tool="read_file", path="c.py", ok=False)
     assert done(read, lost, ran("cat lib/d.py")).seen == {"b.py", "lib/d.py"}
+    assert done(step(tool="look_up"), step(tool="ask", ok=False)).used == {"look_up"}
+    assert done(step(tool="complete_step", path="a.py")).seen == set(), "Midwatch's own"
 
 
-def test_another_plan_step_begins_anew() -> None:
-    assert done(FIRST, edit(), SECOND).edited == set()
-    assert done(FIRST, edit(), OTHER).edited == set()
-
-
-def test_a_revision_of_what_comes_later_changes_nothing() -> None:
-    assert done(FIRST, edit(), SAME).edited == {"a.py"}
-
-
-def test_midwatchs_own_tools_are_no_deeds() -> None:
-    assert done(step(tool="complete_step", path="a.py")).seen == set()
+@pytest.mark.parametrize(("plan", "edited"), [(SECOND, set[str]()), (OTHER, set[str]()), (SAME, {"a.py"})])
+def test_another_plan_step_begins_anew_and_a_revision_of_later_ones_does_not(
+    plan: Plan, edited: set[str]
+) -> None:
+    assert done(FIRST, edit(), plan).edited == edited

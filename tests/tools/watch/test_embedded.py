@@ -39,6 +39,7 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
+from midwatch_stage.factories import WHOSE, ended
 from midwatch_stage.made_up import SECRETS
 from midwatch_stage.reading import answers, records_of
 from midwatch_stage.worker import Build, Claim
@@ -62,6 +63,10 @@ async def told(file: Path, kind: type[T]) -> list[T]:
         return await records_of(journal, kind)
 
 
+async def last(file: Path) -> AttemptTransition:
+    return (await told(file, AttemptTransition))[-1]
+
+
 def drop(file: Path, table: str) -> str:
     with sqlite3.connect(file) as database:
         database.execute(f"DROP TABLE {table}")
@@ -83,9 +88,7 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
     assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
     assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
     assert (await told(journal_file, Plan))[0] == Plan(steps=(PlanStep(title="Fix it."),))
-    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.COMPLETED, reason="the agent finished", ending=Ending.UNCHECKED
-    )
+    assert await last(journal_file) == ended(Ending.UNCHECKED, reason="the agent finished")
     assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
 
 
@@ -139,24 +142,17 @@ def test_a_watch_that_cannot_be_meant_is_refused(wrong: dict[str, Any], said: st
         ("word " * 1000, f"{'word ' * 23}word…"),
         ([BinaryContent(b"1" * 10_000, media_type="image/png"), "What is this?"], "What is this?"),
         ([BinaryContent(b"1", media_type="image/png")], "helper"),
+        (f"Call it with {SECRETS['openai key']}", "Call it with [masked: openai key "),
     ],
-    ids=["its first line", "cut", "without pictures", "no text"],
+    ids=["its first line", "cut", "without pictures", "no text", "without a secret"],
 )
 async def test_a_run_is_called_by_the_first_line_of_its_prompt(
     worker: Build, watch: Watch, journal_file: Path, prompt: Any, title: str
 ) -> None:
     await worker().run(prompt, capabilities=[watch])
-    assert (await told(journal_file, Plan))[0].steps[0].title == title
     async with await Journal.open_to_read(journal_file) as journal:
-        assert (await journal.task(1)).title == title
-
-
-async def test_a_title_holds_no_secret(worker: Build, watch: Watch, journal_file: Path) -> None:
-    secret = SECRETS["openai key"]
-    await worker().run(f"Call it with {secret}.", capabilities=[watch])
-    async with await Journal.open_to_read(journal_file) as journal:
-        title = (await journal.task(1)).title
-    assert title.startswith("Call it with [masked: openai key ")
+        assert (await journal.task(1)).title.startswith(title)
+    assert (await told(journal_file, Plan))[0].steps[0].title.startswith(title)
 
 
 async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -180,24 +176,6 @@ async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
     assert [budget.requests.used for budget in spent] == [1]
 
 
-FACT = {"text": "The tests of this project run with make test.", "certainty": "confirmed"}
-
-
-async def test_a_tool_of_midwatch_that_cannot_read_ends_the_watch_and_not_the_work(
-    worker: Build, watch: Watch, journal_file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def break_it() -> str:
-        return drop(journal_file, "entry")
-
-    turns: tuple[Any, ...] = ([("break_it", {}), ("record_fact", FACT)], [REFLECT])
-    result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
-    assert result.output == "Done."
-    assert answers(result.all_messages(), "record_fact") == answers(
-        result.all_messages(), "reflect"
-    )
-    assert "unwatched from here on" in caplog.text
-
-
 async def leave() -> str:
     sys.exit(7)
 
@@ -209,11 +187,8 @@ async def test_a_tool_that_ends_the_program_is_the_reason_of_the_end(journal_fil
         await asyncio.to_thread(lambda: asyncio.run(agent.run("Fix it.")))
     (step,) = await told(journal_file, Step)
     assert (step.tool, step.ok, step.output) == ("leave", False, "SystemExit: 7")
-    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.FAILED,
-        reason="the tool leave ended the program: SystemExit: 7",
-        ending=Ending.ERROR,
-    )
+    why = "the tool leave ended the program: SystemExit: 7"
+    assert await last(journal_file) == ended(Ending.ERROR, reason=why)
 
 
 async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -222,9 +197,9 @@ async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_f
 
     with pytest.raises(LookupError, match="no such thing"):
         await worker([("explode", {})], tools=(explode,)).run("Fix it.", capabilities=[watch])
-    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.FAILED, reason="LookupError: no such thing", ending=Ending.ERROR
-    )
+    (step,) = await told(journal_file, Step)
+    assert (step.ok, step.output) == (False, "LookupError: no such thing")
+    assert await last(journal_file) == ended(Ending.ERROR, reason="LookupError: no such thing")
 
 
 async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -240,9 +215,10 @@ async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: 
     await hanging.wait()
     running.cancel()
     await asyncio.wait({running})
-    assert (await told(journal_file, AttemptTransition))[-1] == AttemptTransition(
-        lifecycle=Lifecycle.CANCELED, reason="canceled", ending=Ending.CANCELED
-    )
+    assert await last(journal_file) == ended(Ending.CANCELED, reason="canceled")
+
+
+UNWATCHED = "The work is not watched at the moment; go on with it."
 
 
 @pytest.fixture
@@ -257,30 +233,34 @@ async def test_without_a_usable_journal_the_agent_works_unwatched(
 ) -> None:
     result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
-    assert answers(result.all_messages(), "reflect") == [
-        "The work is not watched at the moment; go on with it."
-    ]
+    assert answers(result.all_messages(), "reflect") == [UNWATCHED]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     assert "unwatched" in caplog.text
 
 
-@pytest.mark.parametrize("table", ["entry", "lease"])
+FACT = {"text": "The tests of this project run with make test.", "certainty": "confirmed"}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"), [("entry", UNWATCHED), ("lease", "Recorded; it is shared once it has")]
+)
 async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
     worker: Build,
     watch: Watch,
     journal_file: Path,
-    workspace: Path,
     caplog: pytest.LogCaptureFixture,
     table: str,
+    said: str,
 ) -> None:
     def break_it() -> str:
         return drop(journal_file, table)
 
-    turns: tuple[Any, ...] = ([put("1")], [("break_it", {})], [REFLECT], [put("2")])
+    broken: list[Any] = [("break_it", {}), ("record_fact", FACT)]
+    turns: tuple[Any, ...] = ([put("1")], broken, [REFLECT], [put("2")])
     result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
     assert answers(result.all_messages(), "put") == ["written", "written"]
-    assert (workspace / "a.py").read_text() == "2"
+    assert answers(result.all_messages(), "record_fact")[0].startswith(said)
     assert "unwatched from here on" in caplog.text
 
 
@@ -302,12 +282,9 @@ class Asked:
     async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.instructions = info.instructions or ""
         self.schemas = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters_json_schema,
-            }
+            {"name": tool.name, "description": tool.description, "parameters": schema}
             for tool in info.function_tools
+            for schema in (tool.parameters_json_schema,)
         ]
         return ModelResponse(parts=[TextPart("Done.")])
 
@@ -332,11 +309,9 @@ def embedded(journal_file: Path) -> Callable[..., Awaitable[Asked]]:
 @pytest.fixture
 async def of_project(journal: Journal, at: datetime) -> Attempt:
     run = await journal.add_run(source="s", settings="{}", at=at)
-    task = await journal.add_task(
-        run=run.id, name="t", title="t", spec=PROJECT, project="/p", at=at
-    )
-    whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
-    return await journal.add_attempt(task=task.id, number=1, at=at, **whose)
+    told = {"name": "t", "title": "t", "spec": PROJECT, "project": "/p"}
+    task = await journal.add_task(run=run.id, at=at, **told)
+    return await journal.add_attempt(task=task.id, number=1, at=at, **WHOSE)
 
 
 @pytest.fixture

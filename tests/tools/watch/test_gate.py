@@ -65,11 +65,6 @@ async def test_a_failure_is_refused_until_analysed_in_the_same_turn(perform: Per
     ]
 
 
-async def test_the_analysis_may_stand_after_the_call_it_is_asked_for(perform: Performer) -> None:
-    result = await perform([FAILING], [FAILING, reporting()], settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, False]
-
-
 async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Performer) -> None:
     runs: list[int] = []
 
@@ -141,8 +136,7 @@ def read_log() -> str:
     ("before", "then", "away"),
     [
         ([[FAILING]], [FAILING], [False, True]),
-        ([[FAILING], [FAILING]], [reporting(), FAILING], [False, True, False]),
-        ([[FAILING], [reporting(), FAILING]], [FAILING], [False, False, False]),
+        ([[FAILING], [FAILING]], [FAILING, reporting()], [False, True, False]),
         ([[FAILING], *[[reporting(), FAILING]] * 2], [FAILING], [False, False, False, False]),
         ([[FAILING], [reporting("permanent")]], [FAILING], [False, True]),
     ],

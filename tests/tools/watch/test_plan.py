@@ -152,32 +152,38 @@ COMPLETING: Call = (
 )
 
 
-async def test_work_of_a_new_plan_step_waits_for_its_check(perform: Performer) -> None:
-    turns: list[list[Call]] = [[LOOKING], [COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]]
-    result = await perform(*turns, settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, True, False, False]
+@pytest.mark.parametrize(
+    ("turns", "away"),
+    [
+        ([[COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]], [True, False, False]),
+        ([[COMPLETING, checking(), LOOKING], [LOOKING]], [False, False]),
+        ([[COMPLETING, LOOKING], [checking(), LOOKING]], [True, False]),
+    ],
+    ids=["in turns", "all in one turn", "work behind a completion"],
+)
+async def test_work_of_a_new_plan_step_waits_for_its_check(
+    perform: Performer, turns: list[list[Call]], away: list[bool]
+) -> None:
+    result = await perform([LOOKING], *turns, settings=QUICK)
+    assert turned_away(result.all_messages()) == [False, *away]
     (check,) = await perform.records(PlanCheck)
     assert (check.plan_step, check.ruling, check.options) == (2, Ruling.GRANTED, ("keep it",))
 
 
-async def test_completion_check_and_work_may_share_a_turn(perform: Performer) -> None:
-    turns: list[list[Call]] = [[LOOKING], [COMPLETING, checking(), LOOKING], [LOOKING]]
-    result = await perform(*turns, settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, False, False]
-
-
-async def test_work_behind_a_completion_in_its_turn_waits_for_the_check(perform: Performer) -> None:
-    turns: list[list[Call]] = [[LOOKING], [COMPLETING, LOOKING], [checking(), LOOKING]]
-    result = await perform(*turns, settings=QUICK)
-    assert turned_away(result.all_messages()) == [False, True, False]
-    assert [each.plan_step for each in await perform.records(PlanCheck)] == [2]
-
-
-async def test_a_plan_step_is_checked_once(perform: Performer) -> None:
-    result = await perform([checking()], [checking()], settings=QUICK)
+@pytest.mark.parametrize(
+    ("approval", "says"),
+    [
+        (Approver.POLICY, "This plan step's check is in"),
+        (Approver.SUPERVISOR, "propose another one here, as `remaining`"),
+    ],
+)
+async def test_a_plan_step_is_checked_once_and_the_refusal_names_the_way_that_is_open(
+    perform: Performer, approval: Approver, says: str
+) -> None:
+    result = await perform([checking()], [checking()], settings=capped(5, approval))
     first, again = answers(result.all_messages(), "check_plan")
     assert first.startswith("Recorded. The plan is now:")
-    assert "This plan step's check is in" in again
+    assert says in again
     assert len(await perform.records(PlanCheck)) == 1
 
 
@@ -190,16 +196,15 @@ async def test_a_revision_within_the_caps_is_carried_out_with_the_check(perform:
 
 
 @pytest.mark.parametrize(
-    ("plan", "ruling", "says"),
+    ("settings", "ruling", "says"),
     [
-        (PlanSettings(max_revisions=0), Ruling.REFUSED, "0 of 0 revisions"),
-        (PlanSettings(approval=Approver.SUPERVISOR), Ruling.PENDING, "Your supervisor is asked"),
+        (capped(0), Ruling.REFUSED, "0 of 0 revisions"),
+        (capped(9, Approver.SUPERVISOR), Ruling.PENDING, "Your supervisor is asked"),
     ],
 )
 async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
-    perform: Performer, plan: PlanSettings, ruling: Ruling, says: str
+    perform: Performer, settings: Settings, ruling: Ruling, says: str
 ) -> None:
-    settings = QUICK.model_copy(update={"plan": plan})
     result = await perform([checking("look", "mend", "prove")], settings=settings)
     assert says in answers(result.all_messages(), "check_plan")[0]
     (check,) = await perform.records(PlanCheck)
@@ -207,23 +212,12 @@ async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
     assert (await perform.records(Plan))[-1].open_titles == ("find it", "fix it")
 
 
-SUPERVISED = QUICK.model_copy(update={"plan": PlanSettings(approval=Approver.SUPERVISOR)})
-
-
 async def test_another_plan_may_be_proposed_within_a_plan_step(perform: Performer) -> None:
     turns: list[list[Call]] = [[checking()], [checking("look", "prove")], [checking()]]
-    result = await perform(*turns, settings=SUPERVISED)
+    result = await perform(*turns, settings=capped(9, Approver.SUPERVISOR))
     kept, proposed, again = answers(result.all_messages(), "check_plan")
     assert kept.startswith("Recorded.")
     assert "Your supervisor is asked" in proposed
     assert "has not answered your last proposal" in again
     rulings = [each.ruling for each in await perform.records(PlanCheck)]
     assert rulings == [Ruling.GRANTED, Ruling.PENDING]
-
-
-async def test_and_the_refusal_names_the_way_that_is_open(perform: Performer) -> None:
-    result = await perform([checking()], [checking()], settings=SUPERVISED)
-    assert (
-        "propose another one here, as `remaining`"
-        in answers(result.all_messages(), "check_plan")[1]
-    )

@@ -14,12 +14,9 @@ from pydantic_ai.messages import (
 )
 
 from midwatch_monitor.config.settings import Settings
-from midwatch_monitor.records import (
-    Delivery,
-    Step,
-)
+from midwatch_monitor.records import Delivery, Step
 from midwatch_stage.factories import delivery, intervention
-from midwatch_stage.reading import guidance
+from midwatch_stage.reading import answers, guidance
 from midwatch_stage.watched import uncoded
 from midwatch_stage.worker import Performer
 
@@ -81,78 +78,46 @@ def crash(machine: Machine, perform: Performer) -> Callable[..., Awaitable[None]
     return run
 
 
-async def test_an_answered_request_is_not_asked_again(
+async def test_what_was_answered_and_delivered_is_not_asked_for_or_said_again(
     machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
+    await perform.write(NUDGE)
     turns: Any = (machine.turn(1, ("act", {"name": "a"})), machine.turn(2, ("hang", {})))
     await crash(*turns)
     result = await perform(*turns, tools=machine.tools)
     assert machine.asked == [1, 2]
+    assert len(guidance(result.all_messages())) == 1
     assert result.output == "Done."
 
 
 async def test_a_call_that_was_running_runs_again_with_its_id_and_a_recorded_one_does_not(
     machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
-    turn: Any = [("act", {"name": "a"}), ("hang", {})]
-    await crash(turn, steps=1)
-    recorded = await perform.records(Step)
-    result = await perform(turn, tools=machine.tools)
-    assert [step.tool for step in recorded] == ["act"]
-    assert machine.done == ["a", "hang", "hang"]
-    steps = await perform.records(Step)
-    assert [(each.number, each.tool, each.call) for each in steps] == [
-        (1, "act", "call-0-0"),
-        (2, "hang", "call-0-1"),
-        (3, "", ""),
-    ]
-    returned = [
-        (part.tool_name, part.content)
-        for message in result.all_messages()
-        for part in message.parts
-        if isinstance(part, ToolReturnPart)
-    ]
-    assert returned == [("act", "a done"), ("hang", "at last")]
-
-
-async def test_a_checkpoint_is_not_said_twice(
-    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
-) -> None:
     said: dict[str, object] = {"progress_percent": 10, "confidence": 90, "decision": "continue"}
-    turn: Any = [("reflect", said), ("hang", {})]
-    await crash(turn, steps=1)
-    await perform(turn, tools=machine.tools)
-    assert sum(step.checkpoint is not None for step in await perform.records(Step)) == 1
+    turn: Any = [("act", {"name": "a"}), ("hang", {}), ("reflect", said)]
+    await crash(turn, steps=2)
+    assert {step.tool for step in await perform.records(Step)} == {"act", "reflect"}
+    result = await perform(turn, tools=machine.tools)
+    assert machine.done == ["a", "hang", "hang"]
+    *before, hung, end = await perform.records(Step)
+    assert {(each.tool, each.call) for each in before} == {
+        ("act", "call-0-0"),
+        ("reflect", "call-0-2"),
+    }
+    assert (hung.number, hung.tool, hung.call) == (3, "hang", "call-0-1")
+    assert (end.number, end.tool, end.call) == (4, "", "")
+    assert answers(result.all_messages(), "act") == ["a done"]
+    assert answers(result.all_messages(), "hang") == ["at last"]
 
 
-async def test_what_was_delivered_before_a_crash_is_not_said_again(
-    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
-) -> None:
-    await perform.write(NUDGE)
-    turns: Any = ([("act", {"name": "a"})], [("hang", {})])
-    await crash(*turns)
-    result = await perform(*turns, tools=machine.tools)
-    assert len(guidance(result.all_messages())) == 1
-
-
-async def test_the_journal_holds_the_whole_history_once(
+async def test_the_journal_holds_the_whole_history_once_and_numbers_go_on_without_gaps(
     machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
 ) -> None:
     turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
     await crash(*turns)
     result = await perform(*turns, tools=machine.tools)
-    (step, *_) = await perform.journal.entries(kinds=[Step])
-    assert step.attempt is not None
-    saved = await perform.journal.messages(step.attempt)
+    saved = await perform.journal.messages(perform.attempt.id)
     assert [each.index for each in saved] == list(range(len(result.all_messages())))
-
-
-async def test_numbers_go_on_without_gaps(
-    machine: Machine, crash: Callable[..., Awaitable[None]], perform: Performer
-) -> None:
-    turns: Any = ([("act", {"name": "a"})], [("hang", {})], [("act", {"name": "b"})])
-    await crash(*turns)
-    await perform(*turns, tools=machine.tools)
     seqs = [entry.seq for entry in await perform.journal.entries() if entry.seq is not None]
     assert seqs == list(range(1, len(seqs) + 1))
     assert [step.request for step in await perform.records(Step)] == [1, 2, 3, 4]
