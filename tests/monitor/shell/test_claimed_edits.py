@@ -83,44 +83,45 @@ def test_the_path_beside_the_arguments_counts_before_those_within() -> None:
     assert edits_named("edit", {"path": "a.py"}, path="w/a.py") == (Edit(path="w/a.py"),)
 
 
-@pytest.mark.parametrize("args", [{"patch": BLOCKS}, {"input": BLOCKS}, BLOCKS])
-def test_a_patch_edits_the_files_of_its_headers(args: CallArguments) -> None:
-    edits = (Edit(path="a.py"), Edit(path="b.py", deleted=True))
+PATCHED = (Edit(path="a.py"), Edit(path="b.py", deleted=True))
+
+
+@pytest.mark.parametrize(
+    ("args", "edits"),
+    [
+        ({"patch": BLOCKS}, PATCHED),
+        ({"input": BLOCKS}, PATCHED),
+        (BLOCKS, PATCHED),
+        ({"diff": DIFF}, (Edit(path="a.py"),)),
+    ],
+)
+def test_a_patch_edits_the_files_of_its_headers(
+    args: CallArguments, edits: tuple[Edit, ...]
+) -> None:
     assert claimed_edits("apply_patch", args) == edits
 
 
-def test_a_unified_diff_edits_the_file_that_it_names() -> None:
-    assert claimed_edits("apply_patch", {"diff": DIFF}) == (Edit(path="a.py"),)
-
-
 @pytest.mark.parametrize(
-    ("tool", "args"),
+    ("tool", "args", "content"),
     [
-        ("write_file", {"content": "x"}),
-        ("Write", {"content": "x", "mode": "w"}),
-        ("write_to_file", {"contents": "x"}),
-        ("str_replace_editor", {"command": "create", "file_text": "x"}),
+        ("write_file", {"content": "x"}, "x"),
+        ("Write", {"content": "x", "mode": "w"}, "x"),
+        ("write_to_file", {"contents": "x"}, "x"),
+        ("str_replace_editor", {"command": "create", "file_text": "x"}, "x"),
+        ("append_to_file", {"content": "x"}, None),
+        ("insert", {"content": "x"}, None),
+        ("edit_file", {"content": "x"}, None),
+        ("write_file", {"content": "x", "append": True}, None),
+        ("write_file", {"content": "x", "mode": "a"}, None),
+        ("write_file", {"content": 3}, None),
     ],
 )
-def test_a_whole_content_has_a_digest(tool: str, args: dict[str, object]) -> None:
-    (edit,) = claimed_edits(tool, {"path": "a.py", **args})
-    assert edit == Edit(path="a.py", digest=digest("x"))
-
-
-@pytest.mark.parametrize(
-    ("tool", "args"),
-    [
-        ("append_to_file", {"content": "x"}),
-        ("insert", {"content": "x"}),
-        ("edit_file", {"content": "x"}),
-        ("write_file", {"content": "x", "append": True}),
-        ("write_file", {"content": "x", "mode": "a"}),
-        ("write_file", {"content": 3}),
-        ("write_file", "x"),
-    ],
-)
-def test_a_part_of_a_file_has_none(tool: str, args: CallArguments) -> None:
-    assert whole_content(tool, args) is None
+def test_only_a_whole_content_has_a_digest(
+    tool: str, args: dict[str, object], content: str | None
+) -> None:
+    assert whole_content(tool, args) == content
+    known = "" if content is None else digest(content)
+    assert claimed_edits(tool, {"path": "a.py", **args}) == (Edit(path="a.py", digest=known),)
 
 
 @pytest.mark.parametrize(
@@ -189,29 +190,22 @@ def test_an_editor_that_did_its_work_may_quote_anything(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "args", "line"),
+    ("tool", "args", "line", "more"),
     [
-        ("append_section", '{"path": "a.md", "title": "b"}', ""),
-        ("file_editor", '{"command": "insert", "path": "a.py", "insert_line": 3}', ""),
-        ("write_file", '{"path": "a.py", "content": "b", "mode": "append"}', ""),
-        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "a\\nb"}', ""),
-        ("edit", "12:12\ndef more():\n    pass", ""),
-        ("bash", "", "cat >> a.md <<'EOF'\n> b\nEOF"),
+        ("append_section", '{"path": "a.md", "title": "b"}', "", True),
+        ("file_editor", '{"command": "insert", "path": "a.py", "insert_line": 3}', "", True),
+        ("write_file", '{"path": "a.py", "content": "b", "mode": "append"}', "", True),
+        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "a\\nb"}', "", True),
+        ("edit", "12:12\ndef more():\n    pass", "", True),
+        ("bash", "", "cat >> a.md <<'EOF'\n> b\nEOF", True),
+        ("write_file", '{"path": "a.py", "content": "b"}', "", False),
+        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "b"}', "", False),
+        ("Edit", '{"path": "a.py", "old_string": "", "new_string": "b"}', "", False),
+        ("edit", "12:14\nb", "", False),
+        ("bash", "", "cat > a.md <<'EOF'\nb >> c\nEOF", False),
     ],
 )
-def test_an_edit_adds_that_leaves_what_stood_there(tool: str, args: str, line: str) -> None:
-    assert adds(tool, args, line)
-
-
-@pytest.mark.parametrize(
-    ("tool", "args", "line"),
-    [
-        ("write_file", '{"path": "a.py", "content": "b"}', ""),
-        ("Edit", '{"path": "a.py", "old_string": "a", "new_string": "b"}', ""),
-        ("Edit", '{"path": "a.py", "old_string": "", "new_string": "b"}', ""),
-        ("edit", "12:14\nb", ""),
-        ("bash", "", "cat > a.md <<'EOF'\nb >> c\nEOF"),
-    ],
-)
-def test_an_edit_that_replaces_adds_nothing(tool: str, args: str, line: str) -> None:
-    assert not adds(tool, args, line)
+def test_an_edit_adds_that_leaves_what_stood_there(
+    tool: str, args: str, line: str, more: bool
+) -> None:
+    assert adds(tool, args, line) is more

@@ -1,5 +1,6 @@
 """Which files a command writes, by its text alone."""
 
+from collections.abc import Iterable
 from hashlib import blake2b
 
 import pytest
@@ -9,10 +10,14 @@ from midwatch_monitor.shell import Shell, reverts
 from midwatch_monitor.shell.written import MAX_SCRIPTS
 
 
-def written(command: str, *, cwd: str = "") -> list[str]:
-    """The paths that a command alone writes; a removed one has a minus before it."""
-    edits = Shell().edits(command, cwd=cwd)
+def paths_of(edits: Iterable[Edit]) -> list[str]:
+    """The paths that are written; a removed one has a minus before it."""
     return ["-" + edit.path if edit.deleted else edit.path for edit in edits]
+
+
+def written(command: str, *, cwd: str = "") -> list[str]:
+    """The paths that a command alone writes."""
+    return paths_of(Shell().edits(command, cwd=cwd))
 
 
 def digest(text: str) -> str:
@@ -177,12 +182,6 @@ def test_one_file_has_one_path(command: str, cwd: str, path: str) -> None:
     assert written(command, cwd=cwd) == [path]
 
 
-def test_paths_stay_relative_to_the_first_folder() -> None:
-    shell = Shell()
-    first = shell.edits("rm a", cwd="/repo")
-    assert shell.edits("rm ../a", cwd="/repo/src") == first
-
-
 def test_a_file_is_edited_once_and_its_last_content_wins() -> None:
     edits = Shell().edits("echo one > a; rm b; echo two > a")
     assert edits == (Edit(path="a", digest=digest("two\n")), Edit(path="b", deleted=True))
@@ -246,25 +245,14 @@ def test_what_version_control_puts_back_is_named(command: str, paths: tuple[str,
     assert reverts(command) == paths
 
 
-def test_a_named_file_that_is_put_back_is_an_edit() -> None:
-    assert Shell().edits("git checkout -- a.py . && git reset --hard") == (Edit(path="a.py"),)
-
-
-def test_git_moves_and_removes() -> None:
-    assert Shell().edits("git mv a.py b.py; git rm --cached c; git -C lib rm d") == (
-        Edit(path="a.py", deleted=True),
-        Edit(path="b.py"),
-        Edit(path="lib/d", deleted=True),
-    )
+def test_git_moves_removes_and_puts_back() -> None:
+    assert written("git checkout -- a.py . && git reset --hard") == ["a.py"]
+    assert written("git mv a.py b.py; git rm --cached c; git -C lib rm d") == [
+        *("-a.py", "b.py", "-lib/d")
+    ]
 
 
 # -- scripts, in a command or written before ---------------------------------------------------
-
-
-def runs(program: str) -> list[str]:
-    """The paths that a Python program writes; a removed one has a minus before it."""
-    edits = Shell().edits(f"python - <<'END'\n{program}\nEND\n")
-    return ["-" + edit.path if edit.deleted else edit.path for edit in edits]
 
 
 @pytest.mark.parametrize(
@@ -297,7 +285,7 @@ def runs(program: str) -> list[str]:
     ],
 )
 def test_a_python_program_writes_what_it_opens_for_writing(program: str, paths: list[str]) -> None:
-    assert runs(program) == paths
+    assert written(f"python - <<'END'\n{program}\nEND\n") == paths
 
 
 @pytest.mark.parametrize(
@@ -335,48 +323,32 @@ def test_running_a_script_is_an_edit_of_what_it_writes(name: str, text: str, cal
     assert any(edit.path.endswith("a.py") for edit in shell.edits(call))
 
 
-def test_a_script_in_another_folder_writes_where_it_is_run() -> None:
-    shell = Shell()
-    shell.note("/repo/tools/fix.py", "open('a.py', 'w')")
-    assert shell.edits("cd src; python ../tools/fix.py", cwd="/repo") == (Edit(path="src/a.py"),)
+OPENS = "open('a.py', 'w')"
 
 
-def test_a_script_of_an_edit_tool_counts_as_well() -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "commands", "paths"),
+    [
+        ("/repo/tools/fix.py", OPENS, ["cd src; python ../tools/fix.py"], ["src/a.py"]),
+        ("fix.py", "open('/repo/a.py', 'w')", ["python fix.py"], ["a.py"]),
+        ("fix.py", OPENS, ["rm fix.py", "python fix.py"], []),
+        ("fix.py", OPENS, ["echo pass > fix.py", "python fix.py"], []),
+        ("fix.sh", "rm a\n", ["echo 'rm b' >> fix.sh", "sh fix.sh"], ["-a", "-b"]),
+        ("fix.sh", "./fix.sh; ./fix.sh; rm a\n" * 100, ["./fix.sh"], ["-a"]),
+    ],
+    ids=["where it is run", "a tool", "removed", "the last content", "added to", "calls itself"],
+)
+def test_a_script_that_a_tool_wrote_does_what_stands_in_it_when_it_is_run(
+    name: str, text: str, commands: list[str], paths: list[str]
+) -> None:
     shell = Shell()
     shell.edits("ls", cwd="/repo")
-    shell.note("fix.py", "open('/repo/a.py', 'w')")
-    assert shell.edits("python fix.py", cwd="/repo") == (Edit(path="a.py"),)
-
-
-def test_the_last_content_of_a_script_counts() -> None:
-    shell = Shell()
-    shell.note("fix.py", "open('a.py', 'w')")
-    shell.note("fix.py", "print('nothing')")
-    assert shell.edits("python fix.py") == ()
-
-
-def test_what_is_put_at_the_end_of_a_script_is_added() -> None:
-    shell = Shell()
-    shell.note("fix.sh", "rm a\n")
-    shell.edits("echo 'rm b' >> fix.sh")
-    assert [edit.path for edit in shell.edits("sh fix.sh")] == ["a", "b"]
-
-
-def test_a_removed_script_does_nothing() -> None:
-    shell = Shell()
-    shell.note("fix.py", "open('a.py', 'w')")
-    shell.edits("rm fix.py")
-    assert shell.edits("python fix.py") == ()
+    shell.note(name, text)
+    assert paths_of([shell.edits(each, cwd="/repo") for each in commands][-1]) == paths
 
 
 def test_the_oldest_script_is_forgotten_first() -> None:
     shell = Shell()
     for number in range(MAX_SCRIPTS + 1):
         shell.note(f"fix{number}.sh", f"rm a{number}")
-    assert shell.edits("sh fix0.sh; sh fix1.sh") == (Edit(path="a1", deleted=True),)
-
-
-def test_a_script_that_calls_itself_ends() -> None:
-    shell = Shell()
-    shell.note("fix.sh", "./fix.sh; ./fix.sh; rm a\n" * 100)
-    assert shell.edits("./fix.sh") == (Edit(path="a", deleted=True),)
+    assert paths_of(shell.edits("sh fix0.sh; sh fix1.sh")) == ["-a1"]

@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from midwatch_peers.detector import Detector
 from midwatch_peers.lineup import lineup
 from midwatch_peers.midwatch_judge import LOOPS
 from midwatch_peers.recorded import Run, Score, runs, score, watch
-from midwatch_peers.report import Report, as_object, as_text
+from midwatch_peers.report import Report, as_text
 from midwatch_peers.timing import Cost, calibration, growth, no_collection, over_runs
 
 PAIRS = 9
@@ -110,7 +109,6 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--node-modules", type=Path, help="where @google/gemini-cli-core is")
     parser.add_argument("--only", nargs="*", default=[], help="names of detectors, beside ours")
     parser.add_argument("--quick", action="store_true", help="less of everything: a minute")
-    parser.add_argument("--json", action="store_true", help="one object instead of tables")
     return parser
 
 
@@ -120,8 +118,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.traces and not (given.index and given.evaluate):
         parser.error("--traces needs --index and --evaluate")
-    report = measure(given)
-    print(json.dumps(as_object(report)) if given.json else as_text(report))
+    print(as_text(measure(given)))
 
 
 if __name__ == "__main__":

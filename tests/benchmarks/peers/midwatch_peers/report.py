@@ -1,8 +1,7 @@
-"""What the bench found, as tables for people and as one object for programs."""
+"""What the bench found, as tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from midwatch_peers.delay import Delay
 from midwatch_peers.detector import Absent, Detector
@@ -26,29 +25,10 @@ class Report:
     seconds: float
 
 
-def as_object(report: Report) -> dict[str, Any]:
-    """The report with JSON's types alone."""
-    return {
-        "detectors": [_row(each) for each in report.lineup],
-        "reference": report.reference,
-        "scores": [asdict(each) for each in report.scores],
-        "delays": [asdict(each) for each in report.delays],
-        "costs": [asdict(each) for each in report.costs],
-        "calibration_ns": list(report.calibration),
-        "seconds": round(report.seconds, 1),
-    }
-
-
 def as_text(report: Report) -> str:
     """The report as tables."""
     parts = [_who(report), _scores(report), _delays(report), _costs(report)]
     return "\n\n".join("\n".join(part) for part in parts if part)
-
-
-def _row(each: Detector | Absent) -> dict[str, Any]:
-    if isinstance(each, Absent):
-        return {"name": each.name, "not_run": each.reason}
-    return {"name": each.name, "version": each.version, "note": each.note}
 
 
 def _who(report: Report) -> list[str]:
@@ -118,15 +98,14 @@ def _costs(report: Report) -> list[str]:
             _number(each.microseconds, ".2f"),
             _number(each.preparing, ".2f"),
             _number(each.ratio, ".2f"),
-            _number(each.strict_ratio, ".2f"),
             str(each.pairs),
         )
         for each in report.costs
     ]
-    head = ("µs per event", "after events", "rules", "preparing", "ratio", "strict", "pairs")
+    head = ("µs per event", "after events", "rules", "preparing", "ratio", "pairs")
     before, after = report.calibration
     told = (
-        f"ratio: its rules by those of {report.reference}; strict: by those and preparing;"
+        f"ratio: its rules by those of {report.reference};"
         f" a fixed loop took {before:.1f} ns a turn before, {after:.1f} ns after"
     )
     return [*_table(head, rows), told]
