@@ -299,7 +299,9 @@ def test_tools_that_succeeded_and_files_that_were_read_are_known() -> None:
     assert done(step(tool="complete_step", path="a.py")).seen == set(), "Midwatch's own"
 
 
-@pytest.mark.parametrize(("plan", "edited"), [(SECOND, set[str]()), (OTHER, set[str]()), (SAME, {"a.py"})])
+@pytest.mark.parametrize(
+    ("plan", "edited"), [(SECOND, set[str]()), (OTHER, set[str]()), (SAME, {"a.py"})]
+)
 def test_another_plan_step_begins_anew_and_a_revision_of_later_ones_does_not(
     plan: Plan, edited: set[str]
 ) -> None:
