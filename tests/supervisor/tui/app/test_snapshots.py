@@ -96,6 +96,7 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
     app.clear_notifications()
     for words in app.screen.query(TextArea):
         words.cursor_blink = False
+        words.notify_style_update()  # it may have kept the line as it was without its cursor
     await settle(pilot)
     before, seen = "", picture(app)
     async with asyncio.timeout(120):
