@@ -116,9 +116,9 @@ async def test_each_way_to_people_has_one_message_and_what_waits_again(
         settings = settings_of(team.url, repeat_minutes=5)
         targets = {name: TargetSettings(url=url) for name, url in ways.items()}
         settings = settings.model_copy(update={"targets": settings.targets | targets})
+        await alarm(recorder)
+        await ask(recorder)
         async with telling(fleet, settings):
-            await alarm(recorder)
-            await ask(recorder)
             await fleet.until_told(Notified, 5)
             fleet.ahead = timedelta(minutes=6)
             await fleet.until_told(Notified, 10)
