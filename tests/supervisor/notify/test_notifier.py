@@ -82,9 +82,9 @@ async def alarm(recorder: Recorder) -> None:
 async def test_an_alert_and_a_question_are_one_signed_message_without_any_content(
     fleet: Fleet, recorder: Recorder
 ) -> None:
+    await alarm(recorder)
+    await ask(recorder)
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url)):
-        await alarm(recorder)
-        await ask(recorder)
         await fleet.until_told(Notified)
     (body,) = receiver.bodies
     signed = hmac.new(b"key", body, hashlib.sha256).hexdigest()
