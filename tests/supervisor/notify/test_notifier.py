@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from email import message_from_bytes
@@ -12,7 +12,7 @@ from email import message_from_bytes
 import pytest
 
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.notify import NotifySettings, TargetSettings
+from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
@@ -35,9 +35,11 @@ SECRET = {"HOOK": "key"}
 QUESTION = make.intervention(Action.ASK_OPERATOR, message="May I delete plan.py?")
 
 
-def settings_of(url: str, *, content: bool = False, **more: object) -> NotifySettings:
-    target = {"webhook": url, "secret_env": "HOOK", "content": content}
-    given = {"targets": {"team": target}, "group_seconds": 0.2, **more}
+def settings_of(
+    url: str, *, content: bool = False, others: Mapping[str, object] | None = None, **more: object
+) -> NotifySettings:
+    team = {"webhook": url, "secret_env": "HOOK", "content": content}
+    given = {"targets": {"team": team, **(others or {})}, "group_seconds": 0.2, **more}
     return NotifySettings.model_validate(given)
 
 
@@ -109,16 +111,17 @@ async def test_each_way_to_people_has_one_message_and_what_waits_again(
         webhook() as chat,
         mail_server() as post,
     ):
-        mail = f"mailto://{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
-        mattermost = f"mmost://{LOOPBACK}:{room.port}/3ccdd113474722377935511fc85d3dd4"
-        matrix = f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix"
-        ways = {"phone": phone.ntfy, "post": mail, "room": mattermost, "chat": matrix}
-        settings = settings_of(team.url, repeat_minutes=5)
-        targets = {name: TargetSettings(url=url) for name, url in ways.items()}
-        settings = settings.model_copy(update={"targets": settings.targets | targets})
+        to = f"{LOOPBACK}:{post.port}/?smtp={LOOPBACK}&mode=insecure&from=a@b.test&to=c@d.test"
+        ways = {
+            "phone": phone.ntfy,
+            "post": f"mailto://{to}",
+            "room": f"mmost://{LOOPBACK}:{room.port}/3ccdd113474722377935511fc85d3dd4",
+            "chat": f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix",
+        }
+        others = {name: {"url": url} for name, url in ways.items()}
         await alarm(recorder)
         await ask(recorder)
-        async with telling(fleet, settings):
+        async with telling(fleet, settings_of(team.url, others=others, repeat_minutes=5)):
             await fleet.until_told(Notified, 5)
             fleet.ahead = timedelta(minutes=6)
             await fleet.until_told(Notified, 10)

@@ -169,29 +169,23 @@ async def test_what_is_in_order_is_counted(
 
 
 GAP = "UPDATE entry SET seq = 7 WHERE id = 2"
+GAPS = "the sequence of attempt 1 has gaps: 1 entries from 7 to 7"
+DEFER = "PRAGMA defer_foreign_keys = ON"
+FORGET = "DELETE FROM sqlite_sequence WHERE name = 'run'"
+LOOSE = "ALTER TABLE lease DROP CONSTRAINT lease_attempt_fk"
 ORPHAN = "INSERT INTO lease (attempt, incarnation, holder, at) VALUES (99, 1, '', '2026-01-01')"
+AGAIN = "the next id of run already exists: the last one assigned was {}, and the highest is 2"
+REFERS = "1 rows in `lease` refer to a row of `attempt` that does not exist"
 
 
 @pytest.mark.parametrize(
     ("location", "statements", "problem"),
     [
-        ("file", [GAP], "the sequence of attempt 1 has gaps: 1 entries from 7 to 7"),
-        ("postgresql", [GAP], "the sequence of attempt 1 has gaps: 1 entries from 7 to 7"),
-        (
-            "file",
-            ["PRAGMA defer_foreign_keys = ON", "DELETE FROM sqlite_sequence WHERE name = 'run'"],
-            "the next id of run already exists: the last one assigned was 0, and the highest is 2",
-        ),
-        (
-            "postgresql",
-            ["SELECT setval('run_id_seq', 1)"],
-            "the next id of run already exists: the last one assigned was 1, and the highest is 2",
-        ),
-        (
-            "postgresql",
-            ["ALTER TABLE lease DROP CONSTRAINT lease_attempt_fk", ORPHAN],
-            "1 rows in `lease` refer to a row of `attempt` that does not exist",
-        ),
+        ("file", [GAP], GAPS),
+        ("postgresql", [GAP], GAPS),
+        ("file", [DEFER, FORGET], AGAIN.format(0)),
+        ("postgresql", ["SELECT setval('run_id_seq', 1)"], AGAIN.format(1)),
+        ("postgresql", [LOOSE, ORPHAN], REFERS),
     ],
     indirect=["location"],
 )

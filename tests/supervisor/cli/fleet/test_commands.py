@@ -1,4 +1,4 @@
-"""`midwatch submit`, `node` and `nodes`, as far as they need no second process."""
+"""`midwatch submit` and `node`, as far as they need no second process."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import NodeState, SupervisedBy
+from midwatch_monitor.records import SupervisedBy
 from midwatch_stage.command import Cli, assignment, new_task
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
@@ -240,40 +240,3 @@ async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(
         said = await cli.refused("resume", "--journal", location, *more)
         assert "a fleet, which continues it" in said
     assert "run 1 belongs to a fleet" in said
-
-
-async def test_nodes_are_listed(journal: Journal, location: str, cli: Cli) -> None:
-    nodes = Nodes(journal)
-    for name, labels in (("one", ("gpu",)), ("two", ())):
-        status = status_of(Identity(name=name, boot="1"), slots=3, labels=labels)
-        await nodes.enter(status, alive_seconds=1)
-    await nodes.beat("two", "1", busy=0, state=NodeState.DOWN)
-    await nodes.beat("one", "1", busy=1)
-    await nodes.doubt("one")
-    await new_task(journal)
-    one, two, monitors = await cli.read("nodes", "--journal", location)
-    assert one.startswith("one: up, 1 of 3 slots, labels gpu, the broker says that it is gone, ver")
-    assert two.startswith("two: down, version ")
-    assert monitors.startswith("no monitor is running: ")
-    (first, *_) = await cli.ask("nodes", "--journal", location)
-    assert {key: first[key] for key in ("type", "name", "state", "busy", "labels", "attempts")} == {
-        "type": "node",
-        "name": "one",
-        "state": "up",
-        "busy": 1,
-        "labels": ["gpu"],
-        "attempts": [],
-    }
-
-
-@pytest.mark.parametrize(
-    ("location", "first"),
-    [("postgresql", "no node has joined yet: "), ("file", "no monitor is running: ")],
-    indirect=["location"],
-)
-@pytest.mark.usefixtures("journal")
-async def test_a_journal_without_nodes_says_so_where_one_could_join(
-    location: str, first: str, cli: Cli
-) -> None:
-    assert (await cli.said("nodes", "--journal", location)).startswith(first)
-    assert await cli.ask("nodes", "--journal", location) == []

@@ -77,6 +77,19 @@ async def waits_for(cli: Cli) -> str:
     return (await cli.ask("status"))[0]["waits_for"]
 
 
+async def test_a_node_is_listed_with_what_it_can_do_and_what_is_said_of_it(
+    journal: Journal, cli: Cli
+) -> None:
+    await Nodes(journal).enter(replace(NODE_A, labels=("gpu",)), alive_seconds=1)
+    await Nodes(journal).doubt("node-a")
+    node, _ = await cli.read("nodes")
+    doubted = "labels gpu, the broker says that it is gone, version "
+    assert node.startswith(f"node-a: up, 1 of 2 slots, {doubted}")
+    line = (await cli.ask("nodes"))[0]
+    told = [line[key] for key in ("type", "name", "state", "busy", "labels", "attempts")]
+    assert told == ["node", "node-a", "up", 1, ["gpu"], []]
+
+
 async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
     at_work: Attempt, cli: Cli
 ) -> None:
@@ -242,3 +255,14 @@ def test_others_go_on_with_what_a_lost_node_still_holds_if_its_fleet_has_any(
     ((fields, said),) = lost_notices([lost, *more], lost.beat_at - DAY, [holder], UTC)
     assert said.endswith("; other nodes take over its attempts") is others
     assert (fields["name"], fields["taken_over"]) == ("node-a", others)
+
+
+@pytest.mark.parametrize(
+    ("location", "first"),
+    [("postgresql", "no node has joined yet: "), ("file", "no monitor is running: ")],
+    indirect=["location"],
+)
+@pytest.mark.usefixtures("journal")
+async def test_a_journal_without_nodes_says_so_where_one_could_join(first: str, cli: Cli) -> None:
+    assert (await cli.said("nodes")).startswith(first)
+    assert await cli.ask("nodes") == []

@@ -1,77 +1,27 @@
 """What a program does with Midwatch over MCP: as a person's word, under a name."""
 
-import asyncio
-import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
-from pydantic_ai import Agent
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
     Action,
     Actor,
     Attempt,
     Change,
-    Delivery,
-    DeliveryState,
     Intervention,
     PermissionRequest,
     Record,
 )
 from midwatch_stage.command import new_attempt, new_task, write
-from midwatch_stage.factories import AT
-from midwatch_stage.harness import RunHarness
+from midwatch_stage.factories import AT, intervention
 from midwatch_stage.mcp_caller import Caller
 from midwatch_tools.embedding import ONLY_WATCHED
 
-begun, released = threading.Event(), threading.Event()
 ASKED = PermissionRequest(tool="execute", what="run `make`")
 Write = Callable[[Record], Awaitable[int]]
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
-    begun.clear()
-    released.clear()
-
-
-async def work_long() -> str:
-    """Work until the test has spoken."""
-    begun.set()
-    await asyncio.to_thread(released.wait, 60)
-    return "done"
-
-
-long = Agent(
-    play(Script(phases=(Phase(turns=(Turn(calls=(Call(tool="work_long"),)), Turn(say="Done."))),))),
-    tools=[work_long],
-)
-TASKS = f"""
-    models: {{worker: none}}
-    workers: {{coder: {{agent: "{__name__}:long"}}}}
-    tasks: [{{id: fix, goal: Fix it., acceptance: ["true"], max_attempts: 1}}]
-"""
-
-
-async def test_guidance_reaches_the_worker_of_a_run_and_is_recorded_as_delivered(
-    actor: Caller, harness: RunHarness
-) -> None:
-    run = asyncio.create_task(harness.run(TASKS))
-    await harness.until(begun.is_set)
-    said = await actor.say("guide", attempt="fix", message="Look at the totals first.")
-    released.set()
-    assert await run == 0
-    (nudge,) = await harness.told(Intervention)
-    told = (nudge.message, nudge.author, nudge.by)
-    assert told == ("Look at the totals first.", "mcp", Actor.OPERATOR)
-    (stamp,) = await harness.told(Delivery)
-    assert said == f"fix#1: guidance sent ({stamp.intervention})"
-    assert stamp.state is DeliveryState.DELIVERED
-    bodies = "".join(each.body.decode() for each in await harness.journal.messages(1))
-    assert bodies.count("Look at the totals first.") == 1
-    assert '"state": "delivered"' in await actor.say("timeline", attempt="fix")
 
 
 @pytest.mark.parametrize(
@@ -135,17 +85,23 @@ async def test_what_cannot_reach_an_attempt_is_refused_with_the_reason(
     assert await journal.last_id() == last
 
 
-async def test_an_attempt_is_held_and_let_go_on(
+async def test_an_attempt_is_guided_held_and_let_go_on(
     actor: Caller, attempt: Attempt, journal: Journal
 ) -> None:
     last = await journal.last_id()
+    said = await actor.say("guide", attempt="fix", message="Look at the totals first.")
+    assert said == f"fix#1: guidance sent ({last + 1})"
     assert "pause sent" in await actor.say("pause", attempt="fix")
     assert "is already paused" in await actor.refusal("pause", attempt="fix")
     assert "resume sent" in await actor.say("resume", attempt="fix", message="Go on now.")
     assert "stop sent" in await actor.say("stop", attempt="fix")
-    done = [each.record for each in await journal.entries(last)]
-    acts = [each.action for each in done if isinstance(each, Intervention)]
-    assert acts == [Action.PAUSE, Action.RESUME, Action.STOP]
+    mine = partial(intervention, by=Actor.OPERATOR, author="mcp")
+    assert [each.record for each in await journal.entries(last)] == [
+        mine(message="Look at the totals first."),
+        mine(Action.PAUSE),
+        mine(Action.RESUME, message="Go on now."),
+        mine(Action.STOP),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,6 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
     assert [each.confidence for each in await checkpoints(journal)] == [90, 10]
     rules = {each.key.rule for each in await told(journal, Alert)}
     assert rules == {"explicit_escalation", "low_confidence"}
-
-
-async def test_the_analysis_of_a_failure_is_recorded_before_it_is_answered(
-    worker: Caller, journal: Journal
-) -> None:
     said = await worker.say(
         "report_error",
         what_happened="`make check` ended with exit code 2 in orders.py",
@@ -152,18 +147,7 @@ async def test_guidance_comes_with_the_answer_of_the_next_call_and_bears_the_cod
     assert stamp.state is DeliveryState.DELIVERED
 
 
-async def test_a_pause_holds_the_answer_until_somebody_lets_it_go_on(
-    worker: Caller, actor: Caller, journal: Journal
-) -> None:
-    await worker.say("reflect", **GOOD)
-    await actor.say("pause", attempt="claude")
-    call = asyncio.create_task(worker.say("reflect", **GOOD))
-    await until_it_waits(actor, call)
-    await actor.say("resume", attempt="claude", message="Go on with totals.")
-    assert "Go on with totals." in await call
-
-
-async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
+async def test_a_pause_holds_the_answer_and_guidance_that_nobody_waited_for_comes_with_the_next(
     worker: Caller, actor: Caller
 ) -> None:
     await worker.say("reflect", **GOOD)
@@ -174,6 +158,11 @@ async def test_guidance_in_an_answer_that_nobody_waited_for_comes_with_the_next(
     await asyncio.gather(given_up, return_exceptions=True)
     await actor.say("resume", attempt="claude", message="Go on with totals.")
     assert "Go on with totals." in await worker.say("reflect", **GOOD)
+    await actor.say("pause", attempt="claude")
+    call = asyncio.create_task(worker.say("reflect", **GOOD))
+    await until_it_waits(actor, call)
+    await actor.say("resume", attempt="claude", message="And with sums.")
+    assert "And with sums." in await call
 
 
 @pytest.mark.usefixtures("named_by_the_environment")
