@@ -11,7 +11,6 @@ from midwatch_monitor.config.tasks import WorkerSpec
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
 from midwatch_stage.command import MIDWATCH, assignment, printed_now, refused_now
-from midwatch_stage.matrix import matrix
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.run.start_warnings import sandbox_words
 from midwatch_supervisor.present.assignment import Assignment
@@ -20,6 +19,7 @@ from midwatch_tools.git import run_git
 Capture = pytest.CaptureFixture[str]
 TASKS = 'tasks: [{id: a, goal: b, workspace: ., acceptance: ["true"]}]\n'
 GOAL = "Fix the failing tests"
+CHECKED = ("--check", "true", "--model", "ollama:m")
 
 
 @pytest.fixture(autouse=True)
@@ -79,62 +79,43 @@ def test_a_whole_home_is_not_worked_on(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(folder))
-    assert main(["run", GOAL, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"{folder} is not a project, and all of it would be copied"
-    )
-
-
-def test_a_goal_may_be_longer_than_a_path_can_be(capsys: Capture) -> None:
-    goal = "Make it better. " * 100
-    assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
-    assert "would run make-it-better-make-it-better-make-it: worker" in capsys.readouterr().out
-
-
-def test_a_letter_with_an_accent_is_the_letter_in_a_name(capsys: Capture) -> None:
-    goal = "Löse überall die größten Ängste"
-    assert main(["run", goal, "--check", "true", "--model", "ollama:m", "--dry-run"]) == 0
-    assert "would run lose-uberall-die-grossten-angste: worker" in capsys.readouterr().out
-
-
-def stdin(text: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*MIDWATCH, "run", "-", "--dry-run"],
-        input=text,
-        cwd=folder,
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-    )
-
-
-def test_a_dash_is_a_task_file_on_stdin(folder: Path) -> None:
-    done = stdin(TASKS.encode(), folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"would run a: worker coder, workspace {folder}\n"
+    said = refused_now(capsys, "run", GOAL, *CHECKED, "--dry-run")
+    assert said.startswith(f"{folder} is not a project, and all of it would be copied")
 
 
 @pytest.mark.parametrize(
-    "text_and_answer",
-    matrix(
-        (
-            b"tasks: [{id: a, gaol: b}]",
-            "stdin:1: tasks[0].gaol: unknown key (did you mean `goal`?)",
-        ),
-        (b"", "stdin: is empty: a task file names its `tasks`"),
-        (b"\xff", "stdin: is not UTF-8 text"),
-    ),
+    ("goal", "name"),
+    [
+        ("Make it better. " * 100, "make-it-better-make-it-better-make-it"),
+        ("Löse überall die größten Ängste", "lose-uberall-die-grossten-angste"),
+    ],
 )
-def test_what_is_wrong_on_stdin_is_said_with_its_line(
-    folder: Path, text_and_answer: tuple[bytes, str]
+def test_a_goal_may_be_longer_than_a_path_can_be_and_accents_are_their_letters_in_a_name(
+    capsys: Capture, goal: str, name: str
 ) -> None:
-    text, said = text_and_answer
-    done = stdin(text, folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr.splitlines()
+    assert f"would run {name}: worker" in printed_now(capsys, "run", goal, *CHECKED, "--dry-run")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (TASKS.encode(), 0, "would run a: worker coder, workspace "),
+        pytest.param(
+            b"tasks: [{id: a, gaol: b}]",
+            2,
+            "stdin:1: tasks[0].gaol: unknown key (did you mean `goal`?)",
+            marks=pytest.mark.matrix,
+        ),
+        pytest.param(b"", 2, "stdin: is empty: a task file names", marks=pytest.mark.matrix),
+        (b"\xff", 2, "stdin: is not UTF-8 text"),
+    ],
+)
+def test_a_dash_is_a_task_file_on_stdin(folder: Path, text: bytes, code: int, said: str) -> None:
+    words = (*MIDWATCH, "run", "-", "--dry-run")
+    done = subprocess.run(words, input=text, cwd=folder, capture_output=True, check=False)
+    told, nothing = (done.stderr, done.stdout) if code else (done.stdout, done.stderr)
+    assert (done.returncode, nothing) == (code, b"")
+    assert any(line.startswith(said) for line in told.decode().splitlines())
 
 
 def test_twenty_thousand_tasks_are_refused_before_they_are_read(
@@ -143,11 +124,9 @@ def test_twenty_thousand_tasks_are_refused_before_they_are_read(
     lines = (f"- {{id: t{at}, goal: g, acceptance: [x]}}\n" for at in range(20_000))
     (folder / "tasks.yaml").write_text("tasks:\n" + "".join(lines))
     began = time.process_time()
-    assert main(["run", "tasks.yaml", "--dry-run"]) == 2
+    said = refused_now(capsys, "run", "tasks.yaml", "--dry-run")
     assert time.process_time() - began < 1
-    assert capsys.readouterr().err == (
-        "tasks.yaml: is longer than 500,000 characters: split it into several files\n"
-    )
+    assert said == ("tasks.yaml: is longer than 500,000 characters: split it into several files\n")
 
 
 @pytest.mark.parametrize(
@@ -163,16 +142,16 @@ def test_a_dry_run_refuses_a_journal_that_the_run_would_refuse(
     assert said.err.split(":")[0] == capsys.readouterr().err.split(":")[0] != ""
 
 
-@pytest.mark.parametrize("option", ["--dry-run", "--headless"])
 def test_a_repository_without_a_commit_is_refused_before_the_run(
-    option: str, folder: Path, capsys: Capture
+    folder: Path, capsys: Capture
 ) -> None:
     run_git(folder, "init", "-q")
     (folder / "tasks.yaml").write_text('models: {worker: "ollama:qwen3"}\n' + TASKS)
-    assert refused_now(capsys, "run", "tasks.yaml", option) == (
-        f"tasks.yaml: task a: the workspace {folder} has no commit, and workers begin with the "
-        "last one: `git add -A && git commit`\n"
-    )
+    for option in ("--dry-run", "--headless"):
+        assert refused_now(capsys, "run", "tasks.yaml", option) == (
+            f"tasks.yaml: task a: the workspace {folder} has no commit, and workers begin with the "
+            "last one: `git add -A && git commit`\n"
+        )
     assert not (folder / ".midwatch").exists()
 
 
@@ -198,49 +177,44 @@ def test_a_check_whose_program_is_not_there_is_warned_of(
     assert capsys.readouterr().err == said * missing
 
 
-def test_a_dry_run_refuses_a_model_that_there_is_not(folder: Path, capsys: Capture) -> None:
-    (folder / "tasks.yaml").write_text('models: {worker: "opnai:gpt-5"}\n' + TASKS)
-    assert main(["run", "tasks.yaml", "--dry-run"]) == 2
-    said = capsys.readouterr()
-    assert (said.out, "Unknown model: opnai:gpt-5" in said.err) == ("", True)
-
-
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("worker", "told"),
     [
-        ("nowhere", "scripted:nowhere: nowhere cannot be imported: ModuleNotFoundError"),
-        ("broken", "scripted:broken: broken cannot be imported: SyntaxError"),
-        ("empty_script", "the module 'empty_script' has neither `script_for` nor `model_for`"),
-        ("demo@soon", "scripted:demo@soon: the pause must be 0 to 60 seconds"),
+        ("opnai:gpt-5", "Unknown model: opnai:gpt-5"),
+        (
+            "scripted:nowhere",
+            "scripted:nowhere: nowhere cannot be imported: ModuleNotFoundError",
+        ),
+        ("scripted:broken", "scripted:broken: broken cannot be imported: SyntaxError"),
+        (
+            "scripted:empty_script",
+            "the module 'empty_script' has neither `script_for` nor `model_for`",
+        ),
+        ("scripted:demo@soon", "scripted:demo@soon: the pause must be 0 to 60 seconds"),
+        (
+            "scripted:demo",
+            "the demo has no script for the worker of task 'a'; it has: ",
+        ),
+        (
+            "scripted:other_tasks",
+            "scripted:other_tasks: it has nothing for the worker of a: KeyError: 'a'",
+        ),
     ],
 )
-@pytest.mark.parametrize(
-    "words", [("run", "--dry-run"), ("run", "--headless"), ("config", "check")]
-)
-def test_a_script_that_is_not_there_is_refused_by_whoever_looks(
-    words: tuple[str, ...], name: str, told: str, folder: Path, capsys: Capture
+def test_a_model_or_a_script_that_has_nothing_for_a_task_is_refused_by_whoever_looks(
+    worker: str, told: str, folder: Path, capsys: Capture
 ) -> None:
     (folder / "broken.py").write_text("def (")
     (folder / "empty_script.py").touch()
-    (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
-    assert told in refused_now(capsys, *words, "tasks.yaml")
+    (folder / "other_tasks.py").write_text("def script_for(role, key):\n    return {}[key]\n")
+    (folder / "tasks.yaml").write_text(f'models: {{worker: "{worker}"}}\n' + TASKS)
+    for option in ("--dry-run", "--headless"):
+        assert told in refused_now(capsys, "run", "tasks.yaml", option)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("demo", "the demo has no script for the worker of task 'a'; it has: "),
-        ("other_tasks", "scripted:other_tasks: it has nothing for the worker of a: KeyError: 'a'"),
-    ],
-)
-@pytest.mark.parametrize("option", ["--dry-run", "--headless"])
-def test_a_script_that_has_nothing_for_a_task_is_refused_before_the_run(
-    option: str, name: str, told: str, folder: Path, capsys: Capture
-) -> None:
-    script = "def script_for(role, key):\n    return {}[key]\n"
-    (folder / "other_tasks.py").write_text(script)
-    (folder / "tasks.yaml").write_text(f'models: {{worker: "scripted:{name}"}}\n' + TASKS)
-    assert told in refused_now(capsys, "run", "tasks.yaml", option)
+def test_a_script_that_is_not_there_is_refused_by_a_check(folder: Path, capsys: Capture) -> None:
+    (folder / "tasks.yaml").write_text('models: {worker: "scripted:nowhere"}\n' + TASKS)
+    assert "nowhere cannot be imported" in refused_now(capsys, "config", "check", "tasks.yaml")
 
 
 def test_a_dry_run_makes_no_journal(folder: Path, capsys: Capture) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from midwatch_monitor.config.source import load_tasks
 from midwatch_stage.command import printed_now
-from midwatch_supervisor.cli import main
 
 Capture = pytest.CaptureFixture[str]
 VITEST = '{"scripts": {"test": "vitest"}}'
@@ -57,8 +56,8 @@ def test_the_projects_own_test_command_is_the_check(
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    assert main(["init"]) == 0
-    assert capsys.readouterr().out.splitlines()[2:] == [f"the check is `{command}`, found in {by}"]
+    said = printed_now(capsys, "init").splitlines()[2:]
+    assert said == [f"the check is `{command}`, found in {by}"]
     assert load_tasks(folder / "tasks.yaml").tasks[0].acceptance == (command,)
 
 
@@ -81,7 +80,7 @@ def test_the_model_whose_key_is_set_stands_in_the_file(
     folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "k")
-    assert main(["init"]) == 0
     name = "openrouter:anthropic/claude-sonnet-4.6"
-    assert f"the model is {name}: OPENROUTER_API_KEY is set\n" in capsys.readouterr().out
+    said = f"the model is {name}: OPENROUTER_API_KEY is set\n"
+    assert said in printed_now(capsys, "init")
     assert next(iter(load_tasks(folder / "tasks.yaml").models.values())).name == name
