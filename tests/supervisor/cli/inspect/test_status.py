@@ -1,7 +1,6 @@
 """`midwatch status` over a real journal."""
 
 import asyncio
-import re
 import subprocess
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -23,60 +22,6 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
-
-
-async def test_a_task_is_one_object_and_a_row_with_all_that_its_attempt_said(
-    attempt: r.Attempt, write: Write, capsys: Capture
-) -> None:
-    await write(
-        make.transition(),
-        make.plan("a", "b", done=1),
-        make.change(budget=r.Budget(requests=r.Meter(used=3, limit=60))),
-        make.message(1),
-        make.reflecting(2),
-        make.message(3),
-        make.alert(),
-    )
-    assert await ask(capsys, "status") == [
-        {
-            "type": "status",
-            "run": 1,
-            "task": "fix",
-            "title": "Fix it",
-            "status": "working",
-            "attempt": 1,
-            "number": 1,
-            "lifecycle": "working",
-            "stands": "working",
-            "health": "suspect",
-            "node": "here",
-            "node_state": None,
-            "interrupted": False,
-            "sandbox": None,
-            "plan_step": 2,
-            "plan_steps": 2,
-            "progress_percent": 40,
-            "confidence": 70,
-            "steps": 3,
-            "requests_used": 3,
-            "requests_limit": 60,
-            "alerts": 1,
-            "waits_for": None,
-            "commands": [],
-            "needs_person": False,
-            "need": None,
-            "accepted": None,
-            "reservations": [],
-            "source": "tasks.yaml",
-            "started_at": "2026-11-21T20:00:00.000Z",
-        }
-    ]
-    head, titles, row = await read(capsys, "status")
-    assert head.startswith("run 1: tasks.yaml, 2026-11-2")
-    assert titles.split()[:3] == ["task", "attempt", "status"]
-    assert re.split("  +", row) == [
-        *("fix", "1", "working", "suspect", "2/2", "40 %", "70 %", "3", "3/60", "1", "-"),
-    ]
 
 
 async def test_the_plan_step_is_one_of_the_plan_and_the_task_alone_is_none(
