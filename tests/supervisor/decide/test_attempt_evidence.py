@@ -38,19 +38,6 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_stage import factories as make
-from midwatch_stage.factories import (
-    analysis,
-    change,
-    decision,
-    delivery,
-    ended,
-    escalation,
-    intervention,
-    outcome,
-    plan,
-    reflecting,
-    step,
-)
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.history import AttemptEvidence, History
 from midwatch_supervisor.decide.prompt import render
@@ -62,15 +49,15 @@ Write = Callable[..., Awaitable[int]]
 
 TASK = TaskSpec(id="fix", goal="Fix it.", acceptance=("true",))
 KEYS = (AlertKey(rule="cycle"),)
-PLAN = plan("one", "two", done=1)
+PLAN = make.plan("one", "two", done=1)
 
 
 def analysed(number: int, by: AnalysisAuthor = AnalysisAuthor.WORKER) -> Analysis:
-    return analysis(0, what=f"it failed {number}", by=by)
+    return make.analysis(0, what=f"it failed {number}", by=by)
 
 
 def reports(number: int, progress: int = 50) -> Step:
-    return reflecting(number, progress, 60, notes="half done")
+    return make.reflecting(number, progress, 60, notes="half done")
 
 
 class Scene:
@@ -88,7 +75,7 @@ class Scene:
 
     async def deliver(self, issued: Intervention) -> int:
         id = await self.write(issued)
-        await self.write(delivery(id))
+        await self.write(make.delivery(id))
         return id
 
 
@@ -99,12 +86,12 @@ def scene(journal: Journal, attempt: Attempt, write: Write) -> Scene:
 
 async def test_the_next_attempt_learns_what_was_found_tried_and_kept(scene: Scene) -> None:
     await scene.write(reports(1), *map(analysed, range(7)), analysed(9, AnalysisAuthor.WATCH))
-    await scene.deliver(intervention(Action.GRANT_BUDGET, petition=1))
-    id = await scene.deliver(intervention(message="Look.", answers=KEYS))
-    await scene.write(outcome(id, Outcome.NO_EFFECT, reason="still fires"))
+    await scene.deliver(make.intervention(Action.GRANT_BUDGET, petition=1))
+    id = await scene.deliver(make.intervention(message="Look.", answers=KEYS))
+    await scene.write(make.outcome(id, Outcome.NO_EFFECT, reason="still fires"))
     terms = Terms(keep=("src/*.py",))
-    await scene.deliver(intervention(Action.RESTART, message="Read first.", terms=terms))
-    await scene.write(ended(Ending.RESTARTED, reason="went round"))
+    await scene.deliver(make.intervention(Action.RESTART, message="Read first.", terms=terms))
+    await scene.write(make.ended(Ending.RESTARTED, reason="went round"))
     assert (await scene.evidence()).past == PastAttempt(
         number=1,
         reason="went round",
@@ -128,7 +115,7 @@ async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> N
 async def test_requirement_22_it_is_told_whether_the_budget_is_enough(
     scene: Scene,
 ) -> None:
-    used = change(budget=Budget(requests=Meter(used=45, limit=60)))
+    used = make.change(budget=Budget(requests=Meter(used=45, limit=60)))
     await scene.write(PLAN, reports(1, 0), used)
     assert (
         "45 of 60 requests, 0 tokens, 0 min. "
@@ -139,14 +126,14 @@ async def test_requirement_22_it_is_told_whether_the_budget_is_enough(
 async def test_a_forecast_counts_from_where_the_attempt_began(scene: Scene) -> None:
     for used, number in ((20, 1), (24, 2)):
         budget = Budget(requests=Meter(used=used, limit=100))
-        await scene.write(change(budget=budget), step(number))
+        await scene.write(make.change(budget=budget), make.step(number))
     settings = Settings(monitor=MonitorSettings(outcome_after=4))
     assert (await scene.context(settings=settings)).then_used == 0.40
 
 
 async def test_what_was_left_alone_on_purpose_is_known(scene: Scene) -> None:
-    closed = escalation(3, state=EscalationState.CLOSED)
-    await scene.write(escalation(3), decision(Action.OBSERVE, 3), closed)
+    closed = make.escalation(3, state=EscalationState.CLOSED)
+    await scene.write(make.escalation(3), make.decision(Action.OBSERVE, 3), closed)
     assert (await scene.context(*KEYS)).observed == frozenset(KEYS)
 
 
@@ -155,7 +142,7 @@ async def test_a_report_of_one_plan_step_tells_nothing_of_the_next(
 ) -> None:
     await scene.write(PLAN, reports(1, 80))
     assert (await scene.context()).done == 50
-    await scene.write(reflecting(2, 40, 60, plan_step=2))
+    await scene.write(make.reflecting(2, 40, 60, plan_step=2))
     assert (await scene.context()).done == 70
 
 
@@ -171,7 +158,7 @@ async def test_why_git_cannot_read_a_workspace_is_said(scene: Scene, tmp_path: P
 
 
 async def test_it_is_said_where_a_moved_attempts_files_are(scene: Scene, tmp_path: Path) -> None:
-    await scene.write(change(node="node-b"))
+    await scene.write(make.change(node="node-b"))
     with pytest.raises(WorkspaceError, match="its files are on node-b"):
         await (await scene.evidence(workspace=str(tmp_path))).diff()
 

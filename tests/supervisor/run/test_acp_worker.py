@@ -100,22 +100,6 @@ async def test_in_a_loop_it_is_found_and_nudged_and_hears_of_it(
     assert DeliveryState.DELIVERED in states
 
 
-async def test_a_pause_lets_it_rest_until_a_person_speaks(harness: RunHarness, fake: Fake) -> None:
-    works = {"until": r"Go on\.|was interrupted", "acts": [{"run": "date +%N"}, {"wait": 0.05}]}
-
-    async def person() -> None:
-        await harness.until(lambda: some(harness, 2))
-        await harness.say(intervention(Action.PAUSE, Actor.OPERATOR, message="Wait."))
-
-    assert await together(harness.run(fake(works, GREETS)), person()) == 3
-    assert await waits(harness)
-    before = len(await steps(harness))
-    assert alive(harness) == []
-    await harness.say(GO_ON)
-    assert await harness.resume() == 0
-    assert [each.tool for each in await steps(harness)][before:] == ["write", ""]
-
-
 async def test_paused_it_rests_and_goes_on_in_its_process(harness: RunHarness, fake: Fake) -> None:
     until = "was interrupted|Go on\\."
     works = {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}

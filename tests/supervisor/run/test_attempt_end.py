@@ -246,23 +246,12 @@ async def test_a_workspace_that_is_gone_fails_every_check(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("results", "line"),
-    [
-        ((), ""),
-        ((Acceptance(check="a", passed=True),), ""),
-        (
-            (
-                Acceptance(check="a", passed=False, detail="exit code 1\nmore"),
-                Acceptance(check="b", passed=True),
-                Acceptance(check="c", passed=False),
-            ),
-            "a (exit code 1); c (failed)",
-        ),
-    ],
-)
-def test_the_summary_names_what_fails(results: tuple[Acceptance, ...], line: str) -> None:
-    assert summary(results) == line
+def test_the_summary_names_what_fails() -> None:
+    good = Acceptance(check="b", passed=True)
+    bad = Acceptance(check="a", passed=False, detail="exit code 1\nmore")
+    worse = Acceptance(check="c", passed=False)
+    assert summary((bad, good, worse)) == "a (exit code 1); c (failed)"
+    assert summary(()) == summary((good,)) == ""
 
 
 ASKED = reflecting(4, 50, 50, decision=CheckpointDecision.ESCALATE)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -158,28 +157,23 @@ class Lingering(Journal):
         return entries
 
 
-@pytest.fixture
-async def lingering(location: str) -> AsyncGenerator[Lingering]:
-    async with await Lingering.open(location) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("turns", matrix(*range(4)))
 async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
-    turns: int, lingering: Lingering, harness: RunHarness, scene: Scene
+    turns: int, location: str, harness: RunHarness, scene: Scene
 ) -> None:
-    harness.journal, lingering.turns = lingering, turns
     harness.set(monitor={"poll_seconds": 0.000_001})
     names = ("id: one, worker: hanging", "id: two, worker: slow")
     later = "id: three, worker: slow, depends_on: [two]"
-    run = asyncio.create_task(harness.run(tasks(*names, later)))
-    await harness.until(lambda: bool(scene.asking))
-    await say(harness, QUESTION)
-    await waits(harness)
-    scene.may_end.set()
-    assert await run == 3
-    states = [each.lifecycle for each in await harness.told(TaskTransition)]
-    assert states.count(Lifecycle.COMPLETED) == 2
+    async with await Lingering.open(location) as harness.journal:
+        harness.journal.turns = turns
+        run = asyncio.create_task(harness.run(tasks(*names, later)))
+        await harness.until(lambda: bool(scene.asking))
+        await say(harness, QUESTION)
+        await waits(harness)
+        scene.may_end.set()
+        assert await run == 3
+        states = [each.lifecycle for each in await harness.told(TaskTransition)]
+        assert states.count(Lifecycle.COMPLETED) == 2
 
 
 async def test_who_ends_late_leaves_the_question(harness: RunHarness, scene: Scene) -> None:
@@ -241,23 +235,17 @@ class Holding(Journal):
         return await super().entries(after, **rest)
 
 
-@pytest.fixture
-async def holding(location: str) -> AsyncGenerator[Holding]:
-    async with await Holding.open(location) as opened:
-        yield opened
-
-
 async def test_a_run_does_not_end_for_an_attempt_that_was_answered_as_it_parked(
-    holding: Holding, harness: RunHarness, scene: Scene
+    location: str, harness: RunHarness, scene: Scene
 ) -> None:
-    harness.journal = holding
     harness.set(monitor={"poll_seconds": 3600})
     both = tasks("id: one, worker: calling", "id: two, worker: slow")
-    run = asyncio.create_task(harness.run(both))
-    await harness.until(lambda: bool(scene.asking))
-    await say(harness, PAUSE)
-    scene.may_go_on.set()
-    assert await run == 0
+    async with await Holding.open(location) as harness.journal:
+        run = asyncio.create_task(harness.run(both))
+        await harness.until(lambda: bool(scene.asking))
+        await say(harness, PAUSE)
+        scene.may_go_on.set()
+        assert await run == 0
 
 
 class Farewell(Journal):

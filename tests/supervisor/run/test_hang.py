@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -283,27 +283,6 @@ async def test_with_a_time_limit_for_persons_a_run_waits_for_its_end(harness: Ru
     assert await run == 0
 
 
-hangs: list[bool] = []
-"""Whether the next requests are never answered; afterwards all are."""
-
-
-async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    if hangs and hangs.pop():
-        await asyncio.Event().wait()
-    return ModelResponse(parts=[TextPart("Done.")])
-
-
-late = Agent(FunctionModel(answer))
-
-
-@pytest.fixture
-def _one_hangs() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    hangs.append(True)
-    yield
-    hangs.clear()
-
-
-@pytest.mark.usefixtures("_one_hangs")
 async def test_a_hung_worker_is_found_by_its_silence_and_begun_anew(harness: RunHarness) -> None:
     soon = {
         **harness.settings.model_dump(),
@@ -311,7 +290,7 @@ async def test_a_hung_worker_is_found_by_its_silence_and_begun_anew(harness: Run
         "policy": {"rules": {"silence": ["restart", "ask_operator", "stop"]}},
     }
     harness.settings = Settings.model_validate(soon)
-    assert await harness.run(agent_file(__name__, "late", "max_attempts: 2")) == 0
+    assert await harness.run(agent_file(__name__, "silent", "max_attempts: 2")) == 0
     assert await harness.endings() == [Ending.RESTARTED, Ending.DONE]
     (restart,) = await harness.told(Intervention)
     assert (restart.action, restart.answers) == (Action.RESTART, (SILENT,))
@@ -345,13 +324,11 @@ unlucky = Agent(FunctionModel(answer_or_fail), tools=[look])
 TASKS = agent_file(__name__, "unlucky")
 
 
-@pytest.fixture
-def _soon(harness: RunHarness) -> None:  # pyright: ignore[reportUnusedFunction]
-    harness.set(provider=ProviderSettings(breaker_seconds=0.01, max_outages=3))
+SOON = ProviderSettings(breaker_seconds=0.01, max_outages=3)
 
 
-@pytest.mark.usefixtures("_soon")
 async def test_requirement_9_an_outage_is_sat_out_and_nothing_redone(harness: RunHarness) -> None:
+    harness.set(provider=SOON)
     fails[:] = [503, 429]
     assert await harness.run(TASKS) == 0
     told = await harness.told(Analysis)
@@ -360,12 +337,12 @@ async def test_requirement_9_an_outage_is_sat_out_and_nothing_redone(harness: Ru
     assert len(await harness.journal.attempts(1)) == 1
 
 
-@pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize(("codes", "analysed"), [([503] * 9, 1), ([401], 0)])
 async def test_requirement_9_an_outage_without_end_and_a_refusal_end_the_attempt_with_their_reason(
     codes: list[int], analysed: int, harness: RunHarness
 ) -> None:
-    fails[:] = list(codes)
+    harness.set(provider=SOON)
+    fails[:] = codes
     assert await harness.run(TASKS) == 1
     state = await harness.last(AttemptTransition)
     assert state.ending is Ending.ERROR

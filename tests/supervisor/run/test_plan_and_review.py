@@ -27,6 +27,7 @@ def answer(**args: object) -> Turn:
     return turn(call("", **args))
 
 
+SCRIPTED = f"scripted:{__name__}@0"
 PLAN = answer(
     steps=[
         {"title": "read", "files": ["a.md"], "confidence": 80},
@@ -50,9 +51,8 @@ def script_for(role: Role, key: str) -> Script:
 
 
 def tasks(name: str, more: str, *, planner: str = "") -> str:
-    scripted = f"scripted:{__name__}@0"
     return f"""
-        models: {{worker: "{scripted}", supervisor: none{planner and f', planner: "{scripted}"'}}}
+        models: {{worker: "{SCRIPTED}", supervisor: none{planner and f', planner: "{planner}"'}}}
         workers: {{clerk: {{kind: task, tools: ["{put.__module__}:put"]}}}}
         tasks:
           - {{id: {name}, goal: Do it., acceptance: [file: out.txt], max_attempts: 1, {more}}}
@@ -65,40 +65,40 @@ PLANNED = (
 )
 
 
-@pytest.mark.parametrize(("more", "planner"), [("plan: auto", ""), ("title: Fix", "named")])
-async def test_the_planner_writes_the_plan_and_unsure_plan_steps_get_more_requests(
-    more: str, planner: str, harness: RunHarness
-) -> None:
-    assert await harness.run(tasks("fix", more, planner=planner)) == 0
+WRITTEN = (
+    "plan: [{title: read, files: [a.md], confidence: 80}, "
+    "{title: write, acceptance: ['true'], confidence: 40}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "planner", "steps", "spent", "faults"),
+    [
+        ("fix", "plan: auto", "", PLANNED, [("planner", 1)], []),
+        ("fix", "title: Fix", SCRIPTED, PLANNED, [("planner", 1)], []),
+        ("fix", WRITTEN, SCRIPTED, PLANNED, [], []),
+        ("fix", "title: Fix", "none", plan("Fix").steps, [], []),
+        ("poor", "plan: auto", "", plan("poor").steps, [("planner", 3)], ["planner"]),
+    ],
+    ids=[
+        "who plans writes it, and unsure steps get more requests",
+        "also where a planner is named",
+        "a written plan keeps its files, checks and confidence",
+        "a planner that is none is not missed",
+        "without a usable plan the task is its plan step, and that is seen",
+    ],
+)
+async def test_the_plan_by_which_work_begins(
+    name: str, more: str, planner: str, steps: tuple[PlanStep, ...], spent: list[tuple[str, int]],
+    faults: list[str], harness: RunHarness,
+) -> None:  # fmt: skip
+    assert await harness.run(tasks(name, more, planner=planner)) == 0
     (written, *_) = await harness.told(Plan)
-    assert written == Plan(steps=PLANNED)
-    assert 21 in [each.plan_step_requests for each in await harness.told(Change)]
-    (spent,) = await harness.told(Spending)
-    assert (spent.role, spent.requests) == (Role.PLANNER, 1)
-
-
-async def test_without_a_usable_plan_the_task_is_its_plan_step(harness: RunHarness) -> None:
-    assert await harness.run(tasks("poor", "plan: auto")) == 0
-    assert (await harness.told(Plan))[0] == plan("poor")
-    assert [each.part for each in await harness.told(Fault)] == ["planner"]
-    assert [(each.role, each.requests) for each in await harness.told(Spending)] == [("planner", 3)]
-
-
-async def test_a_planner_that_is_none_is_not_missed(harness: RunHarness) -> None:
-    more = tasks("fix", "title: Fix").replace("supervisor: none", "supervisor: none, planner: none")
-    assert await harness.run(more) == 0
-    assert await harness.told(Fault) == []
-    assert (await harness.told(Plan))[0] == plan("Fix")
-
-
-async def test_a_written_plan_keeps_its_files_checks_and_confidence(harness: RunHarness) -> None:
-    steps = (
-        "plan: [{title: read, files: [a.md], confidence: 80}, "
-        "{title: write, acceptance: ['true'], confidence: 40}]"
-    )
-    assert await harness.run(tasks("fix", steps, planner="named")) == 0
-    assert (await harness.told(Plan))[0].steps == PLANNED
-    assert await harness.told(Spending) == []
+    assert written == Plan(steps=steps)
+    known = {each.plan_step_requests for each in await harness.told(Change)}
+    assert (21 in known) is (steps == PLANNED)
+    assert [(each.role, each.requests) for each in await harness.told(Spending)] == spent
+    assert [each.part for each in await harness.told(Fault)] == faults
 
 
 async def test_a_reviewer_agrees(harness: RunHarness) -> None:

@@ -1,6 +1,9 @@
 """A run that a process works on, or none any more: what that means to other commands."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -12,192 +15,176 @@ from midwatch_monitor.records import (
     Actor,
     Attempt,
     AttemptTransition,
-    Commit,
     Lifecycle,
+    Record,
     TaskTransition,
 )
-from midwatch_stage.command import ask, midwatch, new_task, read
-from midwatch_stage.factories import away, drafts, intervention
+from midwatch_stage.command import Cli, midwatch, new_task
+from midwatch_stage.factories import away, commit, intervention
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_stage.matrix import DATABASES
-
-
-@pytest.fixture
-async def attempt(journal: Journal) -> Attempt:
-    """One at a task of a task file."""
-    return await PastAttempts(journal, datetime.now(UTC)).attempt(task=assigned())
-
-
-@pytest.fixture
-async def embedded(journal: Journal) -> Attempt:
-    """One of an agent with a `Watch` in it, whose process was killed."""
-    found = await PastAttempts(journal, datetime.now(UTC)).attempt(
-        task="crawler", source="embedded"
-    )
-    await say(journal, found)
-    async with hold_run(journal, 1, lease_seconds=15):
-        pass
-    return found
-
-
-Capture = pytest.CaptureFixture[str]
-LEFT = "`midwatch resume --run 1`: no process works on it"
 
 pytestmark = [
     pytest.mark.usefixtures("named_by_the_environment"),
     pytest.mark.parametrize("location", DATABASES, indirect=True),
 ]
+LEFT = "`midwatch resume --run 1`: no process works on it"
+AT_WORK = "another process is working on run 1"
 
 
-async def say(journal: Journal, attempt: Attempt, lifecycle: Lifecycle = Lifecycle.WORKING) -> None:
-    records = TaskTransition(lifecycle=lifecycle), AttemptTransition(lifecycle=lifecycle)
-    await journal.commit(Commit(drafts=drafts(attempt, records)))
+class Scene:
+    """An attempt, and what commands say of its run."""
 
-
-async def waits(capsys: Capture) -> tuple[object, object]:
-    """What `status --json` says of the one task."""
-    line = (await ask(capsys, "status"))[0]
-    return line["interrupted"], line["waits_for"]
-
-
-async def test_nobody_else_goes_on_with_a_run_that_is_worked_on(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    await say(journal, attempt)
-    for words in (("resume",), ("resume", "--run", "1")):
-        async with hold_run(journal, 1, lease_seconds=15):
-            assert await midwatch(*words, "--headless") == 2
-        assert (
-            "another process is working on run 1: `midwatch watch` shows" in capsys.readouterr().err
+    def __init__(self, journal: Journal, attempt: Attempt, capsys: pytest.CaptureFixture[str]):
+        self.journal, self.attempt, self.cli = journal, attempt, Cli(capsys)
+        self.held: Callable[[], AbstractAsyncContextManager[None]] = partial(
+            hold_run, journal, 1, lease_seconds=15
         )
+
+    async def write(self, *records: Record) -> None:
+        await self.journal.commit(commit(self.attempt, *records))
+
+    async def say(self, lifecycle: Lifecycle = Lifecycle.WORKING) -> None:
+        await self.write(
+            TaskTransition(lifecycle=lifecycle), AttemptTransition(lifecycle=lifecycle)
+        )
+
+    async def waits(self, task: int = 0, *more: str) -> tuple[object, object]:
+        """What `status --json` says of a task."""
+        line = (await self.cli.ask("status", *more))[task]
+        return line["interrupted"], line["waits_for"]
+
+    async def last_line(self) -> str:
+        """What `status` says last, below a later run."""
+        return (await self.cli.read("status"))[-1]
+
+
+@pytest.fixture
+async def scene(journal: Journal, capsys: pytest.CaptureFixture[str]) -> Scene:
+    """Of a task of a task file, at work."""
+    past = PastAttempts(journal, datetime.now(UTC))
+    found = Scene(journal, await past.attempt(task=assigned()), capsys)
+    await found.say()
+    return found
+
+
+@pytest.fixture
+async def embedded(journal: Journal, capsys: pytest.CaptureFixture[str]) -> Scene:
+    """Of an agent with a `Watch` in it, whose process was killed."""
+    past = PastAttempts(journal, datetime.now(UTC))
+    found = Scene(journal, await past.attempt(task="crawler", source="embedded"), capsys)
+    await found.say()
+    async with found.held():
+        pass
+    return found
+
+
+async def test_nobody_else_goes_on_with_a_run_that_is_worked_on(scene: Scene) -> None:
+    for words in (("resume",), ("resume", "--run", "1")):
+        async with scene.held():
+            told = await scene.cli.refused(*words, "--headless")
+        assert f"{AT_WORK}: `midwatch watch` shows" in told
     assert await midwatch("resume", "--dry-run") == 0
 
 
-async def test_two_processes_cannot_hold_one_run(journal: Journal, attempt: Attempt) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        async with hold_run(journal, 2, lease_seconds=15):
+async def test_two_processes_cannot_hold_one_run(scene: Scene) -> None:
+    async with scene.held():
+        async with hold_run(scene.journal, 2, lease_seconds=15):
             pass
-        with pytest.raises(UsageError, match="another process is working on run 1"):
-            async with hold_run(journal, 1, lease_seconds=15):
+        with pytest.raises(UsageError, match=AT_WORK):
+            async with scene.held():
                 pass
 
 
-async def test_status_and_show_say_that_nobody_works_on_a_run(
-    journal: Journal, attempt: Attempt, capsys: Capture
+async def test_a_lease_is_renewed_while_its_process_lives(scene: Scene) -> None:
+    async with hold_run(scene.journal, 1, lease_seconds=0.6):
+        for _ in range(3):
+            assert AT_WORK in await scene.cli.refused("resume", "--headless")
+
+
+async def test_status_and_show_say_that_nobody_works_on_a_run(scene: Scene) -> None:
+    assert await scene.waits() == (False, None), "nothing tells of runs of other kinds"
+    async with scene.held():
+        assert await scene.waits() == (False, None)
+    assert await scene.waits() == (True, LEFT)
+    assert f"waits for: {LEFT}" in await scene.cli.read("show", "fix")
+    await scene.say(Lifecycle.COMPLETED)
+    assert await scene.waits() == (False, None), "of a run that is over nobody asks"
+
+
+async def test_of_a_refusing_provider_the_command_is_not_cut_off_by_the_reason(
+    scene: Scene,
 ) -> None:
-    await say(journal, attempt)
-    assert await waits(capsys) == (False, None), "nothing tells of runs of other kinds"
-    async with hold_run(journal, 1, lease_seconds=15):
-        assert await waits(capsys) == (False, None)
-    assert await waits(capsys) == (True, LEFT)
-    assert f"waits for: {LEFT}" in await read(capsys, "show", "fix")
-    await say(journal, attempt, Lifecycle.COMPLETED)
-    assert await waits(capsys) == (False, None), "of a run that is over nobody asks"
+    async with scene.held():
+        reason = f"HTTP 401: {'Incorrect key. ' * 9}"
+        await scene.write(away(url="http://127.0.0.1:1/v1", reason=reason))
+    command = "`midwatch resume --run 1`, once the provider accepts requests: HTTP 401"
+    assert command in (await scene.cli.read("status"))[2]
 
 
-async def test_of_a_run_whose_provider_refused_the_command_is_not_cut_off_by_the_reason(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        await say(journal, attempt)
-    outage = away(url="http://127.0.0.1:1/v1", reason=f"HTTP 401: {'Incorrect key. ' * 9}")
-    await journal.commit(Commit(drafts=drafts(attempt, [outage])))
-    assert (
-        "`midwatch resume --run 1`, once the provider accepts requests: HTTP 401"
-        in (await read(capsys, "status"))[2]
-    )
-
-
-async def test_of_an_earlier_run_that_nobody_works_on_that_is_told_below_the_latest(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    await say(journal, attempt)
-    await new_task(journal)
-    async with hold_run(journal, 1, lease_seconds=15):
-        told = (await read(capsys, "status"))[-1]
-        assert told == "run 1 is not over (`midwatch status --run 1`): fix (working)"
-    assert (await read(capsys, "status"))[-1] == (
+async def test_of_an_earlier_run_that_nobody_works_on_that_is_told(scene: Scene) -> None:
+    await new_task(scene.journal)
+    async with scene.held():
+        told = await scene.last_line()
+    assert told == "run 1 is not over (`midwatch status --run 1`): fix (working)"
+    assert await scene.last_line() == (
         "run 1 is not over, and no process works on it (`midwatch resume --run 1`): fix (working)"
     )
 
 
-async def test_what_a_person_is_asked_is_said_first_and_then_that_nobody_hears_the_answer(
-    journal: Journal, attempt: Attempt, capsys: Capture
+async def test_a_question_is_said_first_and_then_that_nobody_hears_the_answer(
+    scene: Scene,
 ) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        await say(journal, attempt, Lifecycle.INPUT_REQUIRED)
-    assert (await waits(capsys))[1] == "a person"
-    await journal.commit(
-        Commit(drafts=drafts(attempt, [intervention(Action.RESUME, by=Actor.OPERATOR)]))
-    )
-    assert (await waits(capsys))[1] == LEFT
+    async with scene.held():
+        await scene.say(Lifecycle.INPUT_REQUIRED)
+    assert (await scene.waits())[1] == "a person"
+    await scene.write(intervention(Action.RESUME, by=Actor.OPERATOR))
+    assert (await scene.waits())[1] == LEFT
 
 
-async def test_a_task_that_waits_for_another_does_not_suggest_a_resume_that_would_do_nothing(
-    journal: Journal, attempt: Attempt, capsys: Capture
+async def test_a_task_that_waits_for_another_suggests_no_resume_that_would_do_nothing(
+    scene: Scene,
 ) -> None:
     wanted = assigned("after")
-    wanted = wanted.model_copy(
-        update={"task": wanted.task.model_copy(update={"depends_on": ("fix",)})}
-    )
-    await new_task(journal, "after", run=1, spec=wanted.model_dump_json())
-    async with hold_run(journal, 1, lease_seconds=15):
-        await say(journal, attempt, Lifecycle.INPUT_REQUIRED)
-    assert (await ask(capsys, "status"))[1]["waits_for"] == "the task fix"
-    assert "waits for: the task fix" in await read(capsys, "show", "after")
-    await new_task(journal)
-    assert (await read(capsys, "status"))[-1] == (
+    after = wanted.task.model_copy(update={"depends_on": ("fix",)})
+    spec = wanted.model_copy(update={"task": after}).model_dump_json()
+    await new_task(scene.journal, "after", run=1, spec=spec)
+    async with scene.held():
+        await scene.say(Lifecycle.INPUT_REQUIRED)
+    assert (await scene.waits(1))[1] == "the task fix"
+    assert "waits for: the task fix" in await scene.cli.read("show", "after")
+    await new_task(scene.journal)
+    assert await scene.last_line() == (
         "run 1 is not over (`midwatch status --run 1`): fix (waits for you), after (submitted)"
     )
-    await say(journal, attempt, Lifecycle.FAILED)
-    assert (await ask(capsys, "status", "--run", "1"))[1]["waits_for"] == LEFT
+    await scene.say(Lifecycle.FAILED)
+    assert (await scene.waits(1, "--run", "1"))[1] == LEFT
 
 
-async def test_an_agent_whose_own_process_is_gone_can_only_be_put_away(
-    journal: Journal, embedded: Attempt, capsys: Capture
-) -> None:
-    assert await waits(capsys) == (True, "`midwatch cancel --run 1`: its process is gone")
-    await new_task(journal)
-    assert (await read(capsys, "status"))[-1] == (
+async def test_an_agent_whose_process_is_gone_can_only_be_put_away(embedded: Scene) -> None:
+    assert await embedded.waits() == (True, "`midwatch cancel --run 1`: its process is gone")
+    await new_task(embedded.journal)
+    assert await embedded.last_line() == (
         "run 1 is not over, and no process works on it (`midwatch cancel --run 1`): "
         "crawler (working)"
     )
-    assert await midwatch("cancel", "--run", "1") == 0
-    assert "canceled crawler" in capsys.readouterr().out
-    (line,) = await ask(capsys, "status", "--run", "1")
+    assert "canceled crawler" in await embedded.cli.said("cancel", "--run", "1")
+    (line,) = await embedded.cli.ask("status", "--run", "1")
     assert (line["stands"], line["interrupted"], line["waits_for"]) == ("canceled", False, None)
 
 
-async def test_a_stop_reaches_an_agent_whose_process_lives(
-    journal: Journal, embedded: Attempt, capsys: Capture
-) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        assert await midwatch("cancel", "crawler") == 0
-    assert "stop sent" in capsys.readouterr().out
+async def test_a_stop_reaches_an_agent_whose_process_lives(embedded: Scene) -> None:
+    async with embedded.held():
+        assert "stop sent" in await embedded.cli.said("cancel", "crawler")
 
 
-async def test_what_no_task_file_began_is_passed_over_by_resume(
-    journal: Journal, embedded: Attempt, capsys: Capture
-) -> None:
-    async with hold_run(journal, 1, lease_seconds=15):
-        assert await midwatch("resume", "--dry-run") == 2
-    assert "there is no unfinished run" in capsys.readouterr().err
+async def test_what_no_task_file_began_is_passed_over_by_resume(embedded: Scene) -> None:
+    resume = ("resume", "--dry-run")
+    async with embedded.held():
+        assert "there is no unfinished run" in await embedded.cli.refused(*resume)
+    gone = "run 1 is an agent's own, and its process is gone: `midwatch cancel --run 1` closes it"
     for words in ((), ("--run", "1")):
-        assert await midwatch("resume", "--dry-run", *words) == 2
-        said = (
-            "run 1 is an agent's own, and its process is gone: `midwatch cancel --run 1` closes it"
-        )
-        assert capsys.readouterr().err == f"{said}\n"
-    later = await PastAttempts(journal, datetime.now(UTC)).attempt(task=assigned())
-    await say(journal, later)
-    assert await midwatch("resume", "--dry-run") == 0
-
-
-async def test_a_lease_is_renewed_while_its_process_lives(
-    journal: Journal, attempt: Attempt, capsys: Capture
-) -> None:
-    await say(journal, attempt)
-    async with hold_run(journal, 1, lease_seconds=0.6):
-        for _ in range(3):
-            assert await midwatch("resume", "--headless") == 2
-    assert "another process is working on run 1" in capsys.readouterr().err
+        assert (await embedded.cli.refused(*resume, *words)).strip() == gone
+    later = await PastAttempts(embedded.journal, datetime.now(UTC)).attempt(task=assigned())
+    await embedded.journal.commit(commit(later, TaskTransition(lifecycle=Lifecycle.WORKING)))
+    assert await midwatch(*resume) == 0

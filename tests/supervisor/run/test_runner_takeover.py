@@ -293,7 +293,7 @@ async def test_after_a_journal_was_restored_nothing_is_lost_and_nothing_fails(
     assert sorted(each.name for each in work.iterdir()) == ["fix-1", "fix-2", "fix-2.aside-1"]
 
 
-@pytest.mark.parametrize("workspace", ["project", "null", "copy"])
+@pytest.mark.parametrize("workspace", ["project", "copy"])
 async def test_a_ground_that_was_made_before_its_attempt_was_stored_is_no_hindrance(
     workspace: str, harness: RunHarness, project: Path
 ) -> None:

@@ -118,7 +118,7 @@ async def test_requirement_12_a_split_makes_its_tasks(harness: RunHarness, proje
     assert names(project) == ["old.txt", "one.txt", "two.txt"]
 
 
-@pytest.mark.parametrize("workspace", ["project", "null", "copy"])
+@pytest.mark.parametrize("workspace", ["project", "copy"])
 async def test_the_parts_go_on_with_work_that_is_kept(workspace: str, harness: RunHarness) -> None:
     (harness.folder / "copy").mkdir()
     run = await begun(harness, tasks(workspace=workspace))
