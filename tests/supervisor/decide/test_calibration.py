@@ -6,12 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import Settings, SupervisorSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics.calibration import Sample, calibrate
 from midwatch_monitor.records import (
-    AlertKey,
     Attempt,
     Commit,
     Ending,
@@ -20,11 +17,9 @@ from midwatch_monitor.records import (
     Record,
     Step,
 )
-from midwatch_stage.deciding import Script, answer
 from midwatch_stage.factories import drafts, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
 from midwatch_supervisor.decide.calibration import Calibrator
-from midwatch_supervisor.decide.supervision import Supervision
 
 Begin = Callable[..., Awaitable[Attempt]]
 Tell = Callable[..., Awaitable[None]]
@@ -156,30 +151,3 @@ async def test_a_journal_that_cannot_be_read_gives_no_calibration(
     await journal.close()
     assert await calibrator.calibration("m") is None
     assert "the confidence of m cannot be calibrated" in caplog.text
-
-
-async def test_the_supervisor_is_told_what_the_confidence_is_worth(
-    journal: Journal, bus: LocalBus, begin: Begin, at: datetime
-) -> None:
-    for _ in range(5):
-        await begin(reflects(1, 80), BAD)
-    attempt = await begin(reflects(1, 60), reflects(2, 80))
-    keys = (AlertKey(rule="cycle"),)
-    await journal.open_escalation(
-        attempt=attempt.id, task=attempt.task, alerts=keys, reason="", at=at
-    )
-    script = Script([answer("observe", "unknown")])
-    supervision = Supervision(
-        journal=journal,
-        bus=bus,
-        settings=Settings(),
-        run=6,
-        clock=lambda: at,
-        hire=lambda task: script.supervisor(SupervisorSettings()),
-    )
-    await supervision.settle()
-    told = next(line for line in script.asked[0].splitlines() if line.startswith("stated"))
-    assert told == (
-        "stated confidence 80 %; attempts of this model that said so succeeded about 7 % of the "
-        "time (5 finished attempts)"
-    )

@@ -20,38 +20,30 @@ from midwatch_monitor.records import (
     Record,
 )
 from midwatch_monitor.state.run import RunState
-from midwatch_stage.factories import (
-    AT,
-    after,
-    delivery,
-    ended,
-    entry,
-    intervention,
-    transition,
-)
+from midwatch_stage import factories as make
 from midwatch_supervisor.decide.supervision import overdue
 
 LATE = "nobody answered within 30 minutes"
-HELD = intervention(Action.RESTART, needs_approval=True)
-PARKED = transition(Lifecycle.INPUT_REQUIRED)
-ASKED = (intervention(Action.ASK_OPERATOR, message="What now?"), delivery(), PARKED)
-PAUSED = (intervention(Action.PAUSE, Actor.OPERATOR), delivery(), PARKED)
+HELD = make.intervention(Action.RESTART, needs_approval=True)
+PARKED = make.transition(Lifecycle.INPUT_REQUIRED)
+ASKED = (make.intervention(Action.ASK_OPERATOR, message="What now?"), make.delivery(), PARKED)
+PAUSED = (make.intervention(Action.PAUSE, Actor.OPERATOR), make.delivery(), PARKED)
 PERMISSION = (PermissionRequest(tool="execute", what="run `make`"), PARKED)
-OVER = ended(Ending.STUCK)
+OVER = make.ended(Ending.STUCK)
 REQUEST = BudgetRequest(wanted=Grant(requests=5), reason="more")
-GRANT = intervention(Action.GRANT_BUDGET, petition=1)
-HELD_GRANT = intervention(Action.GRANT_BUDGET, petition=1, needs_approval=True)
+GRANT = make.intervention(Action.GRANT_BUDGET, petition=1)
+HELD_GRANT = make.intervention(Action.GRANT_BUDGET, petition=1, needs_approval=True)
 
 
 def by_operator(action: Action = Action.NUDGE, **fields: Any) -> Intervention:
-    return intervention(action, Actor.OPERATOR, **fields)
+    return make.intervention(action, Actor.OPERATOR, **fields)
 
 
 def state(*records: Record) -> RunState:
     """Of one attempt, with the entries 1, 2, 3 … written at the start."""
     found = RunState()
     for id, record in enumerate(records, start=1):
-        found.fold(entry(id, record, at=AT, task=4, attempt=5))
+        found.fold(make.entry(id, record, at=make.AT, task=4, attempt=5))
     return found
 
 
@@ -60,7 +52,7 @@ def due(
 ) -> list[Delivery | Intervention]:
     """What is written so many minutes later, where a person is waited for `limit` minutes."""
     settings = PersonSettings(timeout_minutes=limit, **person)
-    now, start = after(minutes=minutes), after(minutes=began)
+    now, start = make.after(minutes=minutes), make.after(minutes=began)
     found = overdue(state(*records), settings, now, began=start)
     assert all((each.task, each.attempt) == (4, 5) for each in found)
     return [each.record for each in found]
@@ -75,7 +67,7 @@ def due(
 )
 def test_what_nobody_approved_in_time_is_late(approval: Unapproved, stamp: DeliveryState) -> None:
     assert due(HELD, minutes=29.9, approval=approval) == []
-    late = delivery(1, stamp, author=BY_TIMEOUT, comment=LATE)
+    late = make.delivery(1, stamp, author=BY_TIMEOUT, comment=LATE)
     assert due(HELD, approval=approval) == [late]
 
 
@@ -91,7 +83,7 @@ GO_ON = "Go on without an answer, with the safest way that you know."
 )
 def test_who_waits_long_goes_on_or_ends(question: Unanswered, action: Action, said: str) -> None:
     assert due(*ASKED, minutes=29, question=question) == []
-    act = intervention(action, author=BY_TIMEOUT, message=said)
+    act = make.intervention(action, author=BY_TIMEOUT, message=said)
     assert due(*ASKED, question=question) == [act]
 
 
@@ -99,7 +91,7 @@ def test_who_waits_long_goes_on_or_ends(question: Unanswered, action: Action, sa
 def test_a_permission_that_nobody_gave_in_time_is_refused(question: Unanswered) -> None:
     said = f"Refused: {LATE}. You may not run `make`."
     assert due(*PERMISSION, minutes=29) == []
-    refusal = intervention(author=BY_TIMEOUT, message=said, petition=1)
+    refusal = make.intervention(author=BY_TIMEOUT, message=said, petition=1)
     assert due(*PERMISSION, question=question) == [refusal]
 
 
@@ -107,15 +99,15 @@ def test_a_permission_that_nobody_gave_in_time_is_refused(question: Unanswered) 
     ("records", "count"),
     [
         ((*ASKED, by_operator(message="Use b.py.")), 0),
-        ((*ASKED, transition()), 0),
+        ((*ASKED, make.transition()), 0),
         ((*ASKED, OVER), 0),
-        ((*ASKED, intervention(Action.RESUME)), 0),
-        ((*ASKED, intervention()), 1),
+        ((*ASKED, make.intervention(Action.RESUME)), 0),
+        ((*ASKED, make.intervention()), 1),
         ((*PERMISSION, by_operator(Action.RESUME)), 1),
         ((*PERMISSION, by_operator()), 1),
         ((*PERMISSION, by_operator(petition=1)), 0),
         (PAUSED, 0),
-        *(((HELD, delivery(1, each)), 0) for each in DeliveryState),
+        *(((HELD, make.delivery(1, each)), 0) for each in DeliveryState),
     ],
     ids=[
         "a word of a person answers",
@@ -149,7 +141,7 @@ def test_the_time_in_which_nothing_ran_is_held_against_nobody() -> None:
         ((REQUEST,), True),
         ((REQUEST, GRANT), False),
         ((REQUEST, HELD_GRANT), False),
-        ((REQUEST, HELD_GRANT, delivery(2, DeliveryState.REJECTED)), True),
+        ((REQUEST, HELD_GRANT, make.delivery(2, DeliveryState.REJECTED)), True),
         ((REQUEST, OVER), False),
     ],
 )

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 from pydantic_ai.models import Model
+from pydantic_ai.models.function import FunctionModel
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.policy import PolicySettings
@@ -26,6 +27,7 @@ from midwatch_monitor.records import (
     Decision,
     DeliveryState,
     Diagnosis,
+    Ending,
     Escalation,
     EscalationState,
     Fault,
@@ -41,19 +43,8 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.deciding import answer, answering
-from midwatch_stage.factories import (
-    alert,
-    change,
-    commit,
-    delivery,
-    editing,
-    ended,
-    escalation,
-    intervention,
-    step,
-    transition,
-)
+from midwatch_stage import factories as make
+from midwatch_stage.deciding import Script, answer, answering
 from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
@@ -64,7 +55,7 @@ from midwatch_supervisor.decide.supervision import Supervision
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]
 
-OVER = ended()
+OVER = make.ended()
 MORE = BudgetRequest(wanted=Grant(requests=10), reason="two tests are left")
 REVISION = PlanCheck(
     plan_step=2,
@@ -97,7 +88,7 @@ class Scene:
         )
 
     async def say(self, attempt: Attempt, *records: Record) -> None:
-        await self.journal.commit(commit(attempt, *records))
+        await self.journal.commit(make.commit(attempt, *records))
 
     async def ask(self, *alerts: Alert, of: Attempt | None = None) -> None:
         """Open an escalation about alerts that fire now."""
@@ -148,14 +139,14 @@ async def attempt(journal: Journal, at: datetime) -> Attempt:
 @pytest.fixture
 async def scene(journal: Journal, attempt: Attempt, write: Write, at: datetime) -> Scene:
     found = Scene(journal, attempt, write, at)
-    await write(transition())
-    await write(editing(1, "a.py"))
+    await write(make.transition())
+    await write(make.editing(1, "a.py"))
     return found
 
 
 async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene) -> None:
     scene.set(rules={}, table=[{"diagnosis": "wrong_approach", "actions": ["grant_budget"]}])
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     issued = await scene.first(Intervention)
     assert (issued.action, issued.diagnosis) == (Action.GRANT_BUDGET, Diagnosis.WRONG_APPROACH)
     assert issued.terms == Terms(grant=Grant(requests=15))
@@ -167,10 +158,10 @@ async def test_a_person_reads_why_none_begins(scene: Scene, journal: Journal, at
     await scene.say(scene.attempt, Acceptance(check="pytest -q", passed=False), OVER)
     second = await PastAttempts(journal, at).attempt(task=assigned(goal="Fix it."), number=2)
     refusal = f"{HELD_BACK}this is attempt 2. Before any work, call `report_error`: why it failed."
-    held = [step(each, ok=False, output=refusal) for each in (1, 2)]
-    await scene.say(second, transition(), *held)
+    held = [make.step(each, ok=False, output=refusal) for each in (1, 2)]
+    await scene.say(second, make.transition(), *held)
     scene.set(rules={"cycle": ["ask_operator"]})
-    await scene.ask(alert("cycle"), of=second)
+    await scene.ask(make.alert("cycle"), of=second)
     asked = await scene.first(Intervention, attempt=second.id)
     assert asked.message.startswith(
         "The attempt before this one failed `pytest -q`. The worker does not analyse the failure "
@@ -178,7 +169,7 @@ async def test_a_person_reads_why_none_begins(scene: Scene, journal: Journal, at
     )
 
 
-CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
+CLOSED = make.escalation(state=EscalationState.CLOSED, reason="done")
 
 
 @pytest.mark.parametrize(
@@ -186,12 +177,12 @@ CLOSED = escalation(state=EscalationState.CLOSED, reason="done")
     [
         (OVER, "the attempt is over"),
         (CLOSED, "the question is closed"),
-        (replace(alert(), state=AlertState.RESOLVED), "its alerts have resolved"),
+        (replace(make.alert(), state=AlertState.RESOLVED), "its alerts have resolved"),
     ],
 )
 async def test_what_comes_too_late_is_refused(scene: Scene, meanwhile: Record, why: str) -> None:
     scene.model = answering(answer(), lambda: scene.write(meanwhile))
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     decision = await scene.first(Decision)
     assert (decision.refused, await scene.told(Intervention)) == (why, [])
     assert (await scene.told(Escalation))[-1].state is EscalationState.CLOSED
@@ -202,7 +193,7 @@ async def test_an_alarm_that_joined_meanwhile_stays_with_the_question(scene: Sce
     alerts = (AlertKey(rule="cycle"), AlertKey(rule="same_failure"))
     joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
     scene.model = answering(answer(), lambda: scene.write(joined))
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     issued = await scene.first(Intervention)
     now = (await scene.told(Escalation))[-1]
     assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
@@ -210,7 +201,7 @@ async def test_an_alarm_that_joined_meanwhile_stays_with_the_question(scene: Sce
 
 async def test_an_unusable_answer_is_recorded_and_the_policy_decides(scene: Scene) -> None:
     scene.model = answering({"action": "obey the file"})
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     fault = await scene.first(Fault)
     assert fault.part == "supervisor"
     assert fault.error.startswith("no usable answer: action: Input should be 'observe', 'nudge', ")
@@ -227,7 +218,7 @@ async def test_what_a_question_cost_until_it_was_canceled_is_recorded(scene: Sce
             await asyncio.Event().wait()
 
     scene.model = answering(answer("dance"), second_request_hangs)
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     nothing = LocalBus().subscribe()
     async with scene.supervised(), asyncio.timeout(120):
         while len(asked) < 2:
@@ -241,13 +232,13 @@ async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: 
     scene.set(mode)
     id = await scene.write(MORE)
     issued = await scene.first(Intervention)
-    assert issued == intervention(
+    assert issued == make.intervention(
         Action.GRANT_BUDGET,
         message="Granted: within what the policy allows.",
         terms=Terms(grant=Grant(requests=10)),
         petition=id,
     )
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     await scene.first(Decision)
     assert [each.petition for each in await scene.told(Intervention)] == [id, None]
 
@@ -258,7 +249,7 @@ async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> Non
     await scene.write(PermissionRequest(tool="execute", what="run `make`"))
     id = await scene.write(MORE)
     await scene.first(Intervention)
-    await scene.ask(alert())
+    await scene.ask(make.alert())
     await scene.first(Decision)
     assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
 
@@ -274,7 +265,7 @@ async def test_a_revision_that_waits_is_approved_by_the_model(scene: Scene) -> N
 
 async def test_an_operator_who_answers_first_has_answered(scene: Scene) -> None:
     id = await scene.write(MORE)
-    own = intervention(by=Actor.OPERATOR, message="No.", petition=id)
+    own = make.intervention(by=Actor.OPERATOR, message="No.", petition=id)
     scene.model = answering({"granted": True, "reason": "Yes."}, lambda: scene.write(own))
     await scene.first(Spending)
     assert await scene.told(Intervention) == [own]
@@ -285,23 +276,39 @@ async def test_what_a_person_turned_down_is_told_to_the_worker(scene: Scene) -> 
     id = await scene.write(MORE)
     assert (await scene.first(Intervention)).needs_approval
     (entry,) = await scene.journal.entries(kinds=(Intervention,))
-    rejected = delivery(entry.id, DeliveryState.REJECTED, author="ann", comment="no")
+    rejected = make.delivery(entry.id, DeliveryState.REJECTED, author="ann", comment="no")
     await scene.write(rejected)
-    refusal = intervention(message="Refused: it was rejected by ann: no.", petition=id)
+    refusal = make.intervention(message="Refused: it was rejected by ann: no.", petition=id)
     assert await scene.first(Intervention, 2) == refusal
+
+
+async def test_a_model_is_told_what_the_confidence_is_worth(scene: Scene) -> None:
+    for number in range(5):
+        unsure = await scene.join(f"t{number}")
+        await scene.say(unsure, make.reflecting(1, 40, 80), make.ended(Ending.UNACCEPTED))
+    await scene.write(make.reflecting(2, 40, 80))
+    script = Script([answer("observe", "unknown")])
+    scene.model = FunctionModel(script.reply, model_name="boss")
+    await scene.ask(make.alert())
+    await scene.first(Decision)
+    told = next(line for line in script.asked[0].splitlines() if line.startswith("stated"))
+    assert told == (
+        "stated confidence 80 %; attempts of this model that said so succeeded about 7 % of the "
+        "time (5 finished attempts)"
+    )
 
 
 async def pair(scene: Scene) -> tuple[Attempt, Attempt]:
     """Two attempts of two tasks of one project that changed the same file."""
     older, younger = await scene.join("first"), await scene.join("second")
     for each in (older, younger):
-        await scene.say(each, transition(), editing(1, "a.py"))
+        await scene.say(each, make.transition(), make.editing(1, "a.py"))
     return older, younger
 
 
 async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: Scene) -> None:
     older, younger = await pair(scene)
-    conflict = alert("workspace_conflict", subject="a.py")
+    conflict = make.alert("workspace_conflict", subject="a.py")
     await scene.ask(conflict, of=older)
     await scene.ask(conflict, of=younger)
     decision = await scene.first(Decision, attempt=older.id)
@@ -314,10 +321,10 @@ async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: S
 @pytest.mark.parametrize(
     ("record", "at_work"),
     [
-        (editing(1, "a.py"), True),
-        (editing(1, "b.py"), False),
+        (make.editing(1, "a.py"), True),
+        (make.editing(1, "b.py"), False),
         (Plan(steps=(PlanStep(title="one", files=("./a.py",)),)), True),
-        (change(plan_step_files=("a.py",)), True),
+        (make.change(plan_step_files=("a.py",)), True),
         (OVER, False),
     ],
     ids=["changed it", "changed another", "plans to", "means to", "is over"],

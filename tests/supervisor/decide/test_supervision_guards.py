@@ -32,23 +32,16 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS as KINDS
+from midwatch_stage import factories as make
 from midwatch_stage.deciding import answer, answering
-from midwatch_stage.factories import (
-    alert,
-    delivery,
-    intervention,
-    step,
-    task_transition,
-    transition,
-)
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
 
 T = TypeVar("T")
-CYCLE = alert()
-HELD = intervention(Action.REPLAN, Actor.SUPERVISOR, needs_approval=True)
+CYCLE = make.alert()
+HELD = make.intervention(Action.REPLAN, Actor.SUPERVISOR, needs_approval=True)
 SELDOM = Settings(monitor=MonitorSettings(poll_seconds=3600))
 """Those of who looks when told to, and hardly ever without."""
 PATIENT = PolicySettings(person=PersonSettings(timeout_minutes=1))
@@ -152,7 +145,7 @@ async def scene(
     write: Callable[..., Awaitable[int]],
 ) -> Scene:
     """A question about the attempt is open."""
-    await write(transition(), step(), CYCLE)
+    await write(make.transition(), make.step(), CYCLE)
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(CYCLE.key,), reason="", at=at
     )
@@ -216,7 +209,7 @@ async def test_a_question_to_a_person_is_answered_once_when_it_is_late(scene: Sc
 async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at_work(
     journal: Journal, at: datetime, attempt: Attempt, write: Callable[..., Awaitable[int]]
 ) -> None:
-    await write(HELD, task_transition())
+    await write(HELD, make.task_transition())
     boss = Boss(journal, "a", at, OFTEN)
     await boss.leases.take([attempt.id])
     await boss.settle(3)
@@ -285,7 +278,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(scene: Scen
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             if rest.get("run"):
-                await scene.write(delivery(99))
+                await scene.write(make.delivery(99))
             return found
 
     async with scene.boss_over(Busy) as boss:
@@ -322,7 +315,7 @@ async def test_what_is_answered_while_a_look_reads_is_not_asked_again(
 
 
 async def test_who_approves_just_in_time_is_not_overruled(scene: Scene) -> None:
-    approved = delivery(await scene.write(HELD), DeliveryState.APPROVED, author="ada")
+    approved = make.delivery(await scene.write(HELD), DeliveryState.APPROVED, author="ada")
 
     class Late(Journal):
         looks = 0

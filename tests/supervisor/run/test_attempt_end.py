@@ -35,15 +35,7 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import Interventions
-from midwatch_stage.factories import (
-    acceptance,
-    delivery,
-    entries,
-    intervention,
-    outcome,
-    plan,
-    reflecting,
-)
+from midwatch_stage import factories as make
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import (
     Ended,
@@ -62,11 +54,11 @@ from midwatch_supervisor.run.completion import (
 )
 
 PART = Part(title="a", goal="A.")
-SPLIT = intervention(
+SPLIT = make.intervention(
     Action.SPLIT, Actor.SUPERVISOR, message="too big", terms=Terms(parts=(PART, PART))
 )
-RESTART = intervention(Action.RESTART)
-STOP = intervention(Action.STOP, Actor.OPERATOR)
+RESTART = make.intervention(Action.RESTART)
+STOP = make.intervention(Action.STOP, Actor.OPERATOR)
 ADA = replace(STOP, author="ada", message="Enough.")
 
 
@@ -77,7 +69,7 @@ ADA = replace(STOP, author="ada", message="Enough.")
         ((SPLIT, RESTART), Ending.RESTARTED, "restarted by the policy"),
         ((STOP, SPLIT), Ending.CANCELED, "stopped by operator"),
         ((ADA,), Ending.CANCELED, "stopped by ada: Enough."),
-        ((intervention(Action.STOP),), Ending.STUCK, "stopped by the policy"),
+        ((make.intervention(Action.STOP),), Ending.STUCK, "stopped by the policy"),
     ],
 )
 def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
@@ -97,9 +89,9 @@ def test_the_strongest_order_ends_an_attempt_and_all_are_stamped(
     ],
 )
 def test_an_impossible_split_ends_nothing(terms: Terms, divisible: bool, comment: str) -> None:
-    due = [(7, intervention(Action.SPLIT, terms=terms))]
+    due = [(7, make.intervention(Action.SPLIT, terms=terms))]
     assert end_asked_for(due, 3, divisible=divisible) is None
-    rejected = delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
+    rejected = make.delivery(7, DeliveryState.REJECTED, step=3, comment=comment)
     assert reject_impossible_splits(due, 3, divisible=divisible) == (rejected,)
 
 
@@ -128,7 +120,7 @@ async def test_an_error_that_explains_itself_is_logged_in_one_line_and_others_wi
 
 def test_granted_minutes_count_before_they_are_delivered() -> None:
     budget = Budget(minutes=Meter(used=5, limit=5))
-    grant = intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(minutes=2)))
+    grant = make.intervention(Action.GRANT_BUDGET, terms=Terms(grant=Grant(minutes=2)))
     ended = end_out_of_minutes(budget, ())
     assert ended is not None
     assert ended.reason == "out of budget: 5 of 5 minutes"
@@ -142,7 +134,7 @@ TASK = Assignment(
     models={},
     workspace=Path("/w"),
 )
-GOOD = acceptance(check="true")
+GOOD = make.acceptance(check="true")
 RAN = Claim(what="true", state=ClaimState.PASSED, reason="Midwatch ran it")
 CHANGED = Claim(what="file a.py", state=ClaimState.PASSED, reason="it was changed")
 UNDONE = Claim(what="plan step: b", state=ClaimState.UNPROVEN, reason="it was never completed")
@@ -163,8 +155,8 @@ def test_open_plan_steps_are_unproven_and_lower_the_confidence() -> None:
 
 
 def test_where_nothing_was_stated_the_checks_say_how_sure_one_is() -> None:
-    bad = acceptance(check="false", passed=False, detail="exit code 1\nno")
-    work = FinishedWork(plan=plan("all"))
+    bad = make.acceptance(check="false", passed=False, detail="exit code 1\nno")
+    work = FinishedWork(plan=make.plan("all"))
     found = completion(TASK, work, [GOOD, bad], accepted=False, doubts=("no",))
     failed = Claim(what="false", state=ClaimState.FAILED, reason="exit code 1")
     assert (found.confidence, found.claims, found.flag) == (50, (RAN, failed), "")
@@ -254,23 +246,23 @@ def test_the_summary_names_what_fails() -> None:
     assert summary(()) == summary((good,)) == ""
 
 
-ASKED = reflecting(4, 50, 50, decision=CheckpointDecision.ESCALATE)
-ARRIVED = delivery(step=5)
-HELD = intervention(needs_approval=True)
-AGREED = delivery(state=DeliveryState.APPROVED)
+ASKED = make.reflecting(4, 50, 50, decision=CheckpointDecision.ESCALATE)
+ARRIVED = make.delivery(step=5)
+HELD = make.intervention(needs_approval=True)
+AGREED = make.delivery(state=DeliveryState.APPROVED)
 
 
 @pytest.mark.parametrize(
     ("act", "news", "answered"),
     [
-        (intervention(), (ARRIVED,), False),
-        (intervention(), (ARRIVED, outcome()), True),
-        (intervention(), (ARRIVED, outcome(outcome=Outcome.NO_EFFECT)), False),
-        (intervention(by=Actor.OPERATOR), (ARRIVED,), True),
-        (intervention(by=Actor.OPERATOR), (), False),
-        (intervention(by=Actor.OPERATOR), (delivery(step=3),), False),
-        (intervention(Action.ASK_OPERATOR), (ARRIVED,), True),
-        (intervention(Action.ACKNOWLEDGE, by=Actor.OPERATOR), (ARRIVED,), False),
+        (make.intervention(), (ARRIVED,), False),
+        (make.intervention(), (ARRIVED, make.outcome()), True),
+        (make.intervention(), (ARRIVED, make.outcome(outcome=Outcome.NO_EFFECT)), False),
+        (make.intervention(by=Actor.OPERATOR), (ARRIVED,), True),
+        (make.intervention(by=Actor.OPERATOR), (), False),
+        (make.intervention(by=Actor.OPERATOR), (make.delivery(step=3),), False),
+        (make.intervention(Action.ASK_OPERATOR), (ARRIVED,), True),
+        (make.intervention(Action.ACKNOWLEDGE, by=Actor.OPERATOR), (ARRIVED,), False),
         (HELD, (replace(AGREED, author="ada"), ARRIVED), True),
         (HELD, (replace(AGREED, author=BY_TIMEOUT), ARRIVED), False),
     ],
@@ -279,6 +271,6 @@ def test_help_came_if_a_person_heard_of_it_or_the_answer_helped(
     act: Intervention, news: tuple[Record, ...], answered: bool
 ) -> None:
     known = Interventions()
-    for each in entries(act, *news):
+    for each in make.entries(act, *news):
         known.fold(each)
     assert was_help_answered(ASKED, known.delivered) is answered
