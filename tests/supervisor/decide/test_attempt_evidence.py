@@ -112,9 +112,7 @@ async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> N
     assert (context.plan_check, context.completions) == (check, (claimed,))
 
 
-async def test_requirement_22_it_is_told_whether_the_budget_is_enough(
-    scene: Scene,
-) -> None:
+async def test_requirement_22_it_is_told_whether_the_budget_is_enough(scene: Scene) -> None:
     used = make.change(budget=Budget(requests=Meter(used=45, limit=60)))
     await scene.write(PLAN, reports(1, 0), used)
     assert (
@@ -137,9 +135,7 @@ async def test_what_was_left_alone_on_purpose_is_known(scene: Scene) -> None:
     assert (await scene.context(*KEYS)).observed == frozenset(KEYS)
 
 
-async def test_a_report_of_one_plan_step_tells_nothing_of_the_next(
-    scene: Scene,
-) -> None:
+async def test_a_report_of_one_plan_step_tells_nothing_of_the_next(scene: Scene) -> None:
     await scene.write(PLAN, reports(1, 80))
     assert (await scene.context()).done == 50
     await scene.write(make.reflecting(2, 40, 60, plan_step=2))

@@ -60,10 +60,7 @@ def due(
 
 @pytest.mark.parametrize(
     ("approval", "stamp"),
-    [
-        (Unapproved.REJECT, DeliveryState.REJECTED),
-        (Unapproved.APPROVE, DeliveryState.APPROVED),
-    ],
+    [(Unapproved.REJECT, DeliveryState.REJECTED), (Unapproved.APPROVE, DeliveryState.APPROVED)],
 )
 def test_what_nobody_approved_in_time_is_late(approval: Unapproved, stamp: DeliveryState) -> None:
     assert due(HELD, minutes=29.9, approval=approval) == []

@@ -124,10 +124,7 @@ def test_the_tightest_limit_says_how_much_is_used() -> None:
     [
         (replace(CONTEXT.budget, tokens=Meter(used=3000, limit=4000)), ("requests", "tokens")),
         (replace(CONTEXT.budget, tokens=Meter(used=2999, limit=4000)), ("requests",)),
-        (
-            Budget(requests=Meter(used=1, limit=60), minutes=Meter(used=1, limit=10)),
-            ("minutes",),
-        ),
+        (Budget(requests=Meter(used=1, limit=60), minutes=Meter(used=1, limit=10)), ("minutes",)),
     ],
     ids=["from three quarters on", "below it", "where nothing is tight, what goes first"],
 )

@@ -243,9 +243,7 @@ async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(scene: 
     assert len(await scene.told(Decision)) == 1
 
 
-async def test_who_was_refused_thinks_again_once_it_wins_the_attempt_back(
-    scene: Scene,
-) -> None:
+async def test_who_was_refused_thinks_again_once_it_wins_the_attempt_back(scene: Scene) -> None:
     one, _ = scene.hire(SELDOM)
     await one.leases.take([1])
     await scene.hand_over()
@@ -286,9 +284,7 @@ async def test_what_is_always_asked_anew_keeps_nobody_from_answering(scene: Scen
     assert len(await scene.told(Decision)) == 1
 
 
-async def test_what_is_answered_while_a_look_reads_is_not_asked_again(
-    scene: Scene,
-) -> None:
+async def test_what_is_answered_while_a_look_reads_is_not_asked_again(scene: Scene) -> None:
     answered = asyncio.Event()
 
     class Late(Journal):

@@ -10,15 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_monitor.records import (
-    Action,
-    CheckpointDecision,
-    Diagnosis,
-    Grant,
-    Part,
-    Step,
-    Terms,
-)
+from midwatch_monitor.records import Action, CheckpointDecision, Diagnosis, Grant, Part, Step, Terms
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import alert, checkpoint, editing, step
 from midwatch_supervisor.decide.context import ConcurrentEdit

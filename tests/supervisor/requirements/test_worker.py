@@ -205,9 +205,7 @@ def _turns(history: Sequence[ModelMessage]) -> list[list[ModelMessage]]:
     return turns
 
 
-async def test_requirement_11_one_revision_too_many_is_refused(
-    harness: RunHarness,
-) -> None:
+async def test_requirement_11_one_revision_too_many_is_refused(harness: RunHarness) -> None:
     configure(harness, plan={"max_revisions": 1})
     more = "plan: [write it, test it], max_attempts: 2"
     assert await harness.run(tasks("revises", more=more, check="'false'")) == 1

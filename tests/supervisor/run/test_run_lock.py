@@ -132,9 +132,7 @@ async def test_of_an_earlier_run_that_nobody_works_on_that_is_told(scene: Scene)
     )
 
 
-async def test_a_question_is_said_first_and_then_that_nobody_hears_the_answer(
-    scene: Scene,
-) -> None:
+async def test_a_question_is_said_first_and_then_that_nobody_hears_the_answer(scene: Scene) -> None:
     async with scene.held():
         await scene.say(Lifecycle.INPUT_REQUIRED)
     assert (await scene.waits())[1] == "a person"

@@ -129,24 +129,6 @@ async def test_dependencies_that_conflict_fail_it(harness: RunHarness, repositor
     assert "out.txt" in end.reason
 
 
-async def test_a_failed_task_fails_those_that_depend_on_it(harness: RunHarness) -> None:
-    code = await harness.run(
-        tasks(
-            task("wrong", "false"),
-            task("read", more="depends_on: [wrong]"),
-            task("write", more="depends_on: [read]"),
-        )
-    )
-    reasons = {name: end.reason for name, end in (await harness.ends()).items()}
-    assert code == 1
-    assert reasons == {
-        "wrong": "acceptance failed: false (exit code 1)",
-        "read": "it depends on wrong, which is failed",
-        "write": "it depends on read, which is failed",
-    }
-    assert await harness.journal.attempts(2) == []
-
-
 async def test_no_more_attempts_run_at_the_same_time_than_configured(harness: RunHarness) -> None:
     _names.clear()
     _met.clear()

@@ -202,10 +202,7 @@ DAMAGED = "cannot be read: a history in the journal is damaged: "
 @pytest.mark.parametrize(
     ("statement", "why"),
     [
-        (
-            "UPDATE message SET body = x'0000' WHERE idx = 0",
-            f"message 0 of attempt 1 {DAMAGED}",
-        ),
+        ("UPDATE message SET body = x'0000' WHERE idx = 0", f"message 0 of attempt 1 {DAMAGED}"),
         (
             "UPDATE message SET body = (SELECT x'789c030000000001') WHERE idx = 0",
             "its history is not valid (1 error)",

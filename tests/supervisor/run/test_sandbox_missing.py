@@ -84,10 +84,7 @@ async def test_a_run_is_resumed_without_a_sandbox_only_where_somebody_watches(
 
 @pytest.mark.matrix
 async def test_the_demo_runs_without_as_its_commands_are_known(
-    harness: RunHarness,
-    path: str,
-    named_by_the_environment: None,
-    monkeypatch: pytest.MonkeyPatch,
+    harness: RunHarness, path: str, named_by_the_environment: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", path)
     process = await harness.start("demo", "--headless")
