@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -27,38 +28,29 @@ async def sleeper(mark: str) -> asyncio.subprocess.Process:
     )
 
 
-async def test_only_processes_with_the_mark_are_ended() -> None:
-    mine, other = await sleeper("test.7"), await sleeper("test.77")
-    assert await end_leftovers("test.7") == 1
-    assert await mine.wait() == -9
-    assert other.returncode is None
-    assert await end_leftovers("test.77") == 1
-    assert await other.wait() == -9
+FIRST, SECOND = process_mark("/w/a-1", 1), process_mark("/w/a-1", 2)
 
 
-async def test_an_incarnation_that_lost_the_attempt_ends_only_what_it_began() -> None:
-    stale, live = await sleeper(process_mark("/w/a-1", 1)), await sleeper(process_mark("/w/a-1", 2))
-    assert await end_leftovers(process_mark("/w/a-1", 1)) == 1
-    assert await stale.wait() == -9
-    assert live.returncode is None
-    assert await end_all_leftovers("/w/a-1") == 1
-    assert await live.wait() == -9
-
-
-async def test_a_node_that_begins_ends_what_was_left_below_its_home() -> None:
-    mine, other = (
-        await sleeper(process_mark("/n/a/made/r/t-1", 1)),
-        await sleeper("/n/ab/made/r/t-1#1"),
-    )
-    assert await end_leftovers_below(Path("/n/a/made")) == 1
-    assert await mine.wait() == -9
-    assert other.returncode is None
-    assert await end_leftovers_below(Path("/n/ab/made")) == 1
-    assert await other.wait() == -9
-
-
-async def test_where_nothing_was_left_nothing_is_ended() -> None:
-    assert await end_leftovers("test.nothing") == 0
+@pytest.mark.parametrize(
+    ("end", "what", "mine", "other"),
+    [
+        (end_leftovers, "test.7", "test.7", "test.77"),
+        (end_leftovers, FIRST, FIRST, SECOND),
+        (end_all_leftovers, "/w/a-1", SECOND, process_mark("/w/a-12", 1)),
+        (end_leftovers_below, Path("/n/a"), process_mark("/n/a/t-1", 1), "/n/ab/t-1#1"),
+    ],
+    ids=["a mark", "one incarnation's", "all of an attempt", "all below a node's home"],
+)
+async def test_only_processes_with_the_mark_are_ended(
+    end: Callable[[str | Path], Awaitable[int]], what: str | Path, mine: str, other: str
+) -> None:
+    ended, left = await sleeper(mine), await sleeper(other)
+    assert await end(what) == 1
+    assert await ended.wait() == -9
+    assert left.returncode is None
+    left.kill()
+    await left.wait()
+    assert await end(what) == 0
 
 
 def unwalled(folder: Path, mark: str) -> Workspace:
@@ -105,17 +97,23 @@ async def test_what_is_left_of_a_command_whose_time_is_over_is_ended_too(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
-    [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill $$", 143), ("no-such-program", 127)],
+    ("command", "code", "said"),
+    [
+        ("exit 3", 3, ""),
+        ("kill -9 $$", 137, ""),
+        ("kill $$", 143, ""),
+        ("no-such-program", 127, "no-such-program"),
+        (["no-such-program"], 127, "no-such-program"),
+        ("yes | head -1", 0, ""),
+    ],
 )
-async def test_a_command_ends_as_it_does_by_itself(command: str, code: int, tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.code").run(command, shell=True, timeout=300)
+async def test_a_command_ends_as_it_does_by_itself(
+    command: str | list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    shell = isinstance(command, str)
+    result = await unwalled(tmp_path, "test.code").run(command, shell=shell, timeout=300)
     assert result.exit_code == code
-
-
-async def test_a_program_that_is_missing_is_told_by_its_name(tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.code").run(["no-such-program"], timeout=300)
-    assert (result.exit_code, "no-such-program" in result.stderr) == (127, True)
+    assert said in result.stderr
 
 
 async def test_a_reader_that_goes_ends_a_command_that_writes(tmp_path: Path) -> None:

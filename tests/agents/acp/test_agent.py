@@ -117,27 +117,16 @@ def asking(method: str, **params: object) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 
 
-async def test_it_greets_in_the_version_that_it_is_asked_in(client: Process) -> None:
+async def test_it_greets_in_the_version_asked_offers_its_tools_and_answers_calls(
+    client: Process,
+) -> None:
     answer = await ask(client, asking("initialize", protocolVersion="2024-11-05"))
     assert answer["id"] == 7
     assert "2024-11-05" in json.dumps(answer["result"])
-
-
-async def test_a_tool_is_offered_so_that_no_agent_hides_it_behind_a_search(client: Process) -> None:
-    answer = await ask(client, asking("tools/list"))
-    assert answer["result"] == {
-        "tools": [
-            {
-                "name": "reflect",
-                "description": "Report.",
-                "inputSchema": {"a": 1},
-                "_meta": {"anthropic/alwaysLoad": True},
-            }
-        ]
-    }
-
-
-async def test_a_call_is_answered_with_what_it_came_to(client: Process) -> None:
+    # So that no agent hides it behind a search.
+    seen = {"inputSchema": {"a": 1}, "_meta": {"anthropic/alwaysLoad": True}}
+    offered = {"name": "reflect", "description": "Report.", **seen}
+    assert (await ask(client, asking("tools/list")))["result"] == {"tools": [offered]}
     answer = await ask(client, asking("tools/call", name="reflect", arguments={"a": 1}))
     text = {"type": "text", "text": 'reflect: {"a": 1}'}
     assert answer["result"] == {"content": [text], "isError": False}
@@ -158,38 +147,21 @@ async def test_what_is_damaged_or_unknown_breaks_nothing(client: Process) -> Non
     assert '"code": -32601' in json.dumps(answer)
 
 
-FAKE = [sys.executable, "-m", "midwatch_agents.acp.fake_agent"]
-
-
-def started(*words: str) -> tuple[int, str, str]:
-    done = subprocess.run([*FAKE, *words], capture_output=True, text=True, check=False, timeout=60)
-    return done.returncode, done.stdout, done.stderr
-
-
-def test_it_says_how_it_is_called() -> None:
-    code, out, err = started("--help")
-    assert (code, err) == (0, "")
-    assert out.startswith("usage: python -m midwatch_agents.acp.fake_agent [-h] SCRIPT.json\n")
-
-
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
         (None, "cannot be read as JSON: [Errno 2] No such file or directory"),
         ("{", "cannot be read as JSON: Expecting property name"),
-        ("[]", "must be an object with a list of `acts`"),
         ('{"acts": {}}', "must be an object with a list of `acts`"),
     ],
 )
-def test_what_is_no_script_is_told(tmp_path: Path, script: str | None, problem: str) -> None:
+def test_what_is_no_script_of_a_fake_agent_is_told(
+    tmp_path: Path, script: str | None, problem: str
+) -> None:
     file = tmp_path / "script.json"
     if script is not None:
         file.write_text(script)
-    code, out, err = started(str(file))
-    assert (code, out, len(err.splitlines())) == (2, "", 2)
-    assert f"{file} {problem}" in err
-
-
-def test_it_wants_a_script() -> None:
-    code, _, err = started()
-    assert (code, len(err.splitlines())) == (2, 2)
+    argv = [sys.executable, "-m", "midwatch_agents.acp.fake_agent", str(file)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 2)
+    assert f"{file} {problem}" in done.stderr

@@ -1,6 +1,6 @@
 """A program that is one node after the other, each in a process of its own.
 
-It reads lines `FOLDER NODE SECONDS PUSH` and answers each with the exit code of a node that began
+It reads lines `FOLDER NODE SECONDS` and answers each with the exit code of a node that began
 the run in that folder, or went on with it, until the end; negative for the signal that ended it.
 The worker's tool `die` kills the node where the folder holds a file `die-NODE`. Processes are
 forked from this one, which has imported all that they need.
@@ -86,14 +86,14 @@ async def _ignore(entries: Sequence[Entry]) -> None:
     return
 
 
-def node(folder: str, name: str, seconds: str, push: str) -> int:
+def node(folder: str, name: str, seconds: str) -> int:
     """Be one node."""
     os.environ["NODE"] = name
     os.chdir(folder)
     settings = Settings(
         monitor=MonitorSettings(poll_seconds=0.05, outcome_after=1000),
         run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=1),
-        fleet=FleetSettings(save_seconds=float(seconds), push=push == "push"),
+        fleet=FleetSettings(save_seconds=float(seconds)),
     )
     home = Path(f"home-{name}").resolve()
     return asyncio.run(work(name, home, Path("tasks.yaml").read_text(), settings))
@@ -117,7 +117,7 @@ def forked(*words: str) -> int:
 def main() -> None:
     """Answer one line after the other."""
     for line in sys.stdin:
-        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=3))}\n")
+        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=2))}\n")
         sys.stdout.flush()
 
 

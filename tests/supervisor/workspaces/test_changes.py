@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_monitor.records import Edit, Step, StepKind, Writer
+from midwatch_monitor.records import Edit, Writer
+from midwatch_stage.factories import edit, step
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import (
@@ -33,22 +34,14 @@ async def workspace(source: Path, tmp_path: Path) -> Workspace:
     return await prepare(tmp_path / "work" / "fix-1", source, branch="midwatch/fix-1", merges=())
 
 
-async def test_an_untouched_worktree_has_no_changes(workspace: Workspace) -> None:
+async def test_edits_and_new_files_are_changes_committed_or_not(workspace: Workspace) -> None:
     assert await changes(workspace) == ""
-
-
-async def test_edits_and_new_files_are_changes(workspace: Workspace) -> None:
     (workspace.folder / "a.txt").write_text("two\n")
+    await commit_work(workspace, "done")
     (workspace.folder / "b.txt").write_text("new\n")
     text = await changes(workspace) or ""
     assert "-one\n+two\n" in text
     assert text.endswith("--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+new\n")
-
-
-async def test_committed_work_is_still_a_change_of_the_attempt(workspace: Workspace) -> None:
-    (workspace.folder / "a.txt").write_text("two\n")
-    await commit_work(workspace, "done")
-    assert "-one\n+two\n" in (await changes(workspace) or "")
 
 
 async def test_what_the_attempt_builds_on_is_none_of_its_changes(
@@ -73,11 +66,10 @@ async def test_reading_leaves_the_index_alone_even_while_it_is_locked(workspace:
     assert (Path(where) / "index").read_bytes() == before
 
 
-async def test_a_folder_without_git_has_no_diff(tmp_path: Path) -> None:
+async def test_a_workspace_that_is_gone_or_without_git_has_no_diff(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     assert await changes(Workspace(folder=tmp_path)) is None
-
-
-async def test_a_workspace_that_is_gone_has_no_diff(workspace: Workspace) -> None:
     shutil.rmtree(workspace.folder)
     with pytest.raises(WorkspaceError, match="no longer the workspace that was made"):
         await changes(workspace)
@@ -94,16 +86,20 @@ async def test_binary_files_are_named_only_and_links_are_not_followed(workspace:
 async def test_a_new_file_that_git_cannot_compare_is_named_and_hides_no_other(
     workspace: Workspace,
 ) -> None:
-    (workspace.folder / "sub" / ".GIT").mkdir(parents=True)
+    (workspace.folder / "a.txt").unlink()
+    for name in ("sub/.GIT", "a.txt"):
+        (workspace.folder / name).mkdir(parents=True)
     (workspace.folder / "sub" / ".GIT" / "x").touch()
-    (workspace.folder / "b.txt").write_text("new\n")
+    (workspace.folder / "a.txt" / "b.txt").write_text("new\n")
     with (workspace.folder / "large.txt").open("wb") as file:
         file.truncate(8_000_001)
     text = await changes(workspace) or ""
-    assert "\n+new\n" in text
+    assert "deleted file mode 100644\n" in text
+    assert "+++ b/a.txt/b.txt\n" in text
     assert text.endswith("… and not shown: large.txt, sub/.GIT/x\n")
     assert await file_changes(workspace, None) == (
-        FileChange(name="b.txt", added=1),
+        FileChange(name="a.txt", removed=1),
+        FileChange(name="a.txt/b.txt", added=1),
         FileChange(name="large.txt", binary=True),
         FileChange(name="sub/.GIT/x", binary=True),
     )
@@ -121,21 +117,6 @@ async def test_an_edit_of_the_same_size_and_moment_is_a_change_beside_a_new_file
         os.utime(each, (1_000_000_000, 1_000_000_000))
     (workspace.folder / "b.txt").write_text("new\n")
     assert "-one\n+two\n" in (await changes(workspace) or "")
-
-
-async def test_a_file_in_the_place_of_a_folder_and_a_folder_in_that_of_a_file_are_changes(
-    source: Path, workspace: Workspace
-) -> None:
-    (workspace.folder / "a.txt").unlink()
-    (workspace.folder / "a.txt").mkdir()
-    (workspace.folder / "a.txt" / "b.txt").write_text("new\n")
-    assert await file_changes(workspace, None) == (
-        FileChange(name="a.txt", removed=1),
-        FileChange(name="a.txt/b.txt", added=1),
-    )
-    text = await changes(workspace) or ""
-    assert "deleted file mode 100644\n" in text
-    assert "+++ b/a.txt/b.txt\n" in text
 
 
 async def test_an_endless_new_file_is_cut(workspace: Workspace) -> None:
@@ -167,24 +148,11 @@ async def test_tests_that_were_there_and_were_changed_or_deleted_are_told_from_n
     assert await changed_tests(workspace, changed) == ("b_test.go", "test_a.py")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("tests/data/golden.txt", True),
-        ("src/__tests__/app.tsx", True),
-        ("conftest.py", True),
-        ("pkg/test_sum.py", True),
-        ("pkg/sum_test.go", True),
-        ("web/app.spec.ts", True),
-        ("src/SumTest.java", True),
-        ("src/latest.py", False),
-        ("contest.py", False),
-        ("src/testing/attest.py", False),
-        ("docs/test.md", False),
-    ],
-)
-def test_a_test_is_known_by_its_name(name: str, expected: bool) -> None:
-    assert is_test(name) is expected
+def test_a_test_is_known_by_its_name() -> None:
+    tests = ["tests/data/golden.txt", "src/__tests__/app.tsx", "conftest.py", "pkg/test_sum.py"]
+    tests += ["pkg/sum_test.go", "web/app.spec.ts", "src/SumTest.java"]
+    others = ["src/latest.py", "contest.py", "src/testing/attest.py", "docs/test.md"]
+    assert [name for name in (*tests, *others) if is_test(name)] == tests
 
 
 def litter(folder: Path) -> None:
@@ -195,21 +163,16 @@ def litter(folder: Path) -> None:
 
 
 async def test_build_rubbish_is_neither_committed_nor_a_change(workspace: Workspace) -> None:
+    before = await git(workspace.at, "rev-parse", "HEAD")
     litter(workspace.folder)
+    await commit_work(workspace, "done")
+    assert await git(workspace.at, "rev-parse", "HEAD") == before, "alone it is nothing to commit"
     (workspace.folder / "b.txt").write_text("new\n")
     wanted = (FileChange(name="b.txt", added=1),)
     assert await file_changes(workspace, None) == wanted
     await commit_work(workspace, "done")
     assert await git(workspace.at, "show", "--name-only", "--format=") == "b.txt\n"
     assert await file_changes(workspace, None) == wanted
-
-
-async def test_rubbish_alone_is_nothing_to_commit(workspace: Workspace) -> None:
-    before = await git(workspace.at, "rev-parse", "HEAD")
-    litter(workspace.folder)
-    await commit_work(workspace, "done")
-    assert await git(workspace.at, "rev-parse", "HEAD") == before
-    assert await changes(workspace) == ""
 
 
 async def test_rubbish_that_a_worker_has_committed_is_no_change(workspace: Workspace) -> None:
@@ -221,7 +184,7 @@ async def test_rubbish_that_a_worker_has_committed_is_no_change(workspace: Works
     assert "node_modules" not in (await changes(workspace) or "")
 
 
-async def test_in_a_copy_changes_are_those_against_its_source(tmp_path: Path) -> None:
+async def test_in_a_copy_changes_are_those_against_its_source_if_it_has_one(tmp_path: Path) -> None:
     source = tmp_path / "plain"
     source.mkdir()
     for name, text in (("a.txt", "one\ntwo\n"), ("gone.txt", "x\n"), ("same.txt", "y\n")):
@@ -238,37 +201,32 @@ async def test_in_a_copy_changes_are_those_against_its_source(tmp_path: Path) ->
         FileChange(name="logo.bin", binary=True),
     )
     assert "-two\n+three\n" in (await diff_from(copy, source)).text
+    found = await file_changes(copy, None)
+    assert [(each.name, each.added) for each in found if not each.binary] == [
+        ("a.txt", 2),
+        ("same.txt", 1),
+    ]
 
 
-async def test_in_a_folder_that_began_empty_every_file_is_a_change(tmp_path: Path) -> None:
-    empty = await prepare(tmp_path / "work" / "fix-1", None, branch="b", merges=())
-    (empty.folder / "a.txt").write_text("one\ntwo")
-    litter(empty.folder)
-    assert await file_changes(empty, None) == (FileChange(name="a.txt", added=2),)
-
-
-def step(number: int, *edits: Edit) -> Step:
-    return Step(number=number, kind=StepKind.TOOL, tool="put", edits=edits)
-
-
-def edit(path: str, digest: str, writer: Writer = Writer.WORKER, *, deleted: bool = False) -> Edit:
-    return Edit(path=path, digest=digest, writer=writer, deleted=deleted)
+THERE, NEW = edit("a", "there"), edit("a", "new")
 
 
 @pytest.mark.parametrize(
-    ("steps", "lacks"),
+    ("edits", "lacks"),
     [
         ([], ()),
-        ([step(1, edit("a", "there"))], ()),
-        ([step(1, edit("a", "new"))], ("a",)),
-        ([step(1, edit("b", "new"), edit("a", "new"))], ("a", "b")),
-        ([step(1, edit("a", "new")), step(2, edit("a", "there"))], ()),
-        ([step(1, edit("a", "", deleted=True))], ("a",)),
-        ([step(1, edit("gone", "", deleted=True))], ()),
-        ([step(1, edit("a", "new", Writer.PERSON))], ()),
+        ([[THERE]], ()),
+        ([[edit("b", "new"), NEW]], ("a", "b")),
+        ([[NEW], [THERE]], ()),
+        ([[edit("a", deleted=True)]], ("a",)),
+        ([[edit("gone", deleted=True)]], ()),
+        ([[edit("a", "new", writer=Writer.PERSON)]], ()),
     ],
 )
-def test_only_the_last_state_of_a_file_counts(steps: list[Step], lacks: tuple[str, ...]) -> None:
+def test_only_the_last_state_of_a_file_counts(
+    edits: list[list[Edit]], lacks: tuple[str, ...]
+) -> None:
+    steps = [step(number, edits=tuple(each)) for number, each in enumerate(edits, start=1)]
     assert outdated_files(steps, look) == lacks
 
 
@@ -291,8 +249,5 @@ def test_a_worker_is_told_since_when_its_files_are_behind(
         f"This attempt continues on another machine. Its files are {state}; "
         "look before you rely on them."
     )
-
-
-def test_many_files_are_counted_and_not_all_named() -> None:
-    names = tuple(f"{n:02}.py" for n in range(30))
-    assert "19.py and 10 more; look" in outdated_notice(names, saved=1, last=3).message
+    many = tuple(f"{n:02}.py" for n in range(30))
+    assert "19.py and 10 more; look" in outdated_notice(many, saved=saved, last=last).message

@@ -28,7 +28,7 @@ from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
-from midwatch_supervisor.workspaces.workspace import WorkspacePlan, git, prepare
+from midwatch_supervisor.workspaces.workspace import git, prepare
 
 LABEL = "r1-1122120000"
 WEEK = timedelta(days=7)
@@ -80,6 +80,12 @@ class Home:
             done = TaskTransition(lifecycle=Lifecycle.COMPLETED)
             drafts.append(Draft(record=done, at=self.now, task=attempt.task))
         await self.journal.commit(Commit(drafts=tuple(drafts)))
+
+    async def over(self, *, bare: bool = False) -> Attempt:
+        """The only attempt of a task that is over."""
+        attempt = await self.attempt(await self.task("fix"), 1, bare=bare)
+        await self.end(attempt, over=True)
+        return attempt
 
     async def clean(self, *, later: timedelta = timedelta(hours=2)) -> None:
         self.now += later
@@ -145,19 +151,6 @@ async def test_worktrees_and_their_branches_go_some_days_after_the_end_of_their_
     assert not list((home.path / "gone").iterdir())
 
 
-async def test_a_result_that_was_cleaned_away_is_had_from_the_journal(build: Build) -> None:
-    home = await build()
-    attempt = await home.attempt(await home.task("fix"), 1)
-    await home.end(attempt, over=True)
-    await home.clean(later=WEEK)
-    base = (await git(home.clone, "rev-parse", "HEAD")).strip()
-    workspace = await home.snapshot_store.workspace(
-        attempt, WorkspacePlan(source=home.clone, base=base)
-    )
-    assert workspace is not None
-    assert (workspace.folder / "a.txt").read_text() == "1"
-
-
 async def test_nothing_of_a_task_that_is_under_way_goes_but_what_saved_its_ended_attempts(
     build: Build,
 ) -> None:
@@ -188,7 +181,7 @@ async def test_the_repository_beside_a_folder_without_git_goes_with_its_attempt(
 
 async def test_a_result_that_is_nowhere_else_stays(build: Build) -> None:
     home = await build(FleetSettings(max_bundle_mb=0.0001))
-    await home.end(await home.attempt(await home.task("fix"), 1), over=True)
+    await home.over()
     await home.clean(later=2 * WEEK)
     assert home.folders() == {"fix-1"}
 
@@ -197,8 +190,7 @@ async def test_what_the_journal_does_not_know_or_a_link_leads_to_stays(
     build: Build, tmp_path: Path
 ) -> None:
     home = await build()
-    attempt = await home.attempt(await home.task("fix"), 1)
-    await home.end(attempt, over=True)
+    await home.over()
     other = home.path / "work" / "r1-0101000000" / "fix-1"
     other.mkdir(parents=True)
     moved = tmp_path / "elsewhere"
@@ -213,8 +205,7 @@ async def test_a_workspace_that_somebody_asked_for_just_now_stays_for_the_moment
     build: Build,
 ) -> None:
     home = await build()
-    attempt = await home.attempt(await home.task("fix"), 1, bare=True)
-    await home.end(attempt, over=True)
+    attempt = await home.over(bare=True)
     home.now += WEEK
     await home.snapshot_store.bring_folder(Path(attempt.workspace), run=home.run.id)
     await home.clean(later=timedelta(minutes=1))
@@ -227,8 +218,7 @@ async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
     build: Build, location: str
 ) -> None:
     home = await build()
-    attempt = await home.attempt(await home.task("fix"), 1)
-    await home.end(attempt, over=True)
+    attempt = await home.over()
     folder, ask = Path(attempt.workspace), home.snapshot_store.bring_folder
 
     class Late(Journal):
@@ -245,8 +235,7 @@ async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
 
 async def test_folders_that_may_only_be_read_go_too(build: Build) -> None:
     home = await build()
-    attempt = await home.attempt(await home.task("fix"), 1)
-    await home.end(attempt, over=True)
+    attempt = await home.over()
     shut = Path(attempt.workspace) / "shut"
     shut.mkdir()
     (shut / "x").touch()

@@ -104,11 +104,15 @@ async def test_a_clone_is_called_like_its_repository(tmp_path: Path) -> None:
     assert clone_of("/a/shop", tmp_path) != clone_of("/b/shop", tmp_path)
 
 
-async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet(
+async def test_a_workspace_on_this_machine_is_used_as_it_is_outside_of_a_fleet_or_without_git(
     repository: Path, tmp_path: Path
 ) -> None:
     found = await origin_of(task(tmp_path, "shop"), tmp_path / "home", fleet=False)
     assert found == WorkspacePlan(source=repository)
+    (tmp_path / "folder").mkdir()
+    (plain,) = await pin_commits([task(tmp_path, "folder")])
+    found = await origin_of(plain, tmp_path / "home", fleet=True)
+    assert found == WorkspacePlan(source=tmp_path / "folder")
     assert not (tmp_path / "home").exists()
 
 
@@ -152,21 +156,18 @@ async def test_a_commit_that_nobody_has_is_told(repository: Path, tmp_path: Path
         await origin_of(wanted, tmp_path, fleet=True)
 
 
-async def test_many_attempts_make_one_clone(repository: Path, tmp_path: Path) -> None:
-    (wanted,) = await pin_commits([task(tmp_path, "shop")])
-    found = await asyncio.gather(*(origin_of(wanted, tmp_path, fleet=True) for _ in range(8)))
-    assert len(set(found)) == 1
-
-
-async def test_half_a_clone_of_a_killed_process_is_no_obstacle(
+async def test_many_attempts_make_one_clone_though_a_killed_process_left_half_of_it(
     repository: Path, tmp_path: Path
 ) -> None:
     clone = clone_of(str(repository), tmp_path)
     (clone.with_name(f"{clone.name}.part") / ".git").mkdir(parents=True)
     (wanted,) = await pin_commits([task(tmp_path, "shop")])
-    await origin_of(wanted, tmp_path, fleet=True)
+    found = await asyncio.gather(*(origin_of(wanted, tmp_path, fleet=True) for _ in range(8)))
+    assert {*found} == {WorkspacePlan(source=clone, base=wanted.base)}
     assert is_repository(clone)
     assert await free_label(1, tmp_path, []) == "r1"
+    await git(clone, "branch", "midwatch/r1/fix-1", wanted.base)
+    assert await free_label(1, tmp_path, []) == "r1.2"
 
 
 async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
@@ -184,13 +185,6 @@ async def test_a_url_is_cloned_without_a_fleet_too_and_follows_its_head(
     assert fixed.base == newest
 
 
-async def test_what_needs_no_commit_is_not_pinned(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    assert [each.base for each in await pin_commits([task(tmp_path, "folder")])] == [""]
-    found = await origin_of(task(tmp_path, "folder"), tmp_path, fleet=True)
-    assert found == WorkspacePlan(source=tmp_path / "folder")
-
-
 async def test_a_repository_that_does_not_answer_is_told_on_one_line_without_who_logs_in(
     tmp_path: Path,
 ) -> None:
@@ -199,13 +193,3 @@ async def test_a_repository_that_does_not_answer_is_told_on_one_line_without_who
         await pin_commits([task(tmp_path, url)])
     assert "ada@" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-async def test_a_label_that_a_clone_has_a_branch_of_is_not_given_again(
-    repository: Path, tmp_path: Path
-) -> None:
-    (wanted,) = await pin_commits([task(tmp_path, "shop")])
-    found = await origin_of(wanted, tmp_path, fleet=True)
-    assert found.source is not None
-    await git(found.source, "branch", "midwatch/r1/fix-1", wanted.base)
-    assert await free_label(1, tmp_path, []) == "r1.2"

@@ -1,17 +1,14 @@
 """A split task whose node goes away in the middle: another one puts the whole together."""
 
 import asyncio
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from pydantic_ai import RunContext
 
-from midwatch_agents.scripted import Call, Phase, Script, Turn
-from midwatch_monitor.bus import LocalBus
+from midwatch_agents.scripted import Script
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.records import (
@@ -24,8 +21,11 @@ from midwatch_monitor.records import (
     Part,
     Terms,
 )
+from midwatch_stage.acting import DONE, gate, put, putting, script, task_file
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.matrix import matrix
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
@@ -34,50 +34,22 @@ from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import git
 
-
-async def put(ctx: RunContext[object], path: str) -> str:
-    """Write a file."""
-    await ctx.workspace.write_bytes(path, path.encode())
-    return "written"
-
-
-async def hang(ctx: RunContext[object]) -> str:
-    """Hang until there is a file `go` above the nodes' homes."""
-    folder = Path(await ctx.workspace.working_dir()).parents[3]
-    nothing = LocalBus().subscribe()
-    while not (folder / "go").exists():
-        await nothing.wait(0.02)
-    return "awake"
-
-
-def putting(path: str) -> Turn:
-    return Turn(calls=(Call(tool="put", args=f'{{"path": "{path}"}}'),))
-
-
-HANG = Turn(calls=(Call(tool="hang"),))
-DONE = Turn(say="Done.")
+HANG = turn(call("gate"))
 SCRIPTS = {
-    "big": (putting("begun.txt"), HANG),
-    "big.1": (putting("one.txt"), DONE),
-    "big.2": (putting("half.txt"), HANG, putting("two.txt"), DONE),
+    "big": (putting("begun.txt", "x"), HANG),
+    "big.1": (putting("one.txt", "x"), DONE),
+    "big.2": (putting("half.txt", "x"), HANG, putting("two.txt", "x"), DONE),
 }
 
 
 def script_for(role: Role, key: str) -> Script:
-    return Script(phases=(Phase(turns=SCRIPTS[key]),))
+    return script(*SCRIPTS[key])
 
 
 def tasks(workspace: str) -> TaskFile:
-    text = f"""
-        models: {{worker: "scripted:{__name__}@0", supervisor: none}}
-        workers: {{clerk: {{kind: task, tools: ["{__name__}:put", "{__name__}:hang"]}}}}
-        tasks:
-          - id: big
-            goal: Do it.
-            acceptance: [file: one.txt, file: half.txt, file: two.txt]
-            workspace: {workspace}
-    """
-    return TaskFile.model_validate(yaml.safe_load(text))
+    checks = "[file: one.txt, file: half.txt, file: two.txt]"
+    big = f"id: big, goal: Do it., acceptance: {checks}, workspace: {workspace}"
+    return TaskFile.model_validate(yaml.safe_load(task_file(__name__, big, tools=(put, gate))))
 
 
 SPLIT = Intervention(
@@ -126,15 +98,9 @@ async def _ignore(entries: Sequence[Entry]) -> None:
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "old.txt").write_text("old")
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "old.txt").write_text("old")
-    identity = "-c user.name=Test -c user.email=test@localhost"
-    command = f"git init -q && git add . && git {identity} commit -q -m Begin"
-    subprocess.run(command, shell=True, cwd=folder, check=True)
-    return folder
+    return new_repository(tmp_path / "project", {"old.txt": "old"})
 
 
 async def gone(harness: RunHarness, file: TaskFile) -> None:

@@ -88,31 +88,25 @@ async def anew(
 
 
 async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(anew: Yard) -> None:
-    await anew.save(anew.snapshot_store("a"), "one", "two")
+    workspace = await anew.save(anew.snapshot_store("a"), "one", "two")
     assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
+    (workspace.folder / "work.txt").write_text("three")
+    await anew.snapshot_store("a").save(anew.attempt, workspace, step=3, incarnation=None)
+    assert await anew.pushed() == {BRANCH: "lost", ANEW: "three"}
 
 
-async def test_a_node_that_has_begun_again_pushes_to_the_same_branch(anew: Yard) -> None:
-    workspace = await anew.save(anew.snapshot_store("a"), "one")
-    (workspace.folder / "work.txt").write_text("two")
-    await anew.snapshot_store("a").save(anew.attempt, workspace, step=2, incarnation=None)
-    assert await anew.pushed() == {BRANCH: "lost", ANEW: "two"}
-
-
-async def test_another_node_goes_on_with_what_was_pushed_under_another_name(anew: Yard) -> None:
+async def test_another_node_goes_on_with_or_builds_on_what_was_pushed_under_another_name(
+    anew: Yard,
+) -> None:
     await anew.save(anew.snapshot_store("a"), "one")
-    workspace = await anew.snapshot_store("b").workspace(anew.attempt, await anew.clone("b"))
+    other, origin = anew.snapshot_store("b"), await anew.clone("b")
+    assert origin.source is not None
+    await other.bring_branches(origin.source, [BRANCH], run=1)
+    (snapshot,) = await Bundles(anew.journal).snapshots(anew.attempt.id)
+    assert await git(origin.source, "show", f"{snapshot.commit}:work.txt") == "one"
+    workspace = await other.workspace(anew.attempt, origin)
     assert workspace is not None
     assert (workspace.branch, (workspace.folder / "work.txt").read_text()) == (BRANCH, "one")
-
-
-async def test_who_builds_on_it_finds_what_was_pushed_under_another_name(anew: Yard) -> None:
-    await anew.save(anew.snapshot_store("a"), "one")
-    clone = (await anew.clone("b")).source
-    assert clone is not None
-    await anew.snapshot_store("b").bring_branches(clone, [BRANCH], run=1)
-    (snapshot,) = await Bundles(anew.journal).snapshots(anew.attempt.id)
-    assert await git(clone, "show", f"{snapshot.commit}:work.txt") == "one"
 
 
 async def test_where_both_names_are_taken_nothing_is_forced(anew: Yard) -> None:

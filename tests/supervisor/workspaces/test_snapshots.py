@@ -1,7 +1,7 @@
 """Work that moves from one node to another, with real git and two homes on one journal."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -30,20 +30,30 @@ from midwatch_supervisor.workspaces.workspace import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Node:
     """One node: its home, its store of snapshots, and what it knows of an attempt."""
 
-    name: str
-    home: Path
-    snapshot_store: SnapshotStore
-    journal: Journal
-    source: Path | None
-    base: str
+    def __init__(
+        self, name: str, attempt: Attempt, journal: Journal, home: Path, settings: FleetSettings
+    ) -> None:
+        self.name = name
+        self.attempt = attempt
+        self.journal = journal
+        self.home = home
+        self.store = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
+        self.source: Path | None = home.parent / "a repository"
+        self.base = ""
+        self.workspace = Workspace(folder=self.store.folder(attempt.workspace))
+        self.incarnation = 0
+
+    @property
+    def folder(self) -> Path:
+        return self.workspace.folder
 
     async def origin(self) -> WorkspacePlan:
         if self.source is None:
             return WorkspacePlan(source=None)
+        self.base = self.base or (await git(self.source, "rev-parse", "HEAD")).strip()
         clone = clone_of(str(self.source), self.home)
         if not clone.exists():
             clone.parent.mkdir(parents=True)
@@ -51,78 +61,65 @@ class Node:
         await fetch(clone, self.base)
         return WorkspacePlan(source=clone, base=self.base)
 
-    async def begin(self, attempt: Attempt, *merges: str) -> Workspace:
-        """Make the attempt's first workspace."""
+    async def begin(self, *merges: str) -> Path:
+        """Make the attempt's first workspace; its folder."""
         origin = await self.origin()
-        folder = self.snapshot_store.folder(attempt.workspace)
-        return await prepare(
-            folder, origin.source, branch=branch_of(folder), merges=merges, base=origin.base
+        branch = branch_of(self.folder)
+        self.workspace = await prepare(
+            self.folder, origin.source, branch=branch, merges=merges, base=origin.base
+        )
+        return self.folder
+
+    async def save(self, step: int = 3) -> TakenSnapshot:
+        """Save the attempt, which is this node's from the first time on."""
+        if not self.incarnation:
+            at, holder = self.attempt.started_at, f"{self.name}:1"
+            self.incarnation = await self.journal.claim(self.attempt.id, holder=holder, at=at)
+        return await self.store.save(
+            self.attempt, self.workspace, step=step, incarnation=self.incarnation
         )
 
-    async def claim(self, attempt: Attempt, at: datetime) -> int:
-        return await self.journal.claim(attempt.id, holder=f"{self.name}:1", at=at)
+    async def resume(self) -> Path:
+        """Make the attempt's workspace again; its folder."""
+        found = await self.store.workspace(self.attempt, await self.origin())
+        assert found is not None
+        self.workspace = found
+        return self.folder
 
-    async def save(
-        self, attempt: Attempt, workspace: Workspace, incarnation: int, step: int = 3
-    ) -> TakenSnapshot:
-        return await self.snapshot_store.save(
-            attempt, workspace, step=step, incarnation=incarnation
-        )
 
-    async def resume(self, attempt: Attempt) -> Workspace:
-        """Make the attempt's workspace again."""
-        origin = await self.origin()
-        workspace = await self.snapshot_store.workspace(attempt, origin)
-        assert workspace is not None
-        return workspace
+Nodes = tuple[Node, Node]
+Build = Callable[..., Nodes]
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def build(tmp_path: Path, journal: Journal, attempt: Attempt) -> Build:
+    """Two nodes with settings of their own."""
     names = ("kept", "edited", "staged", "deleted", "renamed")
     files = {f"{name}.txt": f"{name}\n" * 9 for name in names}
-    return new_repository(tmp_path / "a repository", {**files, ".gitignore": "*.pyc\n"})
+    new_repository(tmp_path / "a repository", {**files, ".gitignore": "*.pyc\n"})
 
+    def nodes(of: Attempt = attempt, **settings: object) -> Nodes:
+        given = FleetSettings.model_validate(settings)
+        a, b = (Node(name, of, journal, tmp_path / name, given) for name in "ab")
+        return a, b
 
-def fleet(
-    tmp_path: Path, journal: Journal, source: Path | None, base: str, settings: FleetSettings
-) -> tuple[Node, Node]:
-    def node(name: str) -> Node:
-        home = tmp_path / name
-        snapshot_store = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
-        return Node(
-            name=name,
-            home=home,
-            snapshot_store=snapshot_store,
-            journal=journal,
-            source=source,
-            base=base,
-        )
-
-    return node("a"), node("b")
+    return nodes
 
 
 @pytest.fixture
-async def nodes(tmp_path: Path, journal: Journal, repository: Path) -> tuple[Node, Node]:
-    base = (await git(repository, "rev-parse", "HEAD")).strip()
-    return fleet(tmp_path, journal, repository, base, FleetSettings())
-
-
-async def attempt_at(journal: Journal, name: str, workspace: Path, at: datetime) -> Attempt:
-    runs = await journal.runs()
-    task = await new_task(journal, name, run=runs[-1].id if runs else None, at=at)
-    return await new_attempt(journal, task, at=at, node="a", workspace=str(workspace))
+def nodes(build: Build) -> Nodes:
+    return build()
 
 
 def seen(folder: Path) -> dict[str, object]:
     """All that is in a folder but git's own, with what git says of modes and links."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
+        name = path.relative_to(folder)
         if path.is_symlink():
-            found[name] = f"-> {path.readlink()}"
-        elif path.is_file() and name != ".git":
-            found[name] = (path.read_bytes(), os.access(path, os.X_OK))
+            found[str(name)] = f"-> {path.readlink()}"
+        elif path.is_file() and ".git" not in name.parts:
+            found[str(name)] = (path.read_bytes(), os.access(path, os.X_OK))
     return found
 
 
@@ -141,83 +138,62 @@ async def work(folder: Path) -> None:
     (folder / "new" / "run.sh").write_text("#!/bin/sh\n")
     (folder / "new" / "run.sh").chmod(0o755)
     (folder / "link").symlink_to("new/run.sh")
+    inner = folder / "a repository inside"
+    inner.mkdir()
+    await git(inner, "init", "--quiet")
+    (inner / "new.txt").write_text("new\n")
 
 
-async def test_all_that_a_worker_did_is_on_the_other_node(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+async def test_all_that_a_worker_did_is_on_the_other_node_but_what_git_ignores(
+    nodes: Nodes,
 ) -> None:
     a, b = nodes
-    workspace = await a.begin(attempt)
-    incarnation = await a.claim(attempt, at)
-    await work(workspace.folder)
-    status = await git(workspace.folder, "status", "--porcelain")
-    await a.save(attempt, workspace, incarnation)
-    moved = await b.resume(attempt)
-    assert moved == Workspace(
+    folder = await a.begin()
+    await work(folder)
+    files = seen(folder)
+    (folder / "made.pyc").write_bytes(b"")
+
+    async def state() -> list[str]:
+        reads = (("status", "--porcelain=v2", "--branch"), ("reflog",), ("stash", "list"))
+        return [await git(folder, *each) for each in reads]
+
+    before = await state()
+    saved = await a.save()
+    assert (saved.fault, saved.whole) == ("", True)
+    assert await state() == before, "saving touches nothing that the worker sees"
+    moved = await b.resume()
+    assert b.workspace == Workspace(
         folder=b.home / "work" / "r1" / "fix-1", branch="midwatch/r1/fix-1", base=a.base
     )
-    assert seen(moved.folder) == seen(workspace.folder)
-    assert await git(moved.folder, "status", "--porcelain") == status
-    log = await git(moved.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
-    assert log == await git(workspace.folder, "log", "--format=%H %s", f"{a.base}..HEAD")
-    assert log.endswith("By the worker\n")
+    assert seen(moved) == files
+    for words in (("status", "--porcelain"), ("log", "--format=%H %s", f"{a.base}..HEAD")):
+        assert await git(moved, *words) == await git(folder, *words)
+    assert (await git(moved, "log", "-1", "--format=%s")) == "By the worker\n"
 
 
 @pytest.mark.parametrize("blocked", ["midwatch/saved", "heads/midwatch"])
 async def test_a_node_that_cannot_make_the_moved_files_leaves_them_to_another(
-    blocked: str, nodes: tuple[Node, Node], attempt: Attempt, at: datetime
+    blocked: str, nodes: Nodes
 ) -> None:
     a, b = nodes
-    workspace = await a.begin(attempt)
-    await work(workspace.folder)
-    await a.save(attempt, workspace, await a.claim(attempt, at))
+    await a.begin()
+    await a.save()
     clone = (await b.origin()).source
     assert clone is not None
     lock = clone / ".git" / "refs" / blocked / "r1" / "fix-1.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("")  # git fails as on a full disk
     with pytest.raises(MachineError, match=r"cannot (lock|update) ref"):
-        await b.resume(attempt)
+        await b.resume()
 
 
-async def test_saving_touches_nothing_that_the_worker_sees(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
+async def test_the_same_files_are_saved_once(nodes: Nodes, journal: Journal) -> None:
     a, _ = nodes
-    workspace = await a.begin(attempt)
-    await work(workspace.folder)
-
-    async def state() -> list[str]:
-        reads = (("status", "--porcelain=v2", "--branch"), ("reflog",), ("stash", "list"))
-        return [await git(workspace.folder, *each) for each in reads]
-
-    before = await state()
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    assert await state() == before
-
-
-async def test_what_git_ignores_stays_behind(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
-    a, b = nodes
-    workspace = await a.begin(attempt)
-    (workspace.folder / "made.pyc").write_bytes(b"")
-    (workspace.folder / "made.py").write_text("x = 1\n")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    moved = await b.resume(attempt)
-    assert {path.name for path in moved.folder.glob("made*")} == {"made.py"}
-
-
-async def test_the_same_files_are_saved_once(
-    nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    a, _ = nodes
-    workspace = await a.begin(attempt)
-    incarnation = await a.claim(attempt, at)
-    saved = [await a.save(attempt, workspace, incarnation, step) for step in (3, 4)]
+    await a.begin()
+    saved = [await a.save(step) for step in (3, 4)]
     assert saved[0] == saved[1]
-    (snapshot,) = await Bundles(journal).snapshots(attempt.id)
-    bundle = await Bundles(journal).get(attempt.id)
+    (snapshot,) = await Bundles(journal).snapshots(a.attempt.id)
+    bundle = await Bundles(journal).get(a.attempt.id)
     assert bundle is not None
     assert bundle.commit == snapshot.commit
     assert snapshot == Snapshot(
@@ -225,161 +201,105 @@ async def test_the_same_files_are_saved_once(
     )
 
 
-async def test_a_bundle_holds_only_what_the_origin_lacks(
-    nodes: tuple[Node, Node], repository: Path, journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    (repository / "large.bin").write_bytes(os.urandom(300_000))
-    await commit_all(repository, "Large")
-    base = (await git(repository, "rev-parse", "HEAD")).strip()
-    a, _ = fleet(repository.parent, journal, repository, base, FleetSettings())
-    workspace = await a.begin(attempt)
-    await work(workspace.folder)
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    bundle = await Bundles(journal).get(attempt.id)
+async def test_a_bundle_holds_only_what_the_origin_lacks(nodes: Nodes, journal: Journal) -> None:
+    a, _ = nodes
+    assert a.source is not None
+    (a.source / "large.bin").write_bytes(os.urandom(300_000))
+    await commit_all(a.source, "Large")
+    await work(await a.begin())
+    await a.save()
+    bundle = await Bundles(journal).get(a.attempt.id)
     assert bundle is not None
     assert len(bundle.body) < 5_000
 
 
 @pytest.mark.parametrize("push", [False, True])
-async def test_what_a_dead_node_saves_late_is_refused(
-    push: bool, repository: Path, journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    base = (await git(repository, "rev-parse", "HEAD")).strip()
-    a, b = fleet(repository.parent, journal, repository, base, FleetSettings(push=push))
-    workspace = await a.begin(attempt)
-    dead = await a.claim(attempt, at)
-    await a.save(attempt, workspace, dead)
-    moved = await b.resume(attempt)
-    alive = await b.claim(attempt, at)
-    (workspace.folder / "late.txt").write_text("late\n")
+async def test_what_a_dead_node_saves_late_is_refused(push: bool, build: Build) -> None:
+    a, b = build(push=push)
+    folder = await a.begin()
+    await a.save()
+    moved = await b.resume()
+    (moved / "timely.txt").write_text("timely\n")
+    timely = await b.save()
+    (folder / "late.txt").write_text("late\n")
     with pytest.raises(StaleIncarnationError):
-        await a.save(attempt, workspace, dead)
-    (moved.folder / "timely.txt").write_text("timely\n")
-    timely = await b.save(attempt, moved, alive)
-    assert (await Bundles(journal).snapshots(attempt.id))[-1].commit == timely.commit
-    back = await a.resume(attempt)
-    assert seen(back.folder) == seen(moved.folder)
+        await a.save()
+    assert (await Bundles(a.journal).snapshots(a.attempt.id))[-1].commit == timely.commit
+    assert seen(await a.resume()) == seen(moved), "and its own files are made anew"
+    assert a.folder == folder
 
 
-async def test_a_node_that_had_it_last_goes_on_with_the_files_as_they_are(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
+async def test_a_node_that_had_it_last_goes_on_with_the_files_as_they_are(nodes: Nodes) -> None:
     a, _ = nodes
-    workspace = await a.begin(attempt)
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    (workspace.folder / "unsaved.txt").write_text("unsaved\n")
-    assert await a.resume(attempt) == workspace
-    assert (workspace.folder / "unsaved.txt").exists()
+    folder = await a.begin()
+    await a.save()
+    (folder / "unsaved.txt").write_text("unsaved\n")
+    assert await a.resume() == folder
+    assert (folder / "unsaved.txt").exists()
 
 
-async def test_a_node_that_had_it_before_another_makes_it_anew(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
+async def test_what_was_never_saved_is_not_found(nodes: Nodes) -> None:
     a, b = nodes
-    workspace = await a.begin(attempt)
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    moved = await b.resume(attempt)
-    (workspace.folder / "stale.txt").write_text("stale\n")
-    (moved.folder / "b.txt").write_text("by b\n")
-    await b.save(attempt, moved, await b.claim(attempt, at))
-    back = await a.resume(attempt)
-    assert back.folder == workspace.folder
-    assert seen(back.folder) == seen(moved.folder)
+    await a.begin()
+    assert await b.store.workspace(b.attempt, await b.origin()) is None
 
 
-async def test_what_was_never_saved_is_not_found(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
+async def test_an_orphan_branch_of_the_worker_moves_too(nodes: Nodes) -> None:
     a, b = nodes
-    await a.begin(attempt)
-    await a.claim(attempt, at)
-    assert await b.snapshot_store.workspace(attempt, await b.origin()) is None
+    folder = await a.begin()
+    await git(folder, "checkout", "--quiet", "--orphan", "fresh")
+    (folder / "edited.txt").write_text("on no branch yet\n")
+    await a.save()
+    assert seen(await b.resume()) == seen(folder)
 
 
-async def test_an_orphan_branch_of_the_worker_moves_too(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
+async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(nodes: Nodes) -> None:
     a, b = nodes
-    workspace = await a.begin(attempt)
-    await git(workspace.folder, "checkout", "--quiet", "--orphan", "fresh")
-    (workspace.folder / "edited.txt").write_text("on no branch yet\n")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    assert seen((await b.resume(attempt)).folder) == seen(workspace.folder)
-
-
-async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
-    a, b = nodes
-    workspace = await a.begin(attempt)
+    folder = await a.begin()
     for name, text in (("one", "1\n"), ("two", "2\n")):
-        await git(workspace.folder, "checkout", "--quiet", "-b", name, a.base)
-        (workspace.folder / "edited.txt").write_text(text)
-        await commit_all(workspace.folder, name)
+        await git(folder, "checkout", "--quiet", "-b", name, a.base)
+        (folder / "edited.txt").write_text(text)
+        await commit_all(folder, name)
     with pytest.raises(WorkspaceError, match="merge"):
-        await git(workspace.folder, "merge", "one")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    text = ((await b.resume(attempt)).folder / "edited.txt").read_text()
-    assert "<<<<<<<" in text
-
-
-async def test_the_files_of_a_repository_inside_move_too(
-    nodes: tuple[Node, Node], attempt: Attempt, at: datetime
-) -> None:
-    a, b = nodes
-    workspace = await a.begin(attempt)
-    inner = workspace.folder / "inner"
-    inner.mkdir()
-    await git(inner, "init", "--quiet")
-    (inner / "new.txt").write_text("new\n")
-    saved = await a.save(attempt, workspace, await a.claim(attempt, at))
-    assert not saved.fault
-    assert saved.whole
-    assert ((await b.resume(attempt)).folder / "inner" / "new.txt").exists()
+        await git(folder, "merge", "one")
+    await a.save()
+    assert "<<<<<<<" in (await b.resume() / "edited.txt").read_text()
 
 
 @pytest.mark.parametrize("copied", [False, True])
-async def test_a_folder_without_git_moves_whole(
-    copied: bool, tmp_path: Path, journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    a, b = fleet(tmp_path, journal, None, "", FleetSettings())
+async def test_a_folder_without_git_moves_whole(copied: bool, tmp_path: Path, nodes: Nodes) -> None:
+    a, b = nodes
+    a.source = b.source = None
     source = tmp_path / "source"
     if copied:
         source.mkdir()
         (source / "given.txt").write_text("given\n")
-    folder = a.snapshot_store.folder(attempt.workspace)
-    workspace = await prepare(folder, source if copied else None, branch="", merges=())
-    (folder / "deep" / "er").mkdir(parents=True)
-    (folder / "deep" / "er" / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "deep" / "er" / "run.sh").chmod(0o755)
-    (folder / "link").symlink_to("deep")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    moved = await b.resume(attempt)
-    assert moved == Workspace(folder=b.home / "work" / "r1" / "fix-1")
-    assert seen(moved.folder) == seen(folder)
-    assert ".git" not in {path.name for path in moved.folder.iterdir()}
+    a.workspace = await prepare(a.folder, source if copied else None, branch="", merges=())
+    (a.folder / "deep" / "er").mkdir(parents=True)
+    (a.folder / "deep" / "er" / "run.sh").write_text("#!/bin/sh\n")
+    (a.folder / "deep" / "er" / "run.sh").chmod(0o755)
+    (a.folder / "link").symlink_to("deep")
+    await a.save()
+    moved = await b.resume()
+    assert b.workspace == Workspace(folder=b.home / "work" / "r1" / "fix-1")
+    assert seen(moved) == seen(a.folder)
+    assert ".git" not in {path.name for path in moved.iterdir()}
 
 
 @pytest.mark.parametrize("restored", [False, True])
 async def test_files_that_are_newer_than_a_restored_journal_are_warned_of(
-    nodes: tuple[Node, Node],
-    journal: Journal,
-    attempt: Attempt,
-    at: datetime,
-    restored: bool,
-    caplog: pytest.LogCaptureFixture,
+    nodes: Nodes, journal: Journal, restored: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     a, _ = nodes
-    workspace = await a.begin(attempt)
-    incarnation = await a.claim(attempt, at)
+    folder = await a.begin()
     for step in (1, 2):
-        (workspace.folder / "new.txt").write_text(f"{step}\n")
-        await a.save(attempt, workspace, incarnation, step)
+        (folder / "new.txt").write_text(f"{step}\n")
+        await a.save(step)
     if restored:
-        newest = (await journal.entries(attempt=attempt.id, kinds=(Snapshot,)))[-1]
+        newest = (await journal.entries(attempt=a.attempt.id, kinds=(Snapshot,)))[-1]
         await journal.write(forget, newest.id)
-    assert (await a.resume(attempt)).folder == workspace.folder
-    warned = [f"{workspace.folder} continues with files that are newer than the journal"]
+    assert await a.resume() == folder
+    warned = [f"{folder} continues with files that are newer than the journal"]
     assert [each.partition(", as")[0] for each in caplog.messages] == (warned if restored else [])
 
 
@@ -387,63 +307,49 @@ def forget(connection: Connection, entry: int) -> None:
     connection.execute(delete(tables.entry).where(tables.entry.c.id == entry))
 
 
-async def test_work_that_is_too_large_is_told_and_stays(
-    tmp_path: Path, repository: Path, journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    base = (await git(repository, "rev-parse", "HEAD")).strip()
-    a, b = fleet(tmp_path, journal, repository, base, FleetSettings(max_bundle_mb=0.1))
-    workspace = await a.begin(attempt)
-    incarnation = await a.claim(attempt, at)
-    (workspace.folder / "small.txt").write_text("small\n")
-    await a.save(attempt, workspace, incarnation)
-    (workspace.folder / "large.bin").write_bytes(os.urandom(200_000))
-    saved = await a.save(attempt, workspace, incarnation, 5)
-    assert (saved.fault, saved.whole) == (
-        "the work is larger than 0.1 MB, so it cannot move",
-        False,
-    )
-    moved = await b.resume(attempt)
-    assert (moved.folder / "small.txt").exists()
+async def test_work_that_is_too_large_is_told_and_stays(build: Build) -> None:
+    a, b = build(max_bundle_mb=0.1)
+    folder = await a.begin()
+    (folder / "small.txt").write_text("small\n")
+    await a.save()
+    (folder / "large.bin").write_bytes(os.urandom(200_000))
+    saved = await a.save(5)
+    large = "the work is larger than 0.1 MB, so it cannot move"
+    assert (saved.fault, saved.whole) == (large, False)
+    assert (await b.resume() / "small.txt").exists()
     with pytest.raises(WorkspaceError, match="r1/fix-1 was not saved: it exists only on a"):
-        await b.snapshot_store.bring_branches(
+        await b.store.bring_branches(
             (await b.origin()).source or b.home, ["midwatch/r1/fix-1"], run=1
         )
 
 
 async def test_a_dependent_on_another_node_builds_on_the_finished_branch(
-    nodes: tuple[Node, Node], journal: Journal, attempt: Attempt, at: datetime, tmp_path: Path
+    nodes: Nodes, build: Build, journal: Journal, at: datetime, tmp_path: Path
 ) -> None:
     a, b = nodes
-    workspace = await a.begin(attempt)
-    (workspace.folder / "built.txt").write_text("built\n")
-    await commit_work(workspace, "Finished")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    later = await attempt_at(journal, "use", tmp_path / "b" / "work" / "r1" / "use-1", at)
+    (await a.begin() / "built.txt").write_text("built\n")
+    await commit_work(a.workspace, "Finished")
+    await a.save()
+    task = await new_task(journal, "use", run=1, at=at)
+    place = str(tmp_path / "b" / "work" / "r1" / "use-1")
+    later = await new_attempt(journal, task, at=at, node="a", workspace=place)
+    then_a, then_b = build(later)
     clone = (await b.origin()).source
     assert clone is not None
-    await b.snapshot_store.bring_branches(clone, [workspace.branch], run=1)
-    on_it = await b.begin(later, workspace.branch)
-    assert (on_it.folder / "built.txt").read_text() == "built\n"
+    await b.store.bring_branches(clone, [a.workspace.branch], run=1)
+    assert (await then_b.begin(a.workspace.branch) / "built.txt").read_text() == "built\n"
     # Its own bundle brings the other's work along: the origin does not have it.
-    await b.save(later, on_it, await b.claim(later, at))
-    assert ((await a.resume(later)).folder / "built.txt").exists()
+    await then_b.save()
+    assert (await then_a.resume() / "built.txt").exists()
+    with pytest.raises(WorkspaceError, match="no attempt of this run has the branch midwatch/r9"):
+        await b.store.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
 
 
-async def test_a_branch_of_nobody_is_told(nodes: tuple[Node, Node], attempt: Attempt) -> None:
-    _, b = nodes
-    with pytest.raises(
-        WorkspaceError, match="no attempt of this run has the branch midwatch/r9/x-1"
-    ):
-        await b.snapshot_store.bring_branches(b.home, ["midwatch/r9/x-1"], run=1)
-
-
-async def test_the_folder_of_a_sibling_without_git_is_brought(
-    tmp_path: Path, journal: Journal, attempt: Attempt, at: datetime
-) -> None:
-    a, b = fleet(tmp_path, journal, None, "", FleetSettings())
-    workspace = await a.begin(attempt)
-    (workspace.folder / "half.txt").write_text("half\n")
-    await a.save(attempt, workspace, await a.claim(attempt, at))
-    assert await a.snapshot_store.bring_folder(workspace.folder, run=1) == workspace.folder
-    brought = await b.snapshot_store.bring_folder(workspace.folder, run=1)
-    assert seen(brought) == seen(workspace.folder)
+async def test_the_folder_of_a_sibling_without_git_is_brought(nodes: Nodes) -> None:
+    a, b = nodes
+    a.source = b.source = None
+    folder = await a.begin()
+    (folder / "half.txt").write_text("half\n")
+    await a.save()
+    assert await a.store.bring_folder(folder, run=1) == folder
+    assert seen(await b.store.bring_folder(folder, run=1)) == seen(folder)

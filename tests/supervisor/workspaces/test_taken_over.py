@@ -19,16 +19,14 @@ from midwatch_monitor.records import (
     Attempt,
     AttemptTransition,
     Change,
-    Edit,
     Fault,
     Intervention,
     Lifecycle,
-    Record,
     Result,
     Step,
-    StepKind,
-    Writer,
 )
+from midwatch_stage.factories import edit, step
+from midwatch_stage.reading import records_of
 from midwatch_supervisor.present.assignment import place_of
 from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore, SnapshotWriter
@@ -64,15 +62,6 @@ class Node:
         return workspace
 
 
-async def act(recorder: Recorder, workspace: Workspace, text: str) -> None:
-    """Write a file and record its step."""
-    path = workspace.folder / f"{text}.txt"
-    path.write_text(text)
-    edit = Edit(path=path.name, digest=digest_of(path), writer=Writer.WORKER)
-    step = Step(number=0, kind=StepKind.TOOL, tool="put", edits=(edit,))
-    await recorder.record(step, results=[Result(call=text, body=b"{}")])
-
-
 @pytest.fixture
 def nodes(journal: Journal, tmp_path: Path, at: datetime) -> tuple[Node, Node]:
     return Node("a", journal, tmp_path / "a", at), Node("b", journal, tmp_path / "b", at)
@@ -96,9 +85,16 @@ async def begun(
 Begun = tuple[Recorder, Workspace, SnapshotWriter]
 
 
+async def act(recorder: Recorder, workspace: Workspace, text: str) -> None:
+    """Write a file and record its step."""
+    path = workspace.folder / f"{text}.txt"
+    path.write_text(text)
+    made = edit(path.name, digest_of(path))
+    await recorder.record(step(0, "put", edits=(made,)), results=[Result(call=text, body=b"{}")])
+
+
 async def told(journal: Journal) -> list[str]:
-    entries = await journal.entries(kinds=(Intervention,))
-    return [each.record.message for each in entries if isinstance(each.record, Intervention)]
+    return [each.message for each in await records_of(journal, Intervention)]
 
 
 async def test_steps_of_the_node_before_until_the_attempt_is_taken_over_are_told(
@@ -190,67 +186,52 @@ class Bench:
     async def act(self, text: str) -> None:
         """Let a tool write a file, and record its step."""
         (self.folder / "out.txt").write_text(text)
-        step = Step(number=0, kind=StepKind.TOOL, tool="put")
-        result = Result(call=text, body=b"{}")
-        await self.recorder.record(step, results=[result])
+        await self.recorder.record(step(0, "put"), results=[Result(call=text, body=b"{}")])
 
     async def saved(self) -> list[int]:
         """The last steps before each time that the files were saved."""
         found = await Bundles(self.journal).snapshots(self.recorder.attempt.id)
         return [each.step for each in found]
 
-    async def told(self, kind: type[Record]) -> list[Record]:
-        return [each.record for each in await self.journal.entries(kinds=(kind,))]
+
+Claim = Callable[..., Awaitable[Recorder]]
+Build = Callable[..., Awaitable[Bench]]
 
 
 @pytest.fixture
-def bench(
-    journal: Journal, attempt: Attempt, claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
-) -> Callable[[FleetSettings], Awaitable[Bench]]:
+def bench(journal: Journal, attempt: Attempt, claim: Claim, tmp_path: Path) -> Build:
     folder = Path(attempt.workspace)
     folder.mkdir(parents=True)
 
-    async def build(settings: FleetSettings) -> Bench:
-        recorder = await claim()
-        snapshot_store = SnapshotStore(
-            journal=journal, home=tmp_path / "a", node="a", settings=settings
+    async def build(**settings: float) -> Bench:
+        store = SnapshotStore(
+            journal=journal, home=tmp_path / "a", node="a", settings=FleetSettings(**settings)
         )
-        workspace = Workspace(folder=folder)
         made: list[Bench] = []
-        snapshot_writer = SnapshotWriter(
-            snapshot_store, workspace, seconds=lambda: made[0].now if made else 0.0
+        writer = SnapshotWriter(
+            store, Workspace(folder=folder), seconds=lambda: made[0].now if made else 0.0
         )
-        made.append(
-            Bench(
-                journal=journal, recorder=recorder, snapshot_writer=snapshot_writer, folder=folder
-            )
-        )
-        snapshot_writer.follow(recorder)
+        recorder = await claim()
+        bench = Bench(journal=journal, recorder=recorder, snapshot_writer=writer, folder=folder)
+        made.append(bench)
+        writer.follow(recorder)
         await recorder.record(working_transition())
-        return made[0]
+        return bench
 
     return build
 
 
-Build = Callable[[FleetSettings], Awaitable[Bench]]
-
-
-async def test_files_are_saved_before_a_result_is_recorded(bench: Build) -> None:
-    built = await bench(FleetSettings(save_seconds=0))
-    for text in ("one", "two"):
-        await built.act(text)
-    assert await built.saved() == [0, 1]
-
-
-async def test_between_two_saves_some_time_passes(bench: Build) -> None:
-    built = await bench(FleetSettings(save_seconds=10))
+async def test_files_are_saved_before_a_result_and_between_two_saves_some_time_passes(
+    bench: Build,
+) -> None:
+    built = await bench(save_seconds=10)
     for built.now, text in ((1, "one"), (10, "two"), (19, "three"), (20, "four")):
         await built.act(text)
     assert await built.saved() == [1, 3]
 
 
 async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
-    built = await bench(FleetSettings(save_seconds=10))
+    built = await bench(save_seconds=10)
     await built.act("one")
     for built.now in (9, 10, 30):
         if (saving := built.snapshot_writer.wake()) is not None:
@@ -258,10 +239,8 @@ async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
     assert await built.saved() == [1]
 
 
-async def test_what_could_not_be_told_is_told_the_next_time(
-    bench: Build, claim: Callable[..., Awaitable[Recorder]]
-) -> None:
-    built = await bench(FleetSettings(save_seconds=0))
+async def test_what_could_not_be_told_is_told_the_next_time(bench: Build, claim: Claim) -> None:
+    built = await bench(save_seconds=0)
     built.folder.rmdir()
     built.folder.touch()
     theirs = await claim(of=built.recorder.attempt)
@@ -269,12 +248,12 @@ async def test_what_could_not_be_told_is_told_the_next_time(
         await built.snapshot_writer.save()
     built.snapshot_writer.follow(theirs)
     await built.snapshot_writer.save()
-    assert len(await built.told(Fault)) == 1
+    assert len(await records_of(built.journal, Fault)) == 1
 
 
 @pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
 async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle: Lifecycle) -> None:
-    built = await bench(FleetSettings(save_seconds=3600))
+    built = await bench(save_seconds=3600)
     await built.act("one")
     assert await built.saved() == []
     await built.recorder.record(AttemptTransition(lifecycle=lifecycle))
@@ -282,27 +261,17 @@ async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle:
 
 
 async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(bench: Build) -> None:
-    built = await bench(FleetSettings(save_seconds=0, max_bundle_mb=0.0001))
+    built = await bench(save_seconds=0, max_bundle_mb=0.0001)
     for text in ("one", "two", "three"):
         await built.act(text)
     await built.recorder.record(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
     error = "the work is larger than 0.0001 MB, so it cannot move"
-    assert await built.told(Fault) == [Fault(part="saving", error=error)]
-    assert len(await built.told(Step)) == 3
-
-
-async def test_a_node_that_lost_the_attempt_hears_of_it(
-    bench: Build, claim: Callable[..., Awaitable[Recorder]]
-) -> None:
-    built = await bench(FleetSettings(save_seconds=0))
-    await claim()
-    with pytest.raises(StaleIncarnationError):
-        await built.act("late")
-    assert await built.saved() == []
+    assert await records_of(built.journal, Fault) == [Fault(part="saving", error=error)]
+    assert len(await records_of(built.journal, Step)) == 3
 
 
 async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench: Build) -> None:
-    built = await bench(FleetSettings(save_seconds=3600))
+    built = await bench(save_seconds=3600)
     await built.act("one")
     saving = asyncio.create_task(built.snapshot_writer.save())
     await asyncio.sleep(0)
@@ -311,13 +280,3 @@ async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench
         await saving
     await built.snapshot_writer.leave()
     assert await built.saved() == [1]
-
-
-async def test_without_a_store_nothing_is_saved(
-    claim: Callable[..., Awaitable[Recorder]], tmp_path: Path
-) -> None:
-    recorder = await claim()
-    snapshot_writer = SnapshotWriter(None, Workspace(folder=tmp_path))
-    snapshot_writer.follow(recorder)
-    await snapshot_writer.leave()
-    assert recorder.before is None

@@ -33,160 +33,127 @@ from midwatch_tools.git import is_repository
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def source(tmp_path: Path) -> Path:
     """A repository with one file, in a folder that shells find hard."""
     return new_repository(tmp_path / "a repository's folder", {"a.txt": "one\n"})
 
 
-async def branch(repository: Path, name: str, file: str, text: str) -> Workspace:
+async def made(source: Path | None, name: str, *merges: str, base: str = "") -> Workspace:
+    """The workspace of an attempt that begins."""
+    place = (source or Path("/nowhere")).parent / "made" / name
+    return await prepare(place, source, branch=f"midwatch/{name}", merges=merges, base=base)
+
+
+async def finished(source: Path, name: str, file: str, text: str) -> Workspace:
     """A finished attempt on a branch of its own."""
-    workspace = await prepare(
-        repository.parent / "work" / name, repository, branch=f"midwatch/{name}", merges=()
-    )
+    workspace = await made(source, name)
     (workspace.folder / file).write_text(text)
     await commit_work(workspace, f"Write {file}")
     return workspace
 
 
-async def test_without_a_source_the_folder_is_empty(tmp_path: Path) -> None:
-    workspace = await prepare(tmp_path / "deep" / "er", None, branch="b", merges=())
-    assert workspace == Workspace(folder=tmp_path / "deep" / "er")
-    assert list(workspace.folder.iterdir()) == []
-
-
-async def test_a_plain_folder_is_copied_without_what_is_made_from_it(tmp_path: Path) -> None:
+async def test_a_plain_folder_is_copied_without_what_is_made_from_it_even_into_itself(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "source"
     for name in ("sub", ".midwatch", "node_modules", ".venv"):
         (source / name).mkdir(parents=True)
         (source / name / "x.txt").write_text("x")
     (source / "link").symlink_to("sub")
-    workspace = await prepare(tmp_path / "copy", source, branch="b", merges=())
-    assert workspace.branch == ""
-    assert sorted(path.name for path in workspace.folder.iterdir()) == ["link", "sub"]
-    assert (workspace.folder / "link").is_symlink()
+    place = source / ".midwatch" / "work" / "a-1"
+    workspace = await prepare(place, source, branch="b", merges=())
+    assert workspace == Workspace(folder=place)
+    assert names(place) == ["link", "sub"]
+    assert (place / "link").is_symlink()
+    await commit_work(workspace, "Without git there is nothing to commit")
+    assert not is_repository(place)
 
 
-async def test_a_copy_may_lie_below_what_it_copies(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one")
-    workspace = await prepare(
-        tmp_path / ".midwatch" / "work" / "a-1", tmp_path, branch="b", merges=()
-    )
-    assert [path.name for path in workspace.folder.iterdir()] == ["a.txt"]
+async def test_without_a_source_the_folder_is_empty_and_one_that_is_there_is_never_used(
+    tmp_path: Path,
+) -> None:
+    workspace = await prepare(tmp_path / "deep" / "er", None, branch="b", merges=())
+    assert workspace == Workspace(folder=tmp_path / "deep" / "er")
+    assert names(workspace.folder) == []
+    with pytest.raises(WorkspaceError, match="already exists"):
+        await prepare(workspace.folder, None, branch="b", merges=())
 
 
-async def test_a_repository_gives_a_worktree_with_a_branch(repository: Path) -> None:
-    workspace = await branch(repository, "b", "b.txt", "two\n")
+async def test_a_repository_gives_a_worktree_with_a_branch_into_which_others_are_merged(
+    source: Path,
+) -> None:
+    workspace = await finished(source, "b", "b.txt", "two\n")
     assert is_repository(workspace.folder)
     assert (await git(workspace.folder, "branch", "--show-current")).strip() == "midwatch/b"
     assert (workspace.folder / "a.txt").read_text() == "one\n"
-    assert not (repository / "b.txt").exists()
-    assert await git(repository, "show", "midwatch/b:b.txt") == "two\n"
+    assert not (source / "b.txt").exists()
+    assert await git(source, "show", "midwatch/b:b.txt") == "two\n"
+    await finished(source, "c", "c.txt", "three\n")
+    both = await made(source, "d", "midwatch/b", "midwatch/c")
+    assert names(both.folder) == [".git", "a.txt", "b.txt", "c.txt"]
+    with pytest.raises(WorkspaceError, match="midwatch/b"):
+        await prepare(source.parent / "new", source, branch="midwatch/b", merges=())
 
 
-async def test_a_worktree_may_start_from_an_older_commit(repository: Path) -> None:
-    base = (await git(repository, "rev-parse", "HEAD")).strip()
-    (repository / "a.txt").write_text("two\n")
-    await commit_all(repository, "Second")
-    folder = repository.parent / "old"
-    workspace = await prepare(folder, repository, branch="midwatch/b", merges=(), base=base)
-    assert workspace == Workspace(folder=folder, branch="midwatch/b", base=base)
-    assert (folder / "a.txt").read_text() == "one\n"
+async def test_a_worktree_may_start_from_an_older_commit(source: Path) -> None:
+    base = (await git(source, "rev-parse", "HEAD")).strip()
+    (source / "a.txt").write_text("two\n")
+    await commit_all(source, "Second")
+    workspace = await made(source, "b", base=base)
+    assert (workspace.branch, workspace.base) == ("midwatch/b", base)
+    assert (workspace.folder / "a.txt").read_text() == "one\n"
 
 
-async def test_many_worktrees_may_begin_at_the_same_time(repository: Path) -> None:
-    names = [f"many-{number}" for number in range(16)]
-    workspaces = await asyncio.gather(
-        *(
-            prepare(repository.parent / name, repository, branch=f"midwatch/{name}", merges=())
-            for name in names
-        )
-    )
-    assert [workspace.branch for workspace in workspaces] == [f"midwatch/{name}" for name in names]
+async def test_many_worktrees_may_begin_at_the_same_time(source: Path) -> None:
+    wanted = [f"many-{number}" for number in range(16)]
+    workspaces = await asyncio.gather(*(made(source, name) for name in wanted))
+    assert [workspace.branch for workspace in workspaces] == [f"midwatch/{name}" for name in wanted]
 
 
-async def test_finished_branches_are_merged_in(repository: Path) -> None:
-    await branch(repository, "b", "b.txt", "two\n")
-    await branch(repository, "c", "c.txt", "three\n")
-    workspace = await prepare(
-        repository.parent / "d",
-        repository,
-        branch="midwatch/d",
-        merges=("midwatch/b", "midwatch/c"),
-    )
-    names = sorted(path.name for path in workspace.folder.glob("*.txt"))
-    assert names == ["a.txt", "b.txt", "c.txt"]
-
-
-async def test_branches_that_conflict_are_told_with_the_file(repository: Path) -> None:
-    await branch(repository, "b", "a.txt", "two\n")
-    await branch(repository, "c", "a.txt", "three\n")
-    merges = ("midwatch/b", "midwatch/c")
+async def test_branches_that_conflict_are_told_with_the_file(source: Path) -> None:
+    await finished(source, "b", "a.txt", "two\n")
+    await finished(source, "c", "a.txt", "three\n")
     with pytest.raises(WorkspaceError, match=r"midwatch/c does not merge: .*a\.txt") as told:
-        await prepare(repository.parent / "d", repository, branch="midwatch/d", merges=merges)
+        await made(source, "d", "midwatch/b", "midwatch/c")
     assert not isinstance(told.value, MachineError)  # another node would fail as well
 
 
-async def test_a_folder_that_is_there_already_is_never_used(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="already exists"):
-        await prepare(tmp_path, None, branch="b", merges=())
-
-
-async def test_a_source_that_is_missing_is_told(tmp_path: Path) -> None:
+async def test_a_source_that_is_missing_or_without_a_commit_is_told(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="gone is not a folder"):
         await prepare(tmp_path / "new", tmp_path / "gone", branch="b", merges=())
-
-
-async def test_a_branch_that_is_there_already_is_told(repository: Path) -> None:
-    await branch(repository, "b", "b.txt", "two\n")
-    with pytest.raises(WorkspaceError, match="midwatch/b"):
-        await prepare(repository.parent / "new", repository, branch="midwatch/b", merges=())
-
-
-async def test_a_repository_without_a_commit_is_told(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    source.mkdir()
-    await git(source, "init", "--quiet")
+    await git(tmp_path, "init", "--quiet", "bare")
     with pytest.raises(WorkspaceError, match="git worktree: "):
-        await prepare(tmp_path / "new", source, branch="b", merges=())
+        await prepare(tmp_path / "new", tmp_path / "bare", branch="b", merges=())
 
 
-@pytest.mark.parametrize("number", [1, 2])
-async def test_keeping_twice_is_no_error(number: int, repository: Path) -> None:
-    workspace = await branch(repository, "b", "b.txt", "two\n")
-    for _ in range(number):
-        await commit_work(workspace, "Again")
+async def test_keeping_twice_is_no_error(source: Path) -> None:
+    workspace = await finished(source, "b", "b.txt", "two\n")
+    await commit_work(workspace, "Again")
     log = await git(workspace.folder, "log", "--format=%s by %an", "-1")
     assert log == "Write b.txt by Midwatch\n"
 
 
-async def test_without_git_there_is_nothing_to_keep(tmp_path: Path) -> None:
-    workspace = await prepare(tmp_path / "new", None, branch="b", merges=())
-    (workspace.folder / "a.txt").write_text("one")
-    await commit_work(workspace, "First")
-    assert not is_repository(workspace.folder)
-
-
 async def test_a_label_that_folders_or_branches_have_is_not_given_again(
-    repository: Path, tmp_path: Path
+    source: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    assert await free_label(1, home, [repository, None]) == "r1"
+    assert await free_label(1, home, [source, None]) == "r1"
     (home / "work" / "r1").mkdir(parents=True)
-    assert await free_label(1, home, [repository]) == "r1.2"
-    await git(repository, "branch", "midwatch/r1.2/fix-1")
-    assert await free_label(1, home, [repository]) == "r1.3"
+    assert await free_label(1, home, [source]) == "r1.2"
+    await git(source, "branch", "midwatch/r1.2/fix-1")
+    assert await free_label(1, home, [source]) == "r1.3"
 
 
 async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
-    repository: Path, tmp_path: Path
+    source: Path, tmp_path: Path
 ) -> None:
     clone = tmp_path / "clone"
-    await git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    await git(tmp_path, "clone", "--quiet", str(source), str(clone))
     await git(clone, "worktree", "add", "--quiet", "-b", "half", str(tmp_path / "half"))
     left = clone / ".git" / "worktrees" / "half"
     (left / "HEAD").write_text("0" * 40 + "\n")  # as a killed `git worktree add` leaves it
-    (repository / "new.txt").write_text("new\n")
-    await commit_all(repository, "New")
+    (source / "new.txt").write_text("new\n")
+    await commit_all(source, "New")
     await fetch_into(clone, "--quiet", "origin")
     assert (await git(clone, "show", "origin/main:new.txt")).strip() == "new"
     assert not left.exists()
@@ -200,10 +167,8 @@ def opened(pipe: Path) -> int | None:
         return None
 
 
-async def test_a_commit_that_is_cancelled_is_made_all_the_same(
-    repository: Path, tmp_path: Path
-) -> None:
-    workspace = await prepare(tmp_path / "work", repository, branch="midwatch/a", merges=())
+async def test_a_commit_that_is_cancelled_is_made_all_the_same(source: Path) -> None:
+    workspace = await made(source, "a")
     (workspace.folder / "b.txt").write_text("two\n")
     pipe = workspace.folder / ".gitignore"  # git waits for who writes to it
     os.mkfifo(pipe)
@@ -222,31 +187,20 @@ async def test_a_commit_that_is_cancelled_is_made_all_the_same(
 
 
 async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(
-    repository: Path, tmp_path: Path
+    source: Path, tmp_path: Path
 ) -> None:
-    work = await branch(repository, "a", "b.txt", "two\n")
-    plan = await plan_merge(work, repository)
-    half = repository / ".git" / "worktrees" / "half"
+    plan = await plan_merge(await finished(source, "a", "b.txt", "two\n"), source)
+    half = source / ".git" / "worktrees" / "half"
     half.mkdir()
     (half / "HEAD").write_text(f"{'0' * 40}\n")
     (half / "commondir").write_text("../..\n")
     (half / "gitdir").write_text(f"{tmp_path / 'half' / '.git'}\n")
     await try_merge(plan)
-    assert (await git(repository, "worktree", "list")).count("\n") == 2
+    assert (await git(source, "worktree", "list")).count("\n") == 2
 
 
 BRANCH = "midwatch/r1/fix-1"
 ASIDE = "midwatch/r1/fix-1.aside-1"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return new_repository(tmp_path / "shop", {"a.txt": "one\n"})
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "work" / "r1" / "fix-1"
 
 
 async def left(folder: Path, source: Path) -> None:
@@ -261,12 +215,17 @@ async def way(folder: Path, source: Path | None) -> MovedAside | None:
     return await move_aside(folder, source, branch=BRANCH, below=("HEAD",) if source else ())
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir())
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "work" / "r1" / "fix-1"
 
 
 def empty(folder: Path) -> None:
     folder.mkdir(parents=True)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
 
 
 def beside(folder: Path, number: int = 1) -> Path:
@@ -290,26 +249,14 @@ async def test_a_worktree_in_the_way_is_kept_with_its_branch_and_the_log_says_wh
     ]
 
 
-async def test_whatever_is_in_the_way_again_gets_the_next_number(
+async def test_whatever_is_in_the_way_again_gets_the_next_number_committed_or_not(
     folder: Path, source: Path
 ) -> None:
     for number in (1, 2):
         await left(folder, source)
+
         branch = f"midwatch/r1/fix-1.aside-{number}"
         assert await way(folder, source) == MovedAside(folder=beside(folder, number), branch=branch)
-
-
-async def test_committed_work_is_kept(folder: Path, source: Path) -> None:
-    await left(folder, source)
-    await commit_all(folder, "Write c.txt")
-    assert await way(folder, source) == MovedAside(folder=beside(folder), branch=ASIDE)
-
-
-async def test_a_branch_alone_is_moved_aside(folder: Path, source: Path) -> None:
-    await left(folder, source)
-    await git(source, "worktree", "remove", "--force", str(folder))
-    assert await way(folder, source) == MovedAside(folder=None, branch=ASIDE)
-    assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 
 @pytest.mark.parametrize("without_git", [True, False])
