@@ -11,10 +11,10 @@ from typing import get_args
 
 import pytest
 from pydantic_ai.models import KnownModelName, Model
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.openai import OpenAIChatModel
 
 from midwatch_agents.model_choice import PROVIDERS, choose_model, ollama_address, ollama_has
-from midwatch_agents.models import model_for, settings_for
+from midwatch_agents.models import model_for
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import MissingExtraError, UsageError
 
@@ -115,15 +115,6 @@ def test_a_provider_that_midwatch_has_no_extra_for_tells_its_own_remedy() -> Non
     with environment(), pytest.raises(UsageError, match="cohere") as caught:
         model(ModelSpec(name="cohere:command"))
     assert not isinstance(caught.value, MissingExtraError)
-
-
-def test_the_deadline_and_the_retries_reach_a_named_model() -> None:
-    spec = ModelSpec(name="openai:gpt-5", timeout_seconds=7)
-    with environment(OPENAI_API_KEY="secret"):
-        found = model(spec)
-    assert isinstance(found, OpenAIResponsesModel)
-    assert found.model_name == "gpt-5"
-    assert found.settings == {"request_timeout": 7, "max_retries": 0} == settings_for(spec)
 
 
 CLOSED = {"OLLAMA_HOST": "127.0.0.1:1"}

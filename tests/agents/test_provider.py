@@ -259,15 +259,6 @@ async def test_where_nobody_listens_the_run_ends_at_once_and_says_so(
         await perform(server.spec())
 
 
-async def test_a_server_may_refuse_one_of_two_models(serve: Serve, perform: Perform) -> None:
-    step = {"title": "Write it", "files": ["a.txt"], "confidence": 80}
-    planned = calling("final_result", json.dumps({"steps": [step]}))
-    server = await serve(planned, GRAMMARLESS)
-    with pytest.raises(ProviderRefusedError, match=GRAMMAR):
-        await perform(server.spec(), plan="auto")
-    assert len(server.asked) == 4
-
-
 async def test_where_nobody_answers_the_planner_the_worker_begins_at_once_and_the_run_says_why(
     serve: Serve, perform: Perform, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,8 +1,8 @@
 """Work that moves from one node to another, with real git and two homes on one journal."""
 
 import os
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -98,7 +98,7 @@ def build(tmp_path: Path, journal: Journal, attempt: Attempt) -> Build:
     files = {f"{name}.txt": f"{name}\n" * 9 for name in names}
     new_repository(tmp_path / "a repository", {**files, ".gitignore": "*.pyc\n"})
 
-    def nodes(of: Attempt = attempt, **settings: object) -> Nodes:
+    def nodes(of: Attempt = attempt, journal: Journal = journal, **settings: object) -> Nodes:
         given = FleetSettings.model_validate(settings)
         a, b = (Node(name, of, journal, tmp_path / name, given) for name in "ab")
         return a, b
@@ -353,3 +353,81 @@ async def test_the_folder_of_a_sibling_without_git_is_brought(nodes: Nodes) -> N
     await a.save()
     assert await a.store.bring_folder(folder, run=1) == folder
     assert seen(await b.store.bring_folder(folder, run=1)) == seen(folder)
+
+
+# -- pushed work, where the origin has a branch of that name already ---------------------------
+
+BRANCH = "midwatch/r1/fix-1"
+ANEW = f"{BRANCH}.begun-20261121T210000"
+
+
+@pytest.fixture
+async def anew(
+    build: Build, attempt: Attempt, tmp_path: Path, at: datetime
+) -> AsyncGenerator[Nodes]:
+    """Nodes of an attempt that began after one of the same name, which its journal lost."""
+    lost, _ = build(push=True)
+    (await lost.begin() / "kept.txt").write_text("lost")
+    await lost.save()
+    lost.home.rename(tmp_path / "lost")
+    async with await Journal.open(tmp_path / "restored.db") as restored:
+        task = await new_task(restored, "fix", at=at)
+        later = await new_attempt(
+            restored, task, at=at + timedelta(hours=1), node="a", workspace=attempt.workspace
+        )
+        yield build(later, restored, push=True)
+
+
+async def pushed(node: Node) -> dict[str, str]:
+    """What the origin has, by branch."""
+    assert node.source is not None
+    refs = await git(
+        node.source, "for-each-ref", "--format=%(refname:short)", "refs/heads/midwatch"
+    )
+    return {each: await git(node.source, "show", f"{each}:kept.txt") for each in refs.split()}
+
+
+async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(anew: Nodes) -> None:
+    a, _ = anew
+    folder = await a.begin()
+    for text in ("one", "two"):
+        (folder / "kept.txt").write_text(text)
+        await a.save()
+    assert await pushed(a) == {BRANCH: "lost", ANEW: "two"}
+
+
+async def test_another_node_goes_on_with_or_builds_on_what_was_pushed_under_another_name(
+    anew: Nodes,
+) -> None:
+    a, b = anew
+    (await a.begin() / "kept.txt").write_text("one")
+    await a.save()
+    origin = (await b.origin()).source
+    assert origin is not None
+    await b.store.bring_branches(origin, [BRANCH], run=1)
+    (snapshot,) = await Bundles(a.journal).snapshots(a.attempt.id)
+    assert await git(origin, "show", f"{snapshot.commit}:kept.txt") == "one"
+    assert (await b.resume() / "kept.txt").read_text() == "one"
+    assert b.workspace.branch == BRANCH
+
+
+async def test_where_both_names_are_taken_nothing_is_forced(anew: Nodes) -> None:
+    a, _ = anew
+    await a.begin()
+    assert a.source is not None
+    await git(a.source, "branch", ANEW, "main")
+    with pytest.raises(WorkspaceError, match="the origin has other branches"):
+        await a.save()
+    assert (await pushed(a))[BRANCH] == "lost"
+
+
+async def test_a_push_that_fails_for_another_reason_says_that_reason(build: Build) -> None:
+    a, _ = build(push=True)
+    await a.begin()
+    assert a.source is not None
+    hook = a.source / ".git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(WorkspaceError, match="no such luck"):
+        await a.save()
