@@ -1,6 +1,7 @@
 """Settings from files and the environment, and what is said of wrong ones."""
 
 import logging
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ def write(folder: Path, text: str, name: str = "a.yaml") -> Path:
     return file
 
 
+def loaded(folder: Path, text: str) -> Settings:
+    return load_settings([write(folder, text)], environ={})
+
+
 def wrong(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
     """Everything that is said of wrong settings, without the folder."""
     with pytest.raises(ConfigError) as caught:
@@ -27,24 +32,47 @@ def wrong(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
     ]
 
 
-def test_nothing_said_is_the_built_in_default(tmp_path: Path) -> None:
-    empty = write(tmp_path, "# nothing\n")
-    assert load_settings([], environ={}) == load_settings([empty], environ={}) == Settings()
+@pytest.mark.parametrize(
+    "text", ["# nothing\n", "rules:\n  low_confidence:\n    # below: 1\nrun:\n"]
+)
+def test_nothing_said_is_the_built_in_default(tmp_path: Path, text: str) -> None:
+    assert loaded(tmp_path, text) == load_settings([], environ={}) == Settings()
 
 
-def test_a_section_with_everything_commented_out_changes_nothing(tmp_path: Path) -> None:
-    file = write(tmp_path, "rules:\n  low_confidence:\n    # below: 1\nrun:\n")
-    assert load_settings([file], environ={}) == Settings()
-
-
-def test_the_mode_off_is_a_word(tmp_path: Path) -> None:
-    assert load_settings([write(tmp_path, "mode: off\n")], environ={}).mode is Mode.OFF
-
-
-def test_what_may_be_read_is_an_absolute_path_or_one_below_the_home(tmp_path: Path) -> None:
-    file = write(tmp_path, "run: {sandbox_read: [/data/models/, ~/.cache/x]}\n")
-    read = load_settings([file], environ={}).run.sandbox_read
-    assert read == ("/data/models", "~/.cache/x")
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("mode: off", "mode", Mode.OFF),
+        (
+            "run: {sandbox_read: [/data/models/, ~/.cache/x]}",
+            "run.sandbox_read",
+            ("/data/models", "~/.cache/x"),
+        ),
+        (
+            "rules: {low_confidence: {hold: 30s}}",
+            "rules.low_confidence.hold",
+            Length(seconds=30.0, text="30s"),
+        ),
+        (
+            "policy: {rules: {repeated_edits: [nudge]}}",
+            "policy.rules",
+            {**Settings().policy.rules, "repeated_edits": (Action.NUDGE,)},
+        ),
+        ("policy: {ladder: [stop]}", "policy.ladder", (Action.STOP,)),
+        (
+            "rules: {cycle: {warn_after: 1, workers: {x: {critical_after: 1}}}}",
+            "rules.cycle.warn_after",
+            1,
+        ),
+    ],
+    ids=[
+        *("off is a word", "absolute paths and those below the home", "a length in time"),
+        *("an order for one rule keeps the others", "a list is replaced as a whole"),
+        "a threshold below the usual one of a lesser severity",
+    ],
+)
+def test_what_is_said_is_taken(tmp_path: Path, text: str, key: str, value: object) -> None:
+    assert attrgetter(key)(loaded(tmp_path, text)) == value
 
 
 @pytest.mark.parametrize("path", ["/", "//", "~", "~/", "~//", "data", "~ada/x", "/a/../..", ""])
@@ -53,23 +81,11 @@ def test_what_may_be_read_is_not_the_whole_disk_or_home(path: str, tmp_path: Pat
     assert "name the folders that are needed" in said
 
 
-def test_a_length_in_time_is_read(tmp_path: Path) -> None:
-    file = write(tmp_path, "rules: {low_confidence: {hold: 30s}}\n")
-    hold = load_settings([file], environ={}).rules.low_confidence.hold
-    assert hold == Length(seconds=30.0, text="30s")
-
-
 def test_later_files_win_and_leave_the_rest(tmp_path: Path) -> None:
     first = write(tmp_path, "rules: {low_confidence: {below: 20, cooldown: 1}}\n")
     second = write(tmp_path, "rules: {low_confidence: {below: 25}}\n", "b.yaml")
     rule = load_settings([first, second], environ={}).rules.low_confidence
     assert (rule.below, rule.cooldown) == (25, Length(steps=1, text="1"))
-
-
-def test_an_order_for_one_rule_keeps_the_orders_of_the_others(tmp_path: Path) -> None:
-    file = write(tmp_path, "policy: {rules: {repeated_edits: [nudge]}}\n")
-    rules = load_settings([file], environ={}).policy.rules
-    assert rules == {**Settings().policy.rules, "repeated_edits": (Action.NUDGE,)}
 
 
 @pytest.mark.parametrize(
@@ -89,16 +105,6 @@ def test_a_threshold_that_can_never_be_met_is_refused(
     assert line.startswith(f"a.yaml:2: rules.{said}")
 
 
-def test_a_threshold_below_the_usual_one_of_a_lesser_severity_is_taken(tmp_path: Path) -> None:
-    file = write(tmp_path, "rules: {cycle: {warn_after: 1, workers: {x: {critical_after: 1}}}}\n")
-    assert load_settings([file], environ={}).rules.cycle.warn_after == 1
-
-
-def test_a_link_is_refused_that_asks_for_what_nothing_fills_in(tmp_path: Path) -> None:
-    file = write(tmp_path, "notify: {link: 'http://x/{attempt}/{task}'}\n")
-    assert wrong(file) == ["a.yaml:1: notify.link: only {attempt} is filled in, not {task}"]
-
-
 @pytest.mark.parametrize("port", [0, 99999])
 @pytest.mark.parametrize(
     ("text", "key"),
@@ -116,11 +122,6 @@ def test_an_address_whose_port_cannot_be_one_is_refused(
 ) -> None:
     file = write(tmp_path, text.replace("PORT", str(port)))
     assert wrong(file) == [f"a.yaml:1: {key}: must have a port from 1 to 65535, or none"]
-
-
-def test_a_list_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    file = write(tmp_path, "policy: {ladder: [stop]}\n")
-    assert load_settings([file], environ={}).policy.ladder == (Action.STOP,)
 
 
 def test_the_environment_wins_over_files(tmp_path: Path) -> None:
@@ -166,6 +167,18 @@ def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        (
+            "notify: {link: 'http://x/{attempt}/{task}'}",
+            "a.yaml:1: notify.link: only {attempt} is filled in, not {task}",
+        ),
+        (
+            "fleet:\n  beat_seconds: 10\n  lost_after_seconds: 29",
+            "a.yaml:3: fleet.lost_after_seconds: must be at least 3 times beat_seconds: 30 or more",
+        ),
+        (
+            "rules:\n  low_confidence:\n    workers:\n      bob: {workers: {}}",
+            "a.yaml:4: rules.low_confidence.workers.bob: has no `workers` of its own",
+        ),
         ("rulez: {}", "a.yaml:1: rulez: unknown key (did you mean `rules`?)"),
         (
             "policy: {ladder: [pause]}",
@@ -227,22 +240,11 @@ def test_thresholds_for_a_worker_are_checked_as_those_of_the_rule(tmp_path: Path
     ]
 
 
-def test_a_node_is_not_lost_between_two_beats(tmp_path: Path) -> None:
-    assert wrong(write(tmp_path, "fleet:\n  beat_seconds: 10\n  lost_after_seconds: 29\n")) == [
-        "a.yaml:3: fleet.lost_after_seconds: must be at least 3 times beat_seconds: 30 or more"
-    ]
-
-
-def test_a_worker_has_no_workers_of_its_own(tmp_path: Path) -> None:
-    text = "rules:\n  low_confidence:\n    workers:\n      bob: {workers: {}}\n"
-    assert wrong(write(tmp_path, text)) == [
-        "a.yaml:4: rules.low_confidence.workers.bob: has no `workers` of its own"
-    ]
-
-
 def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -> None:
     first = write(tmp_path, "run: {concurrency: 0}\nmode: of\nmode: act\n")
     second = write(tmp_path, "a: [\n", "b.yaml")
+    with pytest.raises(ConfigError, match=r"\(and 4 more\)$"):
+        load_settings([first, second], environ={"MIDWATCH_RULEZ__X": "1"})
     said = wrong(first, second, environ={"MIDWATCH_RULEZ__X": "1"})
     assert [line.split(" ")[0] for line in said] == [
         "a.yaml:1:",
@@ -251,12 +253,6 @@ def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -
         "b.yaml:2:",
         "environment:",
     ]
-
-
-def test_the_message_of_the_first_problem_counts_the_others(tmp_path: Path) -> None:
-    file = write(tmp_path, "mode: of\nrulez: 1\n")
-    with pytest.raises(ConfigError, match=r"\(and 1 more\)$"):
-        load_settings([file], environ={})
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,11 @@ def wrong(file: Path) -> list[str]:
     return [line.replace(f"{file}", "") for line in caught.value.lines]
 
 
-def test_a_task_needs_little(tmp_path: Path) -> None:
-    tasks = load_tasks(write(tmp_path, ONE)).tasks
-    assert tasks == (TaskSpec(id="a", goal="do it", acceptance=("true",)),)
-
-
-def test_a_task_has_the_defaults_that_it_does_not_change(tmp_path: Path) -> None:
+def test_a_task_needs_little_and_has_the_defaults_that_it_does_not_change(tmp_path: Path) -> None:
+    one = TaskSpec(id="a", goal="do it", acceptance=("true",))
+    assert load_tasks(write(tmp_path, ONE)).tasks == (one,)
+    empty = load_tasks(write(tmp_path, f"defaults:\nmodels:\nworkers:\n{ONE}"))
+    assert empty == load_tasks(write(tmp_path, ONE))
     text = f"defaults: {{max_attempts: 5, budget: {{minutes: 3}}}}\n{ONE}"
     task = load_tasks(write(tmp_path, text)).tasks[0]
     assert (task.max_attempts, task.budget) == (5, BudgetSpec(minutes=3))
@@ -38,10 +37,8 @@ def test_a_task_has_the_defaults_that_it_does_not_change(tmp_path: Path) -> None
 
 def test_an_acceptance_check_is_a_command_or_a_file(tmp_path: Path) -> None:
     text = "tasks:\n  - {id: a, goal: x, acceptance: [make test, {file: out.txt}]}\n"
-    assert load_tasks(write(tmp_path, text)).tasks[0].acceptance == (
-        "make test",
-        FileCheck(file="out.txt"),
-    )
+    task = load_tasks(write(tmp_path, text)).tasks[0]
+    assert task.acceptance == ("make test", FileCheck(file="out.txt"))
 
 
 def test_a_workspace_starts_beside_its_file(tmp_path: Path) -> None:
@@ -67,11 +64,6 @@ def test_a_git_url_is_no_folder(workspace: str, url: bool, tmp_path: Path) -> No
     task = load_tasks(write(tmp_path, text)).tasks[0]
     assert task.origin == (workspace if url else "")
     assert (resolve_workspace(task, tmp_path) is None) is url
-
-
-def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
-    file = write(tmp_path, f"defaults:\nmodels:\nworkers:\n{ONE}")
-    assert load_tasks(file) == load_tasks(write(tmp_path, ONE))
 
 
 @pytest.mark.parametrize(
@@ -138,36 +130,23 @@ def test_parts_with_everything_commented_out_are_absent(tmp_path: Path) -> None:
         ),
         (f"workers: {{bob: {{}}, ann: {{}}}}\n{ONE}",
          [":3: tasks[0].worker: must name one of the workers: bob, ann"]),
+        (
+            f"defaults:\n  budget: {{requests: 0}}\n{ONE}  - {{id: b, goal: x, acceptance: [x]}}\n",
+            [":2: defaults.budget.requests: must be at least 1; is 0"],
+        ),
+        (f"defaults: {{worker: bop}}\nworkers: {{bob: {{}}}}\n{ONE}",
+         [":1: defaults.worker: there is no worker 'bop' (did you mean `bob`?)"]),
+        (
+            "tasks:\n  - {id: a, goal: x, acceptance: [x], depends_on: [b]}\n"
+            "  - {id: b, goal: x, acceptance: [x], depends_on: [a]}\n",
+            [":1: tasks: tasks depend on each other in a circle: a, b"],
+        ),
         (f"models: {{worker: x}}\nmodels: {{worker: y}}\n{ONE}",
          [":2: models: is here twice, first in line 1"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, said: list[str]) -> None:
     assert wrong(write(tmp_path, text)) == said
-
-
-def test_a_wrong_default_is_said_once_where_it_is_written(tmp_path: Path) -> None:
-    two = f"{ONE}  - {{id: b, goal: x, acceptance: [x]}}\n"
-    assert wrong(write(tmp_path, f"defaults:\n  budget: {{requests: 0}}\n{two}")) == [
-        ":2: defaults.budget.requests: must be at least 1; is 0"
-    ]
-
-
-def test_an_unknown_worker_among_the_defaults_is_said_there(tmp_path: Path) -> None:
-    text = f"defaults: {{worker: bop}}\nworkers: {{bob: {{}}}}\n{ONE}"
-    assert wrong(write(tmp_path, text)) == [
-        ":1: defaults.worker: there is no worker 'bop' (did you mean `bob`?)"
-    ]
-
-
-def test_a_circle_of_tasks_is_refused(tmp_path: Path) -> None:
-    text = (
-        "tasks:\n  - {id: a, goal: x, acceptance: [x], depends_on: [b]}\n"
-        "  - {id: b, goal: x, acceptance: [x], depends_on: [a]}\n"
-    )
-    assert wrong(write(tmp_path, text)) == [
-        ":1: tasks: tasks depend on each other in a circle: a, b"
-    ]
 
 
 @pytest.mark.parametrize(("text", "holds"), [(ONE, True), ("mode: act\n", False), ("[", False)])

@@ -17,40 +17,29 @@ from midwatch_monitor.config.settings import (
     SupervisorSettings,
 )
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_stage.factories import (
-    WHOSE,
-    delivery,
-    ended,
-    escalation,
-    intervention,
-    outcome,
-    reflecting,
-    step,
-    task_transition,
-    transition,
-)
+from midwatch_stage import factories as make
 from midwatch_stage.monitored import Monitored
 
 Claim = Callable[..., Awaitable[Recorder]]
 Until = Callable[[r.Record], Awaitable[r.Entry]]
 
 LOW = r.AlertKey(rule="low_confidence")
-FAILED = ended(r.Ending.STUCK)
-OPEN = escalation(1, "low_confidence", reason="low_confidence")
+FAILED = make.ended(r.Ending.STUCK)
+OPEN = make.escalation(1, "low_confidence", reason="low_confidence")
 ANSWERED = replace(OPEN, state=r.EscalationState.ANSWERED)
 CLOSED = replace(OPEN, state=r.EscalationState.CLOSED)
-NUDGE = intervention(escalation=1, answers=(LOW,))
+NUDGE = make.intervention(escalation=1, answers=(LOW,))
 RESTART = replace(NUDGE, action=r.Action.RESTART)
 
 
 def report(
     confidence: int, *blockers: str, decision: r.CheckpointDecision = r.CheckpointDecision.CONTINUE
 ) -> r.Step:
-    return reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
+    return make.reflecting(0, confidence, confidence, blockers=blockers, decision=decision)
 
 
 def act(exit_code: int | None = None) -> r.Step:
-    return step(args="pytest", ok=None, exit_code=exit_code)
+    return make.step(args="pytest", ok=None, exit_code=exit_code)
 
 
 @pytest.fixture
@@ -137,7 +126,7 @@ async def test_in_mode_off_nothing_is_escalated(scene: Monitored) -> None:
     assert await scene.records(r.Escalation) == []
 
 
-ACKNOWLEDGED = intervention(r.Action.ACKNOWLEDGE, r.Actor.OPERATOR, answers=(LOW,))
+ACKNOWLEDGED = make.intervention(r.Action.ACKNOWLEDGE, r.Actor.OPERATOR, answers=(LOW,))
 SILENCED = replace(ACKNOWLEDGED, action=r.Action.SILENCE)
 
 
@@ -146,7 +135,7 @@ SILENCED = replace(ACKNOWLEDGED, action=r.Action.SILENCE)
     [
         (ACKNOWLEDGED, None, [OPEN]),
         (SILENCED, None, []),
-        (ACKNOWLEDGED, transition(r.Lifecycle.INPUT_REQUIRED), []),
+        (ACKNOWLEDGED, make.transition(r.Lifecycle.INPUT_REQUIRED), []),
         (ACKNOWLEDGED, FAILED, []),
     ],
     ids=["acknowledged", "silenced", "parked", "over"],
@@ -160,7 +149,7 @@ async def test_the_monitor_takes_what_a_person_says_of_an_alert_once_and_escalat
     await scene.recorder.record(report(10), *([state] if state else []))
     id = await scene.told(said)
     await scene.monitor.look(everything=True)
-    assert await scene.records(r.Delivery) == [delivery(id, step=1)]
+    assert await scene.records(r.Delivery) == [make.delivery(id, step=1)]
     assert await scene.records(r.Escalation) == asked
     assert (scene.view.trials, await scene.records(r.OutcomeReport)) == ({}, [])
     before = await scene.journal.entries()
@@ -182,7 +171,7 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalati
     await scene.hear(report(80), act(0))
     assert await scene.records(r.OutcomeReport) == []
     await scene.hear(act(0))
-    verdict = outcome(id, step=5, reason="its alerts resolved; a check passed")
+    verdict = make.outcome(id, step=5, reason="its alerts resolved; a check passed")
     assert await scene.records(r.OutcomeReport) == [verdict]
     assert await scene.last_escalation() == replace(CLOSED, reason=verdict.reason)
 
@@ -193,10 +182,10 @@ async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
 ) -> None:
     await scene.recorder.record(r.Change(acts=(r.Action.NUDGE, r.Action.STOP)))
     id = await answered(scene, replace(NUDGE, action=r.Action.ASK_OPERATOR))
-    await scene.hear(*[step(args=f"look {n}") for n in range(4)])
+    await scene.hear(*[make.step(args=f"look {n}") for n in range(4)])
     assert await scene.records(r.OutcomeReport) == []
     assert await scene.last_escalation() == ANSWERED
-    answer = intervention(action, r.Actor.OPERATOR, answers=(LOW,))
+    answer = make.intervention(action, r.Actor.OPERATOR, answers=(LOW,))
     await scene.delivered(answer, then=(report(80), act(0)))
     assert await scene.records(r.OutcomeReport) == []
     await scene.hear(act(0))
@@ -234,7 +223,7 @@ async def test_an_outcome_is_what_was_observed(
     id = await answered(scene, replace(NUDGE, action=action))
     await scene.hear(*heard)
     if ending is not None:
-        await scene.recorder.end(ended(ending))
+        await scene.recorder.end(make.ended(ending))
         await scene.monitor.look()
     (verdict,) = await scene.records(r.OutcomeReport)
     assert (verdict.intervention, verdict.outcome) == (id, expected)
@@ -249,7 +238,7 @@ async def test_an_answer_that_is_refused_closes_its_escalation(scene: Monitored)
     await scene.hear(report(10))
     id = await scene.told(ANSWERED, replace(NUDGE, needs_approval=True))
     assert await scene.last_escalation() == ANSWERED
-    await scene.told(delivery(id, r.DeliveryState.REJECTED))
+    await scene.told(make.delivery(id, r.DeliveryState.REJECTED))
     assert (await scene.last_escalation()).state is r.EscalationState.CLOSED
 
 
@@ -259,7 +248,7 @@ async def test_what_was_not_delivered_expires_at_the_end(scene: Monitored) -> No
     await scene.recorder.end(FAILED)
     await scene.monitor.look()
     await scene.monitor.look(everything=True)
-    assert await scene.records(r.Delivery) == [delivery(id, r.DeliveryState.EXPIRED, step=2)]
+    assert await scene.records(r.Delivery) == [make.delivery(id, r.DeliveryState.EXPIRED, step=2)]
     assert (await scene.last_escalation()).state is r.EscalationState.CLOSED
     assert await scene.records(r.OutcomeReport) == []
 
@@ -272,13 +261,13 @@ async def test_a_restart_is_judged_on_the_next_attempt(
     await scene.monitor.look()
     assert await scene.records(r.OutcomeReport) == []
     at = attempt.started_at
-    second = await scene.journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
+    second = await scene.journal.add_attempt(task=attempt.task, number=2, at=at, **make.WHOSE)
     successor = await claim(of=second)
     await successor.record(working_transition(), act(1), act(0), act())
     await scene.monitor.look()
     (entry,) = await scene.journal.entries(kinds=[r.OutcomeReport])
     assert entry.attempt == second.id
-    assert entry.record == outcome(id, step=3, reason="its alerts resolved; a check passed")
+    assert entry.record == make.outcome(id, step=3, reason="its alerts resolved; a check passed")
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Monitored) -> None:
@@ -328,13 +317,13 @@ async def test_a_monitor_that_fails_tries_again(
 
 # -- between two rungs of the ladder ------------------------------------------------------------
 
-ACTS = [step(args=f"look {n}") for n in range(3)]
+ACTS = [make.step(args=f"look {n}") for n in range(3)]
 
 
 @pytest.fixture
 async def asked(scene: Monitored) -> Monitored:
     """An attempt that fired an alarm and was asked about."""
-    await scene.hear(reflecting(0, 10, 10))
+    await scene.hear(make.reflecting(0, 10, 10))
     return scene
 
 
@@ -356,12 +345,12 @@ async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
     ("end", "expected", "reason"),
     [
         (
-            task_transition(r.Lifecycle.COMPLETED, reason="every acceptance check passed"),
+            make.task_transition(r.Lifecycle.COMPLETED, reason="every acceptance check passed"),
             r.Outcome.RECOVERED,
             "the task is completed: every acceptance check passed",
         ),
         (
-            task_transition(r.Lifecycle.FAILED, reason="a part failed"),
+            make.task_transition(r.Lifecycle.FAILED, reason="a part failed"),
             r.Outcome.NO_EFFECT,
             "the task is failed: a part failed",
         ),
@@ -371,7 +360,7 @@ async def test_a_split_is_judged_by_what_becomes_of_the_task(
     asked: Monitored, at: datetime, end: r.TaskTransition, expected: r.Outcome, reason: str
 ) -> None:
     id = await asked.write(ANSWERED, replace(NUDGE, action=r.Action.SPLIT))
-    await asked.recorder.end(ended(r.Ending.SPLIT), delivery(id))
+    await asked.recorder.end(make.ended(r.Ending.SPLIT), make.delivery(id))
     await asked.monitor.look()
     assert await asked.records(r.OutcomeReport) == []
     await asked.journal.commit(r.Commit(drafts=(r.Draft(record=end, at=at, task=1),)))
@@ -387,5 +376,5 @@ async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_al
     used = [r.Meter(used=spent, limit=float(requests)) for spent in (1, 5)]
     first, last = (r.Change(budget=r.Budget(requests=each)) for each in used)
     await asked.recorder.record(first)
-    await asked.delivered(ANSWERED, NUDGE, then=(reflecting(0, 10, 80), *ACTS, last))
+    await asked.delivered(ANSWERED, NUDGE, then=(make.reflecting(0, 10, 80), *ACTS, last))
     assert await _questions(asked) == questions

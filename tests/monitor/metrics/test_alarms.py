@@ -18,35 +18,24 @@ from midwatch_monitor.metrics.alarms import (
 from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage import factories
-from midwatch_stage.factories import (
-    alert,
-    analysis,
-    decision,
-    delivery,
-    ended,
-    entries,
-    entry,
-    intervention,
-    outcome,
-)
+from midwatch_stage import factories as make
 
-WHY = analysis()
+WHY = make.analysis()
 
 
 def step(number: int, request: int | None = None, *, tool: str = "bash", **fields: Any) -> r.Step:
     """A call of the same command, each in a request of its own if none is named."""
     made = {"request": number if request is None else request, "args": '{"command":"make"}'}
-    return factories.step(number, tool, **{**made, **fields})
+    return make.step(number, tool, **{**made, **fields})
 
 
 def alarm(at: int, *evidence: int, **fields: Any) -> r.Alert:
-    return alert(step=at, evidence=evidence, **fields)
+    return make.alert(step=at, evidence=evidence, **fields)
 
 
 def detected(*records: r.Record) -> DetectionFigures:
     alarms = AlarmCounts()
-    for each in entries(*records):
+    for each in make.entries(*records):
         alarms.observe(each)
     return alarms.figures()
 
@@ -82,7 +71,7 @@ def test_steps_of_one_request_are_one_request() -> None:
 
 
 def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> None:
-    over = alert(state=r.AlertState.RESOLVED, step=2)
+    over = make.alert(state=r.AlertState.RESOLVED, step=2)
     first, second = alarm(2, 1), alarm(3, 3)
     assert detected(step(1), step(2), first, first, over, step(3), second).requests == counted(2, 1)
 
@@ -90,7 +79,7 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
 @pytest.mark.parametrize(
     ("records", "unknown"),
     [
-        ((step(1), alert(severity=r.Severity.NOTICE, evidence=(1,))), 0),
+        ((step(1), make.alert(severity=r.Severity.NOTICE, evidence=(1,))), 0),
         ((step(1), alarm(1)), 1),
         ((step(1, 0), alarm(1, 1)), 1),
         ((alarm(0, 1),), 1),
@@ -104,7 +93,7 @@ def test_a_notice_is_no_alarm_and_without_evidence_or_requests_there_is_no_onset
 
 
 def retried(*records: r.Record) -> RetryFigures:
-    return RunMetrics(entries(*records)).figures().retries
+    return RunMetrics(make.entries(*records)).figures().retries
 
 
 def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
@@ -127,7 +116,7 @@ def test_an_analysis_in_the_turn_of_the_retry_counts_though_its_call_ended_later
 
 HELD = step(2, ok=False, output=f"{HELD_BACK}say why.")
 SEARCH = step(1, args='{"command":"grep x a"}', exit_code=1, ok=None)
-WAITED = analysis(cause=r.Cause.TRANSIENT, by=r.AnalysisAuthor.WATCH)
+WAITED = make.analysis(cause=r.Cause.TRANSIENT, by=r.AnalysisAuthor.WATCH)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +142,7 @@ def test_a_retry_is_the_same_act_after_it_failed(
 
 
 def attempt_ended(attempt: int, *records: r.Record, ending: r.Ending) -> list[r.Entry]:
-    return entries(*records, factories.ended(ending), attempt=attempt)
+    return make.entries(*records, make.ended(ending), attempt=attempt)
 
 
 def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() -> None:
@@ -182,7 +171,7 @@ class Log:
 
     def add(self, record: r.Record, *, attempt: int = 1) -> int:
         """The id of the new entry."""
-        self.entries.append(entry(len(self.entries) + 1, record, attempt=attempt))
+        self.entries.append(make.entry(len(self.entries) + 1, record, attempt=attempt))
         return len(self.entries)
 
     def act(
@@ -194,11 +183,11 @@ class Log:
         judged_on: int | None = None,
     ) -> None:
         """An intervention that arrives, and perhaps its outcome."""
-        issued = intervention(action, answers=answers, diagnosis=r.Diagnosis.WRONG_APPROACH)
+        issued = make.intervention(action, answers=answers, diagnosis=r.Diagnosis.WRONG_APPROACH)
         id = self.add(issued, attempt=attempt)
-        self.add(delivery(id), attempt=attempt)
+        self.add(make.delivery(id), attempt=attempt)
         if came is not None:
-            self.add(outcome(id, came), attempt=judged_on or attempt)
+            self.add(make.outcome(id, came), attempt=judged_on or attempt)
 
     def figures(self) -> Figures:
         """What comes of it."""
@@ -230,12 +219,12 @@ def test_interventions_are_told_by_what_they_answered_and_what_they_were(log: Lo
 
 
 def test_what_never_arrived_or_answers_no_alert_or_was_refused_is_counted_apart(log: Log) -> None:
-    id = log.add(intervention(answers=(CYCLE,)))
-    log.add(delivery(id, r.DeliveryState.EXPIRED))
+    id = log.add(make.intervention(answers=(CYCLE,)))
+    log.add(make.delivery(id, r.DeliveryState.EXPIRED))
     assert log.figures().recovery == RecoveryFigures()
     log.act(r.Action.NUDGE)
     log.act(r.Action.ACKNOWLEDGE, CYCLE)
-    log.add(decision(r.Action.STOP, refused="the attempt is over"))
+    log.add(make.decision(r.Action.STOP, refused="the attempt is over"))
     assert log.figures().recovery == RecoveryFigures(unprompted=1, refused=1)
     assert log.figures().tasks[0].interventions == 1
 
@@ -246,11 +235,11 @@ def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in
     for attempt, outcomes in enumerate(
         ((r.Outcome.NO_EFFECT, None), (r.Outcome.MADE_WORSE, r.Outcome.RECOVERED), ()), start=1
     ):
-        log.add(alert(), attempt=attempt)
+        log.add(make.alert(), attempt=attempt)
         for came in outcomes:
             log.act(r.Action.NUDGE, CYCLE, came=came, attempt=attempt)
-        log.add(ended(), attempt=attempt)
-    log.add(ended(), attempt=4)
+        log.add(make.ended(), attempt=attempt)
+    log.add(make.ended(), attempt=4)
     assert log.figures().disturbance == DisturbanceFigures(
         alarmed=Share(hits=3, of=4),
         disturbed=Share(hits=2, of=4),
@@ -262,10 +251,10 @@ def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in
 
 
 def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
-    log.add(alert())
-    log.add(decision(r.Action.OBSERVE, diagnosis=r.Diagnosis.FALSE_ALARM))
+    log.add(make.alert())
+    log.add(make.decision(r.Action.OBSERVE, diagnosis=r.Diagnosis.FALSE_ALARM))
     log.act(r.Action.OBSERVE, CYCLE)
-    log.add(ended())
+    log.add(make.ended())
     one, none = Share(hits=1, of=1), Share(hits=0, of=1)
     assert log.figures().disturbance == DisturbanceFigures(
         alarmed=one, disturbed=none, in_vain=none, false_alarms=one
@@ -274,5 +263,5 @@ def test_a_false_alarm_is_told_and_observing_disturbs_nobody(log: Log) -> None:
 
 def test_what_was_done_to_an_attempt_that_failed_is_no_lack_of_restraint(log: Log) -> None:
     log.act(r.Action.STOP, CYCLE)
-    log.add(ended(r.Ending.STUCK))
+    log.add(make.ended(r.Ending.STUCK))
     assert log.figures().disturbance == DisturbanceFigures()

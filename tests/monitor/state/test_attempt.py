@@ -279,11 +279,11 @@ def test_what_became_of_an_intervention_is_final(state: r.DeliveryState, *, lost
     assert (found.status.value, found.lost) == (state.value, lost)
 
 
-def test_a_persons_verdict_stands_against_any_other() -> None:
-    person = r.Feedback(accepted=False, comment="no")
-    checks = r.Feedback(accepted=True, origin=r.Origin.AUTOMATIC)
-    assert folded(ended(), person, checks).verdict == person
-    assert folded(ended(), checks, person).verdict == person
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_persons_verdict_stands_against_any_other(order: int) -> None:
+    person = feedback(accepted=False, comment="no")
+    checks = feedback(origin=r.Origin.AUTOMATIC)
+    assert folded(ended(), *[person, checks][::order]).verdict == person
 
 
 STORY: tuple[tuple[int, r.Record], ...] = (

@@ -10,16 +10,7 @@ from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import reopen
-from midwatch_stage.factories import (
-    WHOSE,
-    commit,
-    delivery,
-    ended,
-    intervention,
-    message,
-    task_transition,
-    transition,
-)
+from midwatch_stage import factories as make
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
@@ -33,7 +24,7 @@ async def test_runs_tasks_and_attempts_come_back_and_begin_as_submitted(
     assert await journal.attempts(task.id) == [attempt]
     assert (await journal.run(run.id), await journal.task(task.id)) == (run, task)
     assert await journal.attempt(attempt.id) == attempt
-    submitted = task_transition(r.Lifecycle.SUBMITTED), transition(r.Lifecycle.SUBMITTED)
+    submitted = make.task_transition(r.Lifecycle.SUBMITTED), make.transition(r.Lifecycle.SUBMITTED)
     assert await journal.entries() == [
         r.Entry(id=1, record=submitted[0], at=at, task=1),
         r.Entry(id=2, record=submitted[1], at=at, task=1, attempt=1),
@@ -45,7 +36,7 @@ async def test_a_time_comes_back_as_the_same_moment_in_utc(
 ) -> None:
     there = datetime(2026, 11, 21, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     await journal.commit(
-        r.Commit(drafts=(r.Draft(record=message(1), at=there, task=attempt.task),))
+        r.Commit(drafts=(r.Draft(record=make.message(1), at=there, task=attempt.task),))
     )
     (entry,) = await journal.entries(kinds=[r.Step])
     assert (entry.at, entry.at.utcoffset()) == (there, timedelta(0))
@@ -56,7 +47,7 @@ async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
 ) -> None:
     run = await journal.add_run(source="", settings="", at=at)
     task = await journal.add_task(run=run.id, name="other", title="", spec="", at=at)
-    await journal.commit(commit(attempt, message(1), message(2)))
+    await journal.commit(make.commit(attempt, make.message(1), make.message(2)))
     assert [each.id for each in await journal.entries()] == [1, 2, 3, 4, 5]
     assert [each.id for each in await journal.entries(run=run.id)] == [3]
     assert [each.id for each in await journal.entries(task=task.id)] == [3]
@@ -76,7 +67,7 @@ async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
     messages = (r.Message(index=0, body=b'{"a":1}'), r.Message(index=1, body=b"\x00\xff"))
     results = (r.Result(call="call-1", body=b'"done"'),)
     await journal.commit(r.Commit(attempt=attempt.id, messages=messages, results=results))
-    again = commit(attempt, message(1), messages=messages[1:])
+    again = make.commit(attempt, make.message(1), messages=messages[1:])
     with pytest.raises(StaleIncarnationError, match="already written"):
         await journal.commit(again)
     assert await journal.messages(attempt.id) == list(messages)
@@ -93,18 +84,18 @@ async def test_each_claim_is_a_new_incarnation(journal: Journal, attempt: r.Atte
 
 @pytest.mark.parametrize("end", [each for each in r.Lifecycle if each.over])
 async def test_over_is_over(journal: Journal, attempt: r.Attempt, end: r.Lifecycle) -> None:
-    await journal.commit(commit(attempt, transition(), transition(end)))
+    await journal.commit(make.commit(attempt, make.transition(), make.transition(end)))
     with pytest.raises(StaleIncarnationError, match=f"attempt 1 is already {end.value}"):
-        await journal.commit(commit(attempt, ended()))
+        await journal.commit(make.commit(attempt, make.ended()))
 
 
 async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
     journal: Journal, attempt: r.Attempt
 ) -> None:
-    await journal.commit(commit(attempt, task_transition(r.Lifecycle.CANCELED)))
-    await journal.commit(commit(attempt, transition()))
+    await journal.commit(make.commit(attempt, make.task_transition(r.Lifecycle.CANCELED)))
+    await journal.commit(make.commit(attempt, make.transition()))
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
-        await journal.commit(commit(attempt, task_transition()))
+        await journal.commit(make.commit(attempt, make.task_transition()))
 
 
 async def test_what_does_not_fit_is_refused_and_named(journal: Journal, attempt: r.Attempt) -> None:
@@ -114,14 +105,14 @@ async def test_what_does_not_fit_is_refused_and_named(journal: Journal, attempt:
     with pytest.raises(JournalError, match=r"(?i)unique"):
         await journal.add_task(run=task.run, name=task.name, title="", spec="", at=at)
     with pytest.raises(JournalError, match=r"(?i)foreign key"):
-        await journal.commit(r.Commit(drafts=(r.Draft(record=message(1), at=at, task=99),)))
+        await journal.commit(r.Commit(drafts=(r.Draft(record=make.message(1), at=at, task=99),)))
     with pytest.raises(JournalError, match="has no attempt 7"):
         await journal.attempt(7)
 
 
-RESTART = intervention(r.Action.RESTART, r.Actor.OPERATOR, author="ada", message="Again.")
-FAILED = task_transition(r.Lifecycle.FAILED)
-OPENED = task_transition(r.Lifecycle.SUBMITTED, reason="begun again")
+RESTART = make.intervention(r.Action.RESTART, r.Actor.OPERATOR, author="ada", message="Again.")
+FAILED = make.task_transition(r.Lifecycle.FAILED)
+OPENED = make.task_transition(r.Lifecycle.SUBMITTED, reason="begun again")
 
 
 def of_task(record: r.Record, attempt: r.Attempt) -> r.Draft:
@@ -137,11 +128,11 @@ async def test_a_person_opens_a_task_again_that_is_over_once_and_no_late_word_do
     order, opened = replace(of_task(RESTART, attempt), attempt=1), of_task(OPENED, attempt)
     entries = await journal.write(reopen, order, [opened], step=7, after=over.id)
     assert entries is not None
-    stamp = delivery(entries[0].id, step=7)
+    stamp = make.delivery(entries[0].id, step=7)
     assert [entry.record for entry in entries] == [RESTART, stamp, OPENED]
     assert await journal.write(reopen, order, [opened], step=7, after=over.id) is None
     assert await journal.last_id() == entries[-1].id
-    await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **WHOSE)
+    await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **make.WHOSE)
     await journal.commit(r.Commit(drafts=(of_task(FAILED, attempt),)))
 
 
@@ -161,7 +152,7 @@ async def opened(
 
 async def moved(journal: Journal, attempt: r.Attempt, to: r.EscalationState, id_: int = 1) -> None:
     record = r.Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
-    await journal.commit(commit(attempt, record))
+    await journal.commit(make.commit(attempt, record))
 
 
 async def test_only_one_of_many_at_once_is_opened_and_stored(
@@ -185,7 +176,7 @@ async def test_an_answered_one_is_still_in_the_way_and_a_closed_one_makes_room(
     await moved(journal, attempt, r.EscalationState.ANSWERED)
     assert await opened(journal, attempt) is None
     at = attempt.started_at
-    other = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
+    other = await journal.add_attempt(task=attempt.task, number=2, at=at, **make.WHOSE)
     assert await opened(journal, other)
     await moved(journal, attempt, r.EscalationState.CLOSED)
     assert first is not None
