@@ -25,23 +25,17 @@ def report(progress: int, confidence: int) -> r.Step:
     return reflecting(0, progress, confidence)
 
 
-async def test_a_listener_hears_what_the_journal_holds_in_its_order(
+async def test_steps_are_numbered_without_gaps_and_heard_as_the_journal_holds_them(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()
     before = await journal.last_id()
     heard: list[r.Entry] = []
     recorder.listeners.append(heard.extend)
-    await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
-    assert heard == await journal.entries(before)
-
-
-async def test_steps_and_sequence_are_numbered_without_gaps(journal: Journal, claim: Claim) -> None:
-    recorder = await claim()
     await recorder.record(working_transition(), act())
     await asyncio.gather(*(recorder.record(act(call=str(n))) for n in range(20)))
-    entries = [entry for entry in await journal.entries() if entry.seq is not None]
-    assert [entry.seq for entry in entries] == list(range(1, 23))
+    assert heard == await journal.entries(before)
+    assert [entry.seq for entry in heard] == list(range(1, 23))
     assert [step.number for step in await records_of(journal, r.Step)] == list(range(1, 22))
 
 
@@ -94,6 +88,9 @@ async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> No
     ):
         assert getattr(rebuilt, name) == getattr(live, name), name
     assert rebuilt.health is r.Health.SUSPECT
+    # The checkpoint of the first plan step ended with it.
+    assert [said.progress_percent for _, said in rebuilt.checkpoints] == [10, 10]
+    assert rebuilt.plan_step_began == 1
     assert rebuilt.knows("call", request=1)
     assert not rebuilt.knows("call", request=2)
 
@@ -110,19 +107,10 @@ async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
     assert [alert.evidence for alert in await records_of(journal, r.Alert)] == [(1, 2, 3)]
 
 
-async def test_an_older_incarnation_is_refused(journal: Journal, claim: Claim) -> None:
-    old, new = await claim(), await claim()
-    with pytest.raises(StaleIncarnationError):
-        await old.record(act())
-    assert await records_of(journal, r.Step) == []
-    await new.record(act())
-    assert len(await records_of(journal, r.Step)) == 1
-
-
-async def test_what_is_recorded_soon_is_refused_where_another_process_took_the_attempt_over(
+async def test_what_is_recorded_at_once_or_soon_is_refused_where_another_took_the_attempt_over(
     journal: Journal, claim: Claim
 ) -> None:
-    old, _ = await claim(), await claim()
+    old, new = await claim(), await claim()
 
     async def record_again_and_again() -> None:
         while True:
@@ -131,15 +119,11 @@ async def test_what_is_recorded_soon_is_refused_where_another_process_took_the_a
 
     with pytest.raises(StaleIncarnationError):
         await asyncio.wait_for(record_again_and_again(), 120)
+    with pytest.raises(StaleIncarnationError):
+        await old.record(act())
     assert await records_of(journal, r.Step) == []
-
-
-async def test_the_checkpoints_of_a_plan_step_end_with_it(claim: Claim) -> None:
-    recorder = await claim()
-    await recorder.record(act(4), report(10, 80), report(20, 80))
-    assert [said.progress_percent for _, said in recorder.checkpoints] == [10, 20]
-    await recorder.record(r.Change(plan_step=2))
-    assert (recorder.checkpoints, recorder.plan_step_began) == ([], 4)
+    await new.record(act())
+    assert len(await records_of(journal, r.Step)) == 1
 
 
 async def test_at_the_end_nothing_fires_and_nothing_may_follow(

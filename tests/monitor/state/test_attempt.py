@@ -55,97 +55,72 @@ def folded(*records: r.Record, judged: bool = True) -> AttemptState:
     return state
 
 
+HELD = intervention(needs_approval=True)
+DONE, APPROVED, REJECTED = (
+    delivery(2, state)
+    for state in (r.DeliveryState.DELIVERED, r.DeliveryState.APPROVED, r.DeliveryState.REJECTED)
+)
+END = "you to end it in its terminal: told to stop, still running"
+APPROVAL = "approval of {}: `midwatch approve 2` or `midwatch reject 2`"
+
+
 @pytest.mark.parametrize(
     ("records", "status", "waits_for"),
     [
-        ((), "submitted", ""),
-        ((WORKING,), "working", ""),
-        ((WORKING, PAUSE), "pausing…", "delivery of pause (2)"),
-        ((WORKING, PAUSE, RESUME), "resuming…", "delivery of resume (3)"),
-        ((WORKING, PAUSE, STOP, RESUME), "stopping…", "delivery of stop (3)"),
-        ((WORKING, STOP, delivery(2), RESTART), "stopping…", ""),
-        (
-            (WORKING, STOP, delivery(2), delivery(2), RESTART),
-            "stopping…",
-            "you to end it in its terminal: told to stop, still running",
-        ),
-        (
-            (WORKING, RESTART),
-            "working",
-            "approval of restart: `midwatch approve 2` or `midwatch reject 2`",
-        ),
-        (
-            (WORKING, RESTART, delivery(2, r.DeliveryState.APPROVED)),
-            "restarting…",
-            "delivery of restart (2)",
-        ),
-        ((WORKING, PAUSE, delivery(2), WAITING, RESUME), "resuming…", "delivery of resume (5)"),
-        ((WORKING, ASK, delivery(2), WAITING, ANSWER), "resuming…", "delivery of nudge (5)"),
-        (
-            (
-                WORKING,
-                intervention(needs_approval=True),
-                WAITING,
-                delivery(2, r.DeliveryState.APPROVED),
-            ),
-            "resuming…",
-            "delivery of nudge (2)",
-        ),
-        (
-            (
-                WORKING,
-                intervention(needs_approval=True),
-                WAITING,
-                delivery(2, r.DeliveryState.REJECTED),
-            ),
-            "resuming…",
-            "",
-        ),
-        ((WORKING, STOP, ended(r.Ending.STUCK, lifecycle=r.Lifecycle.FAILED)), "failed", ""),
-        ((WORKING, PAUSE, delivery(2), WAITING), "paused", "a person to resume it"),
-        ((WORKING, PAUSE, delivery(2), WAITING, RESUME, delivery(5), WORKING), "working", ""),
-        ((WORKING, ASK, delivery(2), WAITING), "waits for you", "an answer: Which database?"),
-        ((WORKING, WAITING), "waits for you", "a person"),
-        ((WORKING, escalation()), "working", "a decision"),
-        ((WORKING, AWAY), "working", "the provider: HTTP 503 from http://far.test/v1"),
-        ((WORKING, AWAY, away(since=40, over=True)), "working", ""),
-        (
-            (WORKING, intervention(needs_approval=True)),
-            "working",
-            "approval of nudge: `midwatch approve 2` or `midwatch reject 2`",
-        ),
-        (
-            (WORKING, intervention(needs_approval=True), WAITING),
-            "waits for you",
-            "approval of nudge: `midwatch approve 2` or `midwatch reject 2`",
-        ),
-        ((WORKING, ended(r.Ending.RESTARTED, lifecycle=r.Lifecycle.FAILED)), "restarted", ""),
-        ((WORKING, ended(r.Ending.SPLIT, lifecycle=r.Lifecycle.FAILED)), "split", ""),
-        ((WORKING, ended(r.Ending.STUCK, lifecycle=r.Lifecycle.FAILED)), "failed", ""),
-        ((WORKING, ended(r.Ending.DONE, lifecycle=r.Lifecycle.COMPLETED)), "completed", ""),
+        ((PAUSE,), "pausing…", "delivery of pause (2)"),
+        ((PAUSE, RESUME), "resuming…", "delivery of resume (3)"),
+        ((PAUSE, STOP, RESUME), "stopping…", "delivery of stop (3)"),
+        ((STOP, DONE, RESTART), "stopping…", ""),
+        ((STOP, DONE, DONE, RESTART), "stopping…", END),
+        ((RESTART,), "working", APPROVAL.format("restart")),
+        ((RESTART, APPROVED), "restarting…", "delivery of restart (2)"),
+        ((PAUSE, DONE, WAITING, RESUME), "resuming…", "delivery of resume (5)"),
+        ((ASK, DONE, WAITING, ANSWER), "resuming…", "delivery of nudge (5)"),
+        ((HELD, WAITING, APPROVED), "resuming…", "delivery of nudge (2)"),
+        ((HELD, WAITING, REJECTED), "resuming…", ""),
+        ((STOP, ended(r.Ending.STUCK)), "failed", ""),
+        ((PAUSE, DONE, WAITING), "paused", "a person to resume it"),
+        ((PAUSE, DONE, WAITING, RESUME, delivery(5), WORKING), "working", ""),
+        ((ASK, DONE, WAITING), "waits for you", "an answer: Which database?"),
+        ((WAITING,), "waits for you", "a person"),
+        ((escalation(),), "working", "a decision"),
+        ((AWAY,), "working", "the provider: HTTP 503 from http://far.test/v1"),
+        ((AWAY, away(since=40, over=True)), "working", ""),
+        ((HELD,), "working", APPROVAL.format("nudge")),
+        ((HELD, WAITING), "waits for you", APPROVAL.format("nudge")),
+        ((ended(r.Ending.RESTARTED),), "restarted", ""),
+        ((ended(r.Ending.SPLIT),), "split", ""),
+        ((ended(),), "completed", ""),
     ],
 )
 def test_one_word_says_where_an_attempt_stands_and_another_what_it_waits_for(
     records: tuple[r.Record, ...], status: str, waits_for: str
 ) -> None:
-    state = folded(*records)
+    assert folded().status.value == "submitted"
+    state = folded(WORKING, *records)
     assert (state.status.value, attempt_waits_for(state)) == (status, waits_for)
 
 
-def test_an_answer_on_its_way_ends_the_waiting_and_one_from_before_the_question_does_not() -> None:
-    asked = (WORKING, ANSWER, ASK, delivery(3), WAITING)
-    assert not folded(*asked).goes_on
-    assert folded(*asked, ANSWER).goes_on
-    assert not folded(*asked, replace(ANSWER, needs_approval=True)).goes_on
+ASKED = (ANSWER, ASK, delivery(3), WAITING)
+STANDS = (HELD, WAITING)
 
 
-def test_an_attempt_that_stands_for_a_proposal_goes_on_once_that_is_decided() -> None:
-    stands = (WORKING, intervention(needs_approval=True), WAITING)
-    assert not folded(*stands).goes_on
-    assert folded(*stands, delivery(2, state=r.DeliveryState.REJECTED)).goes_on
-    assert folded(*stands, delivery(2, state=r.DeliveryState.APPROVED)).goes_on
-    asked = (*stands, ASK, delivery(4))
-    assert not folded(*asked, delivery(2, state=r.DeliveryState.REJECTED)).goes_on
+@pytest.mark.parametrize(
+    ("records", "goes_on"),
+    [
+        (ASKED, False),  # an answer from before the question does not count
+        ((*ASKED, ANSWER), True),
+        ((*ASKED, replace(ANSWER, needs_approval=True)), False),
+        (STANDS, False),
+        ((*STANDS, REJECTED), True),
+        ((*STANDS, APPROVED), True),
+        ((*STANDS, ASK, delivery(4), REJECTED), False),
+    ],
+)
+def test_an_attempt_goes_on_once_its_question_is_answered_or_its_proposal_decided(
+    records: tuple[r.Record, ...], goes_on: bool
+) -> None:
+    assert folded(WORKING, *records).goes_on is goes_on
 
 
 @pytest.mark.parametrize(
