@@ -6,6 +6,7 @@ the worker does what it is told.
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from midwatch_monitor.records import (
     Intervention,
 )
 from midwatch_monitor.rules import rule_settings
+from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
 
 _seen = {"notices": threading.Event(), "answers": threading.Event()}
@@ -51,24 +53,18 @@ async def hold(until: str) -> str:
     return "held"
 
 
-def call(tool: str, args: str = "{}") -> Call:
-    return Call(tool=tool, args=args)
+def reporting(percent: int, notes: str = "") -> Call:
+    said = {"progress_percent": percent, "confidence": 60, "decision": "continue"}
+    return call("reflect", **said, notes=notes)
 
 
-def reporting(percent: str, notes: str = "") -> Call:
-    said = f'"progress_percent": {percent}, "confidence": 60, "decision": "continue"'
-    return call("reflect", f'{{{said}, "notes": "{notes}"}}')
-
-
-LOOK = call("look", '{"at": "place {n}"}')
-PUT = Turn(calls=(call("put", '{"path": "out.txt", "text": "one"}'),))
-NOTICED = Turn(calls=(call("hold", '{"until": "notices"}'),))
-ANSWERED = Turn(calls=(call("hold", '{"until": "answers"}'),))
-DONE = Turn(say="Done.")
+PUT = turn(call("put", path="out.txt", text="one"))
+NOTICED, ANSWERED = (turn(call("hold", until=each)) for each in ("notices", "answers"))
+DONE = turn(say="Done.")
 
 
 def looks(count: int) -> tuple[Turn, ...]:
-    return tuple(Turn(calls=(call("look", f'{{"at": "place {n}"}}'),)) for n in range(count))
+    return tuple(turn(call("look", at=f"place {n}")) for n in range(count))
 
 
 def until_told(*turns: Turn) -> Script:
@@ -79,10 +75,9 @@ def until_told(*turns: Turn) -> Script:
 EDITOR = Script(phases=(Phase(turns=(NOTICED, PUT, ANSWERED, DONE)),))
 SCRIPTS = {
     "lost": until_told(*looks(12)),
-    "slow": until_told(Turn(calls=(reporting("10"),)), *looks(34)),
+    "slow": until_told(turn(reporting(10)), *looks(34)),
     "bold": until_told(
-        Turn(calls=(call("run_command", '{"command": "pytest"}'),)),
-        Turn(calls=(reporting("90", "All tests pass now."),)),
+        turn(call("run_command", command="pytest")), turn(reporting(90, "All tests pass now."))
     ),
     "one": EDITOR,
     "two": EDITOR,
@@ -107,20 +102,18 @@ def tasks(*lines: str) -> str:
 
 @pytest.fixture
 def only(harness: RunHarness) -> "Only":
-    return Only(harness)
-
-
-class Only:
     """A harness on which one rule is on."""
 
-    def __init__(self, harness: RunHarness) -> None:
-        self.harness = harness
-
-    def __call__(self, rule: str) -> RunHarness:
+    def build(rule: str) -> RunHarness:
         named: dict[str, Any] = {name: {"enabled": name == rule} for name in rule_settings(Rules())}
         rules = Rules.model_validate({"agreement": False, **named})
-        self.harness.settings = self.harness.settings.model_copy(update={"rules": rules})
-        return self.harness
+        harness.settings = harness.settings.model_copy(update={"rules": rules})
+        return harness
+
+    return build
+
+
+Only = Callable[[str], RunHarness]
 
 
 async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0) -> int:
@@ -202,17 +195,10 @@ async def test_two_attempts_on_one_file_are_noticed_before_and_escalated_when_th
     assert await play(harness, text, notices=2, alerts=4) == 0
     first = await harness.journal.entries(kinds=(Alert, Escalation))
     assert [isinstance(each.record, Alert) for each in first[:2]] == [True, True]
-    names = ("one", "two")
-    assert sorted(await fired(harness)) == sorted(
-        [
-            *(
-                ("notice", f"task {name}, still in progress, also plans to change out.txt")
-                for name in names
-            ),
-            *(
-                ("warning", f"task {name}, still in progress, also changed out.txt")
-                for name in names
-            ),
-        ]
-    )
+    assert sorted(await fired(harness)) == [
+        ("notice", "task one, still in progress, also plans to change out.txt"),
+        ("notice", "task two, still in progress, also plans to change out.txt"),
+        ("warning", "task one, still in progress, also changed out.txt"),
+        ("warning", "task two, still in progress, also changed out.txt"),
+    ]
     assert await answered(harness)

@@ -57,14 +57,9 @@ async def answered(scene: Monitored, answer: r.Intervention) -> int:
     return await scene.delivered(ANSWERED, answer)
 
 
-async def test_an_escalation_is_opened_once(scene: Monitored) -> None:
-    await scene.hear(report(10))
-    await scene.recorder.record(act(), report(10))
-    await scene.monitor.look(everything=True)
-    assert await scene.records(r.Escalation) == [OPEN]
-
-
-async def test_it_is_stored_before_the_hint(scene: Monitored) -> None:
+async def test_an_escalation_is_opened_once_before_its_hint_and_what_fires_meanwhile_joins_it(
+    scene: Monitored,
+) -> None:
     class Reading(LocalBus):
         """Notes what could be read at the moment of each hint."""
 
@@ -76,23 +71,12 @@ async def test_it_is_stored_before_the_hint(scene: Monitored) -> None:
     await scene.recorder.record(report(10))
     await scene.watching(bus=Reading()).look()
     assert await asyncio.gather(*seen) == [[OPEN]]
-
-
-async def test_what_fires_while_it_is_open_joins_it(scene: Monitored) -> None:
-    await scene.hear(report(10))
+    await scene.recorder.record(act())
+    await scene.monitor.look(everything=True)
+    assert await scene.records(r.Escalation) == [OPEN]
     await scene.hear(report(10, "a", "b", "c"))
     joined = replace(OPEN, alerts=(LOW, r.AlertKey(rule="multiple_blockers")))
     assert await scene.records(r.Escalation) == [OPEN, joined]
-
-
-async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(scene: Monitored) -> None:
-    await scene.hear(report(10))
-    await scene.write(CLOSED)
-    counts: list[int] = []
-    for _ in range(3):
-        await scene.hear(act())
-        counts.append(len(await scene.records(r.Escalation)))
-    assert counts == [2, 2, 3]
 
 
 async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
@@ -108,6 +92,16 @@ async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
     assert (opened.id, opened.alerts) == (2, (r.AlertKey(rule="multiple_blockers"),))
     (lost,) = await scene.records(r.Delivery)
     assert (lost.intervention, lost.state) == (told, r.DeliveryState.EXPIRED)
+
+
+async def test_after_a_cooldown_the_same_attempt_may_be_asked_about_again(scene: Monitored) -> None:
+    await scene.hear(report(10))
+    await scene.write(CLOSED)
+    counts: list[int] = []
+    for _ in range(3):
+        await scene.hear(act())
+        counts.append(len(await scene.records(r.Escalation)))
+    assert counts == [2, 2, 3]
 
 
 async def test_escalations_are_capped(scene: Monitored) -> None:
@@ -342,29 +336,20 @@ async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
 
 
 @pytest.mark.parametrize(
-    ("end", "expected", "reason"),
-    [
-        (
-            make.task_transition(r.Lifecycle.COMPLETED, reason="every acceptance check passed"),
-            r.Outcome.RECOVERED,
-            "the task is completed: every acceptance check passed",
-        ),
-        (
-            make.task_transition(r.Lifecycle.FAILED, reason="a part failed"),
-            r.Outcome.NO_EFFECT,
-            "the task is failed: a part failed",
-        ),
-    ],
+    ("end", "expected"),
+    [(r.Lifecycle.COMPLETED, r.Outcome.RECOVERED), (r.Lifecycle.FAILED, r.Outcome.NO_EFFECT)],
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
-    asked: Monitored, at: datetime, end: r.TaskTransition, expected: r.Outcome, reason: str
+    asked: Monitored, at: datetime, end: r.Lifecycle, expected: r.Outcome
 ) -> None:
     id = await asked.write(ANSWERED, replace(NUDGE, action=r.Action.SPLIT))
     await asked.recorder.end(make.ended(r.Ending.SPLIT), make.delivery(id))
     await asked.monitor.look()
     assert await asked.records(r.OutcomeReport) == []
-    await asked.journal.commit(r.Commit(drafts=(r.Draft(record=end, at=at, task=1),)))
+    over = r.Draft(record=make.task_transition(end, reason="as it is"), at=at, task=1)
+    await asked.journal.commit(r.Commit(drafts=(over,)))
     await asked.monitor.look()
+    reason = f"the task is {end.value}: as it is"
     judged = r.OutcomeReport(intervention=id, outcome=expected, step=1, reason=reason)
     assert await asked.records(r.OutcomeReport) == [judged]
 

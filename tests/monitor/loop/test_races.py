@@ -103,17 +103,22 @@ async def asked(journal: Journal) -> list[int]:
     return [each.attempt or 0 for each in entries]
 
 
+async def look_twice(monitor: Monitor, failing: Failing, what: str) -> None:
+    """One look fails because of this, and the next one does not."""
+    failing.fails = frozenset({what})
+    with pytest.raises(JournalError):
+        await monitor.look()
+    failing.fails = frozenset()
+    await monitor.look()
+
+
 async def test_what_was_won_is_not_lost_with_a_look_that_fails(
     journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
 ) -> None:
     guards = Some(1, 2)
     monitor = watching(guards=guards)
     guards.moments.append(Some(2))  # the first is won while the look reads
-    failing.fails = frozenset({"escalation of 2"})
-    with pytest.raises(JournalError):
-        await monitor.look()
-    failing.fails = frozenset()
-    await monitor.look()
+    await look_twice(monitor, failing, "escalation of 2")
     assert sorted(await asked(journal)) == [1, 2]
 
 
@@ -124,11 +129,7 @@ async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
     await two[0].record(question, replace(question, state=EscalationState.CLOSED))
     await journal.add_attempt(task=1, number=3, at=two[0].clock(), **WHOSE)
     monitor = watching(guards=Some())
-    failing.fails = frozenset({"attempt 3"})
-    with pytest.raises(JournalError):
-        await monitor.look()
-    failing.fails = frozenset()
-    await monitor.look()
+    await look_twice(monitor, failing, "attempt 3")
     view = monitor.view(1)
     assert view is not None
     assert view.state.raised == 1
@@ -146,11 +147,7 @@ async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_
     guards = Some(1, 2)
     monitor = watching(guards=guards)
     guards.moments.append(Refused(1, 2))
-    failing.fails = frozenset({"escalation of 2"})
-    with pytest.raises(JournalError):
-        await monitor.look()
-    failing.fails = frozenset()
-    await monitor.look()
+    await look_twice(monitor, failing, "escalation of 2")
     assert sorted(await asked(journal)) == [1, 2]
 
 
