@@ -206,34 +206,21 @@ async def test_a_sub_agent_has_ended_once_its_turn_is_over_and_another_task_take
     assert names == ["repo-s1", "repo-s1/agent-a1", "repo-s1/agent-a1/2"]
 
 
-async def test_a_sub_agent_is_a_task_in_the_run_of_its_session(
-    agents: ForeignAgents, journal: Journal
-) -> None:
-    agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    agents.write_sub_agent(loop(CLAUDE, 2))
-    await agents.watch.look()
-    (run,) = await journal.runs()
-    assert [each.name for each in await journal.tasks(run.id)] == ["repo-s1", "repo-s1/agent-a1"]
-    assert [each.last_step for each in await agents.attempts()] == [1, 2]
+HOMES = Path("/repo/.midwatch"), Path("/var/lib/midwatch/nodes/vm")
+WORKERS = [(str(folder_of(home, "r2", "fix", 1)), 0) for home in HOMES]
 
 
 @pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("home", ["/repo/.midwatch", "/var/lib/midwatch/nodes/vm"])
-async def test_a_session_of_a_worker_is_followed_only_if_it_is_named(
-    agents: ForeignAgents, home: str, named: bool
+@pytest.mark.parametrize(
+    ("cwd", "hours"), [*WORKERS, ("/repo", 3)], ids=["a worker's", "a node's", "old"]
+)
+async def test_a_session_of_a_worker_or_of_long_ago_is_followed_only_if_it_is_named(
+    agents: ForeignAgents, cwd: str, hours: int, named: bool
 ) -> None:
-    cwd = str(folder_of(Path(home), "r2", "fix", 1))
     said = [*asked(CLAUDE), *loop(CLAUDE, 1)]
+    agents.now -= timedelta(hours=hours)
     path = agents.write(SESSION, [{**each, "cwd": cwd} for each in said])
-    await agents.another_watch(*[path] * named).look()
-    assert [each.last_step for each in await agents.attempts()] == [1] * named
-
-
-@pytest.mark.parametrize("named", [False, True])
-async def test_an_old_file_is_followed_if_named(agents: ForeignAgents, named: bool) -> None:
-    agents.now -= timedelta(hours=3)
-    path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1)])
-    agents.now += timedelta(hours=3)
+    agents.now += timedelta(hours=hours)
     await agents.another_watch(*[path] * named).look()
     assert [each.last_step for each in await agents.attempts()] == [1] * named
 
@@ -263,9 +250,7 @@ async def test_secrets_in_a_session_are_masked(agents: ForeignAgents) -> None:
     assert not [each for each in told if secret in each]
 
 
-async def test_what_cannot_reach_it_is_refused_with_what_would_help(
-    agents: ForeignAgents, transcript: Path
-) -> None:
+async def test_what_cannot_reach_it_is_refused(agents: ForeignAgents, transcript: Path) -> None:
     state = await agents.attempt()
     assert "midwatch hook install claude-code" in out_of_reach(state, Action.NUDGE)
     assert out_of_reach(state, Action.ACKNOWLEDGE) == ""
@@ -344,9 +329,7 @@ async def test_a_killed_agent_is_let_go_until_it_comes_back(agents: ForeignAgent
     assert [each.call for each in await agents.steps()] == ["c1", "c2"]
 
 
-async def test_links_to_nowhere_and_pipes_cost_nothing(
-    agents: ForeignAgents, tmp_path: Path
-) -> None:
+async def test_links_to_nowhere_and_pipes_are_none(agents: ForeignAgents, tmp_path: Path) -> None:
     path = agents.write("runs/s1.jsonl", [*asked(CLAUDE), *loop(CLAUDE, 1)])
     (path.parent / "gone.jsonl").symlink_to(tmp_path / "nowhere")
     os.mkfifo(path.parent / "pipe.jsonl")

@@ -297,16 +297,6 @@ def line_of(event: Fields, agent: str = "claude-code") -> bytes:
     return json.dumps(whole).encode() + b"\n"
 
 
-async def test_what_waits_in_the_inbox_is_taken_in(agents: ForeignAgents, folder: Path) -> None:
-    for each in (before(1), failed(1)):
-        assert put_in_inbox(folder, line_of(each))
-    lines = list(take_inbox(folder))
-    assert len(lines) == 2
-    for line in lines:
-        await agents.watch.hear(line)
-    assert len(await agents.steps()) == 1
-
-
 async def test_what_waited_in_the_inbox_is_no_sign_of_life(agents: ForeignAgents) -> None:
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2), *CLAUDE.said("Done.", NOON)])
     assert put_in_inbox(state_folder({}, agents.home), line_of(hook("Stop", path)))
@@ -373,9 +363,7 @@ async def test_a_hook_of_another_program_waits(agents: ForeignAgents, folder: Pa
 
 
 @pytest.mark.parametrize("watched", [SESSION, ".claude"], ids=["a file", "a folder"])
-async def test_a_watch_of_a_path_hears_only_the_hooks_of_its_sessions(
-    session: Session, watched: str
-) -> None:
+async def test_a_watch_of_a_path_hears_only_its_hooks(session: Session, watched: str) -> None:
     watch = session.another_watch(session.home / watched)
     await session.does("PreToolUse")
     other = session.write("elsewhere/s2.jsonl", asked(CLAUDE))

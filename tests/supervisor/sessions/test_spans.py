@@ -255,9 +255,7 @@ async def test_a_body_too_long_even_if_packed_is_refused(port: int, agents: Fore
     assert len(await agents.steps()) == 1
 
 
-async def test_a_body_that_cannot_be_read_is_refused_in_a_line(
-    port: int, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unreadable_body_is_refused(port: int, caplog: pytest.LogCaptureFixture) -> None:
     assert await post(port, b"no gzip", Content_Encoding="gzip") == 400
     assert await post(port, b"", Content_Length="-1") == 400
     assert await post(port, b"none", Content_Encoding="br") == 400
@@ -308,9 +306,7 @@ async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
     watch.close()
 
 
-async def test_spans_that_were_not_taken_are_when_sent_again(
-    location: str, agents: ForeignAgents
-) -> None:
+async def test_spans_that_were_not_taken_come_again(location: str, agents: ForeignAgents) -> None:
     sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
     async with await Away.open(location) as journal, spans_of(span_watch(journal, agents)) as port:
         journal.times = 1

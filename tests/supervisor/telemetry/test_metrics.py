@@ -73,7 +73,7 @@ async def test_the_figures_are_those_of_status(
 
 
 @pytest.mark.usefixtures("named_by_the_environment")
-async def test_they_are_served_anew_for_whoever_asks(
+async def test_they_are_served_to_who_asks(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     await worked(journal, attempt, at)

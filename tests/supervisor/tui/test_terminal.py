@@ -183,9 +183,7 @@ print("left with", codes, "imported", names)
     assert done.stdout.splitlines()[-1] == "left with [0, 0] imported []", done.stderr
 
 
-def test_watch_without_a_terminal_says_what_to_do_instead(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_console_needs_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def make(file: Path) -> None:
         async with await Journal.open(file):
             return

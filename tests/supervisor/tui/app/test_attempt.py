@@ -1,4 +1,4 @@
-"""The view of one attempt: its sides, its header, its cursor, its diff."""
+"""The view of one attempt: its sides, its header, its cursor, its diff, its search; and filters."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -8,7 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.screen import Screen
+from textual.widgets import Input
+from textual.widgets._toast import Toast
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import (
@@ -35,10 +38,13 @@ from midwatch_stage.factories import (
     intervention,
     outcome,
     reflecting,
+    step,
     transition,
 )
 from midwatch_stage.repository import worktree_with
+from midwatch_supervisor.tui.keys import ATTEMPT
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_supervisor.tui.state.attempt_timeline import KINDS
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
 
 CODE = "x = [b]1[/b] \x1b[31m\u202e"
@@ -241,3 +247,202 @@ async def test_the_header_says_where_the_rules_do_not_go_by_it(tmp_path: Path) -
     async with console_in(tmp_path, *records, size=(120, 30)) as seat:
         await seat.open_attempt()
         await seat.until(lambda: "confidence 80% (worthless)" in seat.text("#standing"))
+
+
+def read(number: int, what: str, **fields: object) -> Step:
+    return replace(step(number, "read_file", path=what), **fields)
+
+
+STEPS = (
+    transition(),
+    *(read(number, f"docs/page_{number}.md") for number in range(1, 20)),
+    read(20, "docs/rates.md"),
+    *(read(number, f"docs/page_{number}.md") for number in range(21, 40)),
+    editing(40, "totals.py"),
+    step(41, "run_command", ok=False, output="the Rates are wrong"),
+    reflecting(42, notes="I look at the rates again."),
+    alert("cycle", step=42, evidence=(3, 41)),
+    Plan(steps=(PlanStep(title="Read the tables"), PlanStep(title="Round"))),
+    acceptance(check="pytest", passed=False, detail="1 failed"),
+    *(read(number, f"docs/page_{number}.md") for number in range(43, 60)),
+)
+
+
+@pytest.fixture(scope="module")
+async def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
+    """A console on an attempt with some hundred lines, in a terminal that shows a third of them."""
+    folder = tmp_path_factory.mktemp("search")
+    async with console_in(folder, *STEPS, size=(120, 30)) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def long(shared_lines: Seat) -> Seat:
+    """The attempt's view, opened anew, for tests that write nothing."""
+    await shared_lines.first_screen()
+    shared_lines.app.noticed.clear()
+    await shared_lines.open_attempt()
+    return shared_lines
+
+
+async def test_what_is_written_meanwhile_is_searched_too(tmp_path: Path) -> None:
+    async with console_in(tmp_path, *STEPS, size=(120, 30)) as seat:
+        await seat.open_attempt()
+        await seat.press("slash", *"rates", "enter")
+        await seat.write(read(60, "rates.csv"))
+        await seat.until(lambda: place(seat) == "1 of 4 found")
+        assert "docs/rates.md" in seat.cursor_line
+        await seat.write(transition(), task="port")
+        await seat.press("escape", "escape", "slash", *"port", "enter")
+        assert place(seat, "fleet") == "1 of 2 match"
+        await seat.press("escape", "2", "slash", *"nothing")
+        said = seat.text("#checkpoints-pane > .nothing")
+        assert said == "No line matches the filter; escape clears it."
+
+
+def place(seat: Seat, name: str = "timeline") -> str:
+    """What stands at the end of the titles."""
+    return seat.text(f"#{name}-pane > .titles").rsplit("  ", 1)[-1].strip()
+
+
+async def test_a_search_goes_to_the_first_match_and_leaves_the_lines_around(long: Seat) -> None:
+    lines = long.list("timeline").count
+    await long.press("slash", *"rates", "enter")
+    assert "docs/rates.md" in long.cursor_line
+    assert long.list("timeline").count == lines
+    assert place(long) == "1 of 3 found"
+    seen = long.list("timeline").seen
+    assert seen.start < long.list("timeline").cursor - 3 < seen.stop - 6
+
+
+async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(long: Seat) -> None:
+    for key in ("slash", *"xrates"):
+        long.app.post_message(events.Key(key, "/" if key == "slash" else key))
+    typed = long.app.screen.query_one("#timeline-filter", Input)
+    await long.until(lambda: typed.value == "xrates")
+    assert len(long.app.screen_stack) == 2
+    assert not long.app.noticed
+
+
+async def test_n_and_shift_n_walk_from_match_to_match_and_round(long: Seat) -> None:
+    await long.press("slash", *"rates", "enter", "n")
+    assert "n Match" in long.footer
+    assert "run_command" in long.cursor_line
+    found = [line for line in long.lines("timeline") if line.startswith("•")]
+    assert [line.split()[2] for line in found] == ["◆"]
+    await long.press("n", "n")
+    assert "docs/rates.md" in long.cursor_line
+    await long.press("N")
+    assert "checkpoint" in long.cursor_line
+    assert place(long) == "3 of 3 found"
+    await long.press("j")
+    assert place(long) == "3 found"
+    await long.press("escape")
+    assert "n Match" not in long.footer
+
+
+async def test_a_word_for_a_kind_leaves_only_such_lines(long: Seat) -> None:
+    every = long.list("timeline").count
+    for wanted, kinds in {
+        "is:failed": ["run_command", "check"],
+        "is:edit": ["edit_file"],
+        "is:check": ["checkpoint"],
+        "is:alert is:checkpoint": ["checkpoint", "alert"],
+    }.items():
+        await long.press("slash", *wanted, "enter")
+        lines = long.lines("timeline")
+        assert all(kind in line for kind, line in zip(kinds, lines, strict=True))
+        assert place(long) == f"{len(kinds)} of {every} match"
+        await long.press("escape")
+
+
+async def test_n_goes_through_lines_of_a_kind_and_escape_stays_on_one(long: Seat) -> None:
+    every = long.list("timeline").count
+    await long.press("slash", *"is:failed rates", "enter")
+    assert long.list("timeline").count == 2
+    assert place(long) == "1 of 1 found"
+    await long.press("escape", "slash", *"is:failed", "enter", "g")
+    first = long.cursor_line
+    for key, line in (("n", "check"), ("n", first), ("N", "check"), ("g", "run_command")):
+        await long.press(key)
+        assert line in long.cursor_line
+    await long.press("escape")
+    assert long.list("timeline").count == every
+    assert "run_command" in long.cursor_line
+    assert isinstance(long.app.screen, AttemptScreen)
+    await long.press("escape")
+    assert not isinstance(long.app.screen, AttemptScreen)
+
+
+async def test_an_unknown_kind_says_which_there_are_as_the_help_does(long: Seat) -> None:
+    await long.press("slash", *"is:broken", "enter")
+    assert long.text("#timeline-pane > .nothing") == (
+        "No line matches the filter; escape clears it."
+        " Kinds of lines: is:failed is:edit is:checkpoint is:alert."
+    )
+    said = next(key.does for key in ATTEMPT if key.id == "attempt.search")
+    assert all(f"`is:{kind}`" in said for kind in KINDS)
+
+
+async def test_evidence_is_reached_through_a_filter_that_hides_it(long: Seat) -> None:
+    await long.press("slash", *"is:failed", "enter", "f3", "enter")
+    await long.until(lambda: "run_command" in long.cursor_line)
+    assert long.list("timeline").count == 2  # it shows this one, and stays
+    await long.press("e")
+    assert "page_3.md" in long.cursor_line
+
+
+async def test_the_detail_follows_the_matches(long: Seat) -> None:
+    await long.press("slash", *"rates", "enter", "space", "n")
+    assert long.app.screen.query_one(Detail).text.endswith("the Rates are wrong")
+    await long.press("escape")
+    assert place(long) == "2 of 3 found"
+
+
+async def test_every_list_of_an_attempt_can_be_searched(long: Seat) -> None:
+    wanted = {"f3": ("alerts", "firing"), "f5": ("plan", "tables"), "f8": ("checks", "failed")}
+    for key, (name, word) in wanted.items():
+        await long.press(key, "slash", *word, "enter")
+        assert place(long, name) == "1 of 1 found"
+
+
+async def test_where_there_are_no_lines_no_filter_is_offered(long: Seat) -> None:
+    assert "Search" in long.footer
+    await long.press("f4", "slash")
+    assert "Search" not in long.footer
+    assert not isinstance(long.app.focused, Input)
+    await long.press("escape")
+    assert "Filter" in long.footer
+    await long.press("4", "slash")
+    assert "Filter" not in long.footer
+    assert not isinstance(long.app.focused, Input)
+
+
+async def test_a_long_list_says_which_lines_are_seen(long: Seat) -> None:
+    every = long.list("timeline").count
+    seen = long.list("timeline").seen
+    assert place(long) == f"{every - len(seen) + 1}-{every} of {every}"
+    await long.press("g")
+    await long.until(lambda: place(long) == f"1-{len(seen)} of {every}")
+    await long.press("f5")
+    assert " of " not in place(long, "plan")
+
+
+async def test_what_is_told_covers_nothing(tmp_path: Path) -> None:
+    async with console_in(tmp_path, transition(), size=(80, 24), toasts=True) as seat:
+        for keys in ((), ("4",), ("5",), ("1", "enter"), ("space",)):
+            await seat.press(*keys)
+            for text in ("one", "three", "long " * 60):
+                seat.app.notify(text)
+            await seat.until(lambda: [each.region.height for each in toasts(seat)] == [3])
+            (told,) = toasts(seat)
+            parts = [each for each in seat.app.screen.children if told not in each.walk_children()]
+            assert [each for each in parts if each.region.overlaps(told.region)] == []
+            assert told.region.bottom == 23  # the keys stand below it
+            seat.app.clear_notifications()
+            await seat.until(lambda: toasts(seat) == [])
+
+
+def toasts(seat: Seat) -> list[Toast]:
+    """What is told on the screen in front, where it is seen."""
+    return [each for each in seat.app.screen.query(Toast) if each.region.height]

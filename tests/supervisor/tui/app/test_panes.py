@@ -1,4 +1,4 @@
-"""The panes of the first screen, under the keys and the clicks of a person."""
+"""The panes of the first screen and the preview, under the keys and the clicks of a person."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -14,10 +14,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import Actor, Fault, Lifecycle, Record, Severity, Step
 from midwatch_monitor.records.work import EMBEDDED
-from midwatch_stage.console import ConsoleDriver, console_in, console_of
+from midwatch_stage.console import ConsoleDriver, console_in, console_of, console_on
 from midwatch_stage.factories import AT, alert, intervention, plan, reflecting, transition
 from midwatch_stage.harness import assigned
 from midwatch_supervisor.tui.screens.banner import BannerLine
+from midwatch_supervisor.tui.screens.preview import PreviewView
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -194,10 +195,8 @@ async def test_keys_group_sort_and_fold_the_fleet_from_any_pane(busy: Watch) -> 
     assert busy.tab == "fleet-tab"
     await busy.press("4", "v")
     assert busy.tab == "fleet-tab"
-    assert busy.app.noticed[-3:] == [
-        "nothing to fold or unfold here",
-        *("sorted by name: from A to Z", "grouped by task"),
-    ]
+    said = "sorted by name: from A to Z", "grouped by task"
+    assert {"nothing to fold or unfold here", *said} <= {*busy.app.noticed}
     await busy.press("v", "v", "g", "p")
     assert busy.app.told[-1] == "no attempt is selected"
     assert await busy.written() == []
@@ -315,3 +314,80 @@ async def test_an_answer_to_a_run_that_is_over_says_what_continues_it(journal: J
         await left.write(intervention(by=Actor.OPERATOR, message="5432"))
         left.app.pass_a_second()
         assert "→ `midwatch resume --run 1` continues it" in left.app.banner.said
+
+
+def previewed(seat: ConsoleDriver[Journal]) -> PreviewView:
+    return seat.app.query_one(PreviewView)
+
+
+async def test_the_preview_stands_where_there_is_room(six_tasks: Journal) -> None:
+    places = {  # neighbours differ, so that what is waited for is not what was there before
+        (120, 27): "",
+        (160, 45): "beside",
+        (80, 24): "",
+        (120, 36): "below",
+        (40, 10): "",
+        (140, 24): "beside",
+        (139, 28): "below",
+    }
+    async with console_on(six_tasks, size=(160, 45)) as seat:
+        for size, where in places.items():
+            await seat.pilot.resize_terminal(*size)
+            await seat.until(lambda where=where: place_of(seat) == where)
+
+
+def place_of(seat: ConsoleDriver[Journal]) -> str:
+    """Where the preview stands on the terminal."""
+    lists, region = seat.app.query_one(TabbedContent).region, previewed(seat).region
+    if not region.area:
+        return ""
+    return "beside" if region.x >= lists.right else "below" if region.y else "over"
+
+
+async def test_every_list_of_attempts_has_a_preview_that_follows(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(160, 45)) as seat:
+        for pane, there in (("2", True), ("3", True), ("4", False), ("5", False), ("1", True)):
+            await seat.press(pane)
+            assert bool(previewed(seat).region.area) is there
+        assert "labels#1 ─ WHY" in previewed(seat).text
+        await seat.press("j")
+        assert "PROPOSED: RESTART by supervisor" in previewed(seat).text
+        await seat.press("r", "enter")
+        await seat.until(lambda: "PROPOSED" not in previewed(seat).text)
+
+
+async def test_grouped_anew_the_preview_and_keys_are_the_cursors(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(120, 36)) as seat:
+        await seat.press("v")
+        assert seat.app.panes.fleet.chosen is seat.app.target
+        assert "delivery#1 ─ WHY" in previewed(seat).text
+        assert "a Approve" in seat.footer
+
+
+async def test_space_hides_the_preview_or_says_why_there_can_be_none(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(80, 24)) as seat:
+        await seat.press("space")
+        no_room = "no room: a preview needs 28 lines or 140 columns; enter shows more"
+        assert seat.app.told == [no_room]
+        await seat.pilot.resize_terminal(120, 36)
+        await seat.until(lambda: bool(previewed(seat).region.area))  # it was not hidden meanwhile
+        await seat.press("space")
+        assert not previewed(seat).region.area
+        await seat.press("space")
+        assert "labels#1 ─ WHY" in previewed(seat).text
+        await seat.press("4", "space")
+        assert seat.app.told == [no_room, "only a list of attempts has a preview"]
+
+
+async def test_a_long_preview_scrolls_by_the_keys_of_a_list(six_tasks: Journal) -> None:
+    async with console_on(six_tasks, size=(120, 28)) as seat:
+        said = (reflecting(n, n, 90 - n, notes=f"{n} of 12. " * 20) for n in range(1, 12))
+        await seat.write(transition(), *said, transition(Lifecycle.INPUT_REQUIRED))
+        await seat.press("g")
+        preview = previewed(seat)
+        assert "fix#1" in preview.text
+        preview.focus()
+        await seat.press("G")
+        assert preview.scroll_offset.y > 0
+        await seat.press("g")
+        assert preview.scroll_offset.y == 0

@@ -208,9 +208,7 @@ def opened(tmp_path: Path) -> Open:
 
 @pytest.mark.parametrize("standing", STANDINGS)
 @pytest.mark.parametrize("command", OperatorCommand)
-def test_no_command_does_at_once_what_cannot_be_taken_back(
-    command: OperatorCommand, standing: str
-) -> None:
+def test_no_command_ends_something_at_once(command: OperatorCommand, standing: str) -> None:
     about = row(*STANDINGS[standing])
     asks = question(command, about) is not None
     assert asks or refusal(command, about) or command.effect.action in HARMLESS
@@ -260,9 +258,7 @@ async def test_no_key_breaks_an_empty_pane(opened: Open) -> None:
         pytest.param(("x\n\n", "a\n\n", "s\n\n"), id="enter, where something ends or is hidden"),
     ],
 )
-async def test_what_answers_a_question_by_mistake_is_no_yes(
-    opened: Open, answers: tuple[str, ...]
-) -> None:
+async def test_an_answer_by_mistake_is_no_yes(opened: Open, answers: tuple[str, ...]) -> None:
     async with opened(*STANDINGS["approval"]) as watch:
         for keys in answers:
             await watch.press("1", *("enter" if key == "\n" else key for key in keys))

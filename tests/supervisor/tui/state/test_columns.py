@@ -197,9 +197,7 @@ def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered
     ("first", "last", "expected"),
     [(1, 3, (1, 2, 3)), (1, 16, (1, 3, 5, 7, 9, 11, 13, 15)), (4, 4, (4,))],
 )
-def test_steps_below_the_chart_are_whole_and_few(
-    first: int, last: int, expected: Sequence[int]
-) -> None:
+def test_steps_of_a_chart_are_whole(first: int, last: int, expected: Sequence[int]) -> None:
     assert ticks(first, last) == expected
 
 

@@ -107,9 +107,7 @@ def problem(found: DialogQuestion, words: str) -> str:
         ((transition(Lifecycle.CANCELED),), VERDICTS | {Command.RESTART}),
     ],
 )
-def test_what_can_be_done_depends_on_where_the_attempt_stands(
-    records: tuple[Record, ...], commands: set[Command]
-) -> None:
+def test_what_can_be_done_by_state(records: tuple[Record, ...], commands: set[Command]) -> None:
     assert sensible(row(*records)) == commands
 
 
@@ -131,9 +129,7 @@ def test_nothing_can_be_done_about_a_task_without_an_attempt() -> None:
         (Command.RESUME, WORKING, "it is not paused: working"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(
-    command: Command, record: Record, why: str
-) -> None:
+def test_what_makes_no_sense_is_refused(command: Command, record: Record, why: str) -> None:
     assert refusal(command, row(record)) == why
 
 
@@ -242,9 +238,7 @@ def test_what_takes_work_away_is_approved_by_name_and_the_rest_at_once() -> None
         ((ended(Ending.SPLIT),), "Accept Reject result"),
     ],
 )
-def test_what_can_be_done_is_offered_the_most_likely_first(
-    records: tuple[Record, ...], acts: str
-) -> None:
+def test_offers_begin_with_the_most_likely(records: tuple[Record, ...], acts: str) -> None:
     assert " ".join(each.does for each in offers(row(*records))) == acts
 
 

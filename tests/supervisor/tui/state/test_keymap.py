@@ -63,9 +63,7 @@ def test_unknown_acts_and_two_acts_on_one_key_are_refused_at_once_with_what_woul
     )
 
 
-def test_acts_under_their_old_names_are_taken_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_acts_under_old_names_are_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     old = ConsoleSettings(keys={"roll.down": "x", "guide": "f9"})
     with caplog.at_level("WARNING"), pytest.raises(ConfigError, match="already the key of `stop`"):
         check_console(old)

@@ -102,9 +102,7 @@ def test_the_newest_start_of_a_node_counts_and_one_that_left_yesterday_is_forgot
         ((replace(SOUTH, state=NodeState.LOST),), Health.STUCK),
     ],
 )
-def test_how_it_fares_without_its_node_is_unknown(
-    nodes: Sequence[NodeStatus], health: Health
-) -> None:
+def test_health_without_a_node_is_unknown(nodes: Sequence[NodeStatus], health: Health) -> None:
     told = Told()
     told.tell(STUCK)
     told.board.meet_nodes(nodes)

@@ -83,9 +83,7 @@ ACK, SILENCE = (
     [((), "", Tone.BAD), (ACK, "acknowledged", Tone.PLAIN), (SILENCE, "silenced", Tone.PLAIN)],
     ids=["fires", "acknowledged", "silenced"],
 )
-def test_an_alert_is_told_since_when_and_whether_seen(
-    acts: tuple[Record, ...], word: str, tone: Tone
-) -> None:
+def test_an_alert_is_told_with_its_state(acts: tuple[Record, ...], word: str, tone: Tone) -> None:
     made = row(WORKING, STUCK, *acts)
     (line,) = [line for line in preview(made) if "confidence 50" in line]
     assert line.startswith(" ■ confidence 50 to 24 %")
