@@ -1,20 +1,15 @@
 """What the files around the code promise about each other."""
 
-import ast
-import inspect
-import os
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from midwatch_monitor import errors
-
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PINS = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
 FOLDERS = ("monitor", "tools", "agents", "supervisor", "configs", "tests")
 PACKAGES = ("monitor", "tools", "agents", "supervisor")
 SOMEBODYS_FOLDER = re.compile(r"(?<![\w.$}*])/(?:home|Users|work)/[A-Za-z]")
@@ -29,53 +24,18 @@ def tracked() -> list[Path]:
     return sorted(Path(line) for line in done.stdout.splitlines() if (ROOT / line).exists())
 
 
-def test_what_people_read_spells_canceled_as_the_lifecycle_does() -> None:
-    pages = [
-        *ROOT.glob("*.md"),
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "configs").rglob("*.yaml"),
-    ]
-    texts = {page.name: page.read_text("utf-8") for page in pages}
-    for package in PACKAGES:
-        for file in (ROOT / package).rglob("*.py"):
-            texts[str(file)] = "\n".join(said_by(ast.parse(file.read_bytes())))
-    assert [name for name, text in texts.items() if re.search("(?i)cancell(ed|ing)", text)] == []
-
-
-def said_by(code: ast.AST) -> Iterator[str]:
-    """The texts of a module without its docstrings, and without what is a word of ACP by itself."""
-    for node in ast.walk(code):
-        for each in () if isinstance(node, ast.Expr) else ast.iter_child_nodes(node):
-            text = each.value if isinstance(each, ast.Constant) else None
-            if isinstance(text, str) and text != "cancelled":
-                yield text
-
-
-def test_constraints_are_the_same_for_pip_and_for_uv() -> None:
-    pins = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    assert pins == PYPROJECT["tool"]["uv"]["constraint-dependencies"]
-
-
-def test_every_constraint_is_one_exact_version_and_names_no_place() -> None:
-    pins = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    loose = [pin for pin in pins if not re.fullmatch(r"[a-z0-9-]+==[\w.!+]+( ; [^/@]+)?", pin)]
-    assert not loose
+def test_constraints_are_the_same_for_pip_and_for_uv_and_name_exact_versions_and_no_place() -> None:
+    assert PYPROJECT["tool"]["uv"]["constraint-dependencies"] == PINS
+    exact = re.compile(r"[a-z0-9-]+==[\w.!+]+( ; [^/@]+)?")
+    assert [pin for pin in PINS if not exact.fullmatch(pin)] == []
 
 
 def test_every_dependency_is_pinned() -> None:
-    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
-    groups = PYPROJECT["dependency-groups"]
-    wanted: list[str] = [
-        *PYPROJECT["project"]["dependencies"],
-        *(
-            text
-            for extra in PYPROJECT["project"]["optional-dependencies"].values()
-            for text in extra
-        ),
-        *(text for group in groups.values() for text in group if isinstance(text, str)),
-    ]
-    names = {re.split(r"[\[<>=;, ]", text, maxsplit=1)[0] for text in wanted}
-    assert names - pinned == {"midwatch"}
+    project, groups = PYPROJECT["project"], PYPROJECT["dependency-groups"]
+    several = [*project["optional-dependencies"].values(), *groups.values()]
+    wanted = [*project["dependencies"], *(text for texts in several for text in texts)]
+    names = {re.split(r"[\[<>=;, ]", text)[0] for text in wanted if isinstance(text, str)}
+    assert names - {pin.split("==")[0] for pin in PINS} == {"midwatch"}
 
 
 def test_the_lock_file_that_names_hosts_is_ignored() -> None:
@@ -115,45 +75,6 @@ def test_the_page_of_a_package_lists_its_modules_and_no_other(folder: str) -> No
 def test_the_changelog_has_an_entry_for_this_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"\n## [{PYPROJECT['project']['version']}]" in changelog
-
-
-def test_the_check_before_merging_can_be_run() -> None:
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
-
-
-def drawn(tree: str) -> dict[str, str]:
-    """Child and parent of a tree that is drawn with box characters, four columns a level."""
-    parents: dict[str, str] = {}
-    path: list[str] = []
-    for line in tree.splitlines():
-        match = re.match(r"([│├└─ ]*)(\w+Error)\b", line)
-        if match is None:
-            continue
-        depth = len(match[1]) // 4
-        path[depth:] = [match[2]]
-        parents[match[2]] = path[depth - 1] if depth else "Exception"
-    return parents
-
-
-def test_every_error_is_drawn_in_the_tree_where_it_belongs() -> None:
-    defined = {
-        name: thing.__bases__[0].__name__
-        for name, thing in vars(errors).items()
-        if inspect.isclass(thing) and issubclass(thing, Exception)
-    }
-    assert drawn(errors.__doc__ or "") == defined
-
-
-def test_no_error_is_defined_outside_the_tree() -> None:
-    strays = [
-        f"{file}: {node.name}"
-        for package in PACKAGES
-        for file in (ROOT / package).rglob("*.py")
-        if file.name != "errors.py"
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
-    ]
-    assert not strays
 
 
 def test_every_test_that_a_page_names_exists() -> None:

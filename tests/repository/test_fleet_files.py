@@ -1,4 +1,4 @@
-"""What docs/fleet.md and configs/fleet say is what the programs take."""
+"""What configs/fleet says is what the programs take."""
 
 import re
 import shlex
@@ -17,19 +17,15 @@ from midwatch_supervisor.fleet.nodes.node import ALIVE_BEATS
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "configs" / "fleet"
-PAGE = (ROOT / "docs" / "fleet.md").read_text("utf-8")
-UNITS = sorted(FLEET.glob("*.service"))
 COMPOSE: dict[str, Any] = yaml.safe_load((FLEET / "compose.yaml").read_text("utf-8"))
 
 
 def spoken() -> list[str]:
-    """The lines of the page's blocks, and of the units, that call midwatch."""
-    blocks = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)).replace("\\\n", "")
-    units = "\n".join(unit.read_text("utf-8") for unit in UNITS)
+    """The commands of the units and of the services."""
     services = COMPOSE["services"].values()
     ours = [f"midwatch {shlex.join(each['command'])}" for each in services if each.get("build")]
-    found = re.findall(r"^(?:ExecStart=/opt/midwatch/bin/)?(midwatch .*)$", blocks + units, re.M)
-    return sorted({*found, *ours, *re.findall(r"`(midwatch db copy [^`]*)`", PAGE)})
+    units = "\n".join(unit.read_text("utf-8") for unit in FLEET.glob("*.service"))
+    return sorted({*re.findall(r"^ExecStart=/opt/midwatch/bin/(midwatch .*)$", units, re.M), *ours})
 
 
 @pytest.mark.parametrize("line", spoken())
@@ -67,10 +63,8 @@ def test_the_trial_is_a_task_of_the_demo_so_that_a_script_can_play_it() -> None:
 
 def test_a_node_has_time_to_drain_before_its_service_is_killed() -> None:
     unit = (FLEET / "midwatch-node.service").read_text("utf-8")
-    (stop,), (again,) = (
-        re.findall(r"TimeoutStopSec=(\d+)", unit),
-        re.findall(r"RestartSec=(\d+)", unit),
-    )
+    (stop,) = re.findall(r"TimeoutStopSec=(\d+)", unit)
+    (again,) = re.findall(r"RestartSec=(\d+)", unit)
     fleet = Settings().fleet
     assert int(stop) > fleet.drain_seconds
     assert int(again) > ALIVE_BEATS * fleet.beat_seconds

@@ -1,4 +1,4 @@
-"""What the README shows is what the code takes."""
+"""What the README shows is what the code takes, and the glossary has the words of the screen."""
 
 import re
 import tomllib
@@ -8,6 +8,7 @@ import yaml
 
 from midwatch_agents.model_choice import PROVIDERS
 from midwatch_monitor.config.tasks import TaskFile
+from midwatch_monitor.records import Health, Lifecycle
 from midwatch_supervisor.cli.app import GROUPS
 
 ROOT = Path(__file__).parents[2]
@@ -21,12 +22,6 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
 def blocks(language: str) -> list[str]:
     """The README's code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
-
-
-def block(language: str) -> str:
-    """The README's only code block in a language."""
-    (found,) = blocks(language)
-    return found
 
 
 def section(heading: str) -> str:
@@ -70,8 +65,7 @@ def test_every_model_that_is_chosen_by_a_key_is_on_the_page() -> None:
 
 
 def test_the_example_of_an_own_agent_is_the_promised_line() -> None:
-    code = block("python")
-    compile(code, "README.md", "exec")
+    (code,) = blocks("python")
     assert "capabilities=[Watch()]" in code
 
 
@@ -95,3 +89,10 @@ def test_every_extra_is_named() -> None:
 def test_every_folder_is_in_the_layout() -> None:
     names = [path.parent.name for path in sorted(ROOT.glob("[a-z]*/README.md"))]
     assert [name for name in names if f"\n{name}/ " not in section("The repository")] == []
+
+
+def test_every_state_of_an_attempt_is_in_the_glossary() -> None:
+    lines = (ROOT / "docs" / "glossary.md").read_text("utf-8").splitlines()
+    told = {line.split("**")[1]: line for line in lines if line.startswith("| **")}
+    assert [each for each in Lifecycle if f"`{each}`" not in told["lifecycle"]] == []
+    assert [each for each in Health if f"`{each}`" not in told["health"]] == []

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ PRODUCT = {"agents", "monitor", "supervisor", "tools"}
 NO_NOUNS = {"utils", "helpers", "common", "base", "manager", "service"}
 
 
+@cache
 def sources() -> list[Path]:
     """Every Python file that git tracks or would track, relative to the repository."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "*.py"]
@@ -23,9 +25,14 @@ def sources() -> list[Path]:
     return sorted(Path(line) for line in done.stdout.splitlines() if (ROOT / line).exists())
 
 
-def functions(source: str) -> Iterator[tuple[str, int, int]]:
-    """Name, line and length without its docstring of every function in a source text."""
-    for node in ast.walk(ast.parse(source)):
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse((ROOT / file).read_bytes())
+
+
+def functions(code: ast.AST) -> Iterator[tuple[str, int, int]]:
+    """Name, line and length without its docstring of every function."""
+    for node in ast.walk(code):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False) or ""
             length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -42,7 +49,7 @@ def test_no_function_is_longer_than_fifty_lines() -> None:
     long = [
         f"{file}:{line} {name}: {length} lines"
         for file in sources()
-        for name, line, length in functions((ROOT / file).read_text("utf-8"))
+        for name, line, length in functions(parsed(file))
         if length > MAX_FUNCTION
     ]
     assert not long, f"more than {MAX_FUNCTION} lines without the docstring: {long}"
@@ -50,7 +57,7 @@ def test_no_function_is_longer_than_fifty_lines() -> None:
 
 def test_a_docstring_does_not_count_as_length() -> None:
     source = 'def f() -> int:\n    """One.\n\n    Two.\n    """\n    return 1\n'
-    assert list(functions(source)) == [("f", 1, 2)]
+    assert list(functions(ast.parse(source))) == [("f", 1, 2)]
 
 
 def test_every_module_is_named_by_its_noun() -> None:
@@ -62,7 +69,7 @@ def test_no_two_public_classes_of_the_product_share_a_name() -> None:
     places: dict[str, list[str]] = {}
     for file in sources():
         if file.parts[0] in PRODUCT:
-            for node in ast.parse((ROOT / file).read_text("utf-8")).body:
+            for node in parsed(file).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(str(file))
     shared = {name: files for name, files in places.items() if len(files) > 1}
