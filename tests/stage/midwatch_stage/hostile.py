@@ -8,26 +8,13 @@ from typing import TypeVar, cast
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
-    Acceptance,
-    Action,
     Actor,
-    Alert,
     AlertKey,
-    AlertState,
-    Analysis,
     Attempt,
-    AttemptTransition,
     BudgetRequest,
-    Cause,
     Change,
-    Checkpoint,
     Chore,
     Completion,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Diagnosis,
-    Edit,
     Ending,
     Fact,
     FactAct,
@@ -36,13 +23,11 @@ from midwatch_monitor.records import (
     Feedback,
     Grant,
     Guidelines,
-    Intervention,
     Lesson,
     Lifecycle,
     Method,
     NodeState,
     Outcome,
-    OutcomeReport,
     PermissionRequest,
     Plan,
     PlanCheck,
@@ -53,16 +38,29 @@ from midwatch_monitor.records import (
     Ruling,
     Severity,
     Spending,
-    Step,
-    StepKind,
     Study,
     StudyState,
-    Summary,
     SupervisedBy,
     TaskTransition,
     Terms,
 )
 from midwatch_stage.command import write
+from midwatch_stage.factories import (
+    acceptance,
+    alert,
+    analysis,
+    decision,
+    delivery,
+    edit,
+    ended,
+    intervention,
+    message,
+    outcome,
+    reflecting,
+    step,
+    summary,
+    transition,
+)
 from midwatch_stage.nodes import node
 
 T = TypeVar("T")
@@ -92,28 +90,12 @@ def _hostile(value: object) -> object:
 
 
 KEY = AlertKey(rule="cycle", subject="a.py")
+TERMS = Terms(model="big", worker="w", keep=("a",), after="b")
 RECORDS: tuple[Record, ...] = (
     Plan(steps=(PlanStep(title="read", files=("a.py",), acceptance=("true",), flag="by eye"),)),
-    Step(
-        number=1,
-        kind=StepKind.TOOL,
-        tool="edit",
-        args="{}",
-        path="a.py",
-        edits=(Edit(path="a.py"),),
-        ok=False,
-        exit_code=1,
-        output="out",
-        text="said",
-    ),
-    Step(
-        number=2,
-        kind=StepKind.CHECKPOINT,
-        checkpoint=Checkpoint(
-            progress_percent=4, confidence=5, blockers=("no",), files_done=("a",), notes="n"
-        ),
-    ),
-    Step(number=3, kind=StepKind.MESSAGE, text="said"),
+    step(1, "edit", args="{}", path="a.py", edits=(edit(),), ok=False, exit_code=1, output="out"),
+    reflecting(2, 4, 5, blockers=("no",), files_done=("a",), notes="n"),
+    message(3, "said"),
     Change(model="big", doing="make"),
     PlanCheck(
         plan_step=1,
@@ -129,37 +111,17 @@ RECORDS: tuple[Record, ...] = (
     BudgetRequest(wanted=Grant(requests=2), reason="more"),
     PermissionRequest(tool="t", what="w", step=1),
     Completion(plan_step=1, goal="g", confidence=7, accepted=True, flag="f", doubts=("d",)),
-    Analysis(what="w", cause=Cause.PERMANENT, root="r", remedy="m", about=1),
+    analysis(),
     Spending(role="planner", model="m", requests=1),
-    Acceptance(check="make test", passed=False, detail="no"),
-    Alert(
-        key=KEY,
-        severity=Severity.CRITICAL,
-        state=AlertState.FIRING,
-        value=3,
-        summary="again",
-        evidence=(1, 2),
-        since_step=1,
-        step=2,
-    ),
+    acceptance(passed=False, detail="no"),
+    alert(severity=Severity.CRITICAL, key=KEY, evidence=(1, 2), step=2),
     Fault(part="rule", error="broke"),
-    Summary(text="It went.", topics=("a", "b", "c"), turns=3, model="m"),
+    summary(turns=3, model="m"),
 )
-DECISION = Decision(
-    escalation=1,
-    action=Action.NUDGE,
-    diagnosis=Diagnosis.UNKNOWN,
-    message="Do it.",
-    rationale="So.",
-    plan=("x",),
-    terms=Terms(model="big", worker="w", keep=("a",), after="b"),
-    by=Actor.SUPERVISOR,
-    author="sup",
-    refused="no",
+DECISION = decision(
+    plan=("x",), terms=TERMS, by=Actor.SUPERVISOR, author="sup", refused="no", message="Do it."
 )
-NUDGE = Intervention(
-    action=Action.NUDGE, by=Actor.SUPERVISOR, author="s", message="Look.", terms=DECISION.terms
-)
+NUDGE = intervention(by=Actor.SUPERVISOR, author="s", message="Look.", terms=TERMS)
 
 
 class HostilePast:
@@ -175,7 +137,7 @@ class HostilePast:
         """Write two tasks, `done` and `under` way, with all that is recorded of such."""
         over, other = await self._attempt("done"), await self._attempt("under")
         await self._learn(over)
-        await self._say(over, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+        await self._say(over, ended(Ending.ERROR))
         await self._say(over, TaskTransition(lifecycle=Lifecycle.FAILED, passed=0, total=1))
         await self._say(over, Feedback(accepted=False, comment="No.", author="ann", diff="d"))
         for attempt in (over, other):
@@ -207,7 +169,7 @@ class HostilePast:
             at=self._at,
             **{key: hostile(text) for key, text in texts.items()},
         )
-        await self._say(made, AttemptTransition(lifecycle=Lifecycle.WORKING, reason="begun"))
+        await self._say(made, transition(reason="begun"))
         return made
 
     async def _escalate(self, attempt: Attempt) -> None:
@@ -219,13 +181,8 @@ class HostilePast:
             at=self._at,
         )
         id = await self._say(attempt, DECISION, NUDGE)
-        delivered = Delivery(
-            intervention=id, state=DeliveryState.DELIVERED, step=2, author="a", comment="c"
-        )
-        outcome = OutcomeReport(
-            intervention=id, outcome=Outcome.NO_EFFECT, step=3, reason="nothing moved"
-        )
-        await self._say(attempt, delivered, outcome)
+        delivered = delivery(id, step=2, author="a", comment="c")
+        await self._say(attempt, delivered, outcome(id, Outcome.NO_EFFECT))
 
     async def _learn(self, attempt: Attempt) -> None:
         say, ids = self._say, self.ids
