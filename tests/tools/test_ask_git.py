@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -38,18 +38,12 @@ async def test_git_that_is_late_is_ended_with_its_children(repository: Path, pul
     await let_go(pulse)
 
 
-async def test_git_is_ended_with_whoever_asked_it(repository: Path, pulse: int) -> None:
+@pytest.mark.parametrize("begun", [wait_readable, written_unheard], ids=["at work", "just begun"])
+async def test_git_is_ended_with_whoever_asked_it(
+    repository: Path, pulse: int, begun: Callable[[int], Awaitable[None]]
+) -> None:
     asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
-    await wait_readable(pulse)
-    asking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    await let_go(pulse)
-
-
-async def test_git_is_ended_with_its_caller_just_as_it_began(repository: Path, pulse: int) -> None:
-    asking = asyncio.create_task(ask_git(repository, "hang", seconds=60))
-    await written_unheard(pulse)
+    await begun(pulse)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking

@@ -55,14 +55,6 @@ async def test_a_touched_file_with_the_same_content_is_no_edit(tmp_path: Path) -
     assert await paths(tree) == []
 
 
-async def test_the_first_file_of_an_empty_folder_is_an_edit(tmp_path: Path) -> None:
-    tree = await begun(tmp_path)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text("1")
-    assert await paths(tree) == ["src/a.py"]
-    assert await paths(tree) == []
-
-
 async def test_a_deleted_file_is_an_edit_without_a_content(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
     tree = await begun(tmp_path)
@@ -72,47 +64,44 @@ async def test_a_deleted_file_is_an_edit_without_a_content(tmp_path: Path) -> No
     assert gone.before
 
 
-@pytest.mark.parametrize("writer", [Writer.WORKER, Writer.PERSON])
-async def test_an_edit_is_whoever_was_said_to_write(tmp_path: Path, writer: Writer) -> None:
-    tree = await begun(tmp_path)
-    (tmp_path / "a.py").write_text("1")
-    assert [edit.writer for edit in await tree.changes(writer)] == [writer]
-
-
-@pytest.mark.parametrize("folder", [".git", ".midwatch", "node_modules", "__pycache__"])
-async def test_what_tools_fill_by_themselves_is_nobodys_edit(tmp_path: Path, folder: str) -> None:
-    tree = await begun(tmp_path)
-    (tmp_path / "deep" / folder).mkdir(parents=True)
-    (tmp_path / "deep" / folder / "x").write_text("1")
-    assert await paths(tree) == []
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    (tmp_path / ".gitignore").write_text("*.log\n")
-    return tmp_path
+    root, away = tmp_path / "in", tmp_path / "out"
+    away.mkdir()
+    subprocess.run(["git", "init", "-q", root], check=True)
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "link").symlink_to(away)
+    return root
 
 
-async def test_what_git_ignores_is_no_edit(repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "edited"),
+    [
+        ("src/a.py", ["src/a.py"]),
+        ("run.log", []),
+        *((f"deep/{folder}/x", []) for folder in (".git", ".midwatch", "node_modules")),
+        ("deep/__pycache__/x", []),
+        (os.fsdecode(b"\xff.py"), ["\udcff.py"]),
+        ("link/a.py", []),
+    ],
+    ids=[
+        "the first of a folder",
+        "what git ignores",
+        *("git's", "Midwatch's", "packages", "bytecode"),
+        "a name that is no text",
+        "behind a link",
+    ],
+)
+async def test_a_new_file_is_an_edit_once_unless_tools_fill_it_or_git_ignores_it(
+    repository: Path, file: str, edited: list[str]
+) -> None:
     tree = await begun(repository)
-    (repository / "run.log").write_text("1")
-    (repository / "a.py").write_text("1")
-    assert await paths(tree) == ["a.py"]
-
-
-async def test_a_name_that_is_no_text_is_an_edit_too(tmp_path: Path) -> None:
-    tree = await begun(tmp_path)
-    (tmp_path / os.fsdecode(b"\xff.py")).write_text("1")
-    assert await paths(tree) == ["\udcff.py"]
-
-
-async def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "in").mkdir()
-    tree = await begun(tmp_path / "in")
-    (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
-    (tmp_path / "out" / "a.py").write_text("1")
+    (repository / file).parent.mkdir(parents=True, exist_ok=True)
+    (repository / file).write_text("1")
+    found = await tree.changes(Writer.PERSON)
+    assert [(each.path, each.writer) for each in found] == [
+        (name, Writer.PERSON) for name in edited
+    ]
     assert await paths(tree) == []
 
 
@@ -195,7 +184,7 @@ async def test_a_file_is_there_or_it_is_said_why_not(root: Path, path: str, faul
 
 async def test_a_link_to_itself_is_no_file(root: Path) -> None:
     (loop,) = await WorkspaceChecks(root).look(["loop"])
-    assert loop.fault
+    assert loop.fault, "in other words with each version of Python"
 
 
 async def test_without_a_folder_nothing_is_known() -> None:
