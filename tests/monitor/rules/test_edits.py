@@ -78,7 +78,14 @@ def checked(failure: str = "", line: str = "pytest") -> Step:
             CLOSE, [*writes("12"), replace(checked(), edits=(edit(digest="3"),))], "121",
             id="the edit of the step that passes comes after",
         ),
-        pytest.param(TWO, [*writes("12"), checked("b"), checked(), put("3")], "-22-3", id="seed"),
+        pytest.param(
+            CLOSE, [checked("3 failed"), *writes("12"), checked("2 failed"), put("3")], "-12-1",
+            id="fewer failures",
+        ),
+        pytest.param(
+            TWO, [checked("3 failed"), *writes("12"), checked("2 failed"), checked(), put("3")],
+            "--22-3", id="seed",
+        ),
         pytest.param(
             SEED, [*writes("1"), checked(), *writes("2"), checked(), *writes("345")], "------5",
             id="where checks confirm nothing",

@@ -385,6 +385,7 @@ def test_a_budget_runs_out_where_more_of_it_is_used_than_done(
         pytest.param([PLAN, *work(3)], (NOTICE, 3), id="three"),
         pytest.param([PLAN, *work(5)], (WARNING, 5), id="five"),
         pytest.param(work(9), None, id="no plan"),
+        pytest.param([change(plan_steps=3), *work(3)], (NOTICE, 3), id="no known plan step"),
         pytest.param([PLAN, change(plan_steps=0), *work(9)], None, id="no plan any more"),
         pytest.param([PLAN, *work(4), change(plan_step=2), *work(2)], None, id="the next one"),
     ],

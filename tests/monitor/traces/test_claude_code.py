@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.records import Change, Edit, Lifecycle, Step, StepKind
+from midwatch_monitor.records import Change, Edit, Lifecycle, Step
 from midwatch_monitor.traces import open_trace, recognise
+from midwatch_stage.factories import step as make_step
 from midwatch_stage.sessions import Line, claude_stopped, write
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
@@ -58,15 +59,12 @@ def test_a_call_with_its_result_is_a_step(tmp_path: Path) -> None:
         came("1\tx"),
     )
     assert taken == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
+        make_step(
+            tool="Read",
             at=LATER,
             request=1,
-            tool="Read",
             args='{"file_path":"/repo/src/a.py","limit":3}',
             path="src/a.py",
-            ok=True,
             output="1\tx",
             text="I look.",
             tokens=17,

@@ -9,6 +9,7 @@ import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
+from midwatch_stage.factories import step as make_step
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIME = "2026-11-21T12:00:00"
@@ -81,14 +82,11 @@ def test_an_action_of_the_server_with_its_observation_is_a_step(tmp_path: Path) 
         observation(3, "run", "a.py", metadata={"exit_code": 0, "working_dir": "/repo"}),
     )
     assert taken == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
+        make_step(
+            tool="execute_bash",
             at=NOON,
             request=1,
-            tool="execute_bash",
             args="ls",
-            ok=True,
             exit_code=0,
             output="a.py",
             text="I look.",
@@ -109,15 +107,12 @@ def test_a_call_of_the_sdk_with_its_observation_is_a_step(tmp_path: Path) -> Non
         result("c1", "1\tx"),
     )
     assert taken == [
-        Step(
-            number=1,
-            kind=StepKind.TOOL,
+        make_step(
+            tool="file_editor",
             at=NOON,
             request=1,
-            tool="file_editor",
             args='{"command":"view","path":"/a.py"}',
             path="/a.py",
-            ok=True,
             output="1\tx",
             text="I do.",
             call="c1",
