@@ -176,8 +176,9 @@ async def play(bill: Bill) -> list[Facts]:
                 learning=RunLearning,
             )
             await conduct(resources, jobs, _ignore)
+            watched = settings.mode is Mode.ACT
             return [
-                await gather(journal, job.task, scene, scripted=not bill.real)
+                await gather(journal, job.task, scene, watched=watched, scripted=not bill.real)
                 for job, scene in zip(jobs, played, strict=True)
             ]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from projects import ORDERS_GOAL, RIGHT_TOTAL, TEST, expecting, orders
+from projects import ORDERS_GOAL, RIGHT_TOTAL, TEST, WRONG_TOTAL, expecting, orders
 from scene import Nature, Player, Scene, finish
-from turns import Play, plan_step_done, read, run, write
+from turns import Play, Turn, plan_step_done, read, run, write
 
 _AWK = "BEGIN {{ print {} }}\n"
 
@@ -59,6 +59,44 @@ def tdd(seed: int) -> Scene:
         acceptance=(_numbers_check(size),),
         play=_in_small_steps(size),
         repository=seed % 2 == 0,
+    )
+
+
+def _chapters(count: int) -> dict[str, str]:
+    return {
+        f"notes/{n:02}.md": f"# Note {n}\n\nIt was {n * 7 % 13} degrees.\n"
+        for n in range(1, count + 1)
+    }
+
+
+def _exploring(size: int) -> Callable[[Player], Play]:
+    def play(player: Player) -> Play:
+        diary = player.diary
+        yield run("ls -1 notes")
+        for n in range(1, size + 1):
+            diary.progress, diary.notes = 80 * n // size, f"{n} of {size} notes are read."
+            yield read(f"notes/{n:02}.md")
+            if n % 4 == 0:
+                yield run(f"grep -n 'was {n}' notes/*.md")
+        yield run("grep -h degrees notes/*.md | sort | uniq -c | sort -rn | head -3")
+        lines = "".join(f"note {n}: {n * 7 % 13}\n" for n in range(1, size + 1))
+        yield write("summary.txt", lines)
+        yield from finish(player, ("summary.txt",), check=f"[ $(wc -l < summary.txt) = {size} ]")
+
+    return play
+
+
+def exploring(seed: int) -> Scene:
+    """A long look at many files before anything is written."""
+    size = 14 + 3 * (seed % 4)
+    return Scene(
+        fault="explore",
+        nature=Nature.HEALTHY,
+        seed=seed,
+        files=_chapters(size),
+        goal="Write the degrees of each note to summary.txt, one line `note N: DEGREES` for each.",
+        acceptance=(f"[ $(wc -l < summary.txt) = {size} ]", "grep -qx 'note 3: 8' summary.txt"),
+        play=_exploring(size),
     )
 
 
@@ -143,6 +181,48 @@ def polling(seed: int) -> Scene:
     )
 
 
+def _call(n: int, name: str) -> str:
+    return f'{name}() {{ echo "$1 {n}"; }}\n{name} file{n}\n'
+
+
+def _renaming(size: int) -> Callable[[Player], Play]:
+    def play(player: Player) -> Play:
+        diary = player.diary
+        yield run("grep -ln old_name src/*.sh")
+        for n in range(1, size + 1):
+            diary.progress, diary.confidence = 90 * n // size, 88
+            diary.notes = f"{n} of {size} files are renamed."
+            if n % 3 == 1:
+                yield read(f"src/f{n}.sh")
+            yield write(f"src/f{n}.sh", _call(n, "new_name"))
+            if n % 4 == 0:
+                yield run("sh bin/test")
+        yield run("grep -rn old_name src")
+        yield from finish(player, ("src",))
+
+    return play
+
+
+def refactoring(seed: int) -> Scene:
+    """One change through many files, with tests that pass all along."""
+    size = 10 + seed % 4
+    files = {f"src/f{n}.sh": _call(n, "old_name") for n in range(1, size + 1)}
+    checks = {
+        f"tests/f{n:02}.sh": expecting(f"sh src/f{n}.sh", f"file{n} {n}")
+        for n in range(1, size + 1)
+    }
+    return Scene(
+        fault="refactor",
+        nature=Nature.HEALTHY,
+        seed=seed,
+        files={"bin/test": TEST, **files, **checks},
+        goal="Rename the function old_name to new_name in all of src/; the checks must still pass.",
+        acceptance=("sh bin/test", "! grep -rq old_name src"),
+        play=_renaming(size),
+        repository=seed % 2 == 1,
+    )
+
+
 def _planned(player: Player) -> Play:
     diary = player.diary
     diary.progress = 40
@@ -175,6 +255,39 @@ def planned(seed: int) -> Scene:
             "Write CHANGES.md",
         ),
         play=_planned,
+    )
+
+
+def _hunting(player: Player) -> Play:
+    diary = player.diary
+    diary.confidence, diary.progress = 65, 20
+    yield run("sh bin/test")
+    yield read("src/total.awk")
+    probes: tuple[Turn, ...] = (
+        write("src/total.awk", WRONG_TOTAL.replace("sum += $3", "sum += $3 + 0")),
+        write("src/total.awk", WRONG_TOTAL.replace("sum += $3", "sum += $2 + $3")),
+    )
+    beliefs = ("the price is read as a text", "the quantity is added and not multiplied")
+    for n, (probe, belief) in enumerate(zip(probes, beliefs, strict=True), start=1):
+        diary.belief, diary.notes = belief, f"Guess {n}: {belief}."
+        diary.progress = 20 + 15 * n
+        yield probe
+        yield run("sh bin/test")
+    yield run("awk -F, '{ print $2, $3 }' data/orders.csv")
+    diary.confidence, diary.progress = 85, 75
+    yield write("src/total.awk", RIGHT_TOTAL)
+    yield from finish(player, ("src/total.awk",))
+
+
+def hunting(seed: int) -> Scene:
+    """A hunt for a cause: two wrong guesses, and then the right one."""
+    return Scene(
+        fault="hunt",
+        nature=Nature.HEALTHY,
+        seed=seed,
+        files=orders(seed),
+        goal=ORDERS_GOAL,
+        play=_hunting,
     )
 
 
@@ -222,4 +335,13 @@ def storing(seed: int) -> Scene:
     )
 
 
-WAYS: tuple[Callable[[int], Scene], ...] = (tdd, many_edits, polling, planned, storing)
+WAYS: tuple[Callable[[int], Scene], ...] = (
+    tdd,
+    exploring,
+    many_edits,
+    polling,
+    refactoring,
+    planned,
+    hunting,
+    storing,
+)

@@ -36,6 +36,18 @@ _ATTEMPT = re.compile(r"This is attempt (\d+) of this task")
 _OWN = frozenset({"reflect", "report_error", "check_plan", "set_plan"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onset:
+    """Where the fault of a scene began."""
+
+    attempt: int
+    step: int
+
+
+ONSETS: dict[str, Onset] = {}
+"""By task; the first one of each, in this process."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Round:
     """What is under way in one attempt."""
@@ -47,6 +59,7 @@ class _Round:
     """Of the acts of the turn in hand, those that were done."""
     guidance: list[str] = field(default_factory=list[str])
     refusals: int = 0
+    calls: int = 0
     since_reflect: int = 0
     begun: bool = False
     over: bool = False
@@ -84,10 +97,16 @@ class Mind:
             self._failed = 0
             return
         self._failed += 1
+        if self._failed == 1:
+            ONSETS.setdefault(self._key, Onset(attempt=1, step=self._calls))
         status = (503, 429)[self._failed % 2]
         raise ModelHTTPError(
             status, self.scene.key, {"error": "overloaded"}, headers={"retry-after": "0.05"}
         )
+
+    @property
+    def _calls(self) -> int:
+        return self._round.calls if self._round else 0
 
     def _begin(self, messages: Sequence[ModelMessage]) -> _Round:
         opening = _prompts(messages)
@@ -101,8 +120,13 @@ class Mind:
             frank=bool((self.scene.seed + len(self.scene.fault)) % 2),
             seed=self.scene.seed,
             random=random.Random(f"{self._key}/{number}"),
+            onset=lambda: self._note(number),
         )
         return _Round(player=player, play=self.scene.play(player))
+
+    def _note(self, number: int) -> None:
+        """The fault begins with the next act."""
+        ONSETS.setdefault(self._key, Onset(attempt=number, step=self._calls + 1))
 
     def _next(self, now: _Round, fresh: Sequence[ModelMessage], offered: set[str]) -> Turn:
         results, prompts = _returned(fresh), _texts(fresh)
@@ -197,6 +221,7 @@ def _response(turn: Turn, now: _Round, request: int) -> ModelResponse:
         ToolCallPart(act.tool, dict(act.args), f"r{request}-{places.get(id(act), f'own{n}')}")
         for n, act in enumerate(turn.acts)
     ]
+    now.calls += len(calls)
     text = [TextPart(turn.say)] if turn.say else []
     return ModelResponse(parts=[*text, *calls])
 

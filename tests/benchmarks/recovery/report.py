@@ -1,10 +1,9 @@
 """The benchmark's report: arms side by side, then fault by fault, then what missed its goal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 from facts import Facts
-from scene import Nature
+from figures import Sums, fields, missed, sums
 
 HONEST = "Simulated workers prove the machinery, not a model's wit."
 REAL = "A real model worked here; its wit and its luck are in these numbers."
@@ -18,72 +17,17 @@ _ROWS = (
     ("… handed over in time", "handed_over_in_time"),
     ("healthy runs", "healthy"),
     ("… disturbed", "disturbed"),
+    ("… with an alarm", "alarmed"),
+    ("… not completed", "spoiled"),
+    ("median steps to find", "median_steps_to_find"),
+    ("steps", "steps"),
     ("requests", "requests"),
+    ("tokens of workers", "tokens"),
+    ("tokens of supervision", "supervision_tokens"),
     ("interventions", "interventions"),
     ("diagnoses of known faults", "diagnosis_known"),
     ("… that name the fault", "diagnosis_named"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """One arm, or one fault in it."""
-
-    tasks: int
-    completed: int
-    recoverable: int
-    recovered: int
-    healthy: int
-    disturbed: int
-    """Healthy ones that were told anything at all."""
-    unrecoverable: int
-    handed_over_in_time: int
-    """Parked with a question, or ended with the true reason, before half of the budget was used."""
-    requests: int
-    interventions: int
-    diagnosis_named: int
-    diagnosis_known: int
-    """Faulty ones about which something was decided; the fault of each is known."""
-
-
-def sums(facts: Sequence[Facts], *, half: int) -> Sums:
-    """Add up tasks; `half` is half of the requests that each may take."""
-    recoverable = [each for each in facts if each.nature is Nature.RECOVERABLE]
-    hopeless = [each for each in facts if each.nature is Nature.UNRECOVERABLE]
-    healthy = [each for each in facts if each.nature is Nature.HEALTHY]
-    faulty = [*recoverable, *hopeless]
-    return Sums(
-        tasks=len(facts),
-        completed=sum(each.completed for each in facts),
-        recoverable=len(recoverable),
-        recovered=sum(each.completed for each in recoverable),
-        healthy=len(healthy),
-        disturbed=sum(bool(each.actions) for each in healthy),
-        unrecoverable=len(hopeless),
-        handed_over_in_time=sum(in_time(each, half=half) for each in hopeless),
-        requests=sum(each.requests for each in facts),
-        interventions=sum(len(each.actions) for each in facts),
-        diagnosis_named=sum(each.named is True for each in faulty),
-        diagnosis_known=sum(each.named is not None for each in faulty),
-    )
-
-
-def in_time(facts: Facts, *, half: int) -> bool:
-    """Whether a task was given to somebody before half of its budget was used."""
-    return facts.handed_over_at is not None and facts.handed_over_at < half
-
-
-def missed(facts: Facts, *, half: int) -> str:
-    """Which goal a task missed under the full ladder; empty if none."""
-    if facts.nature is Nature.RECOVERABLE and not facts.completed:
-        return "not recovered"
-    if facts.nature is Nature.HEALTHY and facts.actions:
-        return "disturbed"
-    if facts.nature is Nature.HEALTHY and not facts.completed:
-        return "not completed"
-    if facts.nature is Nature.UNRECOVERABLE and not in_time(facts, half=half):
-        return "not handed over in time"
-    return ""
 
 
 def as_json(
@@ -96,9 +40,9 @@ def as_json(
         "seeds": seeds,
         "budget_requests": requests,
         "seconds": round(seconds, 1),
-        "arms": {name: asdict(sums(facts, half=half)) for name, facts in arms.items()},
+        "arms": {name: fields(sums(facts, half=half)) for name, facts in arms.items()},
         "faults": {
-            name: {fault: asdict(sums(each, half=half)) for fault, each in _split(facts).items()}
+            name: {fault: fields(sums(each, half=half)) for fault, each in _split(facts).items()}
             for name, facts in arms.items()
         },
         "missed": [
@@ -126,10 +70,10 @@ def as_text(
 
 
 def _table(arms: Mapping[str, Sequence[Facts]], half: int) -> list[str]:
-    columns = [asdict(sums(facts, half=half)) for facts in arms.values()]
+    columns = [fields(sums(facts, half=half)) for facts in arms.values()]
     lines = [_line("", list(arms))]
     for title, field in _ROWS:
-        lines.append(_line(title, [str(column[field]) for column in columns]))
+        lines.append(_line(title, [_cell(column[field]) for column in columns]))
     return lines
 
 
@@ -178,3 +122,7 @@ def _split(facts: Sequence[Facts]) -> dict[str, list[Facts]]:
 
 def _line(title: str, cells: Sequence[str]) -> str:
     return f"{title:<32}" + "".join(f"{cell:>14}" for cell in cells)
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"

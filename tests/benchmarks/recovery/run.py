@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from arms import REQUESTS, SCRIPT, Arm, Bill, play
@@ -68,15 +68,32 @@ def _play(bill: Bill) -> list[Facts]:
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--seeds", type=int, default=2, help="how many seeds (2)")
-    parser.add_argument("--arms", nargs="+", choices=[*Arm], default=[*Arm], help="which arms")
-    parser.add_argument("--faults", nargs="+", choices=names(), default=[], help="which faults")
+    parser.add_argument("--seeds", type=_seeds, default=2, help="how many seeds (2)")
+    parser.add_argument("--arms", type=_list(tuple(Arm)), default=[*Arm], help="which arms")
+    parser.add_argument("--faults", type=_list(names()), default=[], help="which faults")
     parser.add_argument("--model", default=SCRIPT, help="a real model as the worker")
     parser.add_argument("--supervisor", default="none", help="a real model as the supervisor")
     parser.add_argument(
         "--processes", type=int, default=min(4, os.cpu_count() or 1), help="at a time"
     )
     return parser
+
+
+def _seeds(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least one seed")
+    return number
+
+
+def _list(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def split(text: str) -> list[str]:
+        wanted = text.split(",")
+        if wrong := [each for each in wanted if each not in known]:
+            raise argparse.ArgumentTypeError(f"unknown: {wrong}; known are {', '.join(known)}")
+        return wanted
+
+    return split
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """A scene: one little task, the fault that its worker has, and the play of that worker."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from itertools import count
 
 from turns import REPLANNED, Diary, Heard, Play, Turn, end, plan_step_done, run
 
@@ -46,6 +45,8 @@ class Player:
     seed: int
     random: random.Random
     diary: Diary = field(default_factory=Diary)
+    onset: Callable[[], None]
+    """To be called when the fault begins."""
     sees: bool = False
     """Whether it has understood."""
 
@@ -110,25 +111,6 @@ class Scene:
         return "-".join(part for part in parts if part)
 
 
-def stuck_until_told(
-    player: Player,
-    topics: tuple[str, ...],
-    tries: Callable[[int], Iterable[Turn]],
-    why: str = "",
-) -> Play:
-    """Try what does not help, round after round, until the worker is told and understands."""
-    for n in count():
-        if player.sees:
-            break
-        player.stuck(n)
-        if why and player.frank and n > 2:
-            player.diary.blockers = (why,)
-        for turn in tries(n):
-            if player.hear((yield turn), *topics):
-                break
-    player.diary.blockers = ()
-
-
 def finish(player: Player, files: tuple[str, ...], *, check: str = "sh bin/test") -> Play:
     """Run the check, claim what it showed, and end."""
     player.diary.progress = max(player.diary.progress, 95)
@@ -136,3 +118,9 @@ def finish(player: Player, files: tuple[str, ...], *, check: str = "sh bin/test"
     yield run(check)
     yield plan_step_done("The task is done", files, check)
     yield end("The check passes; the work is done.")
+
+
+def then(*plays: Play) -> Generator[Turn, Heard, None]:
+    """One play after another."""
+    for each in plays:
+        yield from each

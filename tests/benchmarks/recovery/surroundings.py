@@ -1,5 +1,7 @@
 """Faults of the surroundings: what is missing, what is forbidden, a provider that fails."""
 
+from itertools import count
+
 from projects import (
     CATALOGUE_CHECK,
     CATALOGUE_GOAL,
@@ -13,7 +15,7 @@ from projects import (
     orders,
     report,
 )
-from scene import Nature, Player, Scene, finish, stuck_until_told
+from scene import Nature, Player, Scene, finish
 from thinking import mended
 from turns import Play, Turn, read, run, write
 
@@ -44,10 +46,17 @@ def _lacking(player: Player) -> Play:
     player.diary.belief = "the module lumenfmt is not installed here"
     yield read("report.py")
     tries = _tries()
-    yield from stuck_until_told(
-        player, _MISSING, lambda n: [tries[n % len(tries)]], "the module lumenfmt is missing"
-    )
-    player.diary.confidence = 80
+    for n in count():
+        if player.sees:
+            break
+        if n == 0:
+            player.onset()
+        player.stuck(n)
+        if player.frank and n > 2:
+            player.diary.blockers = ("the module lumenfmt is missing",)
+        heard = yield tries[n % len(tries)]
+        player.hear(heard, *_MISSING)
+    player.diary.blockers, player.diary.confidence = (), 80
     yield run("find . -name 'lumen*'", say="If it cannot be installed, is there a copy of it?")
     path = 'import sys\n\nsys.path.insert(0, "third_party/frames")\n'
     yield write("report.py", path + REPORT_PROGRAM)
@@ -84,13 +93,17 @@ def _hindered(player: Player) -> Play:
     player.begin(*_AROUND)
     player.diary.belief = "the machine does not let me publish"
     yield read("README.md")
-    yield from stuck_until_told(
-        player,
-        _AROUND,
-        lambda n: [run(_PUBLISHING[n % len(_PUBLISHING)])],
-        "tools/publish cannot publish on this machine",
-    )
-    player.diary.confidence = 80
+    for n in count():
+        if player.sees:
+            break
+        if n == 0:
+            player.onset()
+        player.stuck(n)
+        if player.frank and n > 2:
+            player.diary.blockers = ("tools/publish cannot publish on this machine",)
+        heard = yield run(_PUBLISHING[n % len(_PUBLISHING)])
+        player.hear(heard, *_AROUND)
+    player.diary.blockers, player.diary.confidence = (), 80
     yield read("tools/README.md", say="Is there a place to which I may write?")
     yield run("mkdir -p out && sh tools/publish --into out/catalogue.txt")
     yield write("published.txt", "out/catalogue.txt\n")

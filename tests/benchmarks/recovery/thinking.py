@@ -13,7 +13,7 @@ from projects import (
     stock,
     stock_program,
 )
-from scene import Heed, Nature, Player, Scene, finish, stuck_until_told
+from scene import Heed, Nature, Player, Scene, finish, then
 from turns import Diary, Play, Turn, end, plan_step_done, read, run, write
 
 from midwatch_monitor.records import Diagnosis
@@ -59,10 +59,14 @@ def _circling(period: int) -> Callable[[Player], Play]:
         player.begin(*_REPEATING)
         yield run("ls -1 src tests data", say="I look around first.")
         acts = player.random.sample(_CIRCLE, period)
-        remarks = player.seed % 2
-        yield from stuck_until_told(
-            player, _REPEATING, lambda n: [_remarked(acts[n % period], n * remarks)]
-        )
+        for n in count():
+            if player.sees:
+                break
+            if n == period:
+                player.onset()
+            player.stuck(n)
+            heard = yield _remarked(acts[n % period], n if player.seed % 2 else 0)
+            player.hear(heard, *_REPEATING)
         yield from mended(player)
 
     return play
@@ -111,11 +115,16 @@ def _wrongly(player: Player) -> Play:
     yield read("src/total.awk")
     yield run("sh bin/test")
     versions: Sequence[str] = _WRONG if player.seed % 2 else (_WRONG[0], WRONG_TOTAL)
-    yield from stuck_until_told(
-        player,
-        _CAUSE,
-        lambda n: [write("src/total.awk", versions[n % len(versions)]), run("sh bin/test")],
-    )
+    for n in count():
+        if player.sees:
+            break
+        if n == 1:
+            player.onset()
+        player.stuck(n)
+        heard = yield write("src/total.awk", versions[n % len(versions)])
+        if not player.hear(heard, *_CAUSE):
+            heard = yield run("sh bin/test")
+            player.hear(heard, *_CAUSE)
     yield from mended(player)
 
 
@@ -147,14 +156,17 @@ def _assuming(player: Player) -> Play:
         check = "test -s src/stock.awk"
         heard = yield plan_step_done("The program is there", ("src/stock.awk",), check)
         player.hear(heard, *_CAUSE)
-    yield from stuck_until_told(
-        player,
-        _CAUSE,
-        lambda n: [
-            write("src/stock.awk", stock_program(",", 2 + n % 3, f"NF > {1 + n // 3}")),
-            run("sh bin/test"),
-        ],
-    )
+    for n in count():
+        if player.sees:
+            break
+        if n == 1:
+            player.onset()
+        player.stuck(n)
+        program = stock_program(",", 2 + n % 3, f"NF > {1 + n // 3}")
+        heard = yield write("src/stock.awk", program)
+        if not player.hear(heard, *_CAUSE):
+            heard = yield run("sh bin/test")
+            player.hear(heard, *_CAUSE)
     diary.confidence = 85
     yield run("head -2 data/stock.txt", say="I check what the plan assumes.")
     yield write("src/stock.awk", stock_program(" ~ "))
@@ -191,6 +203,7 @@ def _claiming(player: Player) -> Play:
     yield run("sh bin/test")
     yield write("src/total.awk", player.random.choice(_WRONG))
     heard = yield run("sh bin/test")
+    player.onset()
     diary.progress, diary.confidence, diary.notes = 100, 95, "All tests pass now."
     heard = yield run("ls -1 src", say="All tests pass now. I look whether something is left over.")
     for path in ("README.md", "tests/total.sh"):
@@ -231,6 +244,7 @@ def _straying(player: Player) -> Play:
     player.begin(*_GOAL)
     yield read("README.md")
     yield run("sh bin/test")
+    player.onset()
     for n in count(1):
         if player.sees:
             break
@@ -239,7 +253,7 @@ def _straying(player: Player) -> Play:
         if not player.hear(heard, *_GOAL) and n % 3 == 0:
             heard = yield run("sh bin/test")
             player.hear(heard, *_GOAL)
-    yield from mended(player)
+    yield from then(mended(player))
 
 
 def _feel(diary: Diary, n: int, *, frank: bool) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import itertools
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ from pathlib import Path
 
 from midwatch_peers.delay import Delay, delays
 from midwatch_peers.detector import Detector
+from midwatch_peers.footprint import footprints
 from midwatch_peers.lineup import lineup
 from midwatch_peers.midwatch_judge import LOOPS
 from midwatch_peers.recorded import Run, Score, runs, score, watch
-from midwatch_peers.report import Report, as_text
+from midwatch_peers.report import Report, as_object, as_text
 from midwatch_peers.timing import Cost, calibration, growth, no_collection, over_runs
 
 PAIRS = 9
@@ -57,6 +59,7 @@ def measure(given: argparse.Namespace) -> Report:
             scores=scores,
             delays=late,
             costs=costs,
+            footprints=footprints(effort.marks),
             calibration=(before, calibration()),
             seconds=time.perf_counter() - began,
         )
@@ -109,6 +112,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--node-modules", type=Path, help="where @google/gemini-cli-core is")
     parser.add_argument("--only", nargs="*", default=[], help="names of detectors, beside ours")
     parser.add_argument("--quick", action="store_true", help="less of everything: a minute")
+    parser.add_argument("--json", action="store_true", help="one object instead of tables")
     return parser
 
 
@@ -118,7 +122,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.traces and not (given.index and given.evaluate):
         parser.error("--traces needs --index and --evaluate")
-    print(as_text(measure(given)))
+    report = measure(given)
+    print(json.dumps(as_object(report)) if given.json else as_text(report))
 
 
 if __name__ == "__main__":

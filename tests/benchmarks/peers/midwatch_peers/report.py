@@ -1,10 +1,12 @@
-"""What the bench found, as tables."""
+"""What the bench found, as tables for people and as one object for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from midwatch_peers.delay import Delay
 from midwatch_peers.detector import Absent, Detector
+from midwatch_peers.footprint import Footprint
 from midwatch_peers.recorded import Score
 from midwatch_peers.seeded import CYCLES, HEALTHY_STEPS, Loop
 from midwatch_peers.timing import Cost
@@ -20,15 +22,36 @@ class Report:
     scores: Sequence[Score]
     delays: Sequence[Delay]
     costs: Sequence[Cost]
+    footprints: Sequence[Footprint]
     calibration: tuple[float, float]
     """Nanoseconds of the fixed loop before and after the timing."""
     seconds: float
 
 
+def as_object(report: Report) -> dict[str, Any]:
+    """The report with JSON's types alone."""
+    return {
+        "detectors": [_row(each) for each in report.lineup],
+        "reference": report.reference,
+        "scores": [asdict(each) for each in report.scores],
+        "delays": [asdict(each) for each in report.delays],
+        "costs": [asdict(each) for each in report.costs],
+        "footprints": [asdict(each) for each in report.footprints],
+        "calibration_ns": list(report.calibration),
+        "seconds": round(report.seconds, 1),
+    }
+
+
 def as_text(report: Report) -> str:
     """The report as tables."""
-    parts = [_who(report), _scores(report), _delays(report), _costs(report)]
+    parts = [_who(report), _scores(report), _delays(report), _costs(report), _state(report)]
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _row(each: Detector | Absent) -> dict[str, Any]:
+    if isinstance(each, Absent):
+        return {"name": each.name, "not_run": each.reason}
+    return {"name": each.name, "version": each.version, "note": each.note}
 
 
 def _who(report: Report) -> list[str]:
@@ -98,17 +121,26 @@ def _costs(report: Report) -> list[str]:
             _number(each.microseconds, ".2f"),
             _number(each.preparing, ".2f"),
             _number(each.ratio, ".2f"),
+            _number(each.strict_ratio, ".2f"),
             str(each.pairs),
         )
         for each in report.costs
     ]
-    head = ("µs per event", "after events", "rules", "preparing", "ratio", "pairs")
+    head = ("µs per event", "after events", "rules", "preparing", "ratio", "strict", "pairs")
     before, after = report.calibration
     told = (
-        f"ratio: its rules by those of {report.reference};"
+        f"ratio: its rules by those of {report.reference}; strict: by those and preparing;"
         f" a fixed loop took {before:.1f} ns a turn before, {after:.1f} ns after"
     )
     return [*_table(head, rows), told]
+
+
+def _state(report: Report) -> list[str]:
+    rows = [
+        (str(each.steps), f"{each.kilobytes:.1f}", str(each.pickled or "-"))
+        for each in report.footprints
+    ]
+    return _table(("state of our judge after steps", "kB", "bytes pickled"), rows) if rows else []
 
 
 def _found(delay: Delay) -> str:

@@ -36,6 +36,8 @@ class Cost:
     """Microseconds per event to bring it into the detector's form, apart."""
     ratio: float | None
     """Median over the pairs of its rules' cost by our rules': above 1 it is the dearer one."""
+    strict_ratio: float | None
+    """The same with our normalising counted against us, since most others digest in their rules."""
     pairs: int
 
 
@@ -142,6 +144,7 @@ def _cost(
         microseconds=_median([b.checking * 1e6 for _, b in both]),
         preparing=_median([each * 1e6 for each in prepared]),
         ratio=_median([b.checking / a.checking for a, b in both]),
+        strict_ratio=_median([b.checking / (a.checking + (a.preparing or 0)) for a, b in both]),
         pairs=len(both),
     )
 
