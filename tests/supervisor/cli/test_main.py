@@ -15,7 +15,14 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import MIDWATCH, new_attempt, new_task, printed_now, refused_now
+from midwatch_stage.command import (
+    MIDWATCH,
+    new_attempt,
+    new_task,
+    printed_now,
+    process,
+    refused_now,
+)
 from midwatch_stage.foreign import asked, loop
 from midwatch_stage.matrix import matrix
 from midwatch_stage.sessions import DIALECTS
@@ -336,3 +343,53 @@ async def test_where_nobody_reads_on_the_exit_code_is_that_of_a_closed_pipe(
         async with asyncio.timeout(300):
             _, errors = await done.communicate()
     assert (done.returncode, errors) == (141, b"")
+
+
+INTERRUPTING = """
+import atexit, os, signal, sys
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            interrupt()
+
+moment = sys.argv.pop(1)
+sys.meta_path.insert(0, Interrupting())
+if moment == "the end":
+    atexit.register(interrupt)
+from midwatch_supervisor.cli import main
+sys.exit(main())
+"""
+"""Interrupts itself where the first argument is imported, or once the command is over."""
+
+
+def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return process(moment, *words, program=INTERRUPTING, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    "moment_and_words",
+    matrix(
+        ("midwatch_supervisor.cli.app", ("status",)),
+        ("cyclopts", ("--help",)),
+        ("rich.console", ("--help",)),
+        ("sqlalchemy", ("status",)),
+        ("pydantic", ("config", "show")),
+        ("pydantic_ai", ("demo", "--headless")),
+        ("midwatch_supervisor.cli.run.conduct", ("demo", "--headless")),
+    ),
+)
+def test_an_interrupt_during_imports_leaves_no_traceback(
+    tmp_path: Path, moment_and_words: tuple[str, tuple[str, ...]]
+) -> None:
+    moment, words = moment_and_words
+    done = interrupted(moment, *words, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupt_after_the_end_leaves_no_traceback(tmp_path: Path) -> None:
+    done = interrupted("the end", "--version", folder=tmp_path)
+    assert done.stderr == ""

@@ -31,14 +31,6 @@ WAYS = "must have exactly one of url, url_env, url_file, webhook"
             "notify.targets.a.webhook: must begin with https:// or http://",
         ),
         (
-            "targets: {a: {url_env: U, form: critical}}",
-            "notify.targets.a.form: unknown key (did you mean `from`?)",
-        ),
-        (
-            "targets: {a: {url_env: U, from: grave}}",
-            "notify.targets.a.from: must be one of notice, warning, critical; is 'grave'",
-        ),
-        (
             "quiet: {from: 22, to: '07:00'}",
             'notify.quiet.from: must be a time of the day: "22:00"',
         ),
