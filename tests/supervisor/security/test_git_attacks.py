@@ -14,7 +14,7 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
 from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import commit_all
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.changes import (
     changed_names,
     changes,
@@ -82,13 +82,8 @@ def trap(tmp_path: Path) -> Trap:
 
 
 @pytest.fixture
-async def source(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.txt").write_text("one\n")
-    await git(folder, "init", "--quiet", "--initial-branch=main")
-    await commit_all(folder, "Begin")
-    return folder
+def source(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "project", {"a.txt": "one\n"})
 
 
 @pytest.fixture

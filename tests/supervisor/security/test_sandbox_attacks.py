@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Step
 from midwatch_stage.harness import RunHarness
+from midwatch_stage.repository import new_repository
+from midwatch_tools.git import run_git
 
 ROOT = Path(__file__).parents[3]
 SECRET = "owned-by-ada"
@@ -60,22 +61,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def git(folder: Path, *words: str) -> str:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
-    return done.stdout.decode()
-
-
 @pytest.fixture
 def project(tmp_path: Path, home: Path) -> Path:
     """A repository with a password in the URL of its remote."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "--quiet")
-    (folder / "a.txt").write_text("one\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "first")
-    git(folder, "remote", "add", "origin", f"https://ada:{SECRET}@example.org/x.git")
+    folder = new_repository(tmp_path / "project", {"a.txt": "one\n"})
+    run_git(folder, "remote", "add", "origin", f"https://ada:{SECRET}@example.org/x.git")
     return folder
 
 
@@ -203,7 +193,7 @@ async def test_git_reads_inside_and_shows_no_password(
         "git remote --verbose; cat $(git rev-parse --git-common-dir)/config",
     )
     log, blame, diff, config = await outputs(harness, *map(command, commands))
-    assert "first" in log
+    assert "First" in log
     assert "one" in blame
     assert "+two" in diff
     assert " M a.txt" in diff

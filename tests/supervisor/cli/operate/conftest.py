@@ -7,16 +7,13 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_stage.command import Cli
 from midwatch_stage.merging import BRANCH, WORK, Totals, commit, git
+from midwatch_stage.repository import new_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository on `main` with one file."""
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    commit(folder, "a.py", "a = 1\n")
-    return folder
+    return new_repository(tmp_path / "repository", {"a.py": "a = 1\n"})
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`midwatch merge` where a filter of git, as of Git LFS or git-crypt, rewrites files."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Lifecycle
 from midwatch_stage.command import Cli, assignment, new_attempt, new_task, write
 from midwatch_stage.factories import AT, ended, task_transition
-from midwatch_stage.merging import BRANCH, WORK, Totals
+from midwatch_stage.merging import BRANCH, WORK, Totals, git
 from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import prepare
@@ -25,15 +24,6 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 DRY = pytest.mark.parametrize("more", [[], ["--dry-run"]])
 
 
-def own_git(folder: Path, *argv: str) -> str:
-    """git as the owner runs it, with filters."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", *argv], cwd=folder, env=environ, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with a file that is stored as a filter writes it."""
@@ -42,7 +32,7 @@ def repository(tmp_path: Path) -> Path:
     for way in ("clean", "smudge"):
         run_git(folder, "config", f"filter.rot.{way}", ROT)
     (folder / "old.enc").unlink()
-    own_git(folder, "checkout", "--quiet", "old.enc")
+    git(folder, "checkout", "--quiet", "old.enc")
     assert (folder / "old.enc").read_text() == "secret\n"
     return folder
 
@@ -78,8 +68,8 @@ async def test_a_file_that_a_filter_rewrites_is_left_to_its_owner(
         "Nothing was merged\n"
     )
     assert run_git(totals.repository, "rev-parse", "HEAD") == before
-    assert own_git(totals.repository, "status", "--porcelain") == ""
-    own_git(totals.repository, "merge", BRANCH)
+    assert git(totals.repository, "status", "--porcelain") == ""
+    git(totals.repository, "merge", BRANCH)
 
 
 @pytest.fixture
@@ -87,8 +77,8 @@ async def elsewhere(tmp_path: Path, repository: Path, journal: Journal, cli: Cli
     """The same task completed, its branch only in the journal: another node worked on it."""
     east = tmp_path / "east"
     folder, clone = east / "work" / "r1" / "totals-1", east / "clone"
-    base = own_git(repository, "rev-parse", "HEAD")
-    own_git(tmp_path, "clone", "--quiet", "--no-checkout", str(repository), str(clone))
+    base = git(repository, "rev-parse", "HEAD")
+    git(tmp_path, "clone", "--quiet", "--no-checkout", str(repository), str(clone))
     workspace = await prepare(folder, clone, branch=BRANCH, merges=(), base=base)
     (folder / "old.enc").write_text("bgure\n")
     await commit_all(folder, "Work")
@@ -107,12 +97,12 @@ async def elsewhere(tmp_path: Path, repository: Path, journal: Journal, cli: Cli
 async def test_the_command_named_for_a_branch_of_another_node_merges_it(
     elsewhere: Totals, more: list[str]
 ) -> None:
-    refs = own_git(elsewhere.repository, "for-each-ref")
+    refs = git(elsewhere.repository, "for-each-ref")
     said = await elsewhere.refused(*more)
-    assert more == [] or own_git(elsewhere.repository, "for-each-ref") == refs
+    assert more == [] or git(elsewhere.repository, "for-each-ref") == refs
     named = re.search(r"then run `git (merge \S+)` in (\S+)\.", said)
     assert named is not None
-    own_git(Path(named[2]), *named[1].split())
+    git(Path(named[2]), *named[1].split())
     assert (elsewhere.repository / "old.enc").read_text() == "other\n"
     assert "is already in main" in (await elsewhere.merge())[0]
 
@@ -121,14 +111,14 @@ async def test_the_command_named_for_a_branch_of_another_node_merges_it(
 async def test_the_command_named_for_a_conflict_with_a_branch_of_another_node_begins_its_merge(
     elsewhere: Totals, more: list[str]
 ) -> None:
-    own_git(elsewhere.repository, "config", "--remove-section", "filter.rot")
+    git(elsewhere.repository, "config", "--remove-section", "filter.rot")
     (elsewhere.repository / "old.enc").write_text("mine\n")
     await commit_all(elsewhere.repository, "Mine")
     said = await elsewhere.refused(*more)
     named = re.search(r"by hand, run `git (merge \S+)` in (\S+)", said)
     assert named is not None
     with pytest.raises(subprocess.CalledProcessError):
-        own_git(Path(named[2]), *named[1].split())
+        git(Path(named[2]), *named[1].split())
     assert "<<<<<<<" in (elsewhere.repository / "old.enc").read_text()
 
 
@@ -142,10 +132,10 @@ async def test_files_that_no_filter_rewrites_are_merged_and_what_a_filter_rewrot
     await totals.finish()
     (totals.repository / "a.py").write_text("mine\n")
     assert "has uncommitted changes; commit or stash them first" in await totals.refused()
-    own_git(totals.repository, "checkout", "--quiet", "a.py")
+    git(totals.repository, "checkout", "--quiet", "a.py")
     # What git stores of it is always other than what stands there: whether changed is not known.
     (totals.repository / "old.enc").write_text("mine\n")
     assert "merged" in (await totals.merge())[1]
     assert (totals.repository / "b.ipynb").read_text() == "{}\n"
-    assert own_git(totals.repository, "status", "--porcelain") == "M old.enc"
+    assert git(totals.repository, "status", "--porcelain") == "M old.enc"
     assert (totals.repository / "old.enc").read_text() == "mine\n"
