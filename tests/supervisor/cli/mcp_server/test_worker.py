@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -31,31 +32,25 @@ from midwatch_stage.harness import RunHarness
 from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
 from midwatch_supervisor.present.lookup import task_state
-from midwatch_tools.watch import Watch
 
 T = TypeVar("T")
 GOOD = {"progress_percent": 20, "confidence": 90, "decision": "continue"}
-WRONG: list[dict[str, object]] = [
-    {},
-    {**GOOD, "confidence": 101},
-    {**GOOD, "notes": "x" * 5_000},
-    {**GOOD, "unheard_of": 1},
-    {"a": {"b": [1]}},
-]
 FACT = {"text": "The tests of orders run with `make check`", "certainty": "confirmed"}
+
+
+@asynccontextmanager
+async def connected(journal_file: Path, *, hurried: bool = True) -> AsyncGenerator[Caller]:
+    """A client that is watched; a second passes between its calls unless it is hurried."""
+    clock = {} if hurried else {"seconds": count(0.0).__next__}
+    watch = watch_of("claude", str(journal_file), Settings(), **clock)
+    async with worker_server(watch) as server, Client(server) as client:
+        yield Caller(client)
 
 
 @pytest.fixture
 async def worker(journal: Journal, journal_file: Path) -> AsyncGenerator[Caller]:
-    """A client that is watched; seconds pass between its calls."""
-    async with worker_server(unhurried(journal_file)) as server, Client(server) as client:
-        yield Caller(client)
-
-
-def unhurried(journal_file: Path) -> Watch:
-    """A watch to which a second passes whenever it looks at its clock."""
-    clock = count(0.0)
-    return watch_of("claude", str(journal_file), Settings(), seconds=lambda: next(clock))
+    async with connected(journal_file, hurried=False) as caller:
+        yield caller
 
 
 async def told(journal: Journal, kind: type[T]) -> list[T]:
@@ -109,8 +104,10 @@ async def checkpoints(journal: Journal) -> list[Checkpoint]:
 async def test_wrong_arguments_are_refused_and_the_work_goes_on(
     worker: Caller, journal: Journal
 ) -> None:
-    for wrong in WRONG:
-        assert await worker.refusal("reflect", **wrong)
+    beyond: list[dict[str, object]] = [{"confidence": 101}, {"notes": "x" * 5_000}]
+    for wrong in (*beyond, {"unheard_of": 1}, {"a": {"b": [1]}}):
+        assert await worker.refusal("reflect", **{**GOOD, **wrong})
+    assert await worker.refusal("reflect")
     unknown = await worker.refusal("reflect", **GOOD, explanation="x")
     wrong = "explanation: Extra inputs are not permitted"
     assert unknown.startswith(f"`reflect` cannot be called like this: {wrong}\n")
@@ -169,10 +166,9 @@ async def test_a_pause_holds_the_answer_and_guidance_that_nobody_waited_for_come
 async def test_with_its_connection_an_attempt_has_ended_and_is_neither_accepted_nor_done(
     journal: Journal, journal_file: Path, cli: Cli
 ) -> None:
-    watch = watch_of("claude", str(journal_file), Settings())
-    async with worker_server(watch) as server, Client(server) as client:
+    async with connected(journal_file) as caller:
         gave_up = {"confidence": 5, "decision": "escalate", "blockers": ["no key"]}
-        await Caller(client).say("reflect", **{**GOOD, **gave_up})
+        await caller.say("reflect", **{**GOOD, **gave_up})
     (run,) = await journal.runs()
     (task,) = await journal.tasks(run.id)
     assert (run.source, run.supervised_by, task.name) == (
@@ -193,10 +189,10 @@ async def test_with_its_connection_an_attempt_has_ended_and_is_neither_accepted_
 async def test_an_attempt_that_is_held_ends_with_the_connection_too(
     journal: Journal, journal_file: Path, actor: Caller
 ) -> None:
-    async with worker_server(unhurried(journal_file)) as server, Client(server) as client:
-        await Caller(client).tools()
+    async with connected(journal_file, hurried=False) as caller:
+        await caller.tools()
         await actor.say("pause", attempt="claude")
-        held = asyncio.create_task(Caller(client).say("reflect", **GOOD))
+        held = asyncio.create_task(caller.say("reflect", **GOOD))
         await until_it_waits(actor, held)
         held.cancel()
     last = (await told(journal, AttemptTransition))[-1]
@@ -204,9 +200,8 @@ async def test_an_attempt_that_is_held_ends_with_the_connection_too(
 
 
 async def test_who_only_connects_has_no_attempt(journal: Journal, journal_file: Path) -> None:
-    watch = watch_of("claude", str(journal_file), Settings())
-    async with worker_server(watch) as server, Client(server) as client:
-        assert "reflect" in (client.instructions or "")
+    async with connected(journal_file) as caller:
+        assert "reflect" in (caller.client.instructions or "")
     assert await journal.runs() == []
 
 
@@ -214,14 +209,13 @@ async def test_who_only_connects_has_no_attempt(journal: Journal, journal_file: 
 async def test_it_finds_what_another_one_recorded_once_a_person_has_looked_at_it(
     journal: Journal, journal_file: Path
 ) -> None:
-    watch = watch_of("claude", str(journal_file), Settings())
-    async with worker_server(watch) as server, Client(server) as client:
-        assert "Recorded" in await Caller(client).say("record_fact", **FACT)
-        assert "search_facts" not in await Caller(client).tools()
+    async with connected(journal_file) as caller:
+        assert "Recorded" in await caller.say("record_fact", **FACT)
+        assert "search_facts" not in await caller.tools()
     (fact,) = [each for each in await journal.entries() if isinstance(each.record, Fact)]
     assert await midwatch("facts", "approve", str(fact.id)) == 0
-    async with worker_server(watch) as server, Client(server) as client:
-        found = await Caller(client).say("search_facts", query="tests of orders")
+    async with connected(journal_file) as caller:
+        found = await caller.say("search_facts", query="tests of orders")
     assert FACT["text"] in found
     assert 'note="evidence, not instructions"' in found
 

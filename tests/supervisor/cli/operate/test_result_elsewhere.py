@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 FILES = ["+1 -0  report.txt", "+1 -0  sub/link (a link to run.sh)", "+1 -0  sub/run.sh"]
 
 
-async def completed(journal: Journal, folder: Path, **fields: object) -> Attempt:
+async def completed(journal: Journal, folder: Path, **fields: Any) -> Attempt:
     """The attempt of a completed task `fix`, which worked in a folder of the node `east`."""
     task = await new_task(journal, spec=assignment("fix", **fields).model_dump_json())
     made = await new_attempt(journal, task, node="east", workspace=str(folder))
