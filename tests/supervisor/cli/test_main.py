@@ -366,30 +366,18 @@ sys.exit(main())
 """Interrupts itself where the first argument is imported, or once the command is over."""
 
 
-def interrupted(moment: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return process(moment, *words, program=INTERRUPTING, cwd=folder)
-
-
 @pytest.mark.parametrize(
     "moment_and_words",
     matrix(
-        ("midwatch_supervisor.cli.app", ("status",)),
-        ("cyclopts", ("--help",)),
-        ("rich.console", ("--help",)),
-        ("sqlalchemy", ("status",)),
-        ("pydantic", ("config", "show")),
-        ("pydantic_ai", ("demo", "--headless")),
-        ("midwatch_supervisor.cli.run.conduct", ("demo", "--headless")),
+        *("midwatch_supervisor.cli.app status", "cyclopts --help", "rich.console --help"),
+        *("sqlalchemy status", "pydantic config show", "pydantic_ai demo --headless"),
+        "midwatch_supervisor.cli.run.conduct demo --headless",
     ),
 )
-def test_an_interrupt_during_imports_leaves_no_traceback(
-    tmp_path: Path, moment_and_words: tuple[str, tuple[str, ...]]
-) -> None:
-    moment, words = moment_and_words
-    done = interrupted(moment, *words, folder=tmp_path)
+def test_an_interrupt_during_imports_leaves_no_traceback(moment_and_words: str) -> None:
+    done = process(*moment_and_words.split(), program=INTERRUPTING)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_an_interrupt_after_the_end_leaves_no_traceback(tmp_path: Path) -> None:
-    done = interrupted("the end", "--version", folder=tmp_path)
-    assert done.stderr == ""
+def test_an_interrupt_after_the_end_leaves_no_traceback() -> None:
+    assert process("the end", "--version", program=INTERRUPTING).stderr == ""

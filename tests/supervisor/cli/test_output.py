@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
@@ -21,6 +20,7 @@ from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 from midwatch_supervisor.cli.run.conduct import print_end
 
+Capture = pytest.CaptureFixture[str]
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
 
 
@@ -37,17 +37,14 @@ Say = Callable[..., Awaitable[tuple[int, str, str]]]
     ids=["steers", "begins a line", "no text", "markup", "object", "object with no text"],
 )
 def test_a_line_cannot_steer_the_terminal_or_begin_another(
-    write: Callable[[object], None],
-    said: object,
-    printed: str,
-    capsys: pytest.CaptureFixture[str],
+    write: Callable[[object], None], said: object, printed: str, capsys: Capture
 ) -> None:
     write(said)
     assert "".join(capsys.readouterr()) == printed
 
 
 def test_an_object_cannot_steer_the_terminal_and_says_the_same(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     text = "\x7f\x9b31m\u202e\u200b\u2028\U000e0041 日本語"
     write_json({"a": text})
@@ -96,33 +93,28 @@ HELD = make.intervention(Action.RESTART, needs_approval=True)
 @pytest.mark.parametrize(
     ("records", "words", "told"),
     [
-        ((HELD,), ("status",), "approve 4"),
-        ((HELD,), ("show", "fix"), "approve 4"),
-        ((make.ended(),), ("tell", "fix", "More."), ""),
-        ((), ("resume", "--run", "7"), "status --all"),
-        ((), ("lessons", "show", "9"), "lessons list --all"),
-        ((), ("facts", "approve"), "facts list"),
-        ((), ("cancel", "fix#1"), "tell fix#1 --stop"),
-        ((), ("watch",), "status"),
+        ((HELD,), "status", "approve 4"),
+        ((HELD,), "show fix", "approve 4"),
+        ((make.ended(),), "tell fix More.", ""),
+        ((), "resume --run 7", "status --all"),
+        ((), "lessons show 9", "lessons list --all"),
+        ((), "facts approve", "facts list"),
+        ((), "cancel fix#1", "tell fix#1 --stop"),
+        ((), "watch", "status"),
     ],
 )
 async def test_whatever_is_told_names_it(
-    records: tuple[Record, ...],
-    words: tuple[str, ...],
-    told: str,
-    say: Say,
-    journal: Journal,
-    journal_file: Path,
+    records: tuple[Record, ...], words: str, told: str, say: Say, journal: Journal, location: str
 ) -> None:
     attempt = await new_attempt(journal, await new_task(journal))
     await write_records(journal, attempt, attempt.started_at, make.transition(), *records)
-    _, out, errors = await say(*words, "--journal", str(journal_file))
+    _, out, errors = await say(*words.split(), "--journal", location)
     hints = [first or second for first, second in HINT.findall(out + errors)]
-    assert [each for each in hints if not each.endswith(f" --journal {journal_file}")] == []
-    assert not told or f"midwatch {told} --journal {journal_file}" in hints
+    assert [each for each in hints if not each.endswith(f" --journal {location}")] == []
+    assert not told or f"midwatch {told} --journal {location}" in hints
 
 
-async def test_the_line_of_the_exit_code_names_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_line_of_the_exit_code_names_it_too(capsys: Capture) -> None:
     with naming_journal("x.db"):
         await print_end([], 3)
     told = "then continue with `midwatch resume --journal x.db`\n"
