@@ -97,72 +97,55 @@ def ends() -> Iterator[tuple[str, list[TaskResult]]]:
     yield "of many tasks those that did not work in git are named", [done, report, *[done] * 3]
 
 
-def progress() -> Iterator[tuple[str, list[r.Record]]]:
-    """Each case, and the records of which some have a line."""
-    yield (
-        "a line says when, who and what",
-        [
-            make.transition(),
-            make.step(3, "run", args="pytest"),
-            make.alert(severity=r.Severity.CRITICAL, subject="a.py"),
-            make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED),
-            make.escalation(9),
-            make.intervention(needs_approval=True, message="Look\nup."),
-            make.ended(reason="it passes"),
-            make.task_transition(r.Lifecycle.COMPLETED, passed=2, total=2),
-        ],
-    )
-    why = "the session ended"
-    yield (
-        "the end of what nobody checked is told once",
-        [
-            make.task_transition(r.Lifecycle.COMPLETED, reason=why),
-            make.ended(r.Ending.UNCHECKED, reason=why),
-        ],
-    )
-    yield (
-        "a permission is told with the commands that answer it",
-        [
-            make.transition(),
-            r.PermissionRequest(tool="execute", what="run `make`"),
-            make.change(lifecycle=r.Lifecycle.INPUT_REQUIRED),
-            make.transition(r.Lifecycle.INPUT_REQUIRED, reason="asks to run `make`"),
-        ],
-    )
-    yield (
-        "an outage is told when it lasts, when its reason changes and when it is over",
-        [
-            make.away(seconds=1),
-            make.away(since=2),
-            make.away(since=2),
-            make.away(since=32, reason="Connection refused"),
-            make.step(1, "run", args="pytest"),
-            make.away(since=3600, over=True),
-            make.away(since=3600, over=True),
-        ],
-    )
-    yield "a refusal has no line, since the run ends with it", [make.away(next_try=None)]
-    yield (
-        "what became of an intervention names it",
-        [
-            make.intervention(),
-            make.delivery(),
-            make.outcome(),
-        ],
-    )
-    yield "an attempt that a person paused is paused", [PAUSE, make.delivery(), PARKED]
-    yield "the model in force is named", [make.change(model="big"), make.transition()]
-    yield (
-        "nothing is said of what nobody waits for",
-        [
-            make.alert(state=r.AlertState.PENDING),
-            make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED),
-            make.escalation(state=r.EscalationState.ANSWERED),
-            make.escalation(state=r.EscalationState.CLOSED),
-            make.delivery(77),
-            make.plan(),
-        ],
-    )
+OVER = "the session ended"
+PROGRESS: dict[str, list[r.Record]] = {
+    "a line says when, who and what": [
+        make.transition(),
+        make.step(3, "run", args="pytest"),
+        make.alert(severity=r.Severity.CRITICAL, subject="a.py"),
+        make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED),
+        make.escalation(9),
+        make.intervention(needs_approval=True, message="Look\nup."),
+        make.ended(reason="it passes"),
+        make.task_transition(r.Lifecycle.COMPLETED, passed=2, total=2),
+    ],
+    "the end of what nobody checked is told once": [
+        make.task_transition(r.Lifecycle.COMPLETED, reason=OVER),
+        make.ended(r.Ending.UNCHECKED, reason=OVER),
+    ],
+    "a permission is told with the commands that answer it": [
+        make.transition(),
+        r.PermissionRequest(tool="execute", what="run `make`"),
+        make.change(lifecycle=r.Lifecycle.INPUT_REQUIRED),
+        make.transition(r.Lifecycle.INPUT_REQUIRED, reason="asks to run `make`"),
+    ],
+    "an outage is told when it lasts, when its reason changes and when it is over": [
+        make.away(seconds=1),
+        make.away(since=2),
+        make.away(since=2),
+        make.away(since=32, reason="Connection refused"),
+        make.step(1, "run", args="pytest"),
+        make.away(since=3600, over=True),
+        make.away(since=3600, over=True),
+    ],
+    "a refusal has no line, since the run ends with it": [make.away(next_try=None)],
+    "what became of an intervention names it": [
+        make.intervention(),
+        make.delivery(),
+        make.outcome(),
+    ],
+    "an attempt that a person paused is paused": [PAUSE, make.delivery(), PARKED],
+    "the model in force is named": [make.change(model="big"), make.transition()],
+    "nothing is said of what nobody waits for": [
+        make.alert(state=r.AlertState.PENDING),
+        make.alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED),
+        make.escalation(state=r.EscalationState.ANSWERED),
+        make.escalation(state=r.EscalationState.CLOSED),
+        make.delivery(77),
+        make.plan(),
+    ],
+}
+"""Each case, and the records of which some have a line."""
 
 
 def progress_lines(records: list[r.Record], zone: tzinfo = UTC) -> Iterator[str]:
@@ -177,7 +160,7 @@ def progress_lines(records: list[r.Record], zone: tzinfo = UTC) -> Iterator[str]
 
 def rendered() -> str:
     blocks = [(name, run_end(results, width=80)) for name, results in ends()]
-    blocks += [(name, progress_lines(records)) for name, records in progress()]
+    blocks += [(name, progress_lines(records)) for name, records in PROGRESS.items()]
     texts = ((name, "\n".join(lines).strip("\n")) for name, lines in blocks)
     return "\n".join(f"## {name}\n{text}\n" for name, text in texts)
 

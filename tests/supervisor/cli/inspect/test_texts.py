@@ -28,29 +28,38 @@ COMMANDS = (
 HERE_AND_NOW = {r"\S+journal\.db": "JOURNAL", r", as of .*": "", r"2026-11-2\d \d\d:\d\d": "TIME"}
 
 
+READ = r.PlanStep(
+    title="read", state=r.PlanStepState.DONE, confidence=40, requests=12, flag="by eye"
+)
+MOOT = r.PlanCheck(
+    plan_step=2,
+    assumption="a module",
+    reality="none",
+    impact="",
+    proposed=("x",),
+    ruling=r.Ruling.PENDING,
+)
+SWITCH = make.decision(
+    r.Action.SWITCH_MODEL,
+    by=r.Actor.SUPERVISOR,
+    author="m",
+    diagnosis=r.Diagnosis.PROVIDER,
+    rationale="It times out.",
+    terms=r.Terms(model="big"),
+    refused="no such model",
+)
+
+
 async def failed(past: PastAttempts) -> r.Attempt:
     """An attempt of which all can be told that is done about one that goes wrong."""
-    spec = assignment().model_copy(
-        update={"task": TaskSpec(id="totals", goal="Round the\ntotals.", acceptance=("pytest",))}
-    )
-    attempt = await past.attempt(task=spec)
-    read = r.PlanStep(
-        title="read", state=r.PlanStepState.DONE, confidence=40, requests=12, flag="by eye"
-    )
-    moot = r.PlanCheck(
-        plan_step=2,
-        assumption="a module",
-        reality="none",
-        impact="",
-        proposed=("x",),
-        ruling=r.Ruling.PENDING,
-    )
+    task = TaskSpec(id="totals", goal="Round the\ntotals.", acceptance=("pytest",))
+    attempt = await past.attempt(task=assignment().model_copy(update={"task": task}))
     circling = make.alert(subject="a.py", summary="round and round", evidence=(3, 5))
     done = r.Completion(plan_step=1, goal="it reads", confidence=75, accepted=True, flag="by eye")
     why = r.Analysis(what="", cause=r.Cause.PERMANENT, root="no ES6", remedy="require()", about=7)
     more = r.BudgetRequest(wanted=r.Grant(requests=20), reason="two files left")
-    plan = r.Plan(steps=(read, r.PlanStep(title="round")))
-    asked = await past.say(attempt, make.transition(), plan, circling, moot, done, why, more)
+    plan = r.Plan(steps=(READ, r.PlanStep(title="round")))
+    asked = await past.say(attempt, make.transition(), plan, circling, MOOT, done, why, more)
     gone = replace(circling, state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED)
     await past.journal.open_escalation(
         attempt=attempt.id,
@@ -60,20 +69,12 @@ async def failed(past: PastAttempts) -> r.Attempt:
         at=past.at,
     )
     by: dict[str, Any] = {"by": r.Actor.SUPERVISOR, "author": "m"}
-    switch = make.decision(
-        r.Action.SWITCH_MODEL,
-        diagnosis=r.Diagnosis.PROVIDER,
-        rationale="It times out.",
-        terms=r.Terms(model="big"),
-        refused="no such model",
-        **by,
-    )
     nudge = make.decision(rationale="The same edit again.", steps=(3, 5), **by)
     grant = make.intervention(
         r.Action.GRANT_BUDGET, terms=r.Terms(grant=r.Grant(requests=5)), petition=asked
     )
     told = make.intervention(message="Look\nup.", answers=(circling.key,), **by)
-    id = await past.say(attempt, switch, nudge, grant, told)
+    id = await past.say(attempt, SWITCH, nudge, grant, told)
     await past.say(
         attempt,
         make.delivery(id, step=9),
