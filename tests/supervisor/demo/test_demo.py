@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,26 @@ def test_the_sums_are_those_of_the_lines_and_of_the_report(
         min(len(alarms), len({each["rule"] for each in alerts if each["state"] == "firing"})) >= 4
     )
     assert "resolved" in {each["state"] for each in alerts}
+
+
+def test_each_task_has_its_trouble_and_what_ends_it(first: tuple[Path, list[Line]]) -> None:
+    fired, acts = defaultdict[str, set[str]](set), defaultdict[str, list[str]](list)
+    for line in first[1]:
+        if line["type"] == "alert" and line["state"] == "firing" and line["severity"] != "notice":
+            fired[line["task"]].add(line["rule"])
+        if line["type"] == "intervention" and (line["state"], line["outcome"]) == (
+            "delivered",
+            None,
+        ):
+            acts[line["task"]].append(line["action"])
+    assert fired.keys() == acts.keys() == {"totals", "delivery", "shipping", "labels"}
+    # On a slow machine more fires before guidance comes.
+    assert fired["totals"] >= {"redundant_steps"}
+    assert fired["delivery"] >= {"declining_confidence", "stalled_progress"}
+    assert fired["shipping"] >= {"explicit_escalation", "multiple_blockers"}
+    assert fired["labels"] >= {"missed_checkpoint"}
+    assert acts.pop("delivery") == ["replan", "restart"]
+    assert list(acts.values()) == [["nudge"]] * 3
 
 
 @pytest.mark.matrix

@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -41,26 +39,6 @@ Act = tuple[int, Step]
 @pytest.fixture
 def task_file(tmp_path: Path) -> Path:
     return make_project(tmp_path)
-
-
-class FirstAttempt(NamedTuple):
-    """The first attempt of a task's worker: what one would observe of it, and what it left."""
-
-    acts: list[Act]
-    file: Path
-
-
-@pytest.fixture(scope="module")
-def first_attempt(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FirstAttempt]:
-    """Plays each task once: the commands of its worker take most of a second."""
-
-    @cache
-    def play_once(key: str) -> FirstAttempt:
-        file = make_project(tmp_path_factory.mktemp(key))
-        assert not any(accepted(tasks(file)[key], file.parent))
-        return FirstAttempt(played(key, file.parent), file)
-
-    return play_once
 
 
 def tasks(file: Path) -> dict[str, TaskSpec]:
@@ -170,50 +148,25 @@ def alarms(acts: list[Act]) -> tuple[list[set[str]], bool]:
     return fired, any(alert.severity.alarm for alert in judge.firing)
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        ("discount", [set[str]()]),
-        (
-            "totals",
-            [{"repeated_edits", "redundant_steps", "fruitless_steps", "same_failure"}, set[str]()],
-        ),
-        ("shipping", [{"explicit_escalation", "multiple_blockers"}, set[str]()]),
-        ("labels", [{"missed_checkpoint"}, set[str]()]),
-    ],
-)
-def test_the_rules_see_the_trouble_and_guidance_ends_it_so_that_the_work_is_accepted(
-    key: str, expected: list[set[str]], first_attempt: Callable[[str], FirstAttempt]
-) -> None:
-    acts, file = first_attempt(key)
-    assert alarms(acts) == (expected, False)
-    assert all(accepted(tasks(file)[key], file.parent))
-
-
 @pytest.mark.parametrize("key", CODING)
 def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Path) -> None:
+    assert not any(accepted(tasks(task_file)[key], task_file.parent))
     played(key, task_file.parent, again=True)
     assert all(accepted(tasks(task_file)[key], task_file.parent))
 
 
-def test_after_a_replan_the_stall_comes_back_before_its_outcome_is_judged(
-    first_attempt: Callable[[str], FirstAttempt],
+def test_after_a_replan_the_stall_comes_back_and_a_second_attempt_repairs_what_was_left(
+    task_file: Path,
 ) -> None:
-    acts = first_attempt("delivery").acts
+    task, folder = tasks(task_file)["delivery"], task_file.parent
+    acts = played("delivery", folder)
     first, second = ([(0, step) for phase, step in acts if phase == at] for at in (0, 1))
     both = {"declining_confidence", "stalled_progress"}
     assert alarms(first) == ([both | {"redundant_steps", "fruitless_steps"}], True)
-    # Fewer than eight steps. A replan empties the windows, so the new plan is judged by itself.
+    # Before the outcome is judged, after eight steps. A replan empties the windows, so the new
+    # plan is judged by itself.
     assert alarms(second[:7]) == ([both], True)
     assert alarms(second) == ([both | {"low_confidence"}], True)
-
-
-def test_a_second_attempt_repairs_what_the_first_one_left(
-    first_attempt: Callable[[str], FirstAttempt], tmp_path: Path
-) -> None:
-    left = first_attempt("delivery").file
-    folder = shutil.copytree(left.parent, tmp_path / "left")
-    task = tasks(left)["delivery"]
     assert not any(accepted(task, folder))
     acts = played("delivery", folder, again=True)
     assert [code for code, _ in commands(acts, 0)] == [1, 0, 0]
@@ -229,17 +182,6 @@ def test_a_worker_that_heeds_a_lesson_is_accepted_without_an_alarm(
     acts = played(key, task_file.parent, taught=lesson)
     assert alarms(acts) == ([set()], False)
     assert all(accepted(tasks(task_file)[key], task_file.parent))
-
-
-def test_the_same_failure_comes_back_after_each_edit_of_the_wrong_file_which_is_taken_back(
-    first_attempt: Callable[[str], FirstAttempt], task_file: Path
-) -> None:
-    acts, file = first_attempt("totals")
-    before = commands(acts, 0)
-    assert (len(before), len(set(before))) == (9, 1)
-    assert [code for code, _ in commands(acts, 1)] == [0, 0]
-    totals = Path("orders", "totals.py")
-    assert (file.parent / totals).read_text() == (task_file.parent / totals).read_text()
 
 
 async def test_the_clerk_writes_its_report_with_its_own_tools(tmp_path: Path) -> None:
