@@ -1,7 +1,5 @@
 """`midwatch calibration`, and what `midwatch show` says of it, over a real journal."""
 
-import re
-
 import pytest
 
 from midwatch_monitor.journal import Journal
@@ -31,56 +29,6 @@ async def finish(
         ended(Ending.DONE if ok else Ending.STUCK),
     )
     await write(journal, attempt, AT, *records)
-
-
-async def overconfident(journal: Journal) -> None:
-    """Ten attempts at 60 of which two succeed, ten at 90 of which eight do."""
-    for number in range(10):
-        await finish(journal, confidence=60, ok=number < 2)
-        await finish(journal, confidence=90, ok=number < 8)
-
-
-async def test_what_each_confidence_was_worth_is_a_table_and_an_object_a_model_and_told_by_show(
-    journal: Journal, capsys: Capture
-) -> None:
-    await overconfident(journal)
-    (line,) = await ask(capsys, "calibration")
-    worth = {20: 30, 40: 30, 60: 30, 80: 57, 90: 70, 100: 70}
-    assert line == {
-        "type": "calibration",
-        "model": "m",
-        "attempts": 20,
-        "attempts_needed": 5,
-        "succeeded": 10,
-        "tasks": 20,
-        "checkpoints": 20,
-        "error_before": 0.25,
-        "error_after": 0.1122,
-        "curve": [{"reported": said, "calibrated": rate} for said, rate in worth.items()],
-        "separation": 0.8,
-        "separation_interval": [0.6001, 0.9999],
-        "worthless": False,
-    }
-    assert (
-        "  last reported: progress 40 %, confidence 90 % (calibrated 70 %, by 20 finished attempts "
-        "of the model)"
-    ) in await read(capsys, "show", "task-20")
-    await finish(journal, model="new")
-    assert "  last reported: progress 40 %, confidence 80 %" in await read(
-        capsys, "show", "task-21"
-    )
-    head, first, second, few, *explained = await read(capsys, "calibration")
-    assert re.split("  +", head) == [
-        *("model", "attempts", "tasks", "succeeded", "error before", "error after"),
-        *("20 %", "40 %", "60 %", "80 %", "90 %", "100 %"),
-    ]
-    assert re.split("  +", first) == [
-        *("m", "20", "20", "10", "0.25", "0.11"),
-        *("30 %", "30 %", "30 %", "57 %", "70 %", "70 %"),
-    ]
-    assert re.split("  +", second) == ["new", "1", "1", "1", *("-" * 8)]
-    assert few == "new: not enough attempts (1 of 5)"
-    assert explained[0].startswith("Under each stated confidence")
 
 
 async def unsure(journal: Journal) -> None:

@@ -1,6 +1,5 @@
 """`midwatch export`: what was live is replayed from its trace with the same alerts."""
 
-import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -126,25 +125,6 @@ async def test_a_run_that_circles_gives_the_same_alerts(journal: Journal, perfor
     await perform(*turns, settings=SETTINGS)
     rules = {"declining_confidence", "explicit_escalation", "low_confidence"}
     await prove_the_round_trip(journal, rules | {"repeated_edits", "stalled_progress"})
-
-
-async def test_a_silent_run_that_is_parked_gives_the_same_alerts(
-    journal: Journal,
-    perform: Perform,
-    write: Callable[[r.Record], Awaitable[int]],
-    until: Callable[[r.Record], Awaitable[r.Entry]],
-) -> None:
-    async def call_for_a_pause() -> str:
-        pause = make.intervention(r.Action.PAUSE, r.Actor.OPERATOR, message="Wait.")
-        return str(await write(pause))
-
-    run = running("c.py x")
-    turns: list[Any] = [*[run] * 4, [("call_for_a_pause", {})], *[run] * 12]
-    work = asyncio.create_task(perform(*turns, settings=SETTINGS, tools=(call_for_a_pause,)))
-    await until(make.transition(r.Lifecycle.INPUT_REQUIRED, reason="Wait."))
-    await write(make.intervention(by=r.Actor.OPERATOR, message="Go on."))
-    await work
-    await prove_the_round_trip(journal, {"missed_checkpoint"})
 
 
 async def test_a_run_that_went_on_after_a_crash_gives_the_same_alerts(

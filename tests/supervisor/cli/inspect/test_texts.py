@@ -25,6 +25,8 @@ COMMANDS = (
     *("guidelines list", "guidelines show", "guidelines diff"),
 )
 
+BOTH = [(each, json) for each in COMMANDS for json in ("", " --json")]
+CALIBRATED = ("calibration", "calibration --json", "show task-19")
 HERE_AND_NOW = {r"\S+journal\.db": "JOURNAL", r", as of .*": "", r"2026-11-2\d \d\d:\d\d": "TIME"}
 
 
@@ -184,6 +186,23 @@ async def at_work(past: PastAttempts) -> None:
     )
 
 
+async def overconfident(past: PastAttempts) -> None:
+    """Ten attempts at 60 of which two succeed, ten at 90 of which eight do."""
+    for number in range(20):
+        confidence, good = ((60, 2), (90, 8))[number % 2]
+        attempt = await past.attempt(task=f"task-{number}")
+        await past.say(attempt, make.reflecting(1, 40, confidence))
+        await past.end(attempt, r.Ending.DONE if number // 2 < good else r.Ending.STUCK)
+
+
+async def told(capsys: pytest.CaptureFixture[str], command: str) -> str:
+    """What a command prints, without what is of this moment and of this machine."""
+    out = await printed(capsys, *command.split())
+    for part, name in HERE_AND_NOW.items():
+        out = re.sub(part, name, out)
+    return f"$ midwatch {command}\n{out}"
+
+
 @pytest.mark.usefixtures("named_by_the_environment")
 async def test_each_reading_command_prints_what_the_golden_file_says(
     past: PastAttempts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -192,12 +211,9 @@ async def test_each_reading_command_prints_what_the_golden_file_says(
     ids = await taught(past, await failed(past))
     await helped(past, ids)
     await at_work(past)
-    blocks: list[str] = []
-    for command in (f"{each}{json}".format(**ids) for each in COMMANDS for json in ("", " --json")):
-        out = await printed(capsys, *command.split())
-        for part, name in HERE_AND_NOW.items():
-            out = re.sub(part, name, out)
-        blocks.append(f"$ midwatch {command}\n{out}")
+    blocks = [await told(capsys, f"{each}{json}".format(**ids)) for each, json in BOTH]
+    await overconfident(past)
+    blocks += [await told(capsys, each) for each in CALIBRATED]
     found = "\n".join(blocks)
     if os.environ.get("MIDWATCH_UPDATE"):
         TEXTS.write_text(found, encoding="utf-8")
