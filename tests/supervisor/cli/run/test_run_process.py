@@ -139,16 +139,15 @@ def full_disk() -> int:
     return os.open("/dev/full", os.O_WRONLY)
 
 
+FULL = "the output cannot be written: No space left on device\n"
+
+
 @pytest.mark.parametrize(
     ("opened", "option", "said"),
     [
         (unread, "--headless", ""),
         pytest.param(unread, "--json", "", marks=pytest.mark.matrix),
-        (
-            full_disk,
-            "--headless",
-            "the output cannot be written: No space left on device\n",
-        ),
+        (full_disk, "--headless", FULL),
     ],
 )
 async def test_a_run_goes_on_without_a_reader_and_its_exit_code_says_what_became_of_it(
