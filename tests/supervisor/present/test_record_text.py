@@ -281,21 +281,6 @@ def test_an_intervention_is_named_with_the_id_that_commands_take() -> None:
     assert line(NUDGE, id=12).text == "nudge 12 issued, by eve (operator): Read it."
 
 
-@pytest.mark.parametrize("text", ["\x1b[31mred\x1b[0m", "\u202egnp.exe", "a\x07b", "[b]x[/b]"])
-def test_what_agents_wrote_has_no_power_over_a_terminal(text: str) -> None:
-    for record in (
-        make.step(1, text, args=text, output=text, text=text),
-        make.analysis(root=text, remedy=text),
-        make.lesson(text, failure_class=text),
-        make.feedback(comment=text, author=text),
-        make.intervention(message=text, author=text, terms=r.Terms(model=text)),
-        make.plan(text),
-    ):
-        shown = f"{line(record).what}{line(record).text}{line(record).detail}"
-        assert not {"\x1b", "\u202e", "\x07"} & set(shown)
-        assert ("[b]x[/b]" in shown) == (text == "[b]x[/b]")
-
-
 def test_an_endless_text_is_cut_to_what_a_line_can_show() -> None:
     step = r.Step(number=1, kind=r.StepKind.MESSAGE, text="x" * 1_000_000)
     assert len(line(step).text) == 500

@@ -214,14 +214,6 @@ async def test_a_link_to_an_attempt_leads_to_it_with_the_token_and_later_without
 # -- one process for each browser, as long as it is there ----------------------------------
 
 
-async def test_the_console_ends_when_the_browser_goes(serve: Serve, browser: ClientSession) -> None:
-    async with serve() as served:
-        await enter(browser, served)
-        window, process = await look(browser, served)
-        await window.close()
-        await ended(process)
-
-
 async def test_another_window_of_a_browser_takes_its_console_over(
     serve: Serve, browser: ClientSession
 ) -> None:
@@ -235,7 +227,7 @@ async def test_another_window_of_a_browser_takes_its_console_over(
         await second.close()
 
 
-async def test_so_many_browsers_and_no_more(
+async def test_so_many_browsers_and_no_more_and_a_console_ends_when_its_browser_goes(
     serve: Serve, browser: ClientSession, another: ClientSession
 ) -> None:
     async with serve(limits=Limits(consoles=1)) as served:
