@@ -120,14 +120,6 @@ async def test_the_same_text_is_not_written_twice(cli: Cli, past: PastAttempts) 
     assert retired in await cli.refused("lessons", "add", TEXT)
 
 
-async def test_one_that_was_approved_is_said_to_be_approved(cli: Cli, past: PastAttempts) -> None:
-    id = await past.say(await past.attempt(), Lesson(text=TEXT, waits="a model wrote it"))
-    assert "`midwatch lessons list` shows them" in await cli.refused("lessons", "approve")
-    assert await midwatch("lessons", "approve", str(id), "--from", "ada") == 0
-    (mark,) = (await lesson_line(cli, "show", str(id)))["marks"]
-    assert (mark["act"], mark["author"]) == ("approved", "ada")
-
-
 async def test_before_the_first_run_it_is_said_what_a_lesson_needs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
