@@ -75,23 +75,13 @@ async def test_r6_r19_a_rejection_becomes_a_lesson_in_the_same_process_and_the_a
     journal: Journal, attempted: Attempted, cli: Cli
 ) -> None:
     attempt = await attempted(DONE)
-    told = await cli.ask(*REJECT)
+    answered = await cli.ask(*REJECT)
     (verdict,) = await journal.entries(kinds=(r.Feedback,))
     (lesson,) = await journal.entries(kinds=(r.Lesson,))
     assert isinstance(lesson.record, r.Lesson)
     assert (lesson.record.origin, COMMENT in lesson.record.text) == (r.Origin.EXPLICIT, True)
-    assert told == [
-        {
-            "type": "feedback",
-            "attempt": attempt.id,
-            "accepted": False,
-            "origin": "explicit",
-            "verdict": verdict.id,
-            "lesson": lesson.id,
-            "reason": "",
-            "dry_run": False,
-        }
-    ]
+    (told,) = answered
+    assert (told["attempt"], told["verdict"], told["lesson"]) == (attempt.id, verdict.id, lesson.id)
 
 
 async def test_what_is_rejected_again_after_it_was_accepted_is_learned_again(
@@ -145,45 +135,12 @@ async def test_c11_lessons_that_are_switched_off_leave_the_verdict(
     assert len(await records_of(journal, r.Feedback)) == 1
 
 
-async def test_a_dry_run_stores_nothing(journal: Journal, attempted: Attempted, cli: Cli) -> None:
-    await attempted(DONE)
-    would = ["would reject totals#1, and draw a lesson from it"]
-    assert await cli.read(*REJECT, "--dry-run") == would
-    assert "perhaps" in await cli.refused("feedback", "totals", "perhaps")
-    assert await records_of(journal, r.Feedback) == []
-
-
-@pytest.mark.parametrize("watched", [False, True])
-async def test_what_is_open_is_not_judged(attempted: Attempted, cli: Cli, watched: bool) -> None:
-    await attempted(transition(), *[change(acts=())] * watched)
-    tell = "" if watched else ", or send it a message with `midwatch tell`"
-    said = f"totals#1 is not over (working): wait until it is{tell}\n"
-    assert await cli.refused("feedback", "totals", "accept") == said
-
-
-async def test_r20_all_verdicts_are_listed_oldest_first_or_those_of_a_task_a_run_or_a_project(
+async def test_what_is_open_is_not_judged_and_who_only_watches_cannot_tell_it(
     attempted: Attempted, cli: Cli
 ) -> None:
-    kept = feedback(author="midwatch", origin=r.Origin.IMPLIED, sign=r.VerdictBasis.KEPT)
-    no = feedback(accepted=False, author="ada", comment="no", diff="-a\n+b\n")
-    await attempted(DONE, kept, no)
-    await attempted(STUCK, name="other")
-    listed = [
-        (each["task"], each["origin"], each["sign"]) for each in await cli.ask("feedback", "list")
-    ]
-    of_totals = [("automatic", "ended"), ("implied", "kept"), ("explicit", "said")]
-    assert listed == [*(("totals", *each) for each in of_totals), ("other", "automatic", "ended")]
-    *_, said = await cli.read("feedback", "list", "totals")
-    assert said.endswith("rejected by ada: no (diff of 6 characters)")
-    for options, count in (
-        (("other",), 1),
-        (("totals#1",), 3),
-        (("--run", "1"), 3),
-        (("--project", "p"), 4),
-        (("--project", "q"), 0),
-    ):
-        assert len(await cli.ask("feedback", "list", *options)) == count
-    assert await midwatch("feedback", "list", "--run", "7") == 2
+    await attempted(transition(), change(acts=()))
+    said = "totals#1 is not over (working): wait until it is\n"
+    assert await cli.refused("feedback", "totals", "accept") == said
 
 
 async def test_r20_a_list_of_more_than_one_page_is_whole(attempted: Attempted, cli: Cli) -> None:
@@ -192,9 +149,3 @@ async def test_r20_a_list_of_more_than_one_page_is_whole(attempted: Attempted, c
         await attempted(*verdicts, name=name)
     listed = [(each["task"], each["comment"]) for each in await cli.ask("feedback", "list")]
     assert listed == [(name, str(n)) for name in ("totals", "other") for n in range(600)]
-
-
-async def test_a_scan_that_finds_nothing_says_so(attempted: Attempted, cli: Cli) -> None:
-    await attempted(DONE)
-    assert await cli.read("feedback", "scan") == ["there is nothing new about merged work"]
-    assert await cli.said("feedback", "scan", "--json") == ""

@@ -62,6 +62,7 @@ guidelines rollback
 guidelines list
 lessons list
 lessons approve
+lessons give {unread} fix
 lessons approve {unread} --from ada
 lessons show {unread}
 lessons rate {lesson} 2
@@ -72,17 +73,47 @@ lessons retire {lesson} --dry-run
 lessons retire {lesson} --comment 'it moved' --json
 lessons list
 lessons list --all
+lessons give {lesson} fix
+lessons add Wait.
 lessons restore {lesson}
 lessons restore {lesson}
 lessons list --project nowhere
 lessons list --class other
 lessons show 99
 lessons show {lesson}
+lessons add 'Look first.' --dry-run
+lessons add 'Look first.' --tag python --json
+lessons add '  Look first.'
+lessons add ' '
+lessons add x --class nonsense
+lessons add x --task nothing
+lessons add x --comment y
+lessons add x --run 1
+lessons give 99 fix
+lessons give {lesson} fix --dry-run
+lessons give {lesson} fi --from ada --json
+lessons give {lesson} over
+feedback fix accept
+feedback done perhaps
+feedback done reject --dry-run
+feedback do accept --from ada
+feedback done reject --comment 'The total in totals.py is rounded too early.' --json
+feedback list
+feedback list done --json
+feedback list done#1
+feedback list --run 1
+feedback list --run 7
+feedback list --project q
+feedback scan
+feedback scan --json
 """
 
 
 async def learned(past: PastAttempts) -> dict[str, int]:
-    """Something of each kind; the ids."""
+    """Something of each kind, and tasks of which two are over; the ids."""
+    over = await past.attempt(task="over")
+    await past.say(over, make.ended(), make.task_transition(r.Lifecycle.COMPLETED))
+    await past.end(await past.attempt(task="done"), r.Ending.DONE)
     shop = await past.attempt()
     ids = {
         "redis": await past.say(shop, make.fact("Redis is needed", state=r.FactState.REVIEWED)),
