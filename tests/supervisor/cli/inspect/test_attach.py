@@ -52,7 +52,7 @@ def state(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
-async def test_once_takes_in_what_there_is_and_judges_it(
+async def test_once_takes_in_what_there_is_judges_it_and_says_what_would_help_to_reach_it(
     capsys: Capture,
 ) -> None:
     told = await ask(capsys, "attach", "--once")
@@ -61,6 +61,11 @@ async def test_once_takes_in_what_there_is_and_judges_it(
     assert "nudge" not in {each.get("action") for each in told}  # it would reach nobody
     again = [each["type"] for each in await ask(capsys, "attach", "--once")]
     assert "step" not in again
+    assert await refused(capsys, "tell", "repo-s1", "Read the error.") == (
+        "repo-s1#1: somebody else started it: it is only watched; none of its hooks has called "
+        "Midwatch: `midwatch hook install claude-code` installs them for its next session, or says "
+        "why they may not be called\n"
+    )
 
 
 @pytest.mark.parametrize(
