@@ -90,25 +90,6 @@ def test_what_runs_short_is_granted(requests: float, done: float | None, granted
     assert ruled.granted == granted
 
 
-@pytest.mark.parametrize(
-    ("done", "told"),
-    [
-        (
-            20,
-            "2 of 60 requests are used for 20 % of the work: at this rate it is enough. "
-            "Ask again when it is not.",
-        ),
-        (
-            None,
-            "2 of 60 requests are used, 58 are left, and how much of the work is done is "
-            "unknown. Ask again when 75 % are used.",
-        ),
-    ],
-)
-def test_a_refusal_tells_the_numbers_and_when_to_ask_again(done: float | None, told: str) -> None:
-    assert by_policy(replace(MORE, done=done), used(2)).reason == told
-
-
 def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
     both = replace(wants(Grant(requests=5, tokens=100)), done=40.0)
     assert by_policy(both, used(6, tokens=900)) == RequestRuling(
@@ -119,29 +100,42 @@ def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
     )
 
 
-def test_work_that_goes_round_is_refused_with_the_reason_but_a_warning_keeps_none_from_it() -> None:
-    ruled = by_policy(MORE, replace(CONTEXT, alerts=(STUCK,)))
-    assert ruled.intervention(MORE, needs_approval=False) == intervention(
-        message="Refused: the work makes no progress: it goes round. Fix that first.", petition=9
-    )
-    warned = replace(STUCK, severity=Severity.WARNING)
-    assert by_policy(MORE, replace(CONTEXT, alerts=(warned,))).granted
+NO_MEANS = replace(CONTEXT, means=Means())
+GOES_ROUND = replace(CONTEXT, alerts=(STUCK,))
+EARLY = "2 of 60 requests are used"
+UNKNOWN = "58 are left, and how much of the work is done is unknown. Ask again when 75 % are used."
 
 
 @pytest.mark.parametrize(
-    ("asked", "means", "told"),
+    ("asked", "now", "capped", "told"),
     [
-        (MORE, Means(), "no more may be granted without a person."),
-        (wants(Grant(minutes=5)), CONTEXT.means, "has no limit that could be raised."),
-        (replace(MORE, turned_down="ann: no"), CONTEXT.means, "it was rejected by ann: no."),
-        (replace(PLAN, revisions_left=0), CONTEXT.means, "no more plan changes may be approved."),
+        (MORE, NO_MEANS, True, "no more may be granted without a person."),
+        (wants(Grant(minutes=5)), CONTEXT, True, "has no limit that could be raised."),
+        (replace(MORE, turned_down="ann: no"), CONTEXT, True, "it was rejected by ann: no."),
+        (replace(PLAN, revisions_left=0), CONTEXT, True, "no more plan changes may be approved."),
+        (
+            replace(MORE, done=20.0),
+            used(2),
+            False,
+            f"{EARLY} for 20 % of the work: at this rate it is enough. Ask again when it is not.",
+        ),
+        (MORE, used(2), False, f"{EARLY}, {UNKNOWN}"),
+        (MORE, GOES_ROUND, False, "makes no progress: it goes round. Fix that first."),
     ],
 )
-def test_what_the_caps_refuse_is_not_asked(asked: OpenRequest, means: Means, told: str) -> None:
-    now = replace(CONTEXT, means=means)
+def test_a_refusal_says_why_and_at_a_cap_nobody_is_asked(
+    asked: OpenRequest, now: DecisionContext, capped: bool, told: str
+) -> None:
     ruled = by_policy(asked, now)
-    assert (ruled.granted, bool(asked.reason_to_refuse(now))) == (False, True)
+    assert (ruled.granted, bool(asked.reason_to_refuse(now))) == (False, capped)
     assert ruled.reason.endswith(told)
+    refusal = intervention(message=f"Refused: {ruled.reason}", petition=9)
+    assert ruled.intervention(asked, needs_approval=False) == refusal
+
+
+def test_a_warning_keeps_no_work_from_its_budget() -> None:
+    warned = replace(STUCK, severity=Severity.WARNING)
+    assert by_policy(MORE, replace(CONTEXT, alerts=(warned,))).granted
 
 
 def test_a_plan_within_the_caps_is_approved_as_it_was_proposed() -> None:

@@ -1,4 +1,9 @@
-"""What one task taught reaches the next one of its project: whoever plans it, whoever does it."""
+"""What one task taught reaches the next one: whoever plans it or does it, and the rules.
+
+They do not go by the confidence of a model whose confidence proved to be worth nothing.
+"""
+
+from datetime import datetime
 
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
@@ -6,9 +11,12 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from midwatch_agents.scripted import play
+from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
+from midwatch_monitor.records import Alert, Change, Ending
 from midwatch_stage.acting import DONE, put, script, task_file
-from midwatch_stage.factories import call, turn
+from midwatch_stage.command import new_attempt, new_task
+from midwatch_stage.factories import call, commit, ended, reflecting, turn
 from midwatch_stage.harness import RunHarness
 
 _planner_heard: list[str] = []
@@ -22,7 +30,12 @@ REPORT = call(
     change="split them first",
 )
 PUT = call("put", path="out.txt")
-SCRIPTS = {"first": script(turn(REPORT, PUT), DONE), "second": script(turn(PUT), DONE)}
+DOUBT = call("reflect", progress_percent=10, confidence=10, decision="continue")
+SCRIPTS = {
+    "first": script(turn(REPORT, PUT), DONE),
+    "second": script(turn(PUT), DONE),
+    "unsure": script(turn(DOUBT), DONE),
+}
 PLAN = {"steps": [{"title": "mend it", "files": ["out.txt"], "confidence": 80}]}
 
 
@@ -65,3 +78,42 @@ async def test_who_plans_reads_how_a_similar_task_went(harness: RunHarness) -> N
     (heard,) = _planner_heard
     assert WENT in heard
     assert "the parser cuts long lines" not in heard
+
+
+MODEL = f"scripted:{__name__}@0"
+UNSURE = task_file(__name__, 'id: unsure, goal: Look., acceptance: ["true"], max_attempts: 1')
+
+
+async def worked_before(harness: RunHarness, at: datetime) -> None:
+    """Forty attempts of the model, of which every other one succeeded, whatever it stated."""
+    journal = harness.journal
+    for number in range(40):
+        task = await new_task(journal, f"t{number}", at=at)
+        attempt = await new_attempt(journal, task, at=at, worker="worker", model=MODEL)
+        records = (
+            reflecting(1, 40, 60 + 10 * (number // 2 % 4)),
+            ended(Ending.STUCK if number % 2 else Ending.DONE),
+        )
+        await journal.commit(commit(attempt, *records))
+
+
+@pytest.mark.parametrize(
+    ("worked", "useful", "rules", "silenced"),
+    [
+        (False, 0.7, ["low_confidence"], []),
+        (True, 0.7, [], [False]),
+        (True, 0.5, ["low_confidence"], []),
+    ],
+    ids=["without a track record", "confidence worth nothing", "as much as the settings ask for"],
+)
+async def test_low_confidence_is_an_alarm_unless_it_proved_to_be_worth_nothing(
+    worked: bool, useful: float, rules: list[str], silenced: list[bool],
+    harness: RunHarness, at: datetime,
+) -> None:  # fmt: skip
+    harness.set(reflect=ReflectSettings(useful_confidence=useful))
+    if worked:
+        await worked_before(harness, at)
+    assert await harness.run(UNSURE) == 0
+    assert [each.key.rule for each in await harness.told(Alert)][:1] == rules
+    told = [each.confidence_counts for each in await harness.told(Change)]
+    assert [each for each in told if each is not None] == silenced
