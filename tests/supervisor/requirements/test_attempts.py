@@ -212,7 +212,7 @@ async def test_requirement_9_the_true_reason_is_stored_and_decides_whether_anoth
     assert (await harness.last(TaskTransition)).reason == states[-1].reason
 
 
-async def test_requirement_9_the_restarted_are_tried_again_alone(harness: RunHarness) -> None:
+async def test_requirement_9_a_restart_tries_again_and_a_stop_does_not(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks("hung", more="max_attempts: 3")))
     for number, action in enumerate((Action.RESTART, Action.STOP), start=1):
         await harness.until(_hangs.is_set)

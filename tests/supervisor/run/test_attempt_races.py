@@ -284,7 +284,9 @@ class Withdrawn(Journal):
         raise WorkspaceError("the disk is gone")
 
 
-async def test_what_is_canceled_as_it_fails_fails_not(location: str, harness: RunHarness) -> None:
+async def test_a_task_canceled_as_it_fails_is_no_failure(
+    location: str, harness: RunHarness
+) -> None:
     async with await Withdrawn.open(location) as harness.journal:
         assert await harness.run(tasks("id: one, worker: slow")) == 1
         assert (await harness.last(TaskTransition)).lifecycle is Lifecycle.CANCELED

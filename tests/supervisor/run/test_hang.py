@@ -179,7 +179,7 @@ async def test_a_stopped_attempt_leaves_no_process_behind(harness: RunHarness) -
     await prove_no_process_is_left(harness, Sandbox.OFF)
 
 
-async def test_a_stop_leaves_no_sandbox(harness: RunHarness, bubblewrap: SandboxKind) -> None:
+async def test_a_stop_empties_the_sandbox(harness: RunHarness, bubblewrap: SandboxKind) -> None:
     await prove_no_process_is_left(harness, Sandbox.REQUIRED)
 
 
@@ -250,7 +250,7 @@ async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer_without_the_
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.001])
-async def test_who_is_parked_is_stopped_before_the_run(harness: RunHarness, seconds: float) -> None:
+async def test_a_parked_attempt_stops_before_its_run(harness: RunHarness, seconds: float) -> None:
     harness.set(monitor={"poll_seconds": seconds})
     assert await parked(harness, "asleep") == 3
     await harness.say(STOP)

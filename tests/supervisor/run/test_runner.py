@@ -115,7 +115,7 @@ async def test_a_result_that_git_ignores_or_that_changed_tests_counts_with_that_
     assert (await harness.last(AttemptTransition)).reason == reason + reserved
 
 
-async def test_dependencies_that_conflict_fail_it(harness: RunHarness, repository: Path) -> None:
+async def test_dependencies_in_conflict_fail_a_task(harness: RunHarness, repository: Path) -> None:
     code = await harness.run(
         tasks(
             task("write", more="workspace: project"),
