@@ -1,4 +1,4 @@
-"""The review of an ended attempt's facts, with models that answer well, badly, or not at all."""
+"""Facts of an ended attempt: taken out of it, and reviewed by models that answer well or badly."""
 
 import asyncio
 import logging
@@ -21,6 +21,7 @@ from midwatch_monitor.records import (
     Ending,
     Fact,
     FactAct,
+    FactMaker,
     FactMark,
     FactReview,
     FactState,
@@ -30,9 +31,11 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
+from midwatch_stage.factories import ended
 from midwatch_stage.harness import PastAttempts
 from midwatch_stage.reading import last_words
-from midwatch_supervisor.learning.facts import review_attempt
+from midwatch_supervisor.learning.facts import review_attempt, store
+from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
 
 Say = dict[str, Any] | str | Exception
 REACT, TESTS = "The app uses React 19", "The tests need some database"
@@ -85,8 +88,7 @@ class Desk(PastAttempts):
     async def ended(self, *facts: Fact) -> Attempt:
         """An attempt that is over; with facts."""
         attempt = await self.attempt()
-        await self.say(attempt, *facts)
-        await self.end(attempt, Ending.DONE)
+        await self.say(attempt, *facts, ended())
         return attempt
 
     async def settle(
@@ -104,6 +106,19 @@ class Desk(PastAttempts):
     async def facts(self, *, live: bool = True) -> list[tuple[str, FactState]]:
         found = await self.learned.facts(project="shop", live=live)
         return [(each.fact.text, each.state) for each in sorted(found, key=lambda it: it.id)]
+
+    async def take(self, attempt: Attempt, *texts: str, **given: Any) -> list[KnownFact]:
+        """Store what was taken out of an attempt; the facts that stand, oldest first."""
+        task = await self.journal.task(attempt.task)
+        value, facts = given.pop("value", ""), {"review": False, **given}
+        taken = [Fact(text=text, value=value) for text in texts]
+        await store(self.journal, task, attempt, taken, settings=settings(**facts), now=self.at)
+        return (await self.learned.facts(project="shop"))[::-1]
+
+    async def approve(self, known: KnownFact) -> None:
+        """Let a person take a fact for true."""
+        actions = OperatorActions(self.journal, author="ann", clock=lambda: self.at)
+        await actions.mark(LearningMark.APPROVE, known)
 
     async def review(self) -> FactReview:
         (review,) = await self.told(FactReview)
@@ -301,3 +316,66 @@ async def test_requirement_21_no_text_of_facts_or_answers_is_logged(
     told = [record.getMessage() for record in caplog.records if "midwatch" in record.name]
     assert any("failed" in line for line in told)
     assert not [line for line in told if "React" in line or "database" in line]
+
+
+# -- facts that are taken out of an attempt ---------------------------------------------------
+
+
+async def test_v7_extracted_facts_wait_for_a_review_where_it_is_on_else_for_a_person(
+    desk: Desk,
+) -> None:
+    attempt = await desk.ended()
+    (known,) = await desk.take(attempt, f" {REACT}\n", review=True)
+    assert (known.fact.text, known.state, known.shared) == (REACT, PENDING, False)
+    assert known.fact.maker is FactMaker.EXTRACTION
+    chores = await desk.learned.chores(tries=3, attempt=attempt.id)
+    assert Chore.REVIEW in {each.chore for each in chores}
+    found = await desk.take(await desk.ended(), REACT)  # what waits is unknown to others
+    assert [each.state for each in found] == [PENDING, WAITING]
+
+
+async def test_v7_an_extracted_fact_that_is_known_only_adds_its_source(desk: Desk) -> None:
+    before, attempt = await desk.ended(), await desk.ended()
+    (known,) = await desk.take(before, REACT)
+    await desk.approve(known)
+    for _ in range(2):  # the second time as after a crash
+        (known,) = await desk.take(attempt, REACT)
+        assert known.sources == (before.id, attempt.id)
+    assert len(await desk.facts(live=False)) == 2
+
+
+@pytest.mark.parametrize("review", [True, False])
+async def test_what_waits_ends_no_shared_fact(desk: Desk, review: bool) -> None:
+    (known,) = await desk.take(await desk.ended(), REACT)
+    await desk.approve(known)
+    found = await desk.take(await desk.ended(), REACT, value='"19.1"', review=review)
+    assert [each.shared for each in found] == [True, False]
+
+
+PORTS = [f"The port of service {n} is {n}" for n in range(5)]
+SECRET = "The root account has PASSWORD=hunter2hunter2 set"
+
+
+@pytest.mark.parametrize(
+    ("texts", "given", "taken"),
+    [
+        (["", REACT], {}, [REACT]),
+        (["It works", REACT], {}, [REACT]),
+        ([SECRET, REACT], {}, [REACT]),
+        (["a " * 400, REACT], {}, [REACT]),
+        (PORTS, {"max_per_attempt": 3}, PORTS[:3]),
+        ([REACT], {"enabled": False}, []),
+    ],
+    ids=["empty", "vague", "a secret", "too long", "too many", "switched off"],
+)
+async def test_what_no_prompt_may_hold_what_is_too_much_or_off_is_not_taken_and_not_logged(
+    desk: Desk,
+    caplog: pytest.LogCaptureFixture,
+    texts: list[str],
+    given: dict[str, Any],
+    taken: list[str],
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
+    found = await desk.take(await desk.ended(), *texts, **given)
+    assert [each.fact.text for each in found] == taken
+    assert not any(each in caplog.text for each in texts if each)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -35,248 +34,219 @@ from midwatch_tools.tree import digest_of
 
 
 class Node:
-    """One node, with the attempt as it works on it."""
+    """One node, with the attempt as it works on it and a clock that the test winds."""
 
-    def __init__(self, name: str, journal: Journal, home: Path, at: datetime) -> None:
+    def __init__(
+        self, name: str, journal: Journal, attempt: Attempt, home: Path, settings: FleetSettings
+    ) -> None:
         self.name = name
         self.journal = journal
-        self.at = at
-        settings = FleetSettings(save_seconds=0)
-        self.snapshot_store = SnapshotStore(
-            journal=journal, home=home, node=name, settings=settings
-        )
+        self.attempt = attempt
+        self.now = 0.0
+        self.folder = Path(attempt.workspace)
+        self.store = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
+        seconds = lambda: self.now  # noqa: E731
+        self.writer = SnapshotWriter(self.store, Workspace(folder=self.folder), seconds=seconds)
 
-    async def claim(self, attempt: Attempt) -> Recorder:
+    async def claim(self) -> Recorder:
+        at: datetime = self.attempt.started_at
         return await Recorder.claim(
             journal=self.journal,
             bus=LocalBus(),
-            attempt=attempt,
+            attempt=self.attempt,
             settings=Settings(),
             holder=f"{self.name}:1",
-            clock=lambda: self.at,
+            clock=lambda: at,
         )
 
-    async def workspace(self, attempt: Attempt) -> Workspace:
-        workspace = await self.snapshot_store.workspace(attempt, WorkspacePlan(source=None))
-        assert workspace is not None
-        return workspace
+    async def begin(self) -> None:
+        self.recorder = await self.claim()
+        self.writer.follow(self.recorder)
+        await self.recorder.record(working_transition(), Change(node=self.name))
+
+    async def act(self, text: str) -> None:
+        """Let a tool write a file, and record its step."""
+        path = self.folder / f"{text}.txt"
+        path.write_text(text)
+        made = edit(path.name, digest_of(path))
+        result = Result(call=text, body=b"{}")
+        await self.recorder.record(step(0, "put", edits=(made,)), results=[result])
+
+    async def resume(self) -> Workspace:
+        found = await self.store.workspace(self.attempt, WorkspacePlan(source=None))
+        assert found is not None
+        return found
+
+    async def tell(self, workspace: Workspace, recorder: Recorder) -> list[str]:
+        """Tell the worker what it has to be told; all that it was told ever."""
+        await self.store.tell(self.attempt, workspace, incarnation=recorder.incarnation)
+        return await self.told()
+
+    async def told(self) -> list[str]:
+        return [each.message for each in await records_of(self.journal, Intervention)]
+
+    async def saved(self) -> list[int]:
+        """The last steps before each time that the files were saved."""
+        return [each.step for each in await Bundles(self.journal).snapshots(self.attempt.id)]
+
+
+Build = Callable[..., Awaitable[Node]]
 
 
 @pytest.fixture
-def nodes(journal: Journal, tmp_path: Path, at: datetime) -> tuple[Node, Node]:
-    return Node("a", journal, tmp_path / "a", at), Node("b", journal, tmp_path / "b", at)
+def build(journal: Journal, attempt: Attempt, tmp_path: Path) -> Build:
+    """Makes a node; the first one has begun."""
+    folder = Path(attempt.workspace)
+    folder.mkdir(parents=True)
+
+    async def make(name: str = "a", **settings: float) -> Node:
+        given = FleetSettings.model_validate({"save_seconds": 0, **settings})
+        made = Node(name, journal, attempt, tmp_path / name, given)
+        if name == "a":
+            await made.begin()
+        return made
+
+    return make
 
 
 @pytest.fixture
-async def begun(
-    nodes: tuple[Node, Node], attempt: Attempt
-) -> tuple[Recorder, Workspace, SnapshotWriter]:
-    """The attempt on the first node."""
-    workspace = Workspace(folder=Path(attempt.workspace))
-    workspace.folder.mkdir(parents=True)
-    recorder = await nodes[0].claim(attempt)
-    snapshot_writer = SnapshotWriter(nodes[0].snapshot_store, workspace)
-    snapshot_writer.follow(recorder)
-    await recorder.record(working_transition(), Change(node="a"))
-    await act(recorder, workspace, "one")
-    return recorder, workspace, snapshot_writer
+async def nodes(build: Build) -> tuple[Node, Node]:
+    """Two, the first of which has written a file."""
+    a = await build()
+    await a.act("one")
+    return a, await build("b")
 
 
-Begun = tuple[Recorder, Workspace, SnapshotWriter]
-
-
-async def act(recorder: Recorder, workspace: Workspace, text: str) -> None:
-    """Write a file and record its step."""
-    path = workspace.folder / f"{text}.txt"
-    path.write_text(text)
-    made = edit(path.name, digest_of(path))
-    await recorder.record(step(0, "put", edits=(made,)), results=[Result(call=text, body=b"{}")])
-
-
-async def told(journal: Journal) -> list[str]:
-    return [each.message for each in await records_of(journal, Intervention)]
+Nodes = tuple[Node, Node]
 
 
 async def test_steps_of_the_node_before_until_the_attempt_is_taken_over_are_told(
-    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
+    nodes: Nodes,
 ) -> None:
-    other = nodes[1]
-    made = await other.workspace(attempt)
+    a, b = nodes
+    made = await b.resume()
     for text in ("two", "three"):  # each is saved as well, after the files were made here
-        await act(begun[0], begun[1], text)
-    recorder = await other.claim(attempt)
+        await a.act(text)
+    recorder = await b.claim()
     for _ in range(2):
-        await other.snapshot_store.tell(attempt, made, incarnation=recorder.incarnation)
-    (said,) = await told(journal)
+        (said,) = await b.tell(made, recorder)
     assert "three.txt, two.txt; look" in said
 
 
-async def test_who_lost_the_attempt_again_tells_nothing(
-    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
-) -> None:
-    made = await nodes[1].workspace(attempt)
-    await act(begun[0], begun[1], "two")
-    recorder = await nodes[1].claim(attempt)
-    await nodes[0].claim(attempt)
+async def test_who_lost_the_attempt_again_tells_nothing(nodes: Nodes) -> None:
+    a, b = nodes
+    made = await b.resume()
+    await a.act("two")
+    recorder = await b.claim()
+    await a.claim()
     with pytest.raises(StaleIncarnationError):
-        await nodes[1].snapshot_store.tell(attempt, made, incarnation=recorder.incarnation)
-    assert await told(journal) == []
+        await b.tell(made, recorder)
+    assert await b.told() == []
+    with pytest.raises(StaleIncarnationError):
+        await a.act("late")
+    assert await a.saved() == [0, 1]
 
 
 async def test_a_node_that_died_before_it_told_does_so_when_it_is_back(
-    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun, tmp_path: Path
+    nodes: Nodes, build: Build
 ) -> None:
-    await nodes[1].workspace(attempt)
-    await act(begun[0], begun[1], "two")
-    await nodes[1].claim(attempt)
-    again = Node("b", journal, tmp_path / "b", nodes[1].at)
-    assert await again.snapshot_store.is_here(attempt)
-    recorder, workspace = await again.claim(attempt), await again.workspace(attempt)
-    await again.snapshot_store.tell(attempt, workspace, incarnation=recorder.incarnation)
-    (said,) = await told(journal)
+    a, b = nodes
+    await b.resume()
+    await a.act("two")
+    await b.claim()
+    again = await build("b")
+    assert await again.store.is_here(again.attempt)
+    recorder = await again.claim()
+    (said,) = await again.tell(await again.resume(), recorder)
     assert "two.txt" in said
 
 
-async def test_nothing_is_told_where_the_attempt_was_before(
-    journal: Journal, nodes: tuple[Node, Node], attempt: Attempt, begun: Begun
-) -> None:
-    (begun[1].folder / "one.txt").unlink()
-    recorder = await nodes[0].claim(attempt)
-    await nodes[0].snapshot_store.tell(attempt, begun[1], incarnation=recorder.incarnation)
-    assert await told(journal) == []
+async def test_nothing_is_told_where_the_attempt_was_before(nodes: Nodes) -> None:
+    a, _ = nodes
+    (a.folder / "one.txt").unlink()
+    assert await a.tell(Workspace(folder=a.folder), await a.claim()) == []
 
 
-async def test_who_is_told_twice_to_leave_saves_first(
-    journal: Journal, attempt: Attempt, begun: Begun
-) -> None:
-    _, workspace, snapshot_writer = begun
-    (workspace.folder / "last.txt").write_text("last")
-    leaving = asyncio.create_task(snapshot_writer.leave())
+async def test_who_is_told_twice_to_leave_saves_first(nodes: Nodes) -> None:
+    a, _ = nodes
+    (a.folder / "last.txt").write_text("last")
+    leaving = asyncio.create_task(a.writer.leave())
     await asyncio.sleep(0)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    assert len(await Bundles(journal).snapshots(attempt.id)) == 2
+    assert len(await a.saved()) == 2
 
 
 async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
-    journal: Journal, attempt: Attempt, begun: Begun, tmp_path: Path
+    nodes: Nodes, tmp_path: Path
 ) -> None:
-    bundles = Bundles(journal)
-    (old,) = await bundles.snapshots(attempt.id)
-    await act(begun[0], begun[1], "two")
+    a, _ = nodes
+    bundles = Bundles(a.journal)
+    (old,) = await bundles.snapshots(a.attempt.id)
+    await a.act("two")
     files = await files_of(Workspace(folder=tmp_path), tmp_path / "elsewhere.git")
-    repository = files.git_dir
-    brought = await fetch_snapshot(
-        bundles, repository, attempt, old, place=place_of(begun[1].folder)
-    )
-    assert brought == (await bundles.snapshots(attempt.id))[-1] != old
-
-
-@dataclass(kw_only=True)
-class Bench:
-    """An attempt in a plain folder, with a clock that the test winds."""
-
-    journal: Journal
-    recorder: Recorder
-    snapshot_writer: SnapshotWriter
-    folder: Path
-    now: float = 0.0
-
-    async def act(self, text: str) -> None:
-        """Let a tool write a file, and record its step."""
-        (self.folder / "out.txt").write_text(text)
-        await self.recorder.record(step(0, "put"), results=[Result(call=text, body=b"{}")])
-
-    async def saved(self) -> list[int]:
-        """The last steps before each time that the files were saved."""
-        found = await Bundles(self.journal).snapshots(self.recorder.attempt.id)
-        return [each.step for each in found]
-
-
-Claim = Callable[..., Awaitable[Recorder]]
-Build = Callable[..., Awaitable[Bench]]
-
-
-@pytest.fixture
-def bench(journal: Journal, attempt: Attempt, claim: Claim, tmp_path: Path) -> Build:
-    folder = Path(attempt.workspace)
-    folder.mkdir(parents=True)
-
-    async def build(**settings: float) -> Bench:
-        store = SnapshotStore(
-            journal=journal, home=tmp_path / "a", node="a", settings=FleetSettings(**settings)
-        )
-        made: list[Bench] = []
-        writer = SnapshotWriter(
-            store, Workspace(folder=folder), seconds=lambda: made[0].now if made else 0.0
-        )
-        recorder = await claim()
-        bench = Bench(journal=journal, recorder=recorder, snapshot_writer=writer, folder=folder)
-        made.append(bench)
-        writer.follow(recorder)
-        await recorder.record(working_transition())
-        return bench
-
-    return build
+    place = place_of(a.folder)
+    brought = await fetch_snapshot(bundles, files.git_dir, a.attempt, old, place=place)
+    assert brought == (await bundles.snapshots(a.attempt.id))[-1] != old
 
 
 async def test_files_are_saved_before_a_result_and_between_two_saves_some_time_passes(
-    bench: Build,
+    build: Build,
 ) -> None:
-    built = await bench(save_seconds=10)
-    for built.now, text in ((1, "one"), (10, "two"), (19, "three"), (20, "four")):
-        await built.act(text)
-    assert await built.saved() == [1, 3]
+    a = await build(save_seconds=10)
+    for a.now, text in ((1, "one"), (10, "two"), (19, "three"), (20, "four")):
+        await a.act(text)
+    assert await a.saved() == [1, 3]
 
 
-async def test_what_waits_is_saved_once_its_time_has_come(bench: Build) -> None:
-    built = await bench(save_seconds=10)
-    await built.act("one")
-    for built.now in (9, 10, 30):
-        if (saving := built.snapshot_writer.wake()) is not None:
+async def test_what_waits_is_saved_once_its_time_has_come(build: Build) -> None:
+    a = await build(save_seconds=10)
+    await a.act("one")
+    for a.now in (9, 10, 30):
+        if (saving := a.writer.wake()) is not None:
             await saving
-    assert await built.saved() == [1]
+    assert await a.saved() == [1]
 
 
-async def test_what_could_not_be_told_is_told_the_next_time(bench: Build, claim: Claim) -> None:
-    built = await bench(save_seconds=0)
-    built.folder.rmdir()
-    built.folder.touch()
-    theirs = await claim(of=built.recorder.attempt)
+async def test_what_could_not_be_told_is_told_the_next_time(build: Build) -> None:
+    a = await build()
+    a.folder.rmdir()
+    a.folder.touch()
+    theirs = await a.claim()
     with pytest.raises(StaleIncarnationError):
-        await built.snapshot_writer.save()
-    built.snapshot_writer.follow(theirs)
-    await built.snapshot_writer.save()
-    assert len(await records_of(built.journal, Fault)) == 1
+        await a.writer.save()
+    a.writer.follow(theirs)
+    await a.writer.save()
+    assert len(await records_of(a.journal, Fault)) == 1
 
 
 @pytest.mark.parametrize("lifecycle", [Lifecycle.INPUT_REQUIRED, Lifecycle.COMPLETED])
-async def test_a_park_and_an_end_save_whatever_the_time(bench: Build, lifecycle: Lifecycle) -> None:
-    built = await bench(save_seconds=3600)
-    await built.act("one")
-    assert await built.saved() == []
-    await built.recorder.record(AttemptTransition(lifecycle=lifecycle))
-    assert await built.saved() == [1]
+async def test_a_park_and_an_end_save_whatever_the_time(build: Build, lifecycle: Lifecycle) -> None:
+    a = await build(save_seconds=3600)
+    await a.act("one")
+    assert await a.saved() == []
+    await a.recorder.record(AttemptTransition(lifecycle=lifecycle))
+    assert await a.saved() == [1]
 
 
-async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(bench: Build) -> None:
-    built = await bench(save_seconds=0, max_bundle_mb=0.0001)
+async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(build: Build) -> None:
+    a = await build(max_bundle_mb=0.0001)
     for text in ("one", "two", "three"):
-        await built.act(text)
-    await built.recorder.record(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
+        await a.act(text)
+    await a.recorder.record(AttemptTransition(lifecycle=Lifecycle.COMPLETED))
     error = "the work is larger than 0.0001 MB, so it cannot move"
-    assert await records_of(built.journal, Fault) == [Fault(part="saving", error=error)]
-    assert len(await records_of(built.journal, Step)) == 3
+    assert await records_of(a.journal, Fault) == [Fault(part="saving", error=error)]
+    assert len(await records_of(a.journal, Step)) == 3
 
 
-async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(bench: Build) -> None:
-    built = await bench(save_seconds=3600)
-    await built.act("one")
-    saving = asyncio.create_task(built.snapshot_writer.save())
+async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(build: Build) -> None:
+    a = await build(save_seconds=3600)
+    await a.act("one")
+    saving = asyncio.create_task(a.writer.save())
     await asyncio.sleep(0)
     saving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await saving
-    await built.snapshot_writer.leave()
-    assert await built.saved() == [1]
+    await a.writer.leave()
+    assert await a.saved() == [1]
