@@ -1,16 +1,37 @@
 """A provider that keeps failing is left alone for a while, by everybody."""
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from midwatch_agents.model_failures import Failure
+from midwatch_agents.model_failures import Failure, failure_of
 from midwatch_agents.model_retries import Breaker, Breakers
 from midwatch_monitor.config.settings import ProviderSettings
 
 TWO = ProviderSettings(breaker_failures=2, breaker_seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        *((ModelHTTPError(status, "m"), Failure.BUSY) for status in (408, 429, 502, 503, 504, 529)),
+        (TimeoutError(), Failure.BUSY),
+        (ModelHTTPError(500, "m"), Failure.BROKEN),
+        (ConnectionResetError(), Failure.BROKEN),
+        (ConnectionRefusedError(), Failure.UNREACHABLE),
+        *((ModelHTTPError(status, "m"), Failure.REFUSED) for status in (401, 403, 407)),
+        (ModelHTTPError(402, "m"), Failure.UNPAID),
+        *((ModelHTTPError(status, "m"), Failure.NOT_FOUND) for status in (404, 405)),
+        (ModelHTTPError(400, "m"), Failure.REJECTED),
+        (ValueError(), None),
+    ],
+    ids=repr,
+)
+def test_an_error_is_a_failure_of_a_kind(error: Exception, failure: Failure | None) -> None:
+    assert failure_of(error) is failure
 
 
 TIMES = (1, 2, 3, 4)
@@ -90,17 +111,10 @@ def openai(name: str, base_url: str) -> OpenAIChatModel:
     return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url, api_key="none"))
 
 
-def test_models_of_one_address_share_a_breaker() -> None:
+def test_models_of_one_address_share_a_breaker_and_one_without_a_provider_has_its_own() -> None:
     breakers = Breakers(TWO)
     one = breakers.of(openai("a", "http://one.test/v1"))
     assert breakers.of(openai("b", "http://one.test/v1")) is one
     assert breakers.of(openai("a", "http://two.test/v1")) is not one
-
-
-def model() -> FunctionModel:
-    return FunctionModel(lambda messages, info: ModelResponse(parts=[]))
-
-
-def test_a_model_without_a_provider_has_its_own() -> None:
-    breakers = Breakers(TWO)
-    assert breakers.of(model()) is not breakers.of(model())
+    alone = [FunctionModel(lambda messages, info: ModelResponse(parts=[])) for _ in range(2)]
+    assert breakers.of(alone[0]) is not breakers.of(alone[1])

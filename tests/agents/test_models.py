@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from pydantic_ai.models import KnownModelName, Model
@@ -60,7 +60,7 @@ def test_a_scripted_name_is_looked_for_among_the_scripts() -> None:
     ],
 )
 def test_a_server_gets_the_name_without_the_provider_the_key_and_the_deadline(
-    name: str, more: dict[str, str], expected: tuple[str, str]
+    name: str, more: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     with environment(**{KEY: "secret"}):
         found = model(ModelSpec(name=name, base_url=LOCAL, timeout_seconds=7, **more))

@@ -87,14 +87,11 @@ async def test_a_plan_that_cannot_be_followed_is_handed_back(wrong: Draft, said:
 
 @pytest.mark.parametrize(
     ("plan", "said"),
-    [
-        ([], "the planner planning failed: no usable answer: steps: List should"),
-        (RuntimeError("no such host"), "the planner planning failed: RuntimeError: no such host"),
-    ],
+    [([], "no usable answer: steps: List"), (RuntimeError("no"), "RuntimeError: no")],
 )
 async def test_without_a_usable_plan_it_says_why(plan: Draft | Exception, said: str) -> None:
     planner = Planner(plan)
-    with pytest.raises(WorkerError, match=said):
+    with pytest.raises(WorkerError, match=f"the planner planning failed: {said}"):
         await planner.draft()
     assert len(planner.read) <= 3
 

@@ -32,7 +32,8 @@ first where you can:
 
 
 def prompt(task: TaskSpec = TASK, plan: str = "[ ] 1. read", number: int = 1, **more: Any) -> str:
-    return first_prompt(task, plan, number=number, blocks=BLOCKS, **{"past": (), **more})
+    given: dict[str, Any] = {"past": (), **more}
+    return first_prompt(task, plan, number=number, blocks=BLOCKS, **given)
 
 
 def test_a_first_attempt_is_told_the_goal_the_plan_and_the_checks_and_s58_no_more() -> None:

@@ -205,7 +205,6 @@ async def test_a_malformed_call_is_a_failed_step_and_the_model_is_told(
     ("replies", "requests", "reason"),
     [
         ((refusal(400),), 1, "status_code: 400, model_name: gpt-4o, body: {'message': 'told to"),
-        ((WRITING, refusal(401)), 2, "status_code: 401"),
         ((WRITING, refusal(429, code="insufficient_quota")), 2, "insufficient_quota"),
         ((WRITING, refusal(500)), 3, "status_code: 500"),
     ],

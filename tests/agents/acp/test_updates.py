@@ -193,7 +193,7 @@ def test_what_a_call_would_do_is_said_in_words(update: dict[str, Any], words: st
 )
 def test_what_gemini_leaves_out_is_an_unknown_output(kind: str, output: str) -> None:
     note = text_block("[current folder /w] (run)")
-    end = {"status": "completed", "title": "ls", "content": []}
+    end: dict[str, Any] = {"status": "completed", "title": "ls", "content": []}
     found = read(told(begun("ls", kind, content=note), end))
     assert (found.ok, found.exit_code, found.output) == (True, None, output)
 

@@ -208,13 +208,6 @@ async def test_s26_s45_an_unusable_document_changes_nothing(answer: str, reason:
     assert result.reason.startswith(reason)
 
 
-async def test_s34_a_failure_of_the_second_question_keeps_the_insights_of_the_first() -> None:
-    result = await Reflector(GOOD, ConnectionError("gone")).look(current=DOCUMENT)
-    assert (len(result.insights), result.guidelines) == (1, None)
-    assert result.reason == "the guidelines could not be written"
-    assert "ConnectionError: gone" in result.errors[0]
-
-
 @pytest.mark.parametrize(
     ("insights", "sources"),
     [
@@ -294,12 +287,6 @@ async def test_s52_what_is_told_beside_the_summaries_is_shown_and_is_evidence() 
     result = await reflector.look(asides=[aside])
     assert "  - a person rejected the result: Bankers' halves, please." in reflector.told[0]
     assert len(result.insights) == 1
-
-
-async def test_insights_that_no_document_knows_yet_are_told_again() -> None:
-    reflector = Reflector(GOOD, DOCUMENT)
-    await reflector.look(earlier=["The orders were never locked."])
-    assert "- The orders were never locked." in reflector.told[1]
 
 
 # -- what is asked -----------------------------------------------------------------------------

@@ -226,15 +226,6 @@ def test_s50_the_same_document_again_is_nothing_new(same: str) -> None:
     assert reason(same, GOOD, max_words=word_count(GOOD)) == "there is nothing new"
 
 
-def test_s46_a_long_answer_is_cut_within_the_limit_and_stays_markdown() -> None:
-    items = [f"- Look at module_{n}.py, e.g. with grep, before you edit it." for n in range(200)]
-    draft = document_from("\n".join(["## Known patterns", "", *items]), None, max_words=600)
-    assert draft.text is not None
-    lines = draft.text.split("\n")
-    assert (lines[:2], lines[2:]) == (["## Known patterns", ""], items[: len(lines) - 2])
-    assert (draft.words, 580 < word_count(draft.text) <= 600) == (2203, True)
-
-
 # -- where it is cut -----------------------------------------------------------------------
 
 IN_FORCE = """\

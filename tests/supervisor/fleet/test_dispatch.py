@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ MINE = handed(1, holder="a:1")
 OLDER, NEWER = handed(1, 3, "a:0"), handed(1, 4, "a:0")
 QUEUED, STRANDED = handed(1), handed(2, holder="gone:1")
 UP, DOWN = NodeState.UP, NodeState.DOWN
-DUE = {
+DUE: dict[str, tuple[list[int], list[TurnUnderWay], NodeState, Collection[int], dict[str, Any]]] = {
     "what nobody has begins": (
         [1, 2, 3],
         [handed(2), handed(3, holder="a:1")],
@@ -69,7 +70,7 @@ def test_what_is_due(
     turns: list[TurnUnderWay],
     state: NodeState,
     over: Collection[int],
-    found: dict[str, tuple[TurnUnderWay, ...]],
+    found: dict[str, Any],
 ) -> None:
     assert due(ready, turns, [node("a", state=state)], over={*over}) == DueTasks(**found)
 

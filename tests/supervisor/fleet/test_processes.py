@@ -66,8 +66,7 @@ class Company:
         self.harness = harness
         self.location = location
         self.folder = harness.folder
-        self._processes: list[Process] = []
-        self.killed = 0
+        self.processes: list[Process] = []
         (self.folder / "midwatch.yaml").write_text(SETTINGS)
 
     async def submit(self, *items: str) -> None:
@@ -76,45 +75,30 @@ class Company:
 
     async def start(self, *words: str) -> Process:
         process = await self.harness.start(*words, "--journal", self.location)
-        self._processes.append(process)
+        self.processes.append(process)
         return process
 
-    async def node(self, name: str, *words: str) -> Process:
-        return await self.start("node", "--name", name, *words)
+    async def node(self, name: str) -> Process:
+        return await self.start("node", "--name", name)
 
     def began(self, node: str) -> list[str]:
         """The tasks that this node began to work at."""
         return sorted(each.name.split("-")[1] for each in self.folder.glob(f"began-*-{node}"))
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Wait for something to be true; five minutes at most, and no longer than the processes."""
-        nothing = LocalBus().subscribe()
-        async with asyncio.timeout(300):
-            while not (await now if isawaitable(now := happened()) else now):
-                failed = [each for each in self._processes if each.returncode]
-                for process in failed if len(failed) > self.killed else ():
+        """Wait for something to be true, no longer than no process fails by itself."""
+
+        async def now() -> bool:
+            for process in self.processes:
+                if process.returncode not in (None, 0, -signal.SIGKILL):
                     pytest.fail("\n".join((await ended(process))[1:]))
-                await nothing.wait(0.05)
+            return await found if isawaitable(found := happened()) else found
 
-    async def until_over(self, count: int) -> list[TaskTransition]:
-        """Wait until so many tasks are over; their last states."""
-
-        async def over() -> bool:
-            return (
-                sum(state.lifecycle.over for state in await self.harness.told(TaskTransition))
-                == count
-            )
-
-        await self.until(over)
-        return [state for state in await self.harness.told(TaskTransition) if state.lifecycle.over]
-
-    def kill(self, process: Process) -> None:
-        process.kill()
-        self.killed += 1
+        await self.harness.until(now)
 
     async def end(self) -> None:
         """End whatever still runs."""
-        for process in self._processes:
+        for process in self.processes:
             if process.returncode is None:
                 process.kill()
                 sys.stderr.write("".join(map(bytes.decode, await process.communicate())))
@@ -149,12 +133,16 @@ async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> 
     await company.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")
     one, other = await company.node("one"), await company.node("other")
     await company.until(lambda: len(company.began("one") + company.began("other")) == 4)
-    company.kill(one)
+    one.kill()
     mine, left = company.began("other"), company.began("one")
     assert len(mine) == len(left) == 2
     (company.folder / "go").touch()
-    states = await company.until_over(6)
-    assert {state.lifecycle for state in states} == {Lifecycle.COMPLETED}
+
+    async def all_over() -> bool:
+        states = [state.lifecycle for state in await company.harness.told(TaskTransition)]
+        return states.count(Lifecycle.COMPLETED) == 6
+
+    await company.until(all_over)
     assert company.began("other") == ["a", "b", "c", "d", "e", "f"]
     assert company.began("one") == left
     await prove_each_once(company, 6)

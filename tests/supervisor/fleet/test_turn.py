@@ -258,7 +258,11 @@ def pool(*outcomes: TurnOutcome, slots: int = 1, **more: Any) -> tuple[TurnPool,
     async def take(task: int) -> TurnOutcome:
         return left.pop(0)
 
-    given: dict[str, Any] = {"heard": lambda: True, "stands": stands, "ended": lambda _: None}
+    given: dict[str, Any] = {
+        "heard": lambda: True,
+        "stands": stands,
+        "ended": list[TurnEnded]().append,
+    }
     given = {"changed": lambda: None, **given, **more}
     return TurnPool(given.pop("take", take), queues, slots=slots, **given), queues
 

@@ -329,9 +329,6 @@ async def test_v25_facts_that_no_try_could_settle_wait_for_a_person(school: Scho
     assert "it failed 4 times" in review.error
 
 
-# -- time and money --------------------------------------------------------------------------
-
-
 async def test_what_a_chore_costs_that_fails_is_recorded(school: School) -> None:
     attempt = await school.ended("breaking")
     assert await school.learner().study_all() == Counter(failed=1)
@@ -466,9 +463,11 @@ async def test_a_run_takes_up_only_so_many_older_attempts_the_newest_first_a_com
 ) -> None:
     ends = [await school.end(await school.attempt(), Ending.DONE) for _ in range(4)]
     few = LearningSettings(look_back=2)
-    async with beside(school.learner(few, bus)):
+    learner = school.learner(few, bus)
+    async with beside(learner):
         for about in (ends[3], ends[2]):
             await until(Study(about=about, chore=Chore.SUMMARY, state=DONE))
+        await learner.study_all()
     open_chores = await school.learned.chores(tries=3)
     assert [each.about for each in open_chores] == [ends[1], ends[0]]
     for _ in range(3):

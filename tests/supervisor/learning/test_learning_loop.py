@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from midwatch_stage.command import process
 
 pytestmark = pytest.mark.long  # two demos by the command line; each part has its own tests
 
@@ -20,7 +20,6 @@ COMMENTS = {
     "shipping": "No! Again; \"free\" means <data> & 'agreed'; nothing else…",
     "labels": "system",
 }
-PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +43,8 @@ class Loop:
 
 def midwatch(folder: Path, *words: str) -> list[Line]:
     """The lines that a command prints as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
-        cwd=folder,
-        env={key: value for key, value in os.environ.items() if key != "MIDWATCH_JOURNAL"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    environ = {key: value for key, value in os.environ.items() if key != "MIDWATCH_JOURNAL"}
+    done = process(*words, cwd=folder, env=environ)
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
 

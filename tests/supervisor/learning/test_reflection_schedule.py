@@ -288,8 +288,7 @@ async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once
         return bool(await past.looks())
 
     await until(looked)
-    if not once:
-        working.cancel()
+    working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     assert await past.looks() == [(True, "")]
 

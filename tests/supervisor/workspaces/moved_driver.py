@@ -62,24 +62,20 @@ def script_for(role: Role, key: str) -> Script:
     return Script(phases=(Phase(turns=turns),))
 
 
-async def work(node: str, home: Path, tasks: str, settings: Settings) -> int:
+async def work(journal: Journal, node: str, home: Path, tasks: str, settings: Settings) -> int:
     """Begin the run, or resume it."""
-    async with await Journal.open("journal.db") as journal:
-        if runs := await journal.runs():
-            resources, jobs = await load_run(journal, runs[0], home=home, learning=RunLearning)
-        else:
-            file = TaskFile.model_validate(yaml.safe_load(tasks))
-            wanted = await pin_commits(assignments(file, home.parent))
-            resources, jobs = await begin_run(
-                journal, wanted, source="", settings=settings, home=home, learning=RunLearning
-            )
-        snapshot_store = SnapshotStore(
-            journal=journal, home=home, node=node, settings=settings.fleet
+    if runs := await journal.runs():
+        resources, jobs = await load_run(journal, runs[0], home=home, learning=RunLearning)
+    else:
+        file = TaskFile.model_validate(yaml.safe_load(tasks))
+        wanted = await pin_commits(assignments(file, home.parent))
+        resources, jobs = await begin_run(
+            journal, wanted, source="", settings=settings, home=home, learning=RunLearning
         )
-        resources = replace(
-            resources, snapshot_store=snapshot_store, node=node, holder=holder_of(node, "1")
-        )
-        return await conduct(resources, jobs, _ignore)
+    store = SnapshotStore(journal=journal, home=home, node=node, settings=settings.fleet)
+    holder = holder_of(node, "1")
+    resources = replace(resources, snapshot_store=store, node=node, holder=holder)
+    return await conduct(resources, jobs, _ignore)
 
 
 async def _ignore(entries: Sequence[Entry]) -> None:
@@ -95,8 +91,13 @@ def node(folder: str, name: str, seconds: str) -> int:
         run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=1),
         fleet=FleetSettings(save_seconds=float(seconds)),
     )
-    home = Path(f"home-{name}").resolve()
-    return asyncio.run(work(name, home, Path("tasks.yaml").read_text(), settings))
+    home, tasks = Path(f"home-{name}").resolve(), Path("tasks.yaml").read_text()
+
+    async def run() -> int:
+        async with await Journal.open("journal.db") as journal:
+            return await work(journal, name, home, tasks, settings)
+
+    return asyncio.run(run())
 
 
 def forked(*words: str) -> int:
