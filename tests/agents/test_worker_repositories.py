@@ -13,6 +13,8 @@ import pytest
 from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
+from midwatch_stage.merging import git as outside_git
+from midwatch_stage.repository import new_repository
 from midwatch_supervisor.run.completion import check_all
 from midwatch_supervisor.workspaces.changes import (
     changed_names,
@@ -29,20 +31,9 @@ from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, pre
 from midwatch_supervisor.workspaces.workspace_files import entries_below
 from midwatch_tools.git import git
 
-_AUTHOR = ("-c", "user.name=W", "-c", "user.email=w@example.invalid")
 
-
-def _git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), *_AUTHOR, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def _repository(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    _git(folder, "init", "--quiet")
-    (folder / "file").write_text("one\n")
-    _git(folder, "add", "file")
-    _git(folder, "commit", "--quiet", "--message", "one")
+def _repository(folder: Path) -> Path:
+    return new_repository(folder, {"file": "one\n"})
 
 
 def _program(folder: Path, mark: Path) -> str:
@@ -53,9 +44,9 @@ def _program(folder: Path, mark: Path) -> str:
 
 
 async def _workspace(folder: Path) -> Workspace:
-    _repository(folder / "source")
+    source = _repository(folder / "source")
     workspace = folder / "home" / "work" / "r1" / "task-1"
-    return await prepare(workspace, folder / "source", branch="midwatch/r1/task-1", merges=())
+    return await prepare(workspace, source, branch="midwatch/r1/task-1", merges=())
 
 
 async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_path: Path) -> None:
@@ -63,12 +54,12 @@ async def test_a_plain_folder_made_a_repository_is_copied_for_the_next_task(tmp_
     source.mkdir()
     _repository(worked)
     # A lost object is fetched from where the configuration says, by the program that it names.
-    blob = _git(worked, "rev-parse", "HEAD:file")
+    blob = outside_git(worked, "rev-parse", "HEAD:file")
     for setting in (
         *("core.repositoryformatversion=1", "extensions.partialClone=o", "remote.o.promisor=true"),
         *(f"remote.o.url={worked}/none", f"remote.o.uploadpack={_program(worked, mark)}"),
     ):
-        _git(worked, "config", *setting.split("=", 1))
+        outside_git(worked, "config", *setting.split("=", 1))
     (worked / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
 
     workspace = await make_workspace(
@@ -85,7 +76,7 @@ async def test_filters_of_a_nested_repository_do_not_run_when_kept_again(tmp_pat
     nested = workspace.folder / "nested"
     _repository(nested)
     await commit_work(workspace, "first")
-    _git(nested, "config", "filter.own.clean", _program(nested, mark))
+    outside_git(nested, "config", "filter.own.clean", _program(nested, mark))
     (nested / ".gitattributes").write_text("* filter=own\n")
     (nested / "file").write_text("two\n")
     (workspace.folder / "more").write_text("more\n")
@@ -110,7 +101,7 @@ async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(tmp_p
     (folder / "app" / "run.log").write_text("long\n")
     for name in ("begun", "empty"):  # no commit in either
         (folder / name).mkdir()
-        _git(folder / name, "init", "--quiet")
+        outside_git(folder / name, "init", "--quiet")
     (folder / "begun" / "placeholder").write_text("mine\n")
     wanted = ["app/.gitignore", "app/deep/er/file", "app/file", "begun/placeholder", "gone/file"]
     assert list(await changed_names(workspace.at)) == wanted
@@ -119,7 +110,7 @@ async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(tmp_p
 
     await commit_work(workspace, "first")
     (folder / "app" / "file").write_text("two\n")
-    _git(folder / "app", "commit", "--quiet", "--all", "--message", "two")
+    outside_git(folder / "app", "commit", "--quiet", "--all", "--message", "two")
     shutil.rmtree(folder / "gone")
     await commit_work(workspace, "second")
 
@@ -136,8 +127,8 @@ async def test_the_files_of_a_nested_repository_are_kept_as_any_others_are(tmp_p
 async def test_the_files_of_a_repository_committed_as_one_are_kept(tmp_path: Path) -> None:
     workspace = await _workspace(tmp_path)
     _repository(workspace.folder / "app")
-    _git(workspace.folder, "add", "app")
-    _git(workspace.folder, "commit", "--quiet", "--message", "mine")
+    outside_git(workspace.folder, "add", "app")
+    outside_git(workspace.folder, "commit", "--quiet", "--message", "mine")
 
     await commit_work(workspace, "first")
 
@@ -148,14 +139,14 @@ async def test_the_files_of_a_repository_committed_as_one_are_kept(tmp_path: Pat
 @pytest.mark.parametrize("checked_out", [False, True])
 async def test_a_submodule_of_the_owner_stays_one(tmp_path: Path, checked_out: bool) -> None:
     _repository(tmp_path / "lib")
-    _repository(source := tmp_path / "source")
+    source = _repository(tmp_path / "source")
     local = ("-c", "protocol.file.allow=always", "submodule")
-    _git(source, *local, "--quiet", "add", str(tmp_path / "lib"), "lib")
-    _git(source, "commit", "--quiet", "--message", "lib")
+    outside_git(source, *local, "--quiet", "add", str(tmp_path / "lib"), "lib")
+    outside_git(source, "commit", "--quiet", "--message", "lib")
     folder = tmp_path / "home" / "work" / "r1" / "task-1"
     workspace = await prepare(folder, source, branch="midwatch/r1/task-1", merges=())
     if checked_out:
-        _git(folder, *local, "--quiet", "update", "--init")
+        outside_git(folder, *local, "--quiet", "update", "--init")
         (folder / "lib" / "unsaid").write_text("new\n")
     (folder / "more").write_text("more\n")
 

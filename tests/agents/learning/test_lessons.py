@@ -162,5 +162,4 @@ def test_r52_r59_the_number_is_three_or_follows_how_recent_lessons_did(
 
 def test_r59_only_the_newest_uses_count() -> None:
     old = known(1, hurt=50, last_used=NOW - timedelta(days=9))
-    new = known(2, helped=20, last_used=NOW)
-    assert how_many(LessonSettings(adaptive=True), [old, new]) == 5
+    assert how_many(LessonSettings(adaptive=True), [old, known(2, helped=20, last_used=NOW)]) == 5
