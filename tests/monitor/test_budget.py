@@ -90,9 +90,7 @@ PLAN = Plan(steps=(PlanStep(title="a", requests=8), PlanStep(title="b")))
         (20, "At this rate NOT enough: 25 % of the requests for 10 % of the work; simplify"),
     ],
 )
-def test_the_worker_is_told_what_is_used_and_left_and_whether_it_lasts(
-    progress: int, rate: str
-) -> None:
+def test_the_worker_is_told_what_is_used_and_whether_it_lasts(progress: int, rate: str) -> None:
     budget = Budget(requests=Meter(used=5, limit=20), tokens=Meter(used=12345.0))
     line = budget_line(budget, PLAN, progress, made=5, slack=0)
     assert line.startswith("Budget: 5 of 20 requests (15 left). This plan step: 5 of 8 requests. ")

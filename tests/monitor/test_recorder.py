@@ -39,9 +39,7 @@ async def test_steps_are_numbered_without_gaps_and_heard_as_the_journal_holds_th
     assert [step.number for step in await records_of(journal, r.Step)] == list(range(1, 22))
 
 
-async def test_what_belongs_together_is_stored_together_or_not_at_all(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_what_belongs_together_is_stored_as_one(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
     message, result = r.Message(index=0, body=b"[]"), r.Result(call="1:a", body=b"{}")
     before = journal.transactions
@@ -55,9 +53,7 @@ async def test_what_belongs_together_is_stored_together_or_not_at_all(
     assert await journal.results(recorder.attempt.id) == [result]
 
 
-async def test_the_hint_comes_after_the_entry(
-    journal: Journal, bus: LocalBus, claim: Claim
-) -> None:
+async def test_a_hint_comes_after_its_entry(journal: Journal, bus: LocalBus, claim: Claim) -> None:
     recorder = await claim()
     async with bus.subscribe() as hints:
         (entry,) = await recorder.record(act())
@@ -65,9 +61,7 @@ async def test_the_hint_comes_after_the_entry(
     assert (hint.entry, hint.kind, hint.attempt) == (entry.id, "step", recorder.attempt.id)
 
 
-async def test_an_event_without_a_time_gets_the_time_of_its_recording(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_an_event_without_a_time_gets_the_recorders(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
     await recorder.record(act(), r.Change(reflect=True))
     assert {step.at for step in await records_of(journal, r.Step)} == {recorder.clock()}
@@ -126,9 +120,7 @@ async def test_what_is_recorded_at_once_or_soon_is_refused_where_another_took_th
     assert len(await records_of(journal, r.Step)) == 1
 
 
-async def test_at_the_end_nothing_fires_and_nothing_may_follow(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_at_the_end_nothing_fires_nor_may_follow(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
     await recorder.record(working_transition(), report(10, 5))
     over = ended(r.Ending.STUCK, reason="r")

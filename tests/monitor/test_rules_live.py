@@ -151,9 +151,7 @@ async def answered(harness: RunHarness) -> list[Action]:
     return [acts[id].action for id in arrived if acts[id].escalation is not None]
 
 
-async def test_a_plan_step_that_takes_more_than_its_share_of_the_requests_is_found(
-    only: Only,
-) -> None:
+async def test_a_plan_step_that_takes_more_than_its_share_is_found(only: Only) -> None:
     harness = only("steps_on_plan_step")
     line = "id: lost, plan: [Find it, Mend it, Test it], budget: {requests: 18}"
     assert await play(harness, tasks(line), alerts=2) == 0
@@ -184,9 +182,7 @@ async def test_a_claim_that_the_last_test_run_contradicts_is_found(only: Only) -
     assert await answered(harness) == [Action.NUDGE]
 
 
-async def test_two_attempts_on_one_file_are_noticed_before_and_escalated_when_they_collide(
-    only: Only,
-) -> None:
+async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(only: Only) -> None:
     harness = only("workspace_conflict")
     (harness.folder / "project").mkdir()
     (harness.folder / "project" / "out.txt").write_text("zero")

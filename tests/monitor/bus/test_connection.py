@@ -69,9 +69,7 @@ def test_pauses_differ_grow_and_end_at_the_longest() -> None:
         ("mqtt://[::1]:99", ("::1", 99)),
     ],
 )
-def test_the_port_is_the_usual_one_unless_it_says_another(
-    url: str, address: tuple[str, int]
-) -> None:
+def test_the_port_is_the_usual_one_unless_it_is_said(url: str, address: tuple[str, int]) -> None:
     assert address_of(BrokerSettings(url=url)) == address
 
 

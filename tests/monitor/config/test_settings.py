@@ -98,9 +98,7 @@ def test_later_files_win_and_leave_the_rest(tmp_path: Path) -> None:
         ("cycle: {workers: {x: {notice_after: 4}}}", "cycle.workers.x.notice_after: must be"),
     ],
 )
-def test_a_threshold_that_can_never_be_met_is_refused(
-    rules: str, said: str, tmp_path: Path
-) -> None:
+def test_a_threshold_that_cannot_be_met_is_refused(rules: str, said: str, tmp_path: Path) -> None:
     (line,) = wrong(write(tmp_path, f"rules:\n  {rules}\n"))
     assert line.startswith(f"a.yaml:2: rules.{said}")
 

@@ -79,9 +79,7 @@ async def test_an_escalation_is_opened_once_before_its_hint_and_what_fires_meanw
     assert await scene.records(r.Escalation) == [OPEN, joined]
 
 
-async def test_an_alert_about_the_work_waits_for_no_answer_about_reporting(
-    scene: Monitored,
-) -> None:
+async def test_an_alert_about_the_work_waits_for_none_about_reporting(scene: Monitored) -> None:
     await scene.hear(report(10))
     told = await scene.write(NUDGE)
     await scene.write(ANSWERED)
@@ -158,9 +156,7 @@ async def test_what_was_not_silenced_is_still_escalated(scene: Monitored) -> Non
     assert opened.alerts == (r.AlertKey(rule="multiple_blockers"),)
 
 
-async def test_the_outcome_is_judged_after_so_many_steps_and_closes_the_escalation(
-    scene: Monitored,
-) -> None:
+async def test_the_outcome_is_judged_after_so_many_steps_and_closes_it(scene: Monitored) -> None:
     id = await answered(scene, NUDGE)
     await scene.hear(report(80), act(0))
     assert await scene.records(r.OutcomeReport) == []
@@ -326,9 +322,7 @@ async def _questions(scene: Monitored) -> list[int]:
     return [each.id for each in opened if each.state is r.EscalationState.OPEN]
 
 
-async def test_the_next_rung_follows_at_once_where_the_last_one_did_not_help(
-    asked: Monitored,
-) -> None:
+async def test_the_next_rung_follows_at_once_where_the_last_was_no_help(asked: Monitored) -> None:
     await asked.delivered(ANSWERED, NUDGE, then=(*ACTS,))
     (verdict,) = await asked.records(r.OutcomeReport)
     assert verdict.outcome is r.Outcome.NO_EFFECT

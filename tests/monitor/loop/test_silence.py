@@ -84,9 +84,7 @@ def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[
 Begin = Callable[..., Awaitable[Scene]]
 
 
-async def test_silence_fires_once_without_any_hint_as_a_question_and_health_is_unknown(
-    scene: Begin,
-) -> None:
+async def test_silence_is_one_question_without_a_hint_and_health_is_unknown(scene: Begin) -> None:
     stage = await scene()
     await stage.hear(1, r.Change(activity=r.Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
@@ -118,7 +116,7 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     assert (await stage.told())[1:] == [("", r.AlertState.RESOLVED, r.Resolution.ENDED, 0)]
 
 
-async def test_who_starts_anew_says_nothing_twice(
+async def test_who_starts_anew_repeats_nothing(
     scene: Begin, claim: Claim, journal: Journal
 ) -> None:
     stage = await scene()
@@ -135,9 +133,7 @@ async def test_who_starts_anew_says_nothing_twice(
     assert await journal.last_id() == before
 
 
-async def test_the_time_before_the_monitor_began_is_not_held_against_an_attempt(
-    scene: Begin,
-) -> None:
+async def test_the_time_before_the_monitor_began_is_held_against_nobody(scene: Begin) -> None:
     stage = await scene(unmoved="1h")
     await stage.look(600)
     assert await stage.told() == []

@@ -229,9 +229,7 @@ def test_what_never_arrived_or_answers_no_alert_or_was_refused_is_counted_apart(
     assert log.figures().tasks[0].interventions == 1
 
 
-def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_and_which_in_vain(
-    log: Log,
-) -> None:
+def test_of_attempts_that_succeeded_it_is_told_which_were_disturbed_in_vain(log: Log) -> None:
     for attempt, outcomes in enumerate(
         ((r.Outcome.NO_EFFECT, None), (r.Outcome.MADE_WORSE, r.Outcome.RECOVERED), ()), start=1
     ):

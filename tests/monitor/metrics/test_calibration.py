@@ -99,9 +99,7 @@ def test_a_thin_level_does_not_fall_below_its_neighbour() -> None:
     ("confidence", "percent"),
     [(0, 20), (20, 20), (40, 20), (50, 40), (60, 60), (80, 60), (100, 60)],
 )
-def test_between_two_levels_stands_a_line_and_outside_the_nearest(
-    confidence: int, percent: int
-) -> None:
+def test_between_levels_stands_a_line_outside_the_nearest(confidence: int, percent: int) -> None:
     found = Calibration(attempts=20, levels=(level(20, 40, 0.2), level(60, 80, 0.6)))
     assert found.percent(confidence) == percent
 

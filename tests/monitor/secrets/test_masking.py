@@ -26,9 +26,7 @@ def test_a_secret_of_a_known_shape_is_masked_wherever_it_stands(kind: str, aroun
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_of_a_secret_that_is_known_by_what_stands_around_it_only_the_value_is_masked(
-    kind: str,
-) -> None:
+def test_of_a_secret_that_is_known_by_its_surroundings_the_value_is_masked(kind: str) -> None:
     around, secret = NAMED[kind]
     before, _, after = around.replace("{{", "{").replace("}}", "}").partition("{}")
     masked = MASKER.text(around.format(secret))

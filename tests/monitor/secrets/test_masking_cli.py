@@ -144,9 +144,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.matrix
-def test_what_midwatch_makes_is_for_its_owner_alone_whatever_the_umask(
-    spilled: tuple[Path, str],
-) -> None:
+def test_what_midwatch_makes_is_private_whatever_the_umask(spilled: tuple[Path, str]) -> None:
     folder = spilled[0]
     midwatch(folder, "export", "spill", "--output", "spill.jsonl", umask=0)
     midwatch(folder, "report", "--html", "--output", "report.html", umask=0)
@@ -156,7 +154,7 @@ def test_what_midwatch_makes_is_for_its_owner_alone_whatever_the_umask(
     assert mode(folder / "report.html") == 0o600
 
 
-async def test_an_open_journal_is_private_with_what_stands_beside_it(
+async def test_an_open_journal_is_private_with_all_files(
     journal: Journal, journal_file: Path
 ) -> None:
     assert journal.name == str(journal_file)
@@ -165,9 +163,7 @@ async def test_an_open_journal_is_private_with_what_stands_beside_it(
     assert {mode(each) for each in beside} == {0o600}
 
 
-async def test_an_older_journal_that_others_could_read_is_private_once_it_was_opened(
-    tmp_path: Path,
-) -> None:
+async def test_an_older_journal_that_others_could_read_is_made_private(tmp_path: Path) -> None:
     folder = tmp_path / ".midwatch"
     file = folder / "journal.db"
     await (await Journal.open(file)).close()
@@ -185,9 +181,7 @@ async def test_a_folder_that_somebody_else_chose_keeps_its_mode(tmp_path: Path) 
         assert (mode(folder), mode(folder / "journal.db")) == (0o755, 0o600)
 
 
-def test_a_bad_pattern_is_named_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_pattern_is_named_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "own.yaml"
     config.write_text("secrets:\n  patterns:\n    ours: 'ours_[0-9'\n")
     assert main(["config", "check", str(config)]) == 2

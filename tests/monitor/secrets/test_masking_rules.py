@@ -34,9 +34,7 @@ async def test_the_same_call_is_repeated_with_the_same_secret_and_not_with_other
     assert ("repeated_call" in {alert.key.rule for alert in recorder.firing}) is (secrets == 1)
 
 
-async def test_what_is_rebuilt_from_the_journal_fires_as_it_did_live(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_what_is_rebuilt_fires_as_it_did_live(journal: Journal, claim: Claim) -> None:
     live = await claim()
     for n in (1, 2, 1, 1, 1, 1, 1):
         await live.record(refused(key(n)))
@@ -47,9 +45,7 @@ async def test_what_is_rebuilt_from_the_journal_fires_as_it_did_live(
     assert repr(told).count("[masked: groq key ") >= 14
 
 
-async def test_what_others_than_the_recorder_write_is_masked_too(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_what_others_than_recorders_write_is_masked(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
     secret = SECRETS["openai key"]
     lesson = Lesson(text=f"Use {secret}", failure_class="stuck")

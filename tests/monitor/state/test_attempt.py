@@ -136,9 +136,7 @@ def test_an_attempt_goes_on_once_its_question_is_answered_or_its_proposal_decide
         ((AWAY, FIRES), r.Health.SUSPECT),
     ],
 )
-def test_health_is_never_ok_beside_a_firing_alert(
-    records: tuple[r.Record, ...], health: r.Health
-) -> None:
+def test_health_is_not_ok_beside_an_alert(records: tuple[r.Record, ...], health: r.Health) -> None:
     state = folded(WORKING, *records)
     assert state.health is health
     assert (health is r.Health.OK) is not bool(state.firing)

@@ -72,9 +72,7 @@ async def test_hints_wait_for_a_monitor_that_is_away(net: Net) -> None:
             assert await net.entries(back.subscribe(), 2) == [1, 2]
 
 
-async def test_nothing_waits_for_a_console_and_two_of_one_name_do_not_disturb_each_other(
-    net: Net,
-) -> None:
+async def test_nothing_waits_for_a_console_and_two_of_one_name_live_in_peace(net: Net) -> None:
     async with net.bus("a") as node:
         async with net.bus("c", session=False):
             pass
@@ -97,7 +95,7 @@ PASSED_OVER = (
 )
 
 
-async def test_a_malformed_message_is_passed_over(
+async def test_malformed_messages_are_passed_over(
     net: Net, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with net.bus("a") as a, net.client() as client:
@@ -110,9 +108,7 @@ async def test_a_malformed_message_is_passed_over(
     assert caplog.text == ""
 
 
-async def test_a_message_that_comes_again_or_was_retained_is_a_hint_like_any_other(
-    net: Net,
-) -> None:
+async def test_a_message_that_comes_again_or_was_retained_is_a_hint_like_others(net: Net) -> None:
     async with net.client() as client:
         await client.publish(EVENTS, ROW, qos=1, retain=True)
         async with net.bus("a", connected=False) as a:

@@ -19,9 +19,7 @@ async def said(net: Net, name: str) -> NodeStatus | None:
         return decode_status((await anext(aiter(client.messages))).payload, name)
 
 
-async def test_a_killed_node_is_known_before_anybody_misses_it_and_to_who_comes_later(
-    net: Net,
-) -> None:
+async def test_a_killed_node_is_known_before_anybody_misses_it_and_later(net: Net) -> None:
     async with net.bus("m", share="monitors") as monitor:
         departures = monitor.departures()
         child = await net.node("a", keepalive_seconds=600)

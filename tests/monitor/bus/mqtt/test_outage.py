@@ -140,9 +140,7 @@ async def test_leaving_sends_what_waits(net: Net) -> None:
 
 
 @pytest.mark.parametrize("broker", ["away", "silent"])
-async def test_leaving_does_not_wait_for_a_broker_that_does_not_answer(
-    net: Net, broker: str
-) -> None:
+async def test_leaving_waits_for_no_broker_that_does_not_answer(net: Net, broker: str) -> None:
     async with TcpProxy(net.broker.port) as proxy:
         settings = net.settings(url=f"mqtt://127.0.0.1:{proxy.port}", max_wait_seconds=60)
         async with net.bus("a", settings=settings) as a:

@@ -75,9 +75,7 @@ async def forget(past: PastAttempts, project: str) -> r.Erasure:
     return await past.learned.forget(project, author="ann", at=at)
 
 
-async def test_after_it_no_table_holds_anything_but_the_record_of_what_was_announced(
-    past: PastAttempts,
-) -> None:
+async def test_after_it_the_record_of_what_was_announced_is_left(past: PastAttempts) -> None:
     attempt = await lived(past, "shop")
     before, last = await sizes(past), await past.journal.last_id()
     idle = {"guard", "post", "node", "bundle", "submission"}  # of a fleet
@@ -126,9 +124,7 @@ def content(file: Path) -> bytes:
 
 
 @pytest.mark.parametrize("location", ["file"], indirect=True)
-async def test_of_what_is_deleted_no_byte_stays_in_the_file(
-    past: PastAttempts, journal_file: Path
-) -> None:
+async def test_of_what_is_deleted_no_byte_stays(past: PastAttempts, journal_file: Path) -> None:
     attempt = await lived(past, "shop")
     for number in range(60):  # so that the index of the words was merged before
         await past.say(attempt, r.Lesson(text=f"{SECRET}{number}"))
@@ -157,9 +153,7 @@ async def test_a_project_is_not_forgotten_while_an_attempt_is_under_way(past: Pa
     await past.learned.forget("shop", author="", at=past.at + timedelta(minutes=16))
 
 
-async def test_what_an_attempt_writes_keeps_it_under_way_until_it_is_over(
-    past: PastAttempts,
-) -> None:
+async def test_what_an_attempt_writes_keeps_it_under_way_to_its_end(past: PastAttempts) -> None:
     attempt = await past.attempt("shop")
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     past.at += timedelta(hours=2)

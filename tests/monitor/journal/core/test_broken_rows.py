@@ -265,9 +265,7 @@ def bounded(*words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-async def test_what_could_not_be_read_again_is_not_stored(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_what_cannot_be_read_again_is_not_stored(journal: Journal, attempt: Attempt) -> None:
     message = Message(index=0, body=bytes(MOST_BYTES + 1))
     with pytest.raises(JournalError, match="is too large"):
         await journal.commit(Commit(attempt=attempt.id, messages=(message,)))

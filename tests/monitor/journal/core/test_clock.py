@@ -173,9 +173,7 @@ async def test_what_a_person_does_is_written_by_the_databases_time(
 
 
 @pytest.mark.matrix
-async def test_a_run_of_this_machine_goes_by_the_databases_time(
-    ahead: Journal, tmp_path: Path
-) -> None:
+async def test_a_run_here_goes_by_the_databases_time(ahead: Journal, tmp_path: Path) -> None:
     (tmp_path / "done.py").write_text(_MODEL)
     (tmp_path / "tasks.yaml").write_text(_TASKS)
     (tmp_path / "midwatch.yaml").write_text("run: {sandbox: auto}")  # some machines have none

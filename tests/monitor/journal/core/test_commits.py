@@ -31,9 +31,7 @@ async def test_runs_tasks_and_attempts_come_back_and_begin_as_submitted(
     ]
 
 
-async def test_a_time_comes_back_as_the_same_moment_in_utc(
-    journal: Journal, attempt: r.Attempt
-) -> None:
+async def test_a_time_comes_back_as_it_is_in_utc(journal: Journal, attempt: r.Attempt) -> None:
     there = datetime(2026, 11, 21, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     await journal.commit(
         r.Commit(drafts=(r.Draft(record=make.message(1), at=there, task=attempt.task),))
@@ -89,9 +87,7 @@ async def test_over_is_over(journal: Journal, attempt: r.Attempt, end: r.Lifecyc
         await journal.commit(make.commit(attempt, make.ended()))
 
 
-async def test_a_task_that_is_over_stays_so_whatever_its_attempts_do(
-    journal: Journal, attempt: r.Attempt
-) -> None:
+async def test_a_task_stays_over_whatever_attempts_do(journal: Journal, attempt: r.Attempt) -> None:
     await journal.commit(make.commit(attempt, make.task_transition(r.Lifecycle.CANCELED)))
     await journal.commit(make.commit(attempt, make.transition()))
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
@@ -155,9 +151,7 @@ async def moved(journal: Journal, attempt: r.Attempt, to: r.EscalationState, id_
     await journal.commit(make.commit(attempt, record))
 
 
-async def test_only_one_of_many_at_once_is_opened_and_stored(
-    journal: Journal, attempt: r.Attempt
-) -> None:
+async def test_only_one_of_many_is_opened_and_stored(journal: Journal, attempt: r.Attempt) -> None:
     with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
         await opened(journal, attempt, guard=1)
     answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))

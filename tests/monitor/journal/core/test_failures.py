@@ -57,9 +57,7 @@ async def held_writer(store: Store) -> tuple[DatabaseWriter, threading.Event]:
     return writer, go
 
 
-async def test_what_waits_shares_one_transaction_up_to_the_limit(
-    store: Store, at: datetime
-) -> None:
+async def test_what_waits_shares_one_transaction_up_to_a_limit(store: Store, at: datetime) -> None:
     writer, go = await held_writer(store)
     rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
     go.set()
@@ -101,9 +99,7 @@ async def test_work_that_nobody_awaits_any_more_is_not_begun(store: Store, at: d
     store.close()
 
 
-async def test_a_full_disk_is_named_and_fails_only_what_does_not_fit(
-    store: Store, at: datetime
-) -> None:
+async def test_a_full_disk_is_named_and_fails_what_does_not_fit(store: Store, at: datetime) -> None:
     pragma(store, "max_page_count=40")
     async with Journal(store) as journal:
         sizes = [1, 500_000, 1, 500_000, 1]
@@ -115,7 +111,7 @@ async def test_a_full_disk_is_named_and_fails_only_what_does_not_fit(
         assert await journal.runs() == [each for each in answers if isinstance(each, Run)]
 
 
-async def test_a_file_that_may_only_be_read_is_named(
+async def test_a_read_only_file_is_named(
     journal: Journal, journal_file: Path, at: datetime
 ) -> None:
     async with await Journal.open(f"sqlite:///file:{journal_file}?mode=ro&uri=true") as other:

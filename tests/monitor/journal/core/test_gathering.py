@@ -83,9 +83,7 @@ async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
 HISTORY = (Message(index=0, body=b"1"),)
 
 
-async def test_a_refused_commit_takes_nothing_from_those_beside_it(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: Attempt) -> None:
     naive = Draft(record=message(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task)
     nowhere = Draft(record=message(9), at=attempt.started_at, task=99)
     commits = [
@@ -107,9 +105,7 @@ async def test_a_refused_commit_takes_nothing_from_those_beside_it(
     assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1), message(2)]
 
 
-async def test_a_bad_commit_among_many_costs_few_transactions(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_a_bad_commit_costs_few_transactions(journal: Journal, attempt: Attempt) -> None:
     commits = [commit(attempt, message(n), seq=n) for n in range(1, 129)]
     commits[77] = commit(attempt, message(1), seq=1)
     outcomes, transactions = await settled_together(journal, commits)
@@ -157,9 +153,7 @@ async def test_commits_that_nobody_waits_for_any_more_are_written_all_the_same_a
     assert [each.record for each in stored] == [message(n) for n in (1, 2, 3, 4)]
 
 
-async def test_a_moment_is_stored_the_same_whoever_stores_it(
-    journal: Journal, attempt: Attempt
-) -> None:
+async def test_a_moment_is_stored_the_same_by_anyone(journal: Journal, attempt: Attempt) -> None:
     await journal.commit(commit(attempt, message(1), message(2)))
 
     def moments(connection: Connection) -> list[datetime]:

@@ -67,9 +67,7 @@ async def test_what_was_written_is_there_at_the_next_opening(
         assert await journal.runs() == [run]
 
 
-async def test_many_that_open_at_the_same_moment_make_one_journal(
-    journal_file: Path, at: datetime
-) -> None:
+async def test_many_that_open_at_once_make_one_journal(journal_file: Path, at: datetime) -> None:
     one, *others = await asyncio.gather(*(Journal.open(journal_file) for _ in range(5)))
     run = await one.add_run(source="", settings="", at=at)
     for journal in (*others, one):
@@ -101,9 +99,7 @@ async def test_a_journal_opened_to_read_sees_what_a_writer_adds_and_refuses_to_w
             await reader.add_run(source="", settings="", at=at)
 
 
-async def test_a_folder_is_no_journal_and_a_file_in_the_place_of_its_folder_is_named(
-    tmp_path: Path,
-) -> None:
+async def test_a_folder_is_no_journal_and_a_file_no_folder(tmp_path: Path) -> None:
     with pytest.raises(JournalAccessError, match=r"is a folder, .* such as .*journal\.db"):
         await Journal.open(tmp_path)
     (tmp_path / "file").touch()
@@ -111,9 +107,7 @@ async def test_a_folder_is_no_journal_and_a_file_in_the_place_of_its_folder_is_n
         await Journal.open(tmp_path / "file" / "sub" / "journal.db")
 
 
-async def test_a_newer_journal_is_worked_with_unless_it_says_otherwise(
-    journal_file: Path, at: datetime
-) -> None:
+async def test_a_newer_journal_is_used_if_it_allows_that(journal_file: Path, at: datetime) -> None:
     run = await filled(journal_file, at)
     execute(journal_file, "UPDATE alembic_version SET version_num = '9999'")
     async with await Journal.open(journal_file) as journal:
@@ -146,7 +140,7 @@ async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> 
         assert file.read_bytes() == before
 
 
-async def test_an_empty_file_becomes_a_journal_only_by_who_may_make_one(
+async def test_an_empty_file_becomes_one_only_by_who_may_make_it(
     tmp_path: Path, at: datetime
 ) -> None:
     file = tmp_path / "journal.db"
@@ -175,9 +169,7 @@ async def test_a_closed_journal_says_so(journal_file: Path, at: datetime) -> Non
         "update alembic_version set version_num = x'eda0'",
     ],
 )
-def test_a_damaged_version_or_key_is_said_in_a_sentence(
-    tmp_path: Path, edit: str, access: Access
-) -> None:
+def test_a_damaged_version_or_key_is_named(tmp_path: Path, edit: str, access: Access) -> None:
     path = tmp_path / "journal.db"
     open_store(path, Access.CREATE).close()
     execute(path, edit)

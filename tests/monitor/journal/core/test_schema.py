@@ -117,9 +117,7 @@ def test_a_new_journal_opens_within_a_bound_that_the_migrations_miss(tmp_path: P
     assert min(spent) < 0.15
 
 
-def test_a_second_preparation_does_not_even_wait_for_a_writer(
-    journal_file: Path, engine: Engine
-) -> None:
+def test_a_second_preparation_waits_for_no_writer(journal_file: Path, engine: Engine) -> None:
     with transaction(engine) as connection:
         before = inspect(connection).get_table_names()
         schema.prepare(connect(journal_file, Access.CREATE, Synchronous.NORMAL))

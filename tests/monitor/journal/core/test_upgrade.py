@@ -88,9 +88,7 @@ def _fill(connection: Connection) -> None:
     go_on_after(connection, {"run": 1, "task": 3, "attempt": 3})
 
 
-async def test_the_tasks_of_an_older_journal_get_their_project_and_its_attempts_still_teach(
-    old: str,
-) -> None:
+async def test_the_tasks_of_an_older_journal_get_their_project_and_still_teach(old: str) -> None:
     bring_up(old)
     async with await Journal.open(old) as journal:
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]

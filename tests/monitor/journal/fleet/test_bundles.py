@@ -49,7 +49,7 @@ async def test_who_lost_the_attempt_stores_neither_snapshot_nor_work(
     assert await bundles.lease_of(attempt.id) == Lease(holder="b:1", incarnation=2)
 
 
-async def test_a_snapshot_says_how_long_the_history_was(
+async def test_a_snapshot_counts_the_messages(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
     incarnation = await journal.claim(attempt.id, holder="a:1", at=at)

@@ -35,9 +35,7 @@ async def say(journal: Journal, of: Attempt, record: Record) -> int:
 
 
 @BOTH
-async def test_an_attempt_has_one_holder_who_renews_it_until_it_is_released(
-    journal: Journal, at: datetime
-) -> None:
+async def test_an_attempt_has_one_holder_until_a_release(journal: Journal, at: datetime) -> None:
     leases = MonitorLeases(journal)
     one, two, three = [(await begin(journal, at)).id for _ in range(3)]
     assert await leases.take([one, two, 999], holder="a", seconds=60) == {one: 1, two: 1}
@@ -50,9 +48,7 @@ async def test_an_attempt_has_one_holder_who_renews_it_until_it_is_released(
 
 
 @BOTH
-async def test_a_lease_that_ran_out_is_its_holders_until_another_takes_it(
-    journal: Journal, at: datetime
-) -> None:
+async def test_a_lease_that_ran_out_stays_until_it_is_taken(journal: Journal, at: datetime) -> None:
     leases = MonitorLeases(journal)
     late, runs, new = [(await begin(journal, at)).id for _ in range(3)]
     await leases.take([runs], holder="a", seconds=60)
@@ -64,9 +60,7 @@ async def test_a_lease_that_ran_out_is_its_holders_until_another_takes_it(
 
 
 @BOTH
-async def test_of_many_who_take_at_once_each_attempt_has_one(
-    journal: Journal, location: str, at: datetime
-) -> None:
+async def test_of_many_takers_each_has_one(journal: Journal, location: str, at: datetime) -> None:
     ids = [(await begin(journal, at)).id for _ in range(20)]
     async with await Journal.open(location) as other:
         takers = [
@@ -81,18 +75,14 @@ async def test_of_many_who_take_at_once_each_attempt_has_one(
 
 
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
-async def test_a_server_goes_by_its_own_clock(
-    journal: Journal, attempt: Attempt, at: datetime
-) -> None:
+async def test_a_server_has_its_own_clock(journal: Journal, attempt: Attempt, at: datetime) -> None:
     fast = MonitorLeases(journal, clock=lambda: at + timedelta(days=10_000))
     slow = MonitorLeases(journal, clock=lambda: at - timedelta(days=10_000))
     assert await slow.take([attempt.id], holder="slow", seconds=60) == {attempt.id: 1}
     assert await fast.take([attempt.id], holder="fast", seconds=60) == {}
 
 
-async def test_a_file_goes_by_the_clock_that_is_given(
-    journal: Journal, attempt: Attempt, at: datetime
-) -> None:
+async def test_a_file_has_a_given_clock(journal: Journal, attempt: Attempt, at: datetime) -> None:
     now, later = (
         MonitorLeases(journal, clock=lambda s=s: at + timedelta(seconds=s)) for s in (0, 60)
     )
@@ -115,9 +105,7 @@ async def test_a_post_has_one_holder(journal: Journal) -> None:
 
 
 @BOTH
-async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
-    journal: Journal, at: datetime
-) -> None:
+async def test_unfinished_is_what_nobody_watched_to_its_end(journal: Journal, at: datetime) -> None:
     monitor_leases = MonitorLeases(journal)
     works, ended, unjudged, judged = [await begin(journal, at) for _ in range(4)]
     await begin(journal, at, supervised_by=SupervisedBy.PROCESS)
@@ -134,9 +122,7 @@ async def test_unfinished_is_what_is_not_over_or_was_not_watched_to_its_end(
 
 
 @BOTH
-async def test_news_is_the_newest_of_each_kind_and_of_no_run_with_a_process(
-    journal: Journal, at: datetime
-) -> None:
+async def test_news_is_the_newest_of_each_kind_and_no_more(journal: Journal, at: datetime) -> None:
     mine, other = (
         await begin(journal, at),
         await begin(journal, at, supervised_by=SupervisedBy.PROCESS),

@@ -67,9 +67,7 @@ async def test_another_key_another_fleet_and_no_key_have_a_run_of_their_own(
     assert (await hand_over(journal, wanted(), key, fleet))[0].id == 2
 
 
-async def test_what_is_there_already_is_found_without_its_repository(
-    journal: Journal, tmp_path: Path
-) -> None:
+async def test_what_is_there_is_found_without_its_folder(journal: Journal, tmp_path: Path) -> None:
     (gone,) = wanted(workspace=(tmp_path / "gone.git").as_uri())
     await hand_over(journal, (gone.model_copy(update={"base": 40 * "a"}),))
     assert (await hand_over(journal, (gone,)))[1]

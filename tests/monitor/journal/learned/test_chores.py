@@ -59,9 +59,7 @@ async def test_a_rejection_teaches(
 
 
 @pytest.mark.parametrize("project", ["shop", ""])
-async def test_a_sign_of_what_became_of_an_attempt_is_stored_once(
-    past: PastAttempts, project: str
-) -> None:
+async def test_a_sign_of_what_became_of_it_is_stored_once(past: PastAttempts, project: str) -> None:
     """Of two processes that see it at the same time, the second is told."""
     kept = r.Feedback(
         accepted=True, origin=r.Origin.IMPLIED, sign=r.VerdictBasis.KEPT, author="ada"

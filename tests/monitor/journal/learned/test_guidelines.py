@@ -127,9 +127,7 @@ async def test_a_version_that_is_not_there_is_named(past: PastAttempts) -> None:
         await past.say(await past.attempt(), mark)
 
 
-async def test_s12_the_first_summary_of_an_attempt_is_kept_with_its_topics_and_turns(
-    past: PastAttempts,
-) -> None:
+async def test_s12_the_first_summary_is_kept_with_its_topics(past: PastAttempts) -> None:
     summary = r.Summary(text="It fixed the total.", topics=("total", "cart"), turns=7, model="m")
     attempt = await past.attempt(task="totals")
     id, at = await past.say(attempt, summary), past.at
@@ -156,9 +154,7 @@ async def test_s13_after_a_look_back_only_new_summaries_are_left(past: PastAttem
 
 
 @pytest.mark.parametrize("error", ["", "the document could not be written"])
-async def test_s13_of_two_who_look_back_at_once_one_is_refused(
-    past: PastAttempts, error: str
-) -> None:
+async def test_s13_of_two_who_look_back_one_is_refused(past: PastAttempts, error: str) -> None:
     attempt = await past.attempt()
     id = await past.say(attempt, r.Summary(text="…"))
     look = r.Reflection(watermark=id, attempts=(attempt.id,), error=error)
@@ -170,9 +166,7 @@ async def test_s13_of_two_who_look_back_at_once_one_is_refused(
     assert await past.learned.watermark("shop") == id
 
 
-async def test_what_was_compared_with_a_version_no_longer_in_force_is_not_approved(
-    past: PastAttempts,
-) -> None:
+async def test_what_was_compared_with_a_former_version_is_not_approved(past: PastAttempts) -> None:
     attempt = await past.attempt()
     ids = [await past.say(attempt, r.Guidelines(version=each, text="Test.")) for each in (1, 2)]
     await past.say(attempt, r.GuidelinesMark(guidelines=ids[0], act=APPROVED, over=0))

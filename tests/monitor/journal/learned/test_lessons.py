@@ -47,9 +47,7 @@ async def counted(past: PastAttempts, lesson: int) -> tuple[int, int, int]:
     ("wanted", "index"),
     [("attempt = 1", "entry_attempt_id_ix"), ("kind = 'feedback'", "entry_kind_id_ix")],
 )
-async def test_r13_verdicts_are_found_by_an_index(
-    past: PastAttempts, wanted: str, index: str
-) -> None:
+async def test_r13_an_index_finds_verdicts(past: PastAttempts, wanted: str, index: str) -> None:
     def plan(connection: Connection) -> str:
         query = f"EXPLAIN QUERY PLAN SELECT body FROM entry WHERE {wanted} ORDER BY id DESC"
         return " ".join(row.detail for row in connection.execute(text(query)))
@@ -59,9 +57,7 @@ async def test_r13_verdicts_are_found_by_an_index(
     assert "TEMP B-TREE" not in told
 
 
-async def test_r12_r20_every_verdict_on_an_attempt_is_there_in_its_order(
-    past: PastAttempts,
-) -> None:
+async def test_r12_r20_every_verdict_on_an_attempt_is_kept_in_order(past: PastAttempts) -> None:
     attempt = await past.attempt()
     verdicts = [REJECTED, r.Feedback(accepted=True, origin=r.Origin.IMPLIED), REJECTED]
     for verdict in verdicts:
@@ -92,9 +88,7 @@ async def test_r14_a_lesson_cannot_explain_a_verdict_that_is_not_there(past: Pas
     assert await past.told(r.Lesson) == []
 
 
-async def test_r15_r34_uses_are_counted_once_for_an_attempt_and_the_last_is_dated(
-    past: PastAttempts,
-) -> None:
+async def test_r15_r34_uses_count_once_an_attempt_and_the_last_is_dated(past: PastAttempts) -> None:
     lesson = await past.say(await past.attempt(), LESSON)
     attempt = await past.attempt()
     await past.say(attempt, given(lesson, lesson))
@@ -150,9 +144,7 @@ async def test_r34_a_lesson_that_is_gone_does_not_hold_up_the_attempt(past: Past
     assert await uses(past.journal, attempt.id) == []
 
 
-async def test_s36_c2_a_lesson_of_several_attempts_is_found_by_each_beside_their_own(
-    past: PastAttempts,
-) -> None:
+async def test_s36_c2_a_lesson_of_several_attempts_is_found_by_each(past: PastAttempts) -> None:
     one, two, three = [await past.attempt(task=name) for name in ("a", "b", "c")]
     own = await past.say(one, LESSON)
     sources = (one.id, two.id)
@@ -170,9 +162,7 @@ async def test_s36_a_source_is_an_attempt_of_the_project(past: PastAttempts, pro
         await past.say(own, r.Lesson(text="…", sources=(strange.id,)))
 
 
-async def test_r16_r71_what_is_obsolete_is_kept_and_left_out_where_one_asks(
-    past: PastAttempts,
-) -> None:
+async def test_r16_r71_what_is_obsolete_is_kept_and_can_be_left_out(past: PastAttempts) -> None:
     attempt = await past.attempt()
     old, new = [await past.say(attempt, LESSON) for _ in range(2)]
     await past.say(attempt, r.LessonMark(lesson=old, act=r.LessonAct.ARCHIVED))
@@ -184,9 +174,7 @@ async def test_r16_r71_what_is_obsolete_is_kept_and_left_out_where_one_asks(
     assert not (await past.lesson(old)).obsolete
 
 
-async def test_c3_the_log_keeps_every_mark_on_a_lesson_and_the_last_rating_counts(
-    past: PastAttempts,
-) -> None:
+async def test_c3_every_mark_is_kept_and_the_last_rating_counts(past: PastAttempts) -> None:
     attempt = await past.attempt()
     lesson = await past.say(attempt, LESSON)
     marks = [
@@ -231,9 +219,7 @@ async def test_lessons_are_narrowed_by_task_and_failure_class(past: PastAttempts
     assert await found("other", odd) == [other]
 
 
-async def test_projects_are_kept_with_their_tasks_and_without_one_nothing_is_learned(
-    past: PastAttempts,
-) -> None:
+async def test_without_a_project_nothing_is_learned(past: PastAttempts) -> None:
     attempt = await past.attempt("")
     await past.say(attempt, LESSON)
     await past.end(attempt)

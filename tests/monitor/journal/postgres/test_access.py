@@ -119,7 +119,7 @@ async def test_the_console_is_opened_to_look_where_it_may_not_act(shared: str, r
     assert barred == ""
 
 
-async def test_a_role_with_the_rights_that_were_named_can_write(
+async def test_a_role_with_the_named_rights_can_write(
     shared: str, role: str, capsys: Capture
 ) -> None:
     plain = by(shared, role)
@@ -183,7 +183,7 @@ async def test_a_database_that_cannot_hold_every_text_becomes_no_journal(
     tell(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def test_a_limit_of_time_bounds_what_is_read_not_who_waits_to_write(
+async def test_a_limit_of_time_bounds_reading_not_who_waits_to_write(
     shared: str, role: str
 ) -> None:
     def limit(connection: Connection) -> str:

@@ -23,9 +23,7 @@ from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_stage.database import Database
 
 
-async def test_many_that_open_an_empty_database_make_one_journal(
-    postgres: str, at: datetime
-) -> None:
+async def test_many_who_open_an_empty_database_make_one(postgres: str, at: datetime) -> None:
     one, *others = await asyncio.gather(*(Journal.open(postgres) for _ in range(4)))
     run = await one.add_run(source="", settings="", at=at)
     for journal in (*others, one):
@@ -49,9 +47,7 @@ async def test_the_database_of_another_program_is_left_alone(postgres: str) -> N
         await Journal.open(postgres)
 
 
-async def test_a_journal_opened_to_read_refuses_to_write(
-    postgres_journal: str, at: datetime
-) -> None:
+async def test_a_journal_opened_to_read_is_not_written(postgres_journal: str, at: datetime) -> None:
     def write(connection: Connection) -> None:
         connection.execute(insert(tables.project), {"name": "shop"})
 
@@ -103,9 +99,7 @@ async def test_a_wrong_url_is_named_without_its_password_and_who_is_refused_does
         ("postgresql://ann:s3cr3t@127.0.0.1:1/db?sslmode=on", "disable, prefer, require"),
     ],
 )
-async def test_a_url_that_makes_no_sense_is_refused_without_its_password(
-    url: str, said: str
-) -> None:
+async def test_a_url_without_sense_is_refused_without_its_password(url: str, said: str) -> None:
     with pytest.raises(JournalAccessError, match=said) as raised:
         await Journal.open(url)
     assert "cr3t" not in str(raised.value)
@@ -135,9 +129,7 @@ async def test_without_the_driver_the_extra_that_brings_it_is_named_as_doctor_na
     )
 
 
-async def test_a_server_that_is_just_starting_is_waited_for(
-    database: Database, at: datetime
-) -> None:
+async def test_a_server_that_is_starting_is_waited_for(database: Database, at: datetime) -> None:
     url = database.create("journal")
     database.kill()
     opening = asyncio.ensure_future(Journal.open(url))

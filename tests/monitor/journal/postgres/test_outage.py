@@ -114,9 +114,7 @@ async def test_what_is_asked_during_an_outage_only_takes_longer(
     assert len(runs) == 1
 
 
-async def test_after_the_patience_it_fails_and_afterwards_works_again(
-    database: Database, at: datetime
-) -> None:
+async def test_after_the_patience_it_fails_then_works(database: Database, at: datetime) -> None:
     url = database.create("journal")
     async with await Journal.open(url, patience_seconds=0.2) as journal:
         database.kill()

@@ -122,9 +122,7 @@ def signed(engine: Engine, receipts: Receipts, number: int) -> bool:
         return receipts.sign(connection, number)
 
 
-def test_what_a_writer_committed_is_not_to_be_done_again_by_it(
-    engines: tuple[Engine, Engine],
-) -> None:
+def test_what_a_writer_committed_it_does_not_do_again(engines: tuple[Engine, Engine]) -> None:
     before, after = engines
     receipts = Receipts("it")
     assert signed(before, receipts, 1)
@@ -134,9 +132,7 @@ def test_what_a_writer_committed_is_not_to_be_done_again_by_it(
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_what_the_server_still_works_at_is_waited_for(
-    engines: tuple[Engine, Engine], committed: bool
-) -> None:
+def test_what_still_works_is_waited_for(engines: tuple[Engine, Engine], committed: bool) -> None:
     before, after = engines
     receipts = Receipts("it")
     answers: list[bool] = []
@@ -160,9 +156,7 @@ def test_what_the_server_still_works_at_is_waited_for(
     assert answers == [not committed]
 
 
-def test_the_receipts_of_those_who_are_long_gone_are_thrown_away(
-    engines: tuple[Engine, Engine],
-) -> None:
+def test_receipts_of_those_who_are_long_gone_are_dropped(engines: tuple[Engine, Engine]) -> None:
     engine, _ = engines
     mine, other = Receipts("it"), Receipts("it")
     signed(engine, mine, 1)
@@ -190,9 +184,7 @@ class LosesOneCommit:
         return data, b""
 
 
-async def test_a_commit_whose_answer_was_lost_is_done_once(
-    database: Database, at: datetime
-) -> None:
+async def test_a_commit_whose_answer_is_lost_is_done_once(database: Database, at: datetime) -> None:
     loser = LosesOneCommit()
     async with TcpProxy(database.port, editor=lambda: loser) as proxy:
         url = database.create("journal").replace(f":{database.port}/", f":{proxy.port}/")
