@@ -22,28 +22,19 @@ OVER = ended()
 UNSURE = reflecting(0, 10, 10)
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
+@pytest.fixture
+def passed() -> list[float]:
+    """The seconds that have passed, which a test adds to."""
+    return [0.0]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def leasing(journal: Journal, at: datetime, clock: Clock) -> Callable[[str], Leases]:
+def leasing(journal: Journal, at: datetime, passed: list[float]) -> Callable[[str], Leases]:
     """The leases of a monitor of that name, for a minute at a time."""
 
     def lease(holder: str) -> Leases:
         monitor_leases = MonitorLeases(journal, clock=lambda: at)
-        return Leases(monitor_leases, holder=holder, lease_seconds=60, seconds=clock)
+        return Leases(monitor_leases, holder=holder, lease_seconds=60, seconds=lambda: passed[-1])
 
     return lease
 
@@ -57,19 +48,25 @@ Leasing = Callable[[str], Leases]
 Watching = Callable[..., Monitor]
 
 
-async def test_what_was_missed_is_looked_at_once_it_is_held(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
+async def test_what_was_missed_is_looked_at_once_it_is_held_and_finished_once_it_is_judged(
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching
 ) -> None:
     leases = leasing("a")
     monitor = watching(guards=leases)
     await recorder.record(UNSURE)
     await monitor.look(everything=True)
-    assert (await records_of(journal, Escalation), monitor.unfinished) == ([], {attempt.id})
-    turnover = await leases.take([attempt.id])
-    assert turnover.won == {attempt.id}
+    assert (await records_of(journal, Escalation), monitor.unfinished) == ([], {1})
+    turnover = await leases.take([1])
+    assert turnover.won == {1}
     monitor.touch(turnover.won)
     await monitor.look()
     assert [each.id for each in await records_of(journal, Escalation)] == [1]
+    await recorder.end(OVER)
+    assert monitor.unfinished == {1}
+    await monitor.look()
+    assert (monitor.unfinished, monitor.finished) == (frozenset(), {1})
+    await leases.finish(monitor.finished)
+    assert not leases.holds(1)
 
 
 async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
@@ -134,9 +131,8 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
     leases, other = leasing("a"), leasing("b")
     monitor = watching(guards=leases)
     await leases.take([attempt.id, second.id])
-    await MonitorLeases(journal, clock=lambda: at).release(
-        holder="a"
-    )  # in the journal, unknown to it
+    # In the journal, unknown to it.
+    await MonitorLeases(journal, clock=lambda: at).release(holder="a")
     await other.take([attempt.id])
     later = await claim(of=second)
     await later.record(working_transition(), UNSURE)
@@ -147,29 +143,13 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
 
 
 async def test_a_lease_that_cannot_be_renewed_runs_out_here_too(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, clock: Clock
+    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, passed: list[float]
 ) -> None:
     leases = leasing("a")
     monitor = watching(guards=leases)
     await leases.take([1])
-    clock.seconds = 60.0
+    passed.append(60.0)
     await recorder.record(UNSURE)
     await monitor.look()
     assert (leases.holds(1), await records_of(journal, Escalation)) == (False, [])
     assert (await leases.take([1])).won == {1}  # nobody took it, but something was missed
-
-
-async def test_an_attempt_is_finished_once_it_is_over_and_judged(
-    recorder: Recorder, leasing: Leasing, watching: Watching
-) -> None:
-    leases = leasing("a")
-    monitor = watching(guards=leases)
-    await leases.take([1])
-    await recorder.record(UNSURE)
-    await monitor.look()
-    await recorder.end(OVER)
-    assert monitor.unfinished == {1}
-    await monitor.look()
-    assert (monitor.unfinished, monitor.finished) == (frozenset(), {1})
-    await leases.finish(monitor.finished)
-    assert not leases.holds(1)

@@ -183,45 +183,24 @@ async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
     assert judged[id] is r.Outcome.RECOVERED
 
 
-NO_EFFECT, WORSE = r.Outcome.NO_EFFECT, r.Outcome.MADE_WORSE
-ASKS = report(80, decision=r.CheckpointDecision.ESCALATE)
-
-
 @pytest.mark.parametrize(
-    ("action", "heard", "ending", "expected", "reason"),
+    ("action", "heard", "ending"),
     [
-        (
-            r.Action.NUDGE,
-            [ASKS, act(0), act()],
-            None,
-            WORSE,
-            "then explicit_escalation fired as well",
-        ),
-        (r.Action.NUDGE, [], r.Ending.STUCK, NO_EFFECT, ""),
-        (r.Action.GRANT_BUDGET, [report(80), act(0)], r.Ending.OUT_OF_BUDGET, NO_EFFECT, ""),
+        (r.Action.NUDGE, [], r.Ending.STUCK),
+        (r.Action.GRANT_BUDGET, [report(80), act(0)], r.Ending.OUT_OF_BUDGET),
     ],
-    ids=["another alarm", "the end came first", "a grant in vain"],
+    ids=["the end came first", "a grant in vain"],
 )
-async def test_an_outcome_is_what_was_observed(
-    scene: Monitored,
-    action: r.Action,
-    heard: list[r.Step],
-    ending: r.Ending | None,
-    expected: r.Outcome,
-    reason: str,
+async def test_at_the_end_an_outcome_is_what_was_observed(
+    scene: Monitored, action: r.Action, heard: list[r.Step], ending: r.Ending
 ) -> None:
     id = await answered(scene, replace(NUDGE, action=action))
     await scene.hear(*heard)
-    if ending is not None:
-        await scene.recorder.end(make.ended(ending))
-        await scene.monitor.look()
+    await scene.recorder.end(make.ended(ending))
+    await scene.monitor.look()
     (verdict,) = await scene.records(r.OutcomeReport)
-    assert (verdict.intervention, verdict.outcome) == (id, expected)
-    assert reason in verdict.reason
-    closed = {
-        e.id for e in await scene.records(r.Escalation) if e.state is r.EscalationState.CLOSED
-    }
-    assert closed == {1}
+    assert (verdict.intervention, verdict.outcome) == (id, r.Outcome.NO_EFFECT)
+    assert (await scene.last_escalation()).state is r.EscalationState.CLOSED
 
 
 async def test_an_answer_that_is_refused_closes_its_escalation(scene: Monitored) -> None:

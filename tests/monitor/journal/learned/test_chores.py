@@ -88,22 +88,6 @@ async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: PastAt
     assert await left(past) == [r.Chore.LESSON]
 
 
-async def test_a_chore_says_where_it_comes_from(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    about = await past.say(attempt, r.Feedback(accepted=False))
-    await past.say(attempt, tried(about, r.Chore.LESSON))
-    assert await past.learned.chores(tries=3) == [
-        r.OpenChore(
-            about=about,
-            chore=r.Chore.LESSON,
-            task=attempt.task,
-            attempt=attempt.id,
-            project="shop",
-            tries=1,
-        )
-    ]
-
-
 @pytest.mark.parametrize("state", [r.StudyState.DONE, r.StudyState.REFUSED])
 async def test_what_is_done_is_done_once(past: PastAttempts, state: r.StudyState) -> None:
     attempt = await past.attempt()
@@ -116,21 +100,29 @@ async def test_what_is_done_is_done_once(past: PastAttempts, state: r.StudyState
     assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
 
 
-async def test_what_fails_is_tried_so_often_and_no_more(past: PastAttempts) -> None:
+async def test_what_fails_is_tried_so_often_and_no_more_and_says_where_it_comes_from(
+    past: PastAttempts,
+) -> None:
     attempt = await past.attempt()
     about = await past.end(attempt, r.Ending.DONE)
     for tries in (1, 2):
         await past.say(attempt, tried(about, r.Chore.SUMMARY))
         assert await left(past, tries=tries) == []
-        assert await left(past, tries=tries + 1) == [r.Chore.SUMMARY]
+        (chore,) = await past.learned.chores(tries=tries + 1)
+        assert (chore.about, chore.chore, chore.tries) == (about, r.Chore.SUMMARY, tries)
+        assert (chore.task, chore.attempt, chore.project) == (attempt.task, attempt.id, "shop")
 
 
-async def test_the_newest_chores_come_first(past: PastAttempts) -> None:
+async def test_the_newest_chores_come_first_and_are_read_by_attempt_and_kind(
+    past: PastAttempts,
+) -> None:
     attempts = [await past.attempt(task=name) for name in "abc"]
-    ends = [await past.end(attempt, r.Ending.DONE) for attempt in attempts]
+    ends = [await past.end(attempt) for attempt in attempts]
     found = await past.learned.chores(tries=1)
-    assert [each.about for each in found] == ends[::-1]
-    assert await left(past, attempt=attempts[0].id) == [r.Chore.SUMMARY]
+    assert [each.about for each in found] == [end for end in ends[::-1] for _ in range(2)]
+    assert await left(past, attempt=attempts[0].id) == [r.Chore.LESSON, r.Chore.SUMMARY]
+    summaries = await past.learned.chores(tries=1, kinds={r.Chore.SUMMARY})
+    assert summaries == [each for each in found if each.chore is r.Chore.SUMMARY]
 
 
 async def test_facts_that_wait_are_reviewed_once_their_attempt_is_over(past: PastAttempts) -> None:
@@ -166,12 +158,3 @@ async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
     for chore in (r.Chore.SUMMARY, r.Chore.REVIEW):
         await past.say(attempt, tried(about, chore))
     assert await left(past, tries=1) == [r.Chore.REVIEW]
-
-
-async def test_chores_are_read_by_kind(past: PastAttempts) -> None:
-    for name in "ab":
-        await past.end(await past.attempt(task=name), r.Ending.UNACCEPTED)
-    every = await past.learned.chores(tries=1)
-    assert len(every) == 4
-    summaries = await past.learned.chores(tries=1, kinds={r.Chore.SUMMARY})
-    assert summaries == [each for each in every if each.chore is r.Chore.SUMMARY]
