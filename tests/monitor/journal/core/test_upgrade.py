@@ -94,20 +94,15 @@ async def test_the_tasks_of_an_older_journal_get_their_project_and_still_teach(o
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]
         assert await Learned(journal).projects() == ["/repo"]
         assert len(await journal.entries()) == 6
-        chores = await Learned(journal).chores(tries=1)
-    assert [(each.about, each.chore, each.attempt) for each in chores] == [
-        (5, Chore.LESSON, 2),
-        (3, Chore.SUMMARY, 2),
-        (2, Chore.LESSON, 1),
-        (2, Chore.SUMMARY, 1),
-    ]
-
-
-async def test_an_older_journal_is_written_on(old: str) -> None:
-    bring_up(old)
-    async with await Journal.open(old) as journal:
         learned = Learned(journal)
-        at = (await journal.runs())[0].started_at
+        chores = await learned.chores(tries=1)
+        assert [(each.about, each.chore, each.attempt) for each in chores] == [
+            (5, Chore.LESSON, 2),
+            (3, Chore.SUMMARY, 2),
+            (2, Chore.LESSON, 1),
+            (2, Chore.SUMMARY, 1),
+        ]
+        at = (await journal.runs())[0].started_at  # it is written on
         task = await journal.add_task(
             run=1, name="new", title="", spec="{}", project="/repo", at=at
         )
@@ -115,15 +110,6 @@ async def test_an_older_journal_is_written_on(old: str) -> None:
         await learned.forget("/repo", author="", at=at)
         assert [each.name for each in await journal.tasks(1)] == ["task-2", "task-3"]
         assert await learned.candidates(LearnedQuery(project="/repo", text="anything")) == []
-
-
-async def test_a_file_is_brought_up_to_date_by_whoever_opens_it_to_write(old: str) -> None:
-    if "://" in old:
-        with pytest.raises(JournalError, match="run `midwatch db upgrade`"):
-            await Journal.open(old)
-        return
-    async with await Journal.open(old) as journal:
-        assert len(await journal.entries()) == 6
 
 
 def test_commands_that_find_an_older_file_name_the_one_that_upgrades_it(
@@ -143,10 +129,18 @@ def revision(location: str) -> str:
     return on(location, lambda connection: connection.execute(query).scalar_one())
 
 
-async def test_who_only_reads_leaves_an_older_journal_as_it_is(old: str) -> None:
+async def test_who_only_reads_leaves_an_older_journal_and_who_writes_brings_a_file_up_to_date(
+    old: str,
+) -> None:
     with pytest.raises(JournalError, match="written by an older Midwatch"):
         await Journal.open_to_read(old)
     assert revision(old) == "0001"
+    if "://" in old:
+        with pytest.raises(JournalError, match="run `midwatch db upgrade`"):
+            await Journal.open(old)
+    else:
+        async with await Journal.open(old) as journal:
+            assert len(await journal.entries()) == 6
 
 
 async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> None:
