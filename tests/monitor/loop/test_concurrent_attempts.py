@@ -24,7 +24,6 @@ KEY = r.AlertKey(rule="workspace_conflict", subject="a.py")
 DONE = ended()
 FIRING = (r.AlertState.FIRING, None)
 CLEARED = (r.AlertState.RESOLVED, r.Resolution.CLEARED)
-ENDED = (r.AlertState.RESOLVED, r.Resolution.ENDED)
 
 
 def edit(path: str = "a.py", writer: r.Writer = r.Writer.WORKER) -> r.Step:
