@@ -67,6 +67,8 @@ WORKING = transition()
         ((*3 * (OPEN, CLOSED), *acts(3)), False),
         ((transition(r.Lifecycle.INPUT_REQUIRED),), False),
         ((transition(r.Lifecycle.FAILED),), False),
+        ((WORKING, intervention(r.Action.STOP)), False),
+        ((WORKING, intervention(r.Action.STOP), delivery(2)), False),
         ((r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED), WORKING), True),
     ],
 )
@@ -184,6 +186,7 @@ def test_what_a_person_silenced_is_not_heard() -> None:
     assert (view.alert_acts(), view.alerts_to_escalate) == ((delivery(2),), (ALERT,))
     taken = folded(ALERT, silence, delivery(2))
     assert (taken.alert_acts(), taken.alerts_to_escalate, taken.trials) == ((), (), {})
+    assert folded(ALERT, silence, delivery(2), CLEARED, ALERT).alerts_to_escalate == ()
 
 
 def test_an_answer_that_was_refused_leaves_its_escalation_stranded() -> None:

@@ -97,6 +97,8 @@ async def test_a_doubted_node_is_lost_after_two_beats_unless_one_comes(nodes: No
     await nodes.doubt("node-a", "1")
     assert await nodes.lose(after_seconds=60, beat_seconds=30) == []
     assert len(await nodes.lose(after_seconds=60, beat_seconds=0)) == 1
+    await nodes.enter(replace(NODE, boot="2"), alive_seconds=10)
+    assert (await nodes.all())[0].doubted_at is None
 
 
 async def test_what_a_process_has_in_hand_is_what_works_and_it_wrote_to_last(
