@@ -75,23 +75,18 @@ def test_every_rule_over_events_has_a_detector_and_each_its_evidence() -> None:
     assert sorted(EVIDENCE) == sorted(names)
 
 
-def test_a_finding_stands_until_it_is_cleared() -> None:
+def test_a_finding_stands_until_it_is_cleared_and_a_value_that_changes_is_kept_untold() -> None:
     judge = Judge(SEED)
-    first, *rest = feed(judge, [report(1, confidence=10), work(2), work(3)])
+    first, *rest = feed(judge, [report(1, confidence=10), work(2), report(3, confidence=5)])
     assert brief(first.alerts) == [("low_confidence", r.AlertState.FIRING, None)]
     assert [judgement.alerts for judgement in rest] == [(), ()]
+    [alert] = judge.firing
+    assert (alert.value, alert.step, alert.since_step) == (5, 1, 1)
     cleared = judge.observe(report(4, confidence=30))
     assert brief(cleared.alerts) == [
         ("low_confidence", r.AlertState.RESOLVED, r.Resolution.CLEARED)
     ]
     assert judge.firing == ()
-
-
-def test_a_value_that_changes_is_kept_but_not_told() -> None:
-    judge = Judge(SEED)
-    assert feed(judge, [report(1, confidence=10), report(2, confidence=5)])[1].alerts == ()
-    [alert] = judge.firing
-    assert (alert.value, alert.step, alert.since_step) == (5, 1, 1)
 
 
 @pytest.mark.parametrize(

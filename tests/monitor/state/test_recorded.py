@@ -51,12 +51,11 @@ async def test_a_state_that_goes_on_is_the_one_that_is_rebuilt_after_every_entry
         assert live.status.value == "completed"
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000])
-async def test_a_state_that_is_read_in_pages_is_the_same(recorded: Journal, size: int) -> None:
+async def test_a_state_that_is_read_in_pages_is_the_same(recorded: Journal) -> None:
     for task in await recorded.tasks(1):
         attempts = await recorded.attempts(task.id)
         paged, last = folded(task, attempts, []), 0
-        while page := await recorded.entries(last, task=task.id, limit=size):
+        while page := await recorded.entries(last, task=task.id, limit=7):
             for entry in page:
                 paged.fold(entry)
             last = page[-1].id

@@ -198,8 +198,7 @@ async def test_any_broken_row_is_named_by_a_check_and_the_rest_is_shown(
     assert problems(capsys) == [problem]
     for command in (["status", "--all"], ["show", "other"], ["report"], ["lessons", "list"]):
         assert await midwatch(*command, "--journal", location) == 0
-    assert await midwatch("status", "--all", "--journal", location) == 0
-    assert "other" in capsys.readouterr().out
+        assert command[0] != "status" or "other" in capsys.readouterr().out
 
 
 async def test_a_lesson_that_cannot_be_read_leaves_the_others_in_their_pages(

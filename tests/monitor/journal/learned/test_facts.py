@@ -110,21 +110,17 @@ async def test_a_fact_says_what_ended_it(
     assert (known.ended, known.live, known.instead) == (ended, ended is None, instead)
 
 
-async def test_two_facts_cannot_stand_in_each_others_place(past: PastAttempts) -> None:
+async def test_a_mark_on_no_fact_or_back_to_the_one_that_it_replaces_is_refused(
+    past: PastAttempts,
+) -> None:
     attempt = await past.attempt()
     one, two = [await past.say(attempt, FACT) for _ in range(2)]
+    for mark in (marked(77, FactAct.REVIEWED), marked(one, FactAct.REPLACED, 77)):
+        with pytest.raises(JournalError, match="there is no fact 77"):
+            await past.say(attempt, mark)
     await past.say(attempt, marked(one, FactAct.REPLACED, two))
     with pytest.raises(StaleIncarnationError, match="already replaces"):
         await past.say(attempt, marked(two, FactAct.REPLACED, one))
-
-
-async def test_a_mark_on_no_fact_is_refused(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    id = await past.say(attempt, FACT)
-    with pytest.raises(JournalError, match="there is no fact 77"):
-        await past.say(attempt, marked(77, FactAct.REVIEWED))
-    with pytest.raises(JournalError, match="there is no fact 77"):
-        await past.say(attempt, marked(id, FactAct.REPLACED, 77))
 
 
 async def test_facts_of_most_files_come_first_then_tags_then_words(past: PastAttempts) -> None:

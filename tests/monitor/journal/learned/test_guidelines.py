@@ -110,21 +110,19 @@ async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAtte
     assert len(await past.learned.candidates(something)) == 1
 
 
-async def test_a_number_of_a_version_is_given_once_in_a_project(past: PastAttempts) -> None:
+async def test_a_version_is_named_once_in_a_project_and_where_there_is_none(
+    past: PastAttempts,
+) -> None:
     attempt = await past.attempt()
     await past.say(attempt, r.Guidelines(version=1, text="…"))
     await past.say(await past.attempt("bank"), r.Guidelines(version=1, text="…"))
     with pytest.raises(StaleIncarnationError, match="version 1 of the guidelines already"):
         await past.say(attempt, r.Guidelines(version=1, text="other"))
     assert [each.project for each in await past.learned.guidelines()] == ["bank", "shop"]
-
-
-async def test_a_version_that_is_not_there_is_named(past: PastAttempts) -> None:
-    with pytest.raises(JournalError, match="has no version of guidelines 9"):
-        await past.learned.guidelines_version(9)
     mark = r.GuidelinesMark(guidelines=9, act=APPROVED)
-    with pytest.raises(JournalError, match="no version of guidelines 9"):
-        await past.say(await past.attempt(), mark)
+    for asked in (past.learned.guidelines_version(9), past.say(attempt, mark)):
+        with pytest.raises(JournalError, match="no version of guidelines 9"):
+            await asked
 
 
 async def test_s12_the_first_summary_is_kept_with_its_topics(past: PastAttempts) -> None:

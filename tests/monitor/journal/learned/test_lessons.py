@@ -99,11 +99,13 @@ async def test_r15_r34_uses_count_once_an_attempt_and_the_last_is_dated(past: Pa
     assert (known.used, known.last_used) == (2, last)
 
 
-async def test_r18_a_use_says_how_the_lesson_was_found(past: PastAttempts) -> None:
+async def test_r18_r34_a_use_says_how_the_lesson_was_found(past: PastAttempts) -> None:
     one, two = [await past.say(await past.attempt(), LESSON) for _ in range(2)]
     attempt = await past.attempt()
     better = r.Recalled(lesson=two, method=r.Method.TAGS, score=0.75)
     worse = r.Recalled(lesson=one, method=r.Method.KIND, score=0.25)
+    elsewhere = await past.say(await past.attempt("other"), LESSON)
+    await past.say(attempt, given(elsewhere, 999))  # gone: that does not hold up the attempt
     await past.say(attempt, r.Recall(lessons=(worse, better)))
     assert await uses(past.journal, attempt.id) == [better, worse]
 
@@ -135,13 +137,6 @@ async def test_r16_r18_the_strongest_and_then_the_newest_verdict_counts(
     await used(past, lesson, *said)
     await used(past, lesson)
     assert await counted(past, lesson) == (2, *came_to)
-
-
-async def test_r34_a_lesson_that_is_gone_does_not_hold_up_the_attempt(past: PastAttempts) -> None:
-    attempt = await past.attempt()
-    elsewhere = await past.say(await past.attempt("other"), LESSON)
-    await past.say(attempt, given(elsewhere, 999))
-    assert await uses(past.journal, attempt.id) == []
 
 
 async def test_s36_c2_a_lesson_of_several_attempts_is_found_by_each(past: PastAttempts) -> None:
@@ -186,11 +181,8 @@ async def test_c3_every_mark_is_kept_and_the_last_rating_counts(past: PastAttemp
     found = await past.journal.entries(kinds=[r.Lesson, r.LessonMark])
     assert [each.record for each in found] == [LESSON, *marks]
     assert (await past.lesson(lesson)).rating == 4
-
-
-async def test_a_mark_on_no_lesson_is_refused(past: PastAttempts) -> None:
     with pytest.raises(JournalError, match="there is no lesson 77"):
-        await past.say(await past.attempt(), r.LessonMark(lesson=77, act=r.LessonAct.RETIRED))
+        await past.say(attempt, r.LessonMark(lesson=77, act=r.LessonAct.RETIRED))
 
 
 async def test_lessons_are_read_page_by_page(past: PastAttempts) -> None:
