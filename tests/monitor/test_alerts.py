@@ -51,7 +51,7 @@ def test_without_a_hold_an_alert_fires_at_once() -> None:
     ],
     ids=["too few steps", "enough steps", "too early", "in time", "no time is known"],
 )
-def test_a_hold_in_steps_or_time_keeps_it_pending(
+def test_a_hold_keeps_it_pending_for_so_long(
     hold: int | str, now: Moment, state: AlertState
 ) -> None:
     settings = RuleSettings(hold=parse_length(hold))
@@ -165,7 +165,7 @@ def alert(rule: str, severity: Severity = WARNING, since: int = 1, **fields: Any
     ],
     ids=["a lone notice", "what does not fire", "the worst first", "what follows is muted"],
 )
-def test_alarms_that_fire_are_heard_without_those_that_follow_from_a_critical_one(
+def test_alarms_are_heard_without_those_that_a_critical_one_explains(
     alerts: list[Alert], heard: str
 ) -> None:
     assert [each.key.rule for each in audible(alerts)] == heard.split()

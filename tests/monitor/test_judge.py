@@ -142,9 +142,7 @@ STALLED, LOW = ["stalled_progress"], ["low_confidence"]
         *("two pivots", "the third on a plan step empties nothing", "the next step"),
     ],
 )
-def test_a_restart_of_the_windows_is_what_empties_them(
-    events: list[r.Event], firing: list[str]
-) -> None:
+def test_a_restart_is_what_empties_windows(events: list[r.Event], firing: list[str]) -> None:
     assert firing_after(events) == firing
 
 
@@ -174,9 +172,7 @@ ASKS = report(1, decision=r.CheckpointDecision.ESCALATE)
         ([report(1, blockers=("a", "b", "c"))], r.Health.NOTICE),
     ],
 )
-def test_health_is_what_fires_while_it_waits_for_a_person_too(
-    events: Sequence[r.Event], health: r.Health
-) -> None:
+def test_health_is_what_fires_while_it_waits(events: Sequence[r.Event], health: r.Health) -> None:
     judge = Judge(SEED.model_copy(update={"multiple_blockers": NOTICED}))
     feed(judge, events)
     assert judge.health is health

@@ -25,9 +25,7 @@ def report(progress: int, confidence: int) -> r.Step:
     return reflecting(0, progress, confidence)
 
 
-async def test_steps_are_numbered_without_gaps_and_heard_as_the_journal_holds_them(
-    journal: Journal, claim: Claim
-) -> None:
+async def test_steps_are_numbered_without_gaps_and_heard_so(journal: Journal, claim: Claim) -> None:
     recorder = await claim()
     before = await journal.last_id()
     heard: list[r.Entry] = []
@@ -89,7 +87,7 @@ async def test_a_rebuilt_recorder_is_what_the_living_one_was(claim: Claim) -> No
     assert not rebuilt.knows("call", request=2)
 
 
-async def test_a_rebuilt_recorder_goes_on_judging_where_the_other_stopped(
+async def test_a_rebuilt_recorder_goes_on_where_another_stopped(
     journal: Journal, claim: Claim
 ) -> None:
     live = await claim()
@@ -140,7 +138,7 @@ async def test_in_mode_off_nothing_is_judged(journal: Journal, claim: Claim) -> 
     assert await records_of(journal, r.Alert) == []
 
 
-async def test_a_record_that_has_begun_is_stored_though_nobody_waits_for_it_any_more(
+async def test_a_record_is_stored_though_nobody_waits_for_it(
     journal: Journal, claim: Claim
 ) -> None:
     recorder = await claim()

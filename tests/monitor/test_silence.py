@@ -68,7 +68,7 @@ OFF = Silence.model_validate({"command": 0, "unmoved": 0})
         *("what tells of no time", "who waits for a person", "a limit of zero"),
     ],
 )
-def test_silence_is_due_after_its_limit_from_the_last_sign_of_life(
+def test_silence_is_due_after_the_last_sign_of_life(
     detector: SilenceDetector, due: datetime | None
 ) -> None:
     assert detector.due == due

@@ -72,9 +72,7 @@ WORKING = transition()
         ((r.Change(lifecycle=r.Lifecycle.INPUT_REQUIRED), WORKING), True),
     ],
 )
-def test_what_keeps_an_attempt_quiet_is_told_by_its_entries(
-    records: tuple[r.Record, ...], may: bool
-) -> None:
+def test_entries_tell_what_keeps_an_attempt_quiet(records: tuple[r.Record, ...], may: bool) -> None:
     assert folded(*records).may_escalate(cooldown=3, cap=2) == may
 
 

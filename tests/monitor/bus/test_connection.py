@@ -35,7 +35,7 @@ def test_an_outage_is_told_once(
     assert caplog.text.count(told) == len(caplog.records) == 1
 
 
-def test_that_it_is_over_is_told_once_with_how_long_it_lasted_and_a_second_one_again(
+def test_that_it_is_over_is_told_once_and_a_second_one_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)

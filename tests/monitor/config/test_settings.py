@@ -115,9 +115,7 @@ def test_a_threshold_that_cannot_be_met_is_refused(rules: str, said: str, tmp_pa
         ),
     ],
 )
-def test_an_address_whose_port_cannot_be_one_is_refused(
-    text: str, key: str, port: int, tmp_path: Path
-) -> None:
+def test_an_address_needs_a_possible_port(text: str, key: str, port: int, tmp_path: Path) -> None:
     file = write(tmp_path, text.replace("PORT", str(port)))
     assert wrong(file) == [f"a.yaml:1: {key}: must have a port from 1 to 65535, or none"]
 
@@ -257,7 +255,7 @@ def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -
     ("url", "said"),
     [("mqtt:/x", "; is 'mqtt:/x'"), ("hub:1883", "; is 'hub:1883'"), ("mqtt://ann:s3cr3t@hub", "")],
 )
-def test_a_broker_that_cannot_be_is_answered_with_what_can_and_no_password(
+def test_a_wrong_broker_is_answered_without_its_password(
     tmp_path: Path, url: str, said: str
 ) -> None:
     assert wrong(write(tmp_path, f"fleet: {{broker: {{url: '{url}'}}}}\n")) == [
@@ -269,7 +267,7 @@ def test_a_broker_that_cannot_be_is_answered_with_what_can_and_no_password(
 # -- keys of earlier versions ------------------------------------------------------------------
 
 
-def test_a_key_that_is_no_longer_used_is_left_out_with_a_warning(
+def test_an_unused_key_is_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "midwatch.yaml"

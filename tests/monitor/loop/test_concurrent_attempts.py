@@ -131,7 +131,7 @@ async def test_other_projects_other_files_and_other_writers_are_no_conflict(
     assert await told(journal) == []
 
 
-async def test_a_hold_counts_the_steps_of_each_attempt(
+async def test_a_hold_counts_each_attempts_own(
     journal: Journal, watching: Build, join: Join
 ) -> None:
     monitor = watching(settings=with_conflicts(hold=2))

@@ -57,7 +57,7 @@ async def answered(scene: Monitored, answer: r.Intervention) -> int:
     return await scene.delivered(ANSWERED, answer)
 
 
-async def test_an_escalation_is_opened_once_before_its_hint_and_what_fires_meanwhile_joins_it(
+async def test_an_escalation_is_opened_once_before_its_hint_and_later_joined(
     scene: Monitored,
 ) -> None:
     class Reading(LocalBus):
@@ -167,7 +167,7 @@ async def test_the_outcome_is_judged_after_so_many_steps_and_closes_it(scene: Mo
 
 
 @pytest.mark.parametrize("action", [r.Action.NUDGE, r.Action.ACKNOWLEDGE])
-async def test_a_question_beside_the_work_is_judged_from_the_persons_answer_on(
+async def test_a_question_beside_the_work_is_judged_once_answered(
     scene: Monitored, action: r.Action
 ) -> None:
     await scene.recorder.record(r.Change(acts=(r.Action.NUDGE, r.Action.STOP)))
@@ -261,9 +261,7 @@ async def test_a_bus_that_drops_everything_only_delays(scene: Monitored, until: 
     await asyncio.wait({running})
 
 
-async def test_a_monitor_that_fails_tries_again(
-    scene: Monitored, at: datetime, until: Until
-) -> None:
+async def test_a_failing_monitor_tries_again(scene: Monitored, at: datetime, until: Until) -> None:
     failures = iter([OSError("no clock")])
 
     def clock() -> datetime:

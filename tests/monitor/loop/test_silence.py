@@ -144,7 +144,7 @@ async def test_the_time_before_the_monitor_began_is_held_against_nobody(scene: B
     assert await stage.told() == [(*FIRES, 0)]
 
 
-async def test_a_worker_may_have_limits_of_its_own_and_in_mode_off_nobody_is_judged(
+async def test_limits_are_the_workers_and_in_mode_off_there_are_none(
     scene: Begin, attempt: r.Attempt
 ) -> None:
     stage, off = (

@@ -86,7 +86,7 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
     ],
     ids=["a notice", "no evidence", "no request", "no step"],
 )
-def test_a_notice_is_no_alarm_and_without_evidence_or_requests_there_is_no_onset(
+def test_without_evidence_or_requests_there_is_no_onset(
     records: Iterable[r.Record], unknown: int
 ) -> None:
     assert detected(*records) == DetectionFigures(unknown=unknown)

@@ -341,9 +341,7 @@ def test_where_no_lesson_was_given_nothing_is_concluded() -> None:
     assert answers == [ComparisonResult.NONE_GIVEN] * 3
 
 
-def test_r66_the_newest_of_a_task_in_several_runs_and_the_parts_of_a_split_one_are_one_draw() -> (
-    None
-):
+def test_r66_several_runs_of_a_task_and_the_parts_of_a_split_one_are_one_draw() -> None:
     again, split = LearningTally(), LearningTally()
     for id, end in enumerate((STUCK, DONE), 1):
         again.meet(factories.task(id, "one", run=id, project="p"))

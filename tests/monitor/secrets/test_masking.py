@@ -146,9 +146,7 @@ def test_the_values_of_the_process_itself_are_masked_in_every_form() -> None:
         ("KEYBOARD", "international", False),
     ],
 )
-def test_a_variable_is_known_by_its_name_or_its_password(
-    name: str, value: str, secret: bool
-) -> None:
+def test_a_variable_is_known_by_name_or_by_password(name: str, value: str, secret: bool) -> None:
     known = known_values({name: value})
     assert known.get("plain-words") == name if secret else known == {}
 

@@ -154,9 +154,7 @@ def test_what_midwatch_makes_is_private_whatever_the_umask(spilled: tuple[Path, 
     assert mode(folder / "report.html") == 0o600
 
 
-async def test_an_open_journal_is_private_with_all_files(
-    journal: Journal, journal_file: Path
-) -> None:
+async def test_an_open_journal_is_private_as_a_whole(journal: Journal, journal_file: Path) -> None:
     assert journal.name == str(journal_file)
     beside = sorted(journal_file.parent.glob(f"{journal_file.name}*"))
     assert len(beside) == 3

@@ -25,7 +25,7 @@ def key(n: int) -> str:
 
 
 @pytest.mark.parametrize("secrets", [1, 6])
-async def test_the_same_call_is_repeated_with_the_same_secret_and_not_with_others(
+async def test_the_same_call_is_repeated_only_with_the_same_secret(
     claim: Claim, secrets: int
 ) -> None:
     recorder = await claim()

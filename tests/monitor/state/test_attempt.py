@@ -186,7 +186,7 @@ def test_what_fired_at_the_end_does_not_count_against_a_result_that_passed_its_c
         ((AWAY, ended()), r.Health.OK),
     ],
 )
-def test_health_is_unknown_while_an_outage_of_the_provider_lasts(
+def test_health_is_unknown_during_an_outage(
     records: tuple[r.Record, ...], health: r.Health
 ) -> None:
     assert folded(WORKING, *records).health is health

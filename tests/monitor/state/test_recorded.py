@@ -38,9 +38,7 @@ def folded(task: Task, attempts: Iterable[Attempt], entries: Iterable[Entry]) ->
     return state
 
 
-async def test_a_state_that_goes_on_is_the_one_that_is_rebuilt_after_every_entry(
-    recorded: Journal,
-) -> None:
+async def test_a_state_that_goes_on_is_the_one_rebuilt_after_any_entry(recorded: Journal) -> None:
     for task in await recorded.tasks(1):
         attempts = await recorded.attempts(task.id)
         entries = await recorded.entries(task=task.id)

@@ -89,7 +89,7 @@ async def test_who_is_told_leaves_at_once(net: Net, caplog: pytest.LogCaptureFix
     assert len(warned(caplog)) == 1
 
 
-async def test_nothing_waits_for_the_id_of_a_process_that_has_ended(
+async def test_nothing_waits_for_the_id_of_who_ended(
     net: Net, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with net.bus("b") as b:

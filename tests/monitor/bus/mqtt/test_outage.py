@@ -22,7 +22,7 @@ def publish(bus: MqttBus, *entries: int) -> None:
         bus.publish(Hint(entry=entry, kind="step", task=1, attempt=1))
 
 
-async def test_a_bus_opens_at_once_and_is_connected_when_the_broker_comes(
+async def test_a_bus_opens_at_once_and_connects_later(
     net: Net, caplog: pytest.LogCaptureFixture
 ) -> None:
     net.broker.stop()

@@ -194,7 +194,7 @@ async def tried(past: PastAttempts, project: str, run: int, *, spec: str) -> r.T
     return task
 
 
-async def test_a_trial_of_guidelines_is_forgotten_with_its_project_unless_it_is_under_way(
+async def test_a_trial_that_is_not_under_way_is_forgotten_with_its_project(
     past: PastAttempts,
 ) -> None:
     for project in ("shop", "bank"):

@@ -137,7 +137,7 @@ async def test_whoever_takes_an_attempt_over_numbers_on_behind_what_it_cannot_re
     assert added.seq == max(seq for seq in before if seq is not None) + 1
 
 
-async def test_many_broken_rows_are_counted_and_some_are_named(
+async def test_of_many_broken_rows_some_are_named(
     capsys: Capture, location: str, claim: Claim
 ) -> None:
     recorder = await claim()
@@ -201,9 +201,7 @@ async def test_any_broken_row_is_named_by_a_check_and_the_rest_is_shown(
         assert command[0] != "status" or "other" in capsys.readouterr().out
 
 
-async def test_a_lesson_that_cannot_be_read_leaves_the_others_in_their_pages(
-    past: PastAttempts, location: str
-) -> None:
+async def test_a_lesson_that_is_broken_leaves_the_others(past: PastAttempts, location: str) -> None:
     attempt = await past.attempt()
     ids = [await past.say(attempt, Lesson(text=f"Lesson {n}.")) for n in range(6)]
     say(location, "UPDATE entry SET body = '{' WHERE id IN (:a, :b)", a=ids[5], b=ids[4])

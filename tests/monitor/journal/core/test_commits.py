@@ -59,7 +59,7 @@ async def test_entries_are_chosen_by_run_task_attempt_kind_and_place(
     assert [each.id for each in await journal.entries(2, limit=2)] == [3, 4]
 
 
-async def test_history_and_results_are_kept_with_the_entries_or_not_at_all(
+async def test_history_and_results_are_kept_as_one_or_not(
     journal: Journal, attempt: r.Attempt
 ) -> None:
     messages = (r.Message(index=0, body=b'{"a":1}'), r.Message(index=1, body=b"\x00\xff"))
@@ -115,7 +115,7 @@ def of_task(record: r.Record, attempt: r.Attempt) -> r.Draft:
     return r.Draft(record=record, at=attempt.started_at, task=attempt.task)
 
 
-async def test_a_person_opens_a_task_again_that_is_over_once_and_no_late_word_does(
+async def test_a_person_opens_a_task_again_and_no_late_word(
     journal: Journal, attempt: r.Attempt
 ) -> None:
     (over,) = await journal.commit(r.Commit(drafts=(of_task(FAILED, attempt),)))
@@ -163,7 +163,7 @@ async def test_only_one_of_many_is_opened_and_stored(journal: Journal, attempt: 
     assert (entry.record, entry.attempt) == (escalation, attempt.id)
 
 
-async def test_an_answered_one_is_still_in_the_way_and_a_closed_one_makes_room(
+async def test_an_answered_one_is_in_the_way_until_closed(
     journal: Journal, attempt: r.Attempt
 ) -> None:
     first = await opened(journal, attempt)

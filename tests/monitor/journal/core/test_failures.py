@@ -108,7 +108,7 @@ async def test_a_read_only_file_is_named(
             await other.add_run(source="", settings="", at=at)
 
 
-async def test_a_lock_that_another_holds_for_too_long_is_named(
+async def test_a_lock_held_for_too_long_is_named(
     store: Store, journal: Journal, at: datetime
 ) -> None:
     pragma(store, "busy_timeout=1")

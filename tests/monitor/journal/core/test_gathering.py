@@ -56,7 +56,7 @@ async def settled_together(
     return await asked, journal.transactions - before
 
 
-async def test_many_records_of_one_commit_keep_their_order_and_follow_one_another(
+async def test_many_records_of_one_commit_keep_their_order(
     journal: Journal, attempt: Attempt
 ) -> None:
     records: list[Record] = [message(number) for number in range(1, 258)]
@@ -69,7 +69,7 @@ async def test_many_records_of_one_commit_keep_their_order_and_follow_one_anothe
     assert await journal.last_id() == entries[-1].id
 
 
-async def test_commits_at_once_are_one_transaction_and_each_has_its_own_entries(
+async def test_commits_at_once_are_one_transaction_of_many(
     journal: Journal, attempt: Attempt
 ) -> None:
     commits = [commit(attempt, message(n), message(n + 1), seq=n) for n in range(1, 101, 2)]
@@ -190,7 +190,7 @@ async def fates(journal: Journal, commits: Sequence[Commit]) -> list[str]:
     ]
 
 
-async def test_each_commit_of_a_group_needs_its_own_lease_and_its_own_guard(
+async def test_each_commit_needs_its_own_lease_and_guard(
     journal: Journal, attempts: list[Attempt]
 ) -> None:
     one, two, three = attempts
@@ -217,7 +217,7 @@ async def test_each_commit_of_a_group_needs_its_own_lease_and_its_own_guard(
     ]
 
 
-async def test_a_lease_that_changes_hands_within_a_transaction_counts_from_then_on(
+async def test_a_lease_counts_from_when_it_changes_hands(
     journal: Journal, attempts: list[Attempt]
 ) -> None:
     one, *_ = attempts

@@ -89,7 +89,7 @@ async def test_what_must_exist_is_not_made(journal_file: Path) -> None:
     assert not journal_file.parent.exists()
 
 
-async def test_a_journal_opened_to_read_sees_what_a_writer_adds_and_refuses_to_write(
+async def test_a_journal_opened_to_read_sees_what_others_write(
     journal: Journal, at: datetime
 ) -> None:
     async with await Journal.open_to_read(journal.name) as reader:
@@ -140,9 +140,7 @@ async def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> 
         assert file.read_bytes() == before
 
 
-async def test_an_empty_file_becomes_one_only_by_who_may_make_it(
-    tmp_path: Path, at: datetime
-) -> None:
+async def test_an_empty_file_becomes_one_by_who_may_make_it(tmp_path: Path, at: datetime) -> None:
     file = tmp_path / "journal.db"
     file.touch()
     with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` creates a journal"):

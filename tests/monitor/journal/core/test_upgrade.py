@@ -129,9 +129,7 @@ def revision(location: str) -> str:
     return on(location, lambda connection: connection.execute(query).scalar_one())
 
 
-async def test_who_only_reads_leaves_an_older_journal_and_who_writes_brings_a_file_up_to_date(
-    old: str,
-) -> None:
+async def test_who_reads_leaves_an_older_journal_and_who_writes_upgrades_a_file(old: str) -> None:
     with pytest.raises(JournalError, match="written by an older Midwatch"):
         await Journal.open_to_read(old)
     assert revision(old) == "0001"
@@ -152,9 +150,7 @@ async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> No
     assert on(old, lambda connection: connection.execute(query).scalar()) == 6
 
 
-async def test_a_journal_of_the_version_before_is_read_as_it_is_and_written_once_upgraded(
-    old: str,
-) -> None:
+async def test_a_journal_of_the_version_before_is_read_and_once_upgraded_written(old: str) -> None:
     migrate(old, "0003")
     async with await Journal.open_to_read(old) as journal:
         assert len(await journal.entries()) == 6

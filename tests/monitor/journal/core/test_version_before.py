@@ -79,9 +79,7 @@ def test_what_is_in_use_unread_is_said_after_an_upgrade(
     )
 
 
-def test_status_says_what_that_version_said_and_show_tells_of_each_step(
-    before: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_and_show_say_what_it_said(before: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(capsys, "status", "--json", "--journal", str(before))
     found = {line["task"]: line for line in lines if line["type"] == "status"}
     figures = ("attempt", "number", "confidence", "steps", "requests_used")

@@ -60,7 +60,7 @@ async def test_a_snapshot_counts_the_messages(
     assert snapshot == Snapshot(commit="c1", messages=3, step=2, size=4)
 
 
-async def test_an_intervention_is_issued_once_however_often_that_is_tried(
+async def test_an_intervention_is_issued_once_for_all_tries(
     journal: Journal, attempt: Attempt
 ) -> None:
     bundles = Bundles(journal)

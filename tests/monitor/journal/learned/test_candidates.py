@@ -151,9 +151,7 @@ async def test_the_words_of_many_lessons_give_way_to_those_of_few(past: PastAtte
 
 
 @pytest.mark.parametrize("others", [0, 3, 50])
-async def test_a_large_project_finds_its_own_among_those_of_others(
-    past: PastAttempts, others: int
-) -> None:
+async def test_a_large_project_finds_its_own_among_others(past: PastAttempts, others: int) -> None:
     own = {key: Wording(text=f"Text {key}, rounding.") for key in range(1, 2101)}
     best = {key: Wording(text="Rounding.") for key in range(3001, 3001 + others)}
     await past.journal.write(search.put, TextIndex.LESSONS, 1, own)

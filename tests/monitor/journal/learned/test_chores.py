@@ -100,9 +100,7 @@ async def test_what_is_done_is_done_once(past: PastAttempts, state: r.StudyState
     assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
 
 
-async def test_what_fails_is_tried_so_often_and_no_more_and_says_where_it_comes_from(
-    past: PastAttempts,
-) -> None:
+async def test_what_fails_is_tried_so_often_and_says_where_it_is_from(past: PastAttempts) -> None:
     attempt = await past.attempt()
     about = await past.end(attempt, r.Ending.DONE)
     for tries in (1, 2):
@@ -113,9 +111,7 @@ async def test_what_fails_is_tried_so_often_and_no_more_and_says_where_it_comes_
         assert (chore.task, chore.attempt, chore.project) == (attempt.task, attempt.id, "shop")
 
 
-async def test_the_newest_chores_come_first_and_are_read_by_attempt_and_kind(
-    past: PastAttempts,
-) -> None:
+async def test_the_newest_chores_come_first_of_an_attempt_or_a_kind(past: PastAttempts) -> None:
     attempts = [await past.attempt(task=name) for name in "abc"]
     ends = [await past.end(attempt) for attempt in attempts]
     found = await past.learned.chores(tries=1)

@@ -110,9 +110,7 @@ async def test_a_fact_says_what_ended_it(
     assert (known.ended, known.live, known.instead) == (ended, ended is None, instead)
 
 
-async def test_a_mark_on_no_fact_or_back_to_the_one_that_it_replaces_is_refused(
-    past: PastAttempts,
-) -> None:
+async def test_a_mark_on_no_fact_or_back_to_the_one_before_is_refused(past: PastAttempts) -> None:
     attempt = await past.attempt()
     one, two = [await past.say(attempt, FACT) for _ in range(2)]
     for mark in (marked(77, FactAct.REVIEWED), marked(one, FactAct.REPLACED, 77)):

@@ -110,9 +110,7 @@ async def test_s58_the_version_in_force_is_there_without_a_search(past: PastAtte
     assert len(await past.learned.candidates(something)) == 1
 
 
-async def test_a_version_is_named_once_in_a_project_and_where_there_is_none(
-    past: PastAttempts,
-) -> None:
+async def test_a_version_is_named_once_in_a_project_and_if_it_is_none(past: PastAttempts) -> None:
     attempt = await past.attempt()
     await past.say(attempt, r.Guidelines(version=1, text="…"))
     await past.say(await past.attempt("bank"), r.Guidelines(version=1, text="…"))

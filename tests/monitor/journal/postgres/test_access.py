@@ -119,9 +119,7 @@ async def test_the_console_is_opened_to_look_where_it_may_not_act(shared: str, r
     assert barred == ""
 
 
-async def test_a_role_with_the_named_rights_can_write(
-    shared: str, role: str, capsys: Capture
-) -> None:
+async def test_a_role_with_named_rights_can_write(shared: str, role: str, capsys: Capture) -> None:
     plain = by(shared, role)
     url = f"{plain.replace(f'{role}@', '')}?user={role}&password={SECRET}"
     assert f"`GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}`" in await refusal(url)
@@ -183,9 +181,7 @@ async def test_a_database_that_cannot_hold_every_text_becomes_no_journal(
     tell(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def test_a_limit_of_time_bounds_reading_not_who_waits_to_write(
-    shared: str, role: str
-) -> None:
+async def test_a_limit_of_time_bounds_reading_not_waiting_to_write(shared: str, role: str) -> None:
     def limit(connection: Connection) -> str:
         return connection.execute(text("SHOW statement_timeout")).scalar_one()
 

@@ -139,7 +139,7 @@ async def test_a_server_that_is_starting_is_waited_for(database: Database, at: d
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-async def test_every_way_to_name_postgresql_will_do_and_the_name_has_no_password(
+async def test_any_way_to_name_it_will_do_without_a_password(
     postgres_journal: str, scheme: str
 ) -> None:
     url = make_url(postgres_journal).set(password="s3cr3t")

@@ -118,13 +118,6 @@ async def test_who_waits_to_write_during_an_upgrade_is_refused_after_it(
         assert await journal.runs() == []
 
 
-async def test_an_older_journal_is_left_to_the_command(postgres_journal: str, store: Store) -> None:
-    say(store, "UPDATE alembic_version SET version_num = '0002'")
-    for opening in (Journal.open, Journal.open_to_read):
-        with pytest.raises(JournalError, match=r"at 0002.*run `midwatch db upgrade`"):
-            await opening(postgres_journal)
-
-
 def test_an_empty_database_is_set_up_by_the_command_too(postgres: str) -> None:
     store = connect(postgres, Access.WRITE, Synchronous.NORMAL)
     wanted = Upgrade(before=None, after=REVISION, oldest=OLDEST)
@@ -150,7 +143,7 @@ def migration(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-def test_a_migration_that_leaves_no_node_behind_is_made_while_they_work(
+def test_a_migration_for_all_nodes_is_made_meanwhile(
     store: Store, migration: Callable[[str], Path]
 ) -> None:
     enter(store, "a", NodeState.UP, REVISION)

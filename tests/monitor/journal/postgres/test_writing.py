@@ -52,7 +52,7 @@ async def attempts(journal: Journal, at: datetime, count: int) -> list[Attempt]:
     return made
 
 
-async def test_a_group_of_commits_is_three_statements_however_many_attempts_they_are_of(
+async def test_a_group_of_commits_of_any_attempts_is_three_statements(
     store: Store, at: datetime
 ) -> None:
     async with Journal(store) as journal:
@@ -199,7 +199,7 @@ async def test_a_commit_whose_answer_is_lost_is_done_once(database: Database, at
             assert await journal.runs() == [first, await asked]
 
 
-async def test_what_may_have_been_written_is_not_tried_again_after_an_error(
+async def test_what_may_be_written_is_not_tried_after_an_error(
     database: Database, at: datetime
 ) -> None:
     loser, begun, queued = LosesOneCommit(), Event(), Event()
