@@ -8,14 +8,18 @@ import pytest
 from midwatch_monitor.cancellation import finish_before_cancel
 
 
-@pytest.mark.parametrize("times", [1, 3])
-async def test_a_cancellation_takes_effect_once_the_work_has_ended(times: int) -> None:
+@pytest.mark.parametrize(("times", "fails"), [(1, False), (3, False), (1, True)])
+async def test_a_cancellation_takes_effect_once_the_work_has_ended_and_asyncio_reports_nothing(
+    times: int, fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     begun, may_end, done = asyncio.Event(), asyncio.Event(), list[str]()
 
     async def work() -> None:
         begun.set()
         await may_end.wait()
         done.append("written")
+        if fails:
+            raise ValueError("too late")
 
     task = asyncio.create_task(finish_before_cancel(work()))
     await begun.wait()
@@ -28,6 +32,9 @@ async def test_a_cancellation_takes_effect_once_the_work_has_ended(times: int) -
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done == ["written"]
+    del task
+    gc.collect()
+    assert caplog.messages == []
 
 
 async def test_what_the_work_answers_or_raises_is_the_callers() -> None:
@@ -39,25 +46,3 @@ async def test_what_the_work_answers_or_raises_is_the_callers() -> None:
     assert await finish_before_cancel(say("so")) == "so"
     with pytest.raises(ValueError, match="nothing"):
         await finish_before_cancel(say(""))
-
-
-async def test_of_a_failure_after_a_cancellation_asyncio_has_nothing_to_report(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    async def fail() -> None:
-        begun.set()
-        await may_end.wait()
-        raise ValueError("too late")
-
-    task = asyncio.create_task(finish_before_cancel(fail()))
-    await begun.wait()
-    task.cancel()
-    await asyncio.sleep(0)
-    may_end.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    del task
-    gc.collect()
-    assert caplog.messages == []

@@ -7,11 +7,6 @@ import pytest
 from midwatch_monitor.command_hint import command, naming_journal
 
 
-def test_a_command_names_no_journal_where_the_default_is_meant() -> None:
-    with naming_journal(None):
-        assert command("show 3") == "midwatch show 3"
-
-
 @pytest.mark.parametrize(
     ("journal", "named"),
     [
@@ -26,6 +21,8 @@ def test_a_command_names_no_journal_where_the_default_is_meant() -> None:
 def test_it_names_the_journal_as_a_shell_takes_it_and_no_password(journal: str, named: str) -> None:
     with naming_journal(journal):
         assert command("show 3") == f"midwatch show 3 --journal {named}"
+    with naming_journal(None):
+        assert command("show 3") == "midwatch show 3"
     assert command("show 3") == "midwatch show 3"
 
 

@@ -1,7 +1,7 @@
 """The monitor's loop sees what no event tells: nothing is heard, or nothing moves."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.silence import SILENT
 from midwatch_stage.factories import ended, escalation, step
+from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 Told = tuple[str, r.AlertState, r.Resolution | None, int]
@@ -24,23 +25,23 @@ CLEARED = ("", r.AlertState.RESOLVED, r.Resolution.CLEARED)
 ENDED = ended(r.Ending.STUCK)
 
 
+@dataclass
 class Scene:
     """One attempt under a monitor, at minutes after the attempt's beginning."""
 
-    def __init__(
-        self, recorder: Recorder, bus: LocalBus, at: datetime, silence: dict[str, Any], mode: Mode
-    ) -> None:
-        self.settings = Settings.model_validate({"mode": mode, "rules": {"silence": silence}})
-        self.recorder, self.bus, self.now = recorder, bus, at
-        self.begin = at
+    recorder: Recorder
+    bus: LocalBus
+    begin: datetime
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        self.now = self.begin
         self.monitor = self.another()
 
     def another(self) -> Monitor:
         """A monitor that begins now."""
-        journal = self.recorder.journal
-        return Monitor(
-            journal=journal, bus=self.bus, settings=self.settings, run=1, clock=lambda: self.now
-        )
+        of: dict[str, Any] = {"journal": self.recorder.journal, "bus": self.bus, "run": 1}
+        return Monitor(settings=self.settings, clock=lambda: self.now, **of)
 
     def at(self, minutes: float) -> datetime:
         return self.begin + timedelta(minutes=minutes)
@@ -55,15 +56,11 @@ class Scene:
         await self.recorder.record(replace(event, at=self.at(minutes)))
         await self.look(minutes + 0.01)
 
-    async def records(self, kind: type[r.Record]) -> list[Any]:
-        return [entry.record for entry in await self.recorder.journal.entries(kinds=[kind])]
-
     async def told(self) -> list[Told]:
         """What the journal holds of silence, in order."""
-        alerts: list[r.Alert] = await self.records(r.Alert)
         return [
             (each.key.subject, each.state, each.resolution, each.step)
-            for each in alerts
+            for each in await records_of(self.recorder.journal, r.Alert)
             if each.key.rule == SILENT.rule
         ]
 
@@ -75,8 +72,8 @@ def scene(claim: Claim, bus: LocalBus, at: datetime) -> Callable[..., Awaitable[
     async def begin(*, mode: Mode = Mode.ACT, **silence: Any) -> Scene:
         recorder = await claim()
         await recorder.record(working_transition(), r.Change(lifecycle=r.Lifecycle.WORKING))
-        settings = {"unmoved": 0, "cooldown": 0, **silence}
-        return Scene(recorder, bus, at, settings, mode)
+        rules = {"silence": {"unmoved": 0, "cooldown": 0, **silence}}
+        return Scene(recorder, bus, at, Settings.model_validate({"mode": mode, "rules": rules}))
 
     return begin
 
@@ -93,7 +90,9 @@ async def test_silence_is_one_question_without_a_hint_and_health_is_unknown(scen
     view = stage.monitor.view(1)
     assert view is not None
     assert view.state.health is r.Health.UNKNOWN
-    assert await stage.records(r.Escalation) == [escalation(1, "silence", reason="silence")]
+    assert await records_of(stage.recorder.journal, r.Escalation) == [
+        escalation(1, "silence", reason="silence")
+    ]
 
 
 async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: Begin) -> None:

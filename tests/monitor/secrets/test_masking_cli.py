@@ -74,7 +74,9 @@ def spilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, midwatch(folder, *argv, umask=0, code=1)
 
 
-async def test_the_log_of_the_journal_has_no_secret(spilled: tuple[Path, str]) -> None:
+async def test_neither_the_log_nor_what_a_run_prints_has_a_secret(
+    spilled: tuple[Path, str],
+) -> None:
     file = spilled[0] / ".midwatch" / "journal.db"
     with sqlite3.connect(file) as connection:
         read = "SELECT body FROM entry UNION ALL SELECT title FROM task"
@@ -82,7 +84,8 @@ async def test_the_log_of_the_journal_has_no_secret(spilled: tuple[Path, str]) -
     connection.close()
     async with await Journal.open_to_read(file) as journal:
         kept = b"".join(each.body for each in await journal.messages(1))
-    assert told(bodies) == []
+    assert told(bodies) == told(spilled[1]) == []
+    assert '"type":"step"' in spilled[1].replace(" ", "")  # it was printed as the run went on
     assert bodies.count("[masked: ") > len(HIDDEN)
     assert WANTED.encode() in kept  # the worker is told what was written
     assert spilling.SAID.encode() in kept  # the model's own conversation goes on as it was
@@ -109,11 +112,6 @@ def test_no_command_tells_a_secret(
     printed = "".join(capsys.readouterr())
     assert printed
     assert told(printed) == []
-
-
-def test_a_run_prints_no_secret_as_it_goes(spilled: tuple[Path, str]) -> None:
-    assert told(spilled[1]) == []
-    assert '"type":"step"' in spilled[1].replace(" ", "")
 
 
 def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(

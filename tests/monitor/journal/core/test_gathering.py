@@ -29,15 +29,14 @@ from midwatch_stage.matrix import DATABASES
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
-async def settled(
-    journal: Journal, commits: Sequence[Commit]
-) -> list[tuple[Entry, ...] | BaseException]:
+Settled = list[tuple[Entry, ...] | BaseException]
+
+
+async def settled(journal: Journal, commits: Sequence[Commit]) -> Settled:
     return await asyncio.gather(*map(journal.commit, commits), return_exceptions=True)
 
 
-async def settled_together(
-    journal: Journal, commits: Sequence[Commit]
-) -> tuple[list[tuple[Entry, ...] | BaseException], int]:
+async def settled_together(journal: Journal, commits: Sequence[Commit]) -> tuple[Settled, int]:
     """What becomes of commits that all wait when the writer comes, and in how many transactions."""
     begun, go = Event(), Event()
 
