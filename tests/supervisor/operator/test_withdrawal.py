@@ -1,4 +1,4 @@
-"""What becomes of a withdrawn task, in which order many are; what a worker asks for, in words."""
+"""What becomes of a withdrawn task, in which order many are, and what asks for an answer."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_monitor.state.intervention import WorkerRequest, worker_request
+from midwatch_monitor.state.intervention import worker_request
 from midwatch_monitor.state.task import TaskState
 from midwatch_stage import factories as make
 from midwatch_supervisor.operator.tasks import (
@@ -30,7 +30,6 @@ from midwatch_supervisor.operator.tasks import (
     wholes,
 )
 from midwatch_supervisor.present.assignment import Assignment
-from midwatch_supervisor.present.intervention_text import request_name, request_text
 
 WORKING, SPLIT = make.transition(), make.ended(Ending.SPLIT)
 STOP = make.intervention(Action.STOP, Actor.OPERATOR)
@@ -116,36 +115,21 @@ def test_parts_of_a_split_are_left_to_the_whole() -> None:
 
 
 REVISION = PlanCheck(
-    plan_step=3,
-    assumption="a module",
-    reality="none",
-    impact="",
-    choice="write it",
-    proposed=("write it", "use it"),
-    ruling=Ruling.PENDING,
+    plan_step=3, assumption="", reality="", impact="", proposed=("x",), ruling=Ruling.PENDING
 )
 BUDGET = BudgetRequest(wanted=Grant(requests=20), reason="two files left")
 
 
 @pytest.mark.parametrize(
-    ("record", "name", "words"),
+    ("record", "asks"),
     [
-        (BUDGET, "budget request", "asks for budget: 20 requests (two files left)"),
-        (REVISION, "plan revision", "asks to revise its plan: write it; use it (write it)"),
+        (REVISION, True),
+        (BUDGET, True),
+        (replace(REVISION, ruling=Ruling.GRANTED), False),
+        (replace(REVISION, ruling=Ruling.REFUSED), False),
+        (Spending(role="planner", model="m"), False),
     ],
+    ids=["a revision", "a budget", "granted", "refused", "no request"],
 )
-def test_a_petition_is_told_in_words(record: WorkerRequest, name: str, words: str) -> None:
-    assert worker_request(record) == record
-    assert (request_name(record), request_text(record)) == (name, words)
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        replace(REVISION, ruling=Ruling.GRANTED),
-        replace(REVISION, ruling=Ruling.REFUSED),
-        Spending(role="planner", model="m"),
-    ],
-)
-def test_what_was_ruled_or_asks_for_nothing_is_none(record: Record) -> None:
-    assert worker_request(record) is None
+def test_only_what_waits_for_an_answer_is_a_petition(record: Record, asks: bool) -> None:
+    assert worker_request(record) == (record if asks else None)

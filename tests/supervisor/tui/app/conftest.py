@@ -131,15 +131,8 @@ class JournalWriter:
         self, task: int, *records: Record, number: int = 1, node: str = "north"
     ) -> Attempt:
         """Add an attempt that has begun to work."""
-        attempt = await self._journal.add_attempt(
-            task=task,
-            number=number,
-            worker="coder",
-            model="openai:gpt-5",
-            node=node,
-            workspace="",
-            at=self._at,
-        )
+        whose = {"worker": "coder", "model": "openai:gpt-5", "node": node, "workspace": ""}
+        attempt = await self._journal.add_attempt(task=task, number=number, at=self._at, **whose)
         await self._commit(task, None, task_transition())
         await self.tell(attempt, WORKING, *records)
         return attempt

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -48,13 +48,23 @@ def working(*records: Record, id: int = 1) -> Row:
     return row(transition(), *records, id=id)
 
 
-def need(kind: Need = Need.ANSWER, *, attempt: int = 1, what: str = "Which port?") -> QueueItem:
+def need(
+    kind: Need = Need.ANSWER, *, attempt: int = 1, since: datetime = AT, what: str = "Which port?"
+) -> QueueItem:
     asks = {
         Need.ANSWER: transition(Lifecycle.INPUT_REQUIRED, reason=what),
         Need.APPROVAL: intervention(Action.STOP, message=what, needs_approval=True),
         Need.STUCK: alert(severity=Severity.CRITICAL, summary=what),
     }
-    return replace(waiting_attempt(working(asks[kind], id=attempt)), since=AT)
+    item = waiting_attempt(working(asks[kind], id=attempt))
+    return replace(item, since=since, mark=(attempt, kind, since))
+
+
+def test_one_need_is_announced_once_and_another_of_the_same_attempt_again() -> None:
+    bell = Bell(opened_at=AT)
+    seconds = [need(Need.STUCK)], [need()], [need()], [], [need(since=LATER)]
+    said = [bell.next_call(items) is not None for items in seconds]
+    assert said == [True, True, False, False, True]
 
 
 W, WORKS, GONE = transition(), transition(reason="goes on"), AlertState.RESOLVED

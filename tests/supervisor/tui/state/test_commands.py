@@ -170,6 +170,13 @@ PROPOSAL = DialogQuestion(
     quote="replan by supervisor: Plan anew.\n1. read\n2. write",
     confirm=True,
 )
+
+
+LATE = "pause came too late: the attempt is over"
+HURRY = Terms(grant=Grant(minutes=5))
+BIG = Terms(model="openai:big")
+
+
 OWN_WORDS = replace(
     PROPOSAL,
     title="Approve the replan for fix#1 in your own words",
@@ -315,12 +322,7 @@ def test_the_first_line_says_what_exactly_and_the_rest_is_the_message(
         (Action.RESTART, delivery(), "ended; a new attempt follows", True),
         (Action.NUDGE, outcome(), "recovered after guidance: it moves", True),
         (Action.NUDGE, outcome(1, Outcome.NO_EFFECT), "no effect after guidance: it moves", False),
-        (
-            Action.PAUSE,
-            delivery(1, DeliveryState.EXPIRED),
-            "pause came too late: the attempt is over",
-            False,
-        ),
+        (Action.PAUSE, delivery(1, DeliveryState.EXPIRED), LATE, False),
         (Action.REPLAN, delivery(1, DeliveryState.REJECTED), "replan rejected", False),
         (Action.SILENCE, delivery(), "", True),
         (Action.REPLAN, delivery(1, DeliveryState.APPROVED), "", True),
