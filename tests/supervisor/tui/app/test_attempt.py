@@ -227,10 +227,9 @@ async def test_an_attempt_without_anything_says_so_on_every_side(sit: Sit) -> No
 async def test_every_side_can_be_drawn_at_any_size(sit: Sit) -> None:
     async with sit() as seat:
         await seat.open_attempt()
-        for size in ((20, 5), (200, 60)):
-            await seat.pilot.resize_terminal(*size)
-            await seat.press("f2", "f3", "f4", "f5", "f6", "f7", "f8", "space", "T")
-            assert seat.app.export_screenshot()
+        await seat.pilot.resize_terminal(20, 5)
+        await seat.press("f2", "f3", "f4", "f5", "f6", "f7", "f8", "space", "T")
+        assert seat.app.export_screenshot()
 
 
 async def test_the_header_tells_what_confidence_was_worth(tmp_path: Path) -> None:
