@@ -280,6 +280,7 @@ async def test_the_end_of_a_session_ends_its_attempt_and_is_no_verdict(session: 
     assert (state.transition.reason, state.status) == ("the session ended", AttemptStatus.ENDED)
     told = [verdict_of(each.record) async for each in session.journal.all_entries()]
     assert {*told} == {None}
+    assert not [*(session.home.parent / ".midwatch").glob("*.run-*.lock")]
 
 
 async def test_a_transcript_that_is_none_is_not_read(agents: ForeignAgents, tmp_path: Path) -> None:

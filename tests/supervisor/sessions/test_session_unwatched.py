@@ -43,6 +43,9 @@ async def test_a_watched_session_hears_at_its_next_step_what_it_is_told(capsys: 
     for words in (("tell", "repo-s1", "Read the error."), ("cancel", "repo-s1")):
         (said,) = await read(capsys, *words)
         assert said.endswith("; the agent is told at its next step")
+    (told,) = await ask(capsys, "status")
+    assert told["stands"] == "stopping…"
+    assert "delivery of stop" in told["waits_for"]  # not of what was said first
 
 
 async def test_what_is_told_waits_for_attach(hooked: ForeignAgents, capsys: Capture) -> None:
@@ -77,20 +80,6 @@ async def test_no_stop_is_sent_to_a_session_that_is_only_watched(capsys: Capture
     assert await midwatch("cancel", "repo-s1") == 1
     said = capsys.readouterr().out
     assert said == "repo-s1 is only watched: end it where it was started\n"
-
-
-async def test_status_names_the_delivery_of_a_stop(hooked: ForeignAgents, capsys: Capture) -> None:
-    await hooked.say(Action.NUDGE, "Read the error.")
-    await hooked.say(Action.STOP, "Enough.")
-    (told,) = await ask(capsys, "status")
-    assert told["stands"] == "stopping…"
-    assert "delivery of stop" in told["waits_for"]
-
-
-async def test_a_session_that_has_ended_leaves_no_lock(hooked: ForeignAgents) -> None:
-    await hooked.hook(hook("SessionEnd", hooked.file(SESSION)))
-    folder = hooked.home.parent / ".midwatch"
-    assert [each.name for each in folder.glob("*.lock") if ".run-" in each.name] == []
 
 
 @pytest.mark.parametrize("watched", [True, False])

@@ -12,10 +12,9 @@ import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.bus import LocalBus
-from midwatch_monitor.config.settings import Settings, TelemetrySettings
+from midwatch_monitor.config.settings import TelemetrySettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import (
     Action,
     Activity,
@@ -236,26 +235,21 @@ def fleet(journal: Journal, location: str) -> Fleet:
     return Fleet(journal, location)
 
 
-def sending(taken: Collector) -> Settings:
-    return SETTINGS.model_copy(update={"telemetry": TelemetrySettings(endpoint=taken.url)})
-
-
-async def worked(fleet: Fleet, taken: Collector, recorder: Recorder, **fields: object) -> None:
-    """Let it work until a monitor sends what it does: at first none has the post."""
-
-    async def sent() -> bool:
-        await recorder.record(step(recorder.last_step + 1, tool="late", **fields))
-        return bool(taken.spans)
-
-    await fleet.until(sent)
-
-
-async def test_one_monitor_sends_nothing_of_processes(fleet: Fleet, taken: Collector) -> None:
-    settings = sending(taken)
+async def test_of_two_monitors_one_sends_with_links_and_nothing_of_a_process(
+    fleet: Fleet, taken: Collector
+) -> None:
+    telemetry = TelemetrySettings(endpoint=taken.url)
+    settings = SETTINGS.model_copy(update={"telemetry": telemetry})
     recorder, other = await fleet.begin(), await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await other.record(step(1, tool="elsewhere"))
+
+    async def sent() -> bool:  # at first no monitor has the post
+        call = f"span {7:032x} {5:016x}"
+        await recorder.record(step(recorder.last_step + 1, tool="late", call=call))
+        return bool(taken.spans)
+
     async with fleet.monitor("a", settings=settings), fleet.monitor("b", settings=settings):
-        await worked(fleet, taken, recorder)
+        await fleet.until(sent)
         for each in (other, recorder):
             await each.end(OVER, DONE)
         await fleet.until(lambda: bool(taken.named("invoke_agent")))
@@ -265,14 +259,6 @@ async def test_one_monitor_sends_nothing_of_processes(fleet: Fleet, taken: Colle
     told = attributes(attempt.attributes)
     assert (told["midwatch.attempt"], told["midwatch.steps"]) == (1, recorder.last_step)
     assert told["error.type"] == "stuck"
-
-
-async def test_a_step_is_linked_to_the_span_it_was(fleet: Fleet, taken: Collector) -> None:
-    async with fleet.monitor("a", settings=sending(taken)):
-        recorder = await fleet.begin()
-        await worked(fleet, taken, recorder, call=f"span {7:032x} {5:016x}")
-        await recorder.end(OVER, DONE)
-        await fleet.until(lambda: bool(taken.named("invoke_agent")))
     for span in taken.spans:
         (link,) = span.links
         assert (link.trace_id.hex(), link.span_id.hex()) == (f"{7:032x}", f"{5:016x}")

@@ -196,22 +196,27 @@ async def test_what_a_later_attempt_has_taken_over_is_not_begun_again(sit: Sit) 
         assert seat.app.told == ["fix#1: attempt 2 has taken over"]
 
 
+DECIDED = APPROVED, replace(HELD, message="Another.")
+ANSWERED = replace(MINE, by=Actor.POLICY, petition=5)
+
+
 @pytest.mark.parametrize(
-    ("asks", "key", "meanwhile"),
+    ("asks", "key", "meanwhile", "told"),
     [
-        (HELD, "m", (APPROVED, replace(HELD, message="Another."))),
-        (BUDGET, "B", (replace(MINE, by=Actor.POLICY, petition=5),)),
+        (HELD, "m", DECIDED, "that decision has already been settled"),
+        (BUDGET, "B", (ANSWERED,), "its request has already been answered"),
     ],
     ids=["a decision", "a request"],
 )
 async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
-    sit: Sit, asks: Record, key: str, meanwhile: tuple[Record, ...]
+    sit: Sit, asks: Record, key: str, meanwhile: Sequence[Record], told: str
 ) -> None:
     async with sit(asks) as seat:
         await seat.press(key)
         await seat.write(*meanwhile)
         await seat.press("enter")
         assert await seat.written() == []
+        assert seat.app.told == [f"fix#1: {told}"]
 
 
 async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) -> None:

@@ -347,8 +347,19 @@ def test_a_run_only_waits_when_nothing_works_and_somebody_is_asked(
 
 def test_alerts_interventions_and_outcomes_are_counted_once() -> None:
     fleet = Fleet("a")
-    for record in (WORKING, STUCK, STUCK, intervention(), delivery(4), outcome(4)):
+    seen = intervention(Action.ACKNOWLEDGE, Actor.OPERATOR, answers=(STUCK.key,))
+    for record in (
+        WORKING,
+        STUCK,
+        STUCK,
+        intervention(),
+        delivery(4),
+        outcome(4),
+        seen,
+        delivery(7),
+    ):
         fleet.say("a", record)
+    assert fleet.board.attention() == []
     totals = fleet.board.totals
     assert (totals.alerts, totals.interventions, totals.recovery_rate) == (1, 1, 1.0)
 
