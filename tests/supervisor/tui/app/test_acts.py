@@ -86,9 +86,7 @@ def sit(tmp_path: Path) -> Sit:
             await Journal.open(file) as journal,
             await Journal.open_to_read(file) as closed,
             console_of(
-                *(journal, WORKING, message(4), *records),
-                spec=spec(),
-                desk=closed if deaf else None,
+                journal, WORKING, message(4), *records, spec=spec(), desk=closed if deaf else None
             ) as operator,
         ):
             yield operator

@@ -62,7 +62,8 @@ def need(
 
 def test_one_need_is_announced_once_and_another_of_the_same_attempt_again() -> None:
     bell = Bell(opened_at=AT)
-    seconds = [need(Need.STUCK)], [need()], [need()], [], [need(since=LATER)]
+    stuck, answer, later = [need(Need.STUCK)], [need()], [need(since=LATER)]
+    seconds: list[list[QueueItem]] = [stuck, answer, answer, [], later]
     said = [bell.next_call(items) is not None for items in seconds]
     assert said == [True, True, False, False, True]
 
@@ -104,18 +105,20 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
 
 
 OK, NO = DeliveryState.APPROVED, DeliveryState.REJECTED
+PARKS: list[Sequence[Record]] = [(W, HELD), (PARKED,), (delivery(2, OK),), (delivery(2),)]
+STAYS: list[Sequence[Record]] = [
+    (W, CRITICAL, ASK, delivery(3), PARKED),
+    (ANSWER, delivery(6)),
+    (WORKS,),
+]
 CALLS: dict[str, tuple[list[Sequence[Record]], str]] = {
     "approved": ([(W, CRITICAL), (HELD,), (delivery(3, OK),), (delivery(3),)], "stuck approval"),
     "rejected": ([(W, CRITICAL), (HELD,), (delivery(3, NO),)], "stuck approval"),
-    "parked for the approval": (
-        *([(W, HELD), (PARKED,), (delivery(2, OK),), (delivery(2),)], "approval"),
-    ),
+    "parked for the approval": (PARKS, "approval"),
     "another one to be approved": ([(W, HELD), (HELD,), (delivery(2, OK),)], "approval approval"),
     "the newest of two approved": ([(W, HELD, HELD), (delivery(3, OK),)], "approval"),
     "answered": ([(W, ASK, delivery(2), PARKED), (ANSWER,), (delivery(5),)], "answer"),
-    "answered and still stuck": (
-        *([(W, CRITICAL, ASK, delivery(3), PARKED), (ANSWER, delivery(6)), (WORKS,)], "answer"),
-    ),
+    "answered and still stuck": (STAYS, "answer"),
     "the supervisor knows nothing to do": ([(W, CRITICAL, ASKED), (CLOSED,)], "stuck"),
     "the supervisor is at it": ([(W, CRITICAL, ASKED), (NUDGE, DECIDED), (delivery(4),)], ""),
     "one alert of two gone": ([(W, OLDER, CRITICAL), (replace(OLDER, state=GONE),)], "stuck"),

@@ -241,7 +241,7 @@ def times(*seconds: int) -> dict[datetime, Counter[str]]:
         ((0, 30), 10, Bars(first=AT, values=(1, 0, 0, 1)), "10 seconds"),
         ((0, 10, 130, 290), 5, Bars(seconds=60, first=AT, values=(2, 0, 1, 0, 1)), "minute"),
         ((0, 1200), 5, Bars(seconds=300, first=AT, values=(1, 0, 0, 0, 1)), "5 minutes"),
-        (*((0, 3 * 3600), 2), *(Bars(seconds=3600, first=after(2 * 3600), values=(0, 1)), "hour")),
+        ((0, 3 * 3600), 2, Bars(seconds=3600, first=after(7200), values=(0, 1)), "hour"),
     ],
     ids=["none", "empty spans", "no room", "less room", "the latest"],
 )

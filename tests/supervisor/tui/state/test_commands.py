@@ -70,7 +70,7 @@ SEEN, HUSHED = (
 """An alert that a person has acknowledged, and one that was silenced, behind one record."""
 PARKED = transition(Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
-ALWAYS = {*(Command.GUIDE, Command.STOP, Command.RESTART), *(Command.GRANT, Command.SWITCH)}
+ALWAYS = {Command.GUIDE, Command.STOP, Command.RESTART, Command.GRANT, Command.SWITCH}
 RUNNING = ALWAYS | {Command.PAUSE}
 VERDICTS = {Command.ACCEPT, Command.REFUSE}
 

@@ -102,7 +102,8 @@ def test_an_alert_that_has_ended_says_so_with_its_last_value() -> None:
 WAITING: dict[str, tuple[Record, str, str]] = {
     "a decision": (
         intervention(
-            *(Action.REPLAN, Actor.SUPERVISOR),
+            Action.REPLAN,
+            Actor.SUPERVISOR,
             message="Do it in two parts. " * 9,
             plan=("Count the days.", "Skip the holidays."),
             needs_approval=True,
@@ -114,7 +115,8 @@ WAITING: dict[str, tuple[Record, str, str]] = {
     "a question": (ASKS, "Which paper size is used?", "i Guide   p Resume"),
     "a request": (
         BudgetRequest(wanted=Grant(requests=20), reason="many tests"),
-        *("asks for budget: 20 requests (many tests)", "a Approve   r Reject   i Guide"),
+        "asks for budget: 20 requests (many tests)",
+        "a Approve   r Reject   i Guide",
     ),
 }
 

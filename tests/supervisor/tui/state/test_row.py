@@ -294,8 +294,10 @@ def test_equal_needs_of_several_are_one_line_that_unfolds_into_them() -> None:
     items = waiting((1, asking("Which port?")), (4, stuck()), (2, STOP))
     found = collapse(items, ())
     assert [(each.name, each.kind, len(each.equal)) for each in found] == [
-        *(("t1#1", "answer", 0), (f"▸ 4 {TIMES}", "stuck", 4)),
-        *(("t6#1", "approval", 0), ("t7#1", "approval", 0)),
+        ("t1#1", "answer", 0),
+        (f"▸ 4 {TIMES}", "stuck", 4),
+        ("t6#1", "approval", 0),
+        ("t7#1", "approval", 0),
     ]
     unfolded = collapse(items, {found[1].key})
     assert [each.name for each in unfolded[1:6]] == [f"▾ 4 {TIMES}", "t2#1", "t3#1", "t4#1", "t5#1"]
