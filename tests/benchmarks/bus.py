@@ -173,7 +173,7 @@ class Side:
 
 def measure(pairs: int) -> dict[str, float | int]:
     """The medians of alternating rounds."""
-    with tempfile.TemporaryDirectory() as folder, Broker.start(Path(folder)) as broker:
+    with tempfile.TemporaryDirectory() as folder, Broker(Path(folder)) as broker:
         plain = Side(broker.port, plain_subscriber, plain_publisher, PLAIN)
         batched = Side(broker.port, batched_subscriber, batched_publisher, BATCHED)
         rounds: list[tuple[float, float]] = []

@@ -280,7 +280,7 @@ async def measure(pairs: int, size: int, kinds: Sequence[str]) -> dict[str, obje
     """The figures of these kinds of events."""
     collect_garbage_seldom()
     figures: dict[str, object] = {"pairs": pairs, "mix": MIX}
-    with tempfile.TemporaryDirectory() as folder, Broker.start(Path(folder) / "broker") as broker:
+    with tempfile.TemporaryDirectory() as folder, Broker(Path(folder) / "broker") as broker:
         for name in kinds:
             place = Path(folder) / name
             place.mkdir()

@@ -285,8 +285,8 @@ def measure(rounds: int, count: int, rate: float) -> dict[str, float | int]:
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     with (
         tempfile.TemporaryDirectory() as folder,
-        Broker.start(Path(folder) / "ours") as ours,
-        Broker.start(Path(folder) / "default", nodelay=False) as default,
+        Broker(Path(folder) / "ours") as ours,
+        Broker(Path(folder) / "default", nodelay=False) as default,
     ):
         brokers = {True: ours, False: default}
         for number in range(rounds + 1):

@@ -174,7 +174,7 @@ class Play:
         tasks = build(self.folder, attempts=plan.attempts, pause=pause)
         database = await asyncio.to_thread(Database.start)
         stack.push_async_callback(asyncio.to_thread, database.stop)
-        broker = await asyncio.to_thread(Broker.start, self.folder / "broker")
+        broker = await asyncio.to_thread(Broker, self.folder / "broker")
         stack.push_async_callback(asyncio.to_thread, broker.stop)
         url = await asyncio.to_thread(database.create, "chaos")
         backdrop = Backdrop(

@@ -5,26 +5,20 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from asyncio.subprocess import DEVNULL
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from chaos_script import KINDS, MARKS
 
+from midwatch_stage.command import MIDWATCH
 from midwatch_stage.hints import HintProxy
 from midwatch_stage.kept import KeptProcess
 from midwatch_stage.orphans import kill_marked
 from midwatch_stage.proxy import Cut, TcpProxy
 
-PROGRAM = (
-    sys.executable,
-    "-c",
-    "import sys; from midwatch_supervisor.cli import main; sys.exit(main())",
-)
 _BESIDE = Path(__file__).parent
 
 
@@ -71,7 +65,7 @@ class Player:
         config = str(backdrop.folder / "midwatch.yaml")
         self.process = KeptProcess(
             name,
-            (*PROGRAM, kind, "--name", name, "--config", config),
+            (*MIDWATCH, kind, "--name", name, "--config", config),
             folder=backdrop.folder / name,
             logs=backdrop.logs,
             environ=backdrop.environ(database=self.database.port, broker=self.broker.port),
@@ -84,15 +78,10 @@ class Player:
         self.process.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         await self.process.kill()
-        await self.broker.__aexit__(kind, error, trace)
-        await self.database.__aexit__(kind, error, trace)
+        await self.broker.__aexit__(*error)
+        await self.database.__aexit__(*error)
 
     async def cut(self, how: Cut) -> None:
         """Cut it off from both servers."""
@@ -108,7 +97,7 @@ class Player:
 async def command(backdrop: Backdrop, *words: str) -> None:
     """Run one command of `midwatch` to its end; raises RuntimeError with its words if it fails."""
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
+        *MIDWATCH,
         *words,
         cwd=backdrop.folder,
         env=backdrop.environ(database=backdrop.database, broker=backdrop.broker),

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType
 from typing import Self
 
 from midwatch_stage.ports import LOOPBACK, free_port
@@ -36,35 +36,26 @@ class Broker:
     """A broker that may be killed and started again, on the same ports."""
 
     def __init__(
-        self, folder: Path, *, secure: bool, accounts: Mapping[str, str], nodelay: bool
-    ) -> None:
-        self.folder = folder
-        self.secure = secure
-        self.port = free_port()
-        """Without TLS."""
-        self.tls_port = free_port()
-        """With TLS; of a `secure` one only."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._write(accounts, nodelay=nodelay)
-
-    @classmethod
-    def start(
-        cls,
+        self,
         folder: Path,
         *,
         secure: bool = False,
-        accounts: Mapping[str, str] | None = None,
+        accounts: Mapping[str, str] = MappingProxyType({}),
         nodelay: bool = True,
-    ) -> Self:
+    ) -> None:
         """Begin one with its files in a folder of its own.
 
         A `secure` one lets in the accounts, passwords by names, as the shipped access list says,
         and has TLS on a second port. Otherwise everybody comes in and may say everything.
         """
+        self.folder = folder
+        self.secure = secure
+        self.port, self.tls_port = free_port(), free_port()
+        """Without TLS, and with it; the latter of a `secure` one only."""
+        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
-        broker = cls(folder, secure=secure, accounts=accounts or {}, nodelay=nodelay)
-        broker.restart()
-        return broker
+        self._write(accounts, nodelay=nodelay)
+        self.restart()
 
     @property
     def url(self) -> str:
@@ -120,12 +111,7 @@ class Broker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _write(self, accounts: Mapping[str, str], *, nodelay: bool) -> None:

@@ -89,15 +89,11 @@ class Cli:
 
     async def said(self, *argv: str) -> str:
         """What a command prints, which ends well."""
-        self._capsys.readouterr()
-        assert await midwatch(*argv) == 0
-        return self._capsys.readouterr().out
+        return await printed(self._capsys, *argv)
 
     async def refused(self, *argv: str) -> str:
         """The error of a command that was called wrongly."""
-        self._capsys.readouterr()
-        assert await midwatch(*argv) == 2
-        return self._capsys.readouterr().err
+        return await refused(self._capsys, *argv)
 
     async def read(self, *argv: str) -> list[str]:
         """The lines that a command prints, which ends well."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,7 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
+from midwatch_stage.command import MIDWATCH
 from midwatch_stage.factories import WHOSE, ended
 from midwatch_stage.reading import records_of
 from midwatch_supervisor.learning.run_learning import RunLearning
@@ -93,9 +93,8 @@ class RunHarness:
         Without a sandbox where this machine has none, unless a file or the environment says more.
         """
         said = (self.folder / "midwatch.yaml").exists()
-        program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", program, *words),
+            *(*MIDWATCH, *words),
             cwd=self.folder,
             env={
                 **({} if said else {"MIDWATCH_RUN__SANDBOX": "auto"}),

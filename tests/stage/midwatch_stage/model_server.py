@@ -1,12 +1,7 @@
-"""A server of models on loopback that speaks OpenAI's API and answers as it is told.
-
-Started by hand it serves one kind of answer until it is ended, and tells each request's bytes:
-`PYTHONPATH=tests/stage python -m midwatch_stage.model_server good|looping|slow|401|403|429|500`.
-"""
+"""A server of models on loopback that speaks OpenAI's API and answers as it is told."""
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -81,8 +76,6 @@ class ModelServer:
     """0 takes any free one."""
     asked: list[Any] = field(default_factory=list[Any])
     """The bodies of the requests."""
-    sizes: list[int] = field(default_factory=list[int])
-    """The bytes of each body."""
     _listening: asyncio.Server | None = None
 
     @property
@@ -114,7 +107,6 @@ class ModelServer:
         length = int(head.partition("content-length:")[2].partition("\r\n")[0])
         body = json.loads(await reader.readexactly(length))
         self.asked.append(body)
-        self.sizes.append(length)
         reply = self._reply(body)
         if len(self.asked) == self.closes_after and self._listening is not None:
             self._listening.close()
@@ -192,33 +184,3 @@ def looping(times: int) -> tuple[Reply, ...]:
             calling("run_command", '{"command": "python -c \\"assert 1 == 2\\""}', f"r-{turn}"),
         )
     )
-
-
-KINDS = {
-    "good": (WRITING, DONE),
-    "looping": (*looping(40), DONE),
-    "slow": (replace(WRITING, after_seconds=20.0), replace(DONE, after_seconds=20.0)),
-    "401": (refusal(401, words="Incorrect API key provided"),),
-    "403": (refusal(403, words="This key may not use the model"),),
-    "429": (refusal(429, words="Rate limit reached"),),
-    "500": (refusal(500, words=GRAMMAR),),
-}
-
-
-async def _serve(kind: str, port: int) -> None:
-    server = ModelServer(KINDS[kind], by_turn=True, port=port)
-    await server.open()
-    sys.stdout.write(f"{server.url}\n")
-    told = 0
-    while True:
-        sys.stdout.writelines(
-            f"request {at + 1}: {server.sizes[at]:,} bytes\n"
-            for at in range(told, len(server.sizes))
-        )
-        told = len(server.sizes)
-        sys.stdout.flush()
-        await asyncio.sleep(0.2)
-
-
-if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 0))

@@ -6,7 +6,7 @@ from asyncio import create_subprocess_exec, timeout
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from midwatch_monitor.bus.payload import encode_status
 from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.records import NodeState, NodeStatus
 from midwatch_stage.broker import Broker
+from midwatch_stage.nodes import node
 from midwatch_stage.ports import LOOPBACK
 
 WORDS = {"a": "the-word-of-a", "b": "the-word-of-b"}
@@ -26,19 +27,8 @@ WORDS = {"a": "the-word-of-a", "b": "the-word-of-b"}
 
 def status_of(name: str, *, boot: str = "1", state: NodeState = NodeState.UP) -> NodeStatus:
     """What a node says of itself."""
-    at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-    return NodeStatus(
-        name=name,
-        boot=boot,
-        state=state,
-        slots=4,
-        busy=1,
-        labels=("gpu",),
-        version="0.1.0",
-        revision="0003",
-        started_at=at,
-        beat_at=at,
-    )
+    made = node(name, "gpu", state=state, slots=4, busy=1)
+    return replace(made, boot=boot, revision="0003")
 
 
 class Net:

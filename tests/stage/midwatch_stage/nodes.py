@@ -1,10 +1,9 @@
 """Nodes as the journal tells of them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from midwatch_monitor.records import NodeState, NodeStatus
-
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
+from midwatch_stage.factories import AT
 
 
 def node(

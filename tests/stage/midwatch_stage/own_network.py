@@ -17,6 +17,7 @@ from pathlib import Path
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 from midwatch_stage.collector import collector, tool_span, tracing
+from midwatch_stage.command import MIDWATCH
 
 PORT = 4318
 RECEIVER = f"http://127.0.0.1:{PORT}"
@@ -24,11 +25,6 @@ FOUND = "Zyzzyva"
 """What the calls of the agent that sends spans return."""
 WALLS = ("bwrap", "--unshare-net", "--dev-bind", "/", "/", "--tmpfs", "/run")
 """Without /run nobody is there who would look up a name for others."""
-MIDWATCH = (
-    sys.executable,
-    "-c",
-    "import sys; from midwatch_supervisor.cli import main; sys.exit(main())",
-)
 
 
 class Extent(StrEnum):

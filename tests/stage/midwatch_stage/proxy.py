@@ -1,11 +1,10 @@
 """A TCP proxy that a test owns: it cuts a process off from a server, and lets it back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import StrEnum
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from midwatch_stage.ports import LOOPBACK, free_port
 
@@ -51,12 +50,7 @@ class TcpProxy:
         await self._listen()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._refuse()
 
     async def cut(self, how: Cut = Cut.REFUSE) -> None:
@@ -104,55 +98,40 @@ class TcpProxy:
             await self._passing.wait()
             behind, beyond = await asyncio.open_connection(LOOPBACK, self.target)
             self._lines[line] = (writer, beyond)
-            await self._pump_both(reader, writer, behind, beyond)
+            editor = self._editor() if self._editor else None
+            await _first(self._pump(reader, beyond), self._pump(behind, writer, editor, beyond))
         except OSError:
             pass  # one end is gone: so is the other
         finally:
             for each in self._lines.get(line, (writer,)):
                 each.transport.abort()
 
-    async def _pump_both(
+    async def _pump(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        behind: asyncio.StreamReader,
-        beyond: asyncio.StreamWriter,
+        editor: Editor | None = None,
+        beyond: asyncio.StreamWriter | None = None,
     ) -> None:
-        pumps = [
-            asyncio.create_task(self._pump(reader, beyond)),
-            asyncio.create_task(self._edit(behind, writer, beyond)),
-        ]
-        try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK):
             await self._passing.wait()
-            writer.write(data)
+            onward, back = editor.edit(data) if editor else (data, b"")
+            writer.write(onward)
+            if back and beyond:
+                beyond.write(back)
             await writer.drain()
         await _flushed(writer)
 
-    async def _edit(
-        self,
-        behind: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        beyond: asyncio.StreamWriter,
-    ) -> None:
-        if self._editor is None:
-            await self._pump(behind, writer)
-            return
-        editor = self._editor()
-        while data := await behind.read(_CHUNK):
-            await self._passing.wait()
-            onward, back = editor.edit(data)
-            writer.write(onward)
-            beyond.write(back)
-            await writer.drain()
-        await _flushed(writer)
+
+async def _first(*pumps: Coroutine[Any, Any, None]) -> None:
+    """Pump until one has nothing more, and then end the others."""
+    tasks = [asyncio.create_task(each) for each in pumps]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

@@ -3,25 +3,15 @@
 import json
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
+from typing import Any
 
 from midwatch_monitor.records import Checkpoint, Edit, Step, StepKind
+from midwatch_stage.factories import AT
 
-AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 MIX = "of 8 events 3 read a file, 2 edit one, 2 run a command, 1 is a checkpoint"
-_WORDS = (
-    "module",
-    "class",
-    "function",
-    "value",
-    "return",
-    "import",
-    "parse",
-    "token",
-    "buffer",
-    "index",
-)
+_WORDS = ["module", "class", "function", "value", "return", "import", "parse", "token"]
 
 
 class Workload:
@@ -70,35 +60,12 @@ class Workload:
         passed = f"{self._chance.randrange(1, 900)} passed\n"
         return self._tool("run_command", args, passed + self._lines(30), exit_code=0)
 
-    def _tool(
-        self,
-        tool: str,
-        args: str,
-        output: str,
-        *,
-        path: str = "",
-        edits: tuple[Edit, ...] = (),
-        exit_code: int | None = None,
-    ) -> Step:
-        number = next(self._numbers)
-        return Step(
-            number=number,
-            kind=StepKind.TOOL,
-            at=AT + timedelta(seconds=number),
-            request=number,
-            tool=tool,
-            args=args,
-            path=path,
-            edits=edits,
-            ok=True,
-            exit_code=exit_code,
-            output=output,
-            tokens=self._chance.randrange(400, 4_000),
-            call=f"call-{number}",
-        )
+    def _tool(self, tool: str, args: str, output: str, **fields: Any) -> Step:
+        most = {"args": args, "output": output, "tokens": self._chance.randrange(400, 4_000)}
+        return self._step(tool=tool, kind=StepKind.TOOL, ok=True, **most, **fields)
 
     def _report(self) -> Step:
-        number, done = next(self._numbers), next(self._reports)
+        done = next(self._reports)
         report = Checkpoint(
             progress_percent=3 * done % 99,
             plan_step=1 + 3 * done // 99,
@@ -107,15 +74,13 @@ class Workload:
             notes=self._text(12),
             estimated_steps_left=self._chance.randrange(5, 40),
         )
-        return Step(
-            number=number,
-            kind=StepKind.CHECKPOINT,
-            at=AT + timedelta(seconds=number),
-            request=number,
-            tokens=self._chance.randrange(100, 400),
-            call=f"call-{number}",
-            checkpoint=report,
-        )
+        tokens = self._chance.randrange(100, 400)
+        return self._step(kind=StepKind.CHECKPOINT, tokens=tokens, checkpoint=report)
+
+    def _step(self, **fields: Any) -> Step:
+        n = next(self._numbers)
+        at = AT + timedelta(seconds=n)
+        return Step(number=n, request=n, at=at, call=f"call-{n}", **fields)
 
     def _path(self) -> str:
         return f"src/{self._text(1)}/{self._text(1)}_{self._chance.randrange(40)}.py"

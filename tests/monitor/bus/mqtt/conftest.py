@@ -20,7 +20,7 @@ def serve(tmp_path: Path) -> Generator[Callable[..., Broker]]:
     started: list[Broker] = []
 
     def start(**given: Any) -> Broker:
-        started.append(Broker.start(tmp_path / f"broker{len(started)}", **given))
+        started.append(Broker(tmp_path / f"broker{len(started)}", **given))
         return started[-1]
 
     yield start

@@ -260,7 +260,7 @@ def test_a_broker_is_connected_to_and_not_needed(
 ) -> None:
     monkeypatch.setenv("MIDWATCH_FLEET__BROKER__USERNAME", "vm")
     monkeypatch.setenv("MIDWATCH_BROKER_PASSWORD", "wrong")
-    with Broker.start(folder / "broker", secure=True, accounts={"vm": KEY}) as broker:
+    with Broker(folder / "broker", secure=True, accounts={"vm": KEY}) as broker:
         monkeypatch.setenv("MIDWATCH_FLEET__BROKER__URL", broker.url)
         _, found = findings(capsys)
         assert found["broker"]["state"] == "missing"

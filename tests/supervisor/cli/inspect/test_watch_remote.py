@@ -93,7 +93,7 @@ def broker(tmp_path: Path) -> Generator[Broker]:
     """A broker that lets everybody in; skipped where there is none, but not in CI."""
     if program() is None and not os.environ.get("CI"):
         pytest.skip("mosquitto is not installed here")
-    with Broker.start(tmp_path / "broker") as started:
+    with Broker(tmp_path / "broker") as started:
         yield started
 
 
