@@ -47,14 +47,14 @@ SCRIPT = Script(
                 Turn(calls=(_put("two"),)),
                 Turn(say="I need help.", calls=(_reflect(30, "escalate"), Call(tool="listen"))),
                 Turn(calls=(_put("nobody spoke"),)),
-            ),
+            )
         ),
         Phase(
             turns=(
                 Turn(calls=(_put("three"),)),
                 Turn(calls=(Call(tool="complete_step", args=_DONE),)),
                 Turn(say="Done."),
-            ),
+            )
         ),
     )
 )

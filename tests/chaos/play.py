@@ -203,9 +203,7 @@ class Play:
             say=self._say,
         )
         self.operator = Operator(
-            journal=journal,
-            chance=random.Random(plan.seed + 1),
-            every=max(2.0, plan.seconds / 40),
+            journal=journal, chance=random.Random(plan.seed + 1), every=max(2.0, plan.seconds / 40)
         )
 
     async def _act(self, journal: Journal) -> Standing | None:

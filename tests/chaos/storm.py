@@ -13,13 +13,7 @@ from players import Player
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Attempt,
-    AttemptTransition,
-    Change,
-    Lifecycle,
-)
+from midwatch_monitor.records import Action, Attempt, AttemptTransition, Change, Lifecycle
 from midwatch_stage.proxy import Cut
 from midwatch_stage.verdict import Outage
 from midwatch_supervisor.operator.actions import OperatorActions

@@ -106,11 +106,7 @@ WRONG: dict[str, tuple[Evidence, str, str]] = {
     ),
     "two ends": (evidence(*STORY, END), "doubled", "attempt 1 ended 2 times"),
     "two ends of the task": (evidence(*STORY, OVER), "doubled", "task 1 ended 2 times"),
-    "two checks": (
-        evidence(*STORY, CHECK),
-        "doubled",
-        "attempt 1: 'true' was recorded 2 times",
-    ),
+    "two checks": (evidence(*STORY, CHECK), "doubled", "attempt 1: 'true' was recorded 2 times"),
     "no check": (
         evidence(*without(CHECK)),
         "doubled",
@@ -235,10 +231,7 @@ def beside(what: Record, standing: Standing, of: int) -> Counts:
     ],
 )
 def test_what_moved_lately_is_unfinished_and_what_did_not_is_lost(
-    story: Sequence[Record],
-    standing: Standing,
-    unfinished: tuple[str, ...],
-    lost: tuple[str, ...],
+    story: Sequence[Record], standing: Standing, unfinished: tuple[str, ...], lost: tuple[str, ...]
 ) -> None:
     counts = counted(evidence(*story, standing=standing))
     assert (counts.unfinished, counts.lost) == (unfinished, lost)

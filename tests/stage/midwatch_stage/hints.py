@@ -133,8 +133,7 @@ class HintProxy(TcpProxy):
         chance = random.Random(seed)
         self.tally = Tally()
         super().__init__(
-            target,
-            editor=lambda: Mangler(chance, self.tally, drop=drop, repeat=repeat, swap=swap),
+            target, editor=lambda: Mangler(chance, self.tally, drop=drop, repeat=repeat, swap=swap)
         )
 
 

@@ -54,10 +54,7 @@ class Totals:
         folder = workspace or self.worktree
         made = folder.name == "totals-1" and not base
         wanted = assignment(
-            "totals",
-            workspace=(source or self.repository) if made else None,
-            base=base,
-            **fields,
+            "totals", workspace=(source or self.repository) if made else None, base=base, **fields
         )
         task = await new_task(self.journal, "totals", spec=wanted.model_dump_json(), at=at)
         attempt = await new_attempt(self.journal, task, workspace=str(folder))

@@ -43,10 +43,7 @@ async def alternate(ways: Mapping[str, Way], pairs: int) -> Rounds:
         begin = number % len(names)
         for name in names[begin:] + names[:begin]:
             rates[name].append(await ways[name]())
-    return Rounds(
-        rates={name: rates[name][1:] for name in names},
-        calibration=calibration[1:],
-    )
+    return Rounds(rates={name: rates[name][1:] for name in names}, calibration=calibration[1:])
 
 
 def calibrated() -> float:

@@ -65,9 +65,7 @@ async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: P
         goal="g",
         claims=(
             Claim(
-                what="the goal",
-                state=ClaimState.UNPROVEN,
-                reason="nothing was run that shows it",
+                what="the goal", state=ClaimState.UNPROVEN, reason="nothing was run that shows it"
             ),
             Claim(what="file a.py", state=ClaimState.PASSED),
         ),
@@ -77,10 +75,7 @@ async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: P
         doubts=("the goal: nothing was run that shows it",),
     )
     assert (await perform.records(Plan))[-1].steps[0].state is PlanStepState.DONE
-    assert [each.plan_step for each in await perform.records(Change) if each.plan_step] == [
-        1,
-        2,
-    ]
+    assert [each.plan_step for each in await perform.records(Change) if each.plan_step] == [1, 2]
 
 
 async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Performer) -> None:

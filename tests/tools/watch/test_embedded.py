@@ -398,9 +398,7 @@ def keywords(schema: JsonValue, depth: int = 0) -> set[str]:
     return found
 
 
-async def test_the_schemas_of_all_tools_are_flat(
-    started: Callable[..., Awaitable[Asked]],
-) -> None:
+async def test_the_schemas_of_all_tools_are_flat(started: Callable[..., Awaitable[Asked]]) -> None:
     asked = await started("look", "do", known=True)
     assert len(asked.schemas) == 9
     for each in asked.schemas:

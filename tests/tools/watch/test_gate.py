@@ -13,15 +13,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import ErrorSettings, Mode, MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import (
-    Activity,
-    Actor,
-    Analysis,
-    Cause,
-    Change,
-    Entry,
-    Step,
-)
+from midwatch_monitor.records import Activity, Actor, Analysis, Cause, Change, Entry, Step
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import intervention, step
 from midwatch_stage.reading import turned_away
@@ -80,10 +72,7 @@ async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Performer) 
 async def test_a_transient_failure_is_waited_for(perform: Performer) -> None:
     await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
     doing = [c.doing for c in await perform.records(Change) if c.activity is Activity.WAITING]
-    assert doing == [
-        "waits 0.001 s before it retries",
-        "waits 0.002 s before it retries",
-    ]
+    assert doing == ["waits 0.001 s before it retries", "waits 0.002 s before it retries"]
 
 
 async def test_nothing_is_refused_where_midwatch_only_records(perform: Performer) -> None:
@@ -187,11 +176,7 @@ class Unhinged(AttemptWatch):
 
 
 async def test_a_broken_gate_stops_nothing(
-    claim: Claim,
-    worker: Build,
-    bus: LocalBus,
-    workspace: Path,
-    caplog: pytest.LogCaptureFixture,
+    claim: Claim, worker: Build, bus: LocalBus, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch = Unhinged(await claim(QUICK), root=workspace, settings=QUICK, bus=bus)
     result = await worker([FAILING], [FAILING]).run("Fix it.", capabilities=[watch])

@@ -64,10 +64,7 @@ async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(perform: Perfo
 
 @pytest.mark.parametrize(
     ("turns", "refused"),
-    [
-        ([[planning("a")]], [True]),
-        ([[PIVOT, planning("a")], [planning("b")]], [False, True]),
-    ],
+    [([[planning("a")]], [True]), ([[PIVOT, planning("a")], [planning("b")]], [False, True])],
 )
 async def test_where_the_supervisor_approves_a_plan_is_changed_through_its_check(
     perform: Performer, turns: list[Any], refused: list[bool]

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelResponse,
-    ToolCallPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.tools import RunContext
 
 from midwatch_monitor.bus import LocalBus
@@ -259,11 +254,7 @@ async def test_a_spent_budget_ends_the_run(perform: Performer) -> None:
 
 
 async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_being_recorded(
-    journal: Journal,
-    claim: Claim,
-    worker: Build,
-    bus: LocalBus,
-    workspace: Path,
+    journal: Journal, claim: Claim, worker: Build, bus: LocalBus, workspace: Path
 ) -> None:
     recorder = await claim()
     quick_is_over, slow_is_recorded = asyncio.Event(), asyncio.Event()
