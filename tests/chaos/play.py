@@ -22,19 +22,33 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import (
+    Acceptance,
     Attempt,
+    AttemptTransition,
+    Decision,
     Escalation,
     EscalationState,
     NodeState,
+    Record,
+    Step,
     Task,
     TaskTransition,
 )
-from midwatch_stage.aftermath import MOVES, QUIET_SECONDS, Evidence, Mark, Standing, counted
+from midwatch_stage.aftermath import Evidence, Mark, counted
 from midwatch_stage.broker import Broker
 from midwatch_stage.database import Database
 from midwatch_stage.verdict import Findings, unexpected_exits
 
 NODES, MONITORS = 3, 2
+QUIET_SECONDS = 120.0
+"""Work of which nothing was recorded for so long has stopped. The longest pause that is meant to be
+is a tenth of it: a node that is cut off until it is given up, and the start of another."""
+MOVES: tuple[type[Record], ...] = (
+    *(Step, AttemptTransition, TaskTransition, Acceptance),
+    *(Escalation, Decision),
+)
+"""What is recorded as work gets on. What a person says is none: lost work is spoken to as well."""
+LATE = "the time is up, and work still gets on"
 START_SECONDS = 300.0
 """For the nodes to begin, at most."""
 SHARE = 0.6
@@ -136,13 +150,13 @@ class Play:
     async def _found(self, stack: AsyncExitStack) -> Evidence:
         backdrop, journal = await self._prepare(stack)
         try:
-            standing = await self._act(journal)
+            late = await self._act(journal)
         finally:
             await asyncio.gather(*(each.process.stop(STOP_SECONDS) for each in self.players))
             self.left = sweep(backdrop)
         self._say("all processes have ended")
         async with asyncio.timeout(READ_SECONDS):
-            found = await evidence(journal, backdrop.marks, standing)
+            found = await evidence(journal, backdrop.marks, late=late)
         write_down(found, self.folder / "journal.txt")
         return found
 
@@ -206,8 +220,8 @@ class Play:
             journal=journal, chance=random.Random(plan.seed + 1), every=max(2.0, plan.seconds / 40)
         )
 
-    async def _act(self, journal: Journal) -> Standing | None:
-        """Let the storm blow, then wait until all is over; answers how things stand then."""
+    async def _act(self, journal: Journal) -> bool:
+        """Let the storm blow, then wait until all is over; whether work still got on then."""
         assert self.operator is not None
         progress = Progress(journal, Nodes(journal))
         await self._wait(progress.read_nodes, lambda: progress.up == NODES, START_SECONDS)
@@ -232,7 +246,7 @@ class Play:
             self.ending = True
             working.cancel()
             await asyncio.gather(working, blowing, return_exceptions=True)
-        return await self._standing(progress.nodes)
+        return why == LATE
 
     async def _blow(self, seconds: float) -> None:
         assert self.storm is not None
@@ -261,21 +275,8 @@ class Play:
             if now - moved > quiet_seconds:
                 return f"nothing has moved for {quiet_seconds:g} s"
             if now - began > LONGEST * self.plan.seconds + LONGEST_SECONDS:
-                return "the time is up, and work still gets on"
+                return LATE
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _standing(self, nodes: Nodes) -> Standing | None:
-        """Nothing, where the journal cannot be read."""
-        with suppress(JournalError, TimeoutError):
-            async with asyncio.timeout(READ_SECONDS):
-                up = [each for each in await nodes.all() if each.state is NodeState.UP]
-                held = await nodes.in_hand()
-                return Standing(
-                    at=await nodes.journal.now(),
-                    held=frozenset(id for each in up for id in held.get(each.holder, ())),
-                    full=bool(up) and all(each.busy >= each.slots for each in up),
-                )
-        return None
 
     def _say(self, text: str) -> None:
         if not self.plan.quiet:
@@ -295,7 +296,7 @@ def _hints(players: Sequence[Player]) -> dict[str, int]:
 # -- what is left after a storm, read from the journal and from the marks --------------------------
 
 
-async def evidence(journal: Journal, marks: Path, standing: Standing | None) -> Evidence:
+async def evidence(journal: Journal, marks: Path, *, late: bool) -> Evidence:
     """All of it."""
     tasks = [task for run in await journal.runs() for task in await journal.tasks(run.id)]
     attempts = [each for task in tasks for each in await journal.attempts(task.id)]
@@ -306,7 +307,7 @@ async def evidence(journal: Journal, marks: Path, standing: Standing | None) -> 
         incarnations=await journal.read(_incarnations),
         prompts={each.id: await _prompts(journal, each.id) for each in attempts},
         marks=_marks(marks, tasks, attempts),
-        standing=standing,
+        late=late,
     )
 
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from midwatch_monitor.records import (
-    Actor,
     DeliveryState,
     Diagnosis,
     Entry,
@@ -19,7 +17,7 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_stage import factories
-from midwatch_stage.aftermath import QUIET_SECONDS, Counts, Evidence, Mark, Standing, counted
+from midwatch_stage.aftermath import Evidence, Mark, counted
 from midwatch_stage.factories import AT, attempt, delivery, entry, intervention, message, task
 
 CHECK = factories.acceptance(check="true")
@@ -199,54 +197,23 @@ def test_what_may_be_so_is_no_fault(left: Evidence) -> None:
     assert counted(left).faults == ()
 
 
-# -- slow or lost --------------------------------------------------------------------------------
-
-SOON = Standing(at=AT + timedelta(seconds=QUIET_SECONDS - 1))
-LATE = Standing(at=AT + timedelta(seconds=QUIET_SECONDS + 1))
-HAD, FULL = replace(LATE, held=frozenset({1})), replace(LATE, full=True)
 UNDER_WAY = without(CHECK, END, OVER)
 OPEN = ("task fix never ended", "attempt 1 never ended")
-OTHER = "task other never ended"
 UNANSWERED = ("escalation 1 of attempt 1 was never answered",)
 
 
-def beside(what: Record, standing: Standing, of: int) -> Counts:
-    """A task that has stopped, and another one; something is recorded of one of them lately."""
-    lately = entry(99, what, at=standing.at, task=of, attempt=1 if of == 1 else None, seq=None)
-    left = evidence(*UNDER_WAY, standing=standing)
-    both = [task(), task(2, "other")]
-    return counted(replace(left, tasks=both, entries=[*left.entries, lately]))
-
-
 @pytest.mark.parametrize(
-    ("story", "standing", "unfinished", "lost"),
+    ("story", "late", "unfinished", "lost"),
     [
-        (UNDER_WAY, SOON, OPEN, ()),
-        (UNDER_WAY, LATE, (), OPEN),
-        (UNDER_WAY, HAD, (), OPEN),
-        (UNDER_WAY, FULL, (), OPEN),
-        (without(END), SOON, (), OPEN[1:]),
-        (instead(ASKED, ANSWERED), SOON, UNANSWERED, ()),
-        (instead(ASKED, ANSWERED), LATE, (), UNANSWERED),
+        (UNDER_WAY, True, OPEN, ()),
+        (UNDER_WAY, False, (), OPEN),
+        (without(END), True, (), OPEN[1:]),
+        (instead(ASKED, ANSWERED), True, UNANSWERED, ()),
+        (instead(ASKED, ANSWERED), False, (), UNANSWERED),
     ],
 )
-def test_what_moved_lately_is_unfinished_and_what_did_not_is_lost(
-    story: Sequence[Record], standing: Standing, unfinished: tuple[str, ...], lost: tuple[str, ...]
+def test_what_is_not_over_is_lost_unless_work_still_got_on(
+    story: Sequence[Record], late: bool, unfinished: tuple[str, ...], lost: tuple[str, ...]
 ) -> None:
-    counts = counted(evidence(*story, standing=standing))
-    assert (counts.unfinished, counts.lost) == (unfinished, lost)
-    assert counts.faults == lost
-
-
-@pytest.mark.parametrize(("standing", "lost"), [(LATE, OPEN), (HAD, ()), (FULL, ())])
-def test_what_stopped_while_others_move_is_lost_unless_it_is_held_or_waits(
-    standing: Standing, lost: tuple[str, ...]
-) -> None:
-    counts = beside(factories.task_transition(), standing, of=2)
-    assert (set(counts.unfinished), counts.lost) == ({*OPEN, OTHER} - {*lost}, lost)
-
-
-def test_what_a_person_says_is_no_move() -> None:
-    counts = beside(intervention(by=Actor.OPERATOR), LATE, of=1)
-    assert counts.unfinished == ()
-    assert set(OPEN) < set(counts.lost)
+    counts = counted(evidence(*story, late=late))
+    assert (counts.unfinished, counts.lost, counts.faults) == (unfinished, lost, lost)

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TypeVar
 
@@ -33,14 +32,6 @@ _R = TypeVar("_R", bound=Record)
 
 LONG_ENOUGH = 3
 """Steps that an attempt must have gone on for before what it was not given counts as lost."""
-QUIET_SECONDS = 120.0
-"""Work of which nothing was recorded for so long has stopped. The longest pause that is meant to be
-is a tenth of it: a node that is cut off until it is given up, and the start of another."""
-MOVES: tuple[type[Record], ...] = (
-    *(Step, AttemptTransition, TaskTransition, Acceptance),
-    *(Escalation, Decision),
-)
-"""What is recorded as work gets on. What a person says is none: lost work is spoken to as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +40,6 @@ class Mark:
 
     label: str
     process: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How things stood when nobody waited for them any longer."""
-
-    at: datetime
-    """By the clock of the journal's database."""
-    held: frozenset[int] = frozenset()
-    """Attempts that a node had in hand and was heard of."""
-    full: bool = False
-    """Whether no node had a free slot, so that tasks had to wait for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +56,8 @@ class Evidence:
     """What each attempt's worker was told, in its history."""
     marks: Mapping[int, Sequence[Mark]] = field(default_factory=dict[int, Sequence[Mark]])
     """By attempt, in the order in which they were made."""
-    standing: Standing | None = None
-    """Without it everything has had all the time that it needs."""
+    late: bool = False
+    """Whether nobody waited any longer though work still got on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +79,7 @@ class Counts:
     failed: tuple[str, ...]
     """Tasks that are over, and not completed."""
     unfinished: tuple[str, ...]
-    """What was still getting on."""
+    """What may still have been getting on."""
     lost: tuple[str, ...]
     """What was not over, and did not get on."""
     doubled: tuple[str, ...]
@@ -182,40 +161,23 @@ def _failed(evidence: Evidence, last: Mapping[int, TaskTransition]) -> Iterator[
 def _unended(
     evidence: Evidence, ends: Mapping[int, Sequence[AttemptTransition]]
 ) -> Iterator[tuple[str, bool]]:
-    """What never ended, and whether it was still getting on."""
+    """What never ended, and whether it may still have been getting on."""
     over = {
         each.task
         for each in evidence.entries
         if isinstance(each.record, TaskTransition) and each.record.lifecycle.over
     }
-    moving = _moving(evidence)
     for task in evidence.tasks:
         if task.id not in over:
-            yield f"task {task.name} never ended", task.id in moving
+            yield f"task {task.name} never ended", evidence.late
     for attempt in evidence.attempts:
         if not ends[attempt.id]:
-            yield f"attempt {attempt.id} never ended", attempt.task in moving - over
-    of = {each.id: each.task for each in evidence.attempts}
+            yield f"attempt {attempt.id} never ended", evidence.late and attempt.task not in over
     state: dict[int, Escalation] = {each.id: each for _, each in _of(evidence.entries, Escalation)}
     for id, escalation in state.items():
         if escalation.state is EscalationState.OPEN:
             text = f"escalation {id} of attempt {escalation.attempt} was never answered"
-            yield text, of.get(escalation.attempt) in moving
-
-
-def _moving(evidence: Evidence) -> set[int]:
-    """The tasks that were getting on, or had to wait for others that were."""
-    standing = evidence.standing
-    if standing is None:
-        return set()
-    tasks = {each.id for each in evidence.tasks}
-    since = standing.at - timedelta(seconds=QUIET_SECONDS)
-    moved = {
-        each.task for each in evidence.entries if each.at > since and type(each.record) in MOVES
-    }
-    if not moved or standing.full:
-        return tasks if moved else set()
-    return moved | {each.task for each in evidence.attempts if each.id in standing.held}
+            yield text, evidence.late
 
 
 # -- work done twice -----------------------------------------------------------------------------
