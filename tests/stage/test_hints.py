@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from midwatch_stage.hints import Mangler, Tally
 
 TOPIC = b"midwatch/v1/f/attempts/7/events"
@@ -24,22 +26,29 @@ def mangler(*, drop: float = 0, repeat: float = 0, swap: float = 0) -> Mangler:
     return Mangler(random.Random(1), Tally(), drop=drop, repeat=repeat, swap=swap)
 
 
-def test_what_is_no_hint_passes_as_it_is() -> None:
-    said = CONNACK + publish(b"up", topic=STATUS)
-    assert mangler(drop=1).edit(said) == (said, b"")
+OTHER = CONNACK + publish(b"up", topic=STATUS)
+SECOND = publish(b"x", number=None)
 
 
-def test_a_dropped_hint_is_acknowledged_in_the_place_of_the_client() -> None:
-    assert mangler(drop=1).edit(publish(b"x", number=258)) == (b"", bytes([0x40, 2, 1, 2]))
-
-
-def test_a_dropped_hint_that_nobody_acknowledges_is_just_gone() -> None:
-    assert mangler(drop=1).edit(publish(b"x", number=None)) == (b"", b"")
-
-
-def test_a_hint_is_repeated_as_one_that_nobody_acknowledges() -> None:
-    onward, back = mangler(repeat=1).edit(publish(b"x"))
-    assert (onward, back) == (publish(b"x") + publish(b"x", number=None), b"")
+@pytest.mark.parametrize(
+    ("said", "edited", "onward", "back"),
+    [
+        (OTHER, mangler(drop=1), OTHER, b""),
+        (publish(b"x", number=258), mangler(drop=1), b"", bytes([0x40, 2, 1, 2])),
+        (SECOND, mangler(drop=1), b"", b""),
+        (publish(b"x"), mangler(repeat=1), publish(b"x") + SECOND, b""),
+    ],
+    ids=[
+        "what is no hint passes as it is",
+        "a dropped one is acknowledged in the place of the client",
+        "one that nobody acknowledges is just gone",
+        "one is repeated as one that nobody acknowledges",
+    ],
+)
+def test_a_hint_is_dropped_or_repeated(
+    said: bytes, edited: Mangler, onward: bytes, back: bytes
+) -> None:
+    assert edited.edit(said) == (onward, back)
 
 
 def test_a_hint_changes_places_with_the_next_one() -> None:

@@ -68,6 +68,7 @@ class Pauses:
         ModelAPIError("m", "cut off"),
         TimeoutError(),
         ConnectionResetError(),
+        ConnectionRefusedError(),
     ],
 )
 def test_overload_limits_and_a_lost_connection_pass(error: Exception) -> None:

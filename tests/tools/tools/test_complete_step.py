@@ -36,10 +36,6 @@ def completing(
     return ("complete_step", {**said, "confidence": 80, **more})
 
 
-def lookup() -> str:
-    return "the value"
-
-
 def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[Acceptance, ...]]]:
     async def check(commands: Sequence[str]) -> tuple[Acceptance, ...]:
         detail = "" if passed else "exit code 1\nno rule"
@@ -87,13 +83,6 @@ async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Perform
     assert (await perform.records(Step))[0].ok is False
 
 
-async def test_a_worker_that_only_asks_its_tools_is_done_with_a_flag(perform: Performer) -> None:
-    said = [{"what": "lookup answers", "state": "passed"}]
-    result = await perform([("lookup", {})], [completing(functional=said)], tools=(lookup,))
-    assert answers(result.all_messages(), "complete_step")[0].startswith("Done with a flag")
-    assert (await perform.records(Completion))[0].accepted
-
-
 async def test_requirement_16_a_claim_with_half_its_evidence_is_flagged(perform: Performer) -> None:
     result = await perform([PUT, completing("a.py", functional=[PASSED])])
     assert "Done with a flag" in answers(result.all_messages(), "complete_step")[0]
@@ -111,19 +100,6 @@ async def test_a_plan_steps_own_check_is_run_and_refuses_if_it_fails(perform: Pe
     changes = await perform.records(Change)
     doing = "checks the plan step: make test"
     assert Activity.COMMAND in [each.activity for each in changes if each.doing == doing]
-
-
-async def test_the_plan_steps_own_check_proves_what_works(perform: Performer) -> None:
-    plan, check = (CHECKED,), checks(passed=True)
-    await perform([PUT, completing(functional=[PASSED])], plan=plan, check=check)
-    (completion,) = await perform.records(Completion)
-    assert {claim.state for claim in completion.claims} == {ClaimState.PASSED}
-    assert [claim.what for claim in completion.claims] == [
-        "the goal",
-        "file a.py",
-        "`make test`",
-        "all tests pass",
-    ]
 
 
 @pytest.mark.parametrize("may", [False, True])

@@ -97,13 +97,6 @@ async def test_nothing_or_what_has_no_limit_cannot_be_asked_for(perform: Perform
     assert await perform.records(BudgetRequest) == []
 
 
-async def test_what_is_granted_raises_the_limit_once_it_has_arrived(perform: Performer) -> None:
-    await perform.write(MORE)
-    result = await perform(*WORK, budget=TWO)
-    assert "You are granted 3 more requests." in prompts(result.all_messages())[1]
-    assert last_limits(await perform.records(Change)) == Meter(used=5, limit=5)
-
-
 async def test_a_grant_that_waits_counts_before_the_budget_is_spent(perform: Performer) -> None:
     with pytest.raises(BudgetSpentError):
         await perform(*WORK, budget=TWO)
@@ -176,18 +169,14 @@ async def test_without_that_model_the_present_one_goes_on(perform: Performer, kn
 async def test_a_request_that_is_made_again_writes_its_own_analysis(perform: Performer) -> None:
     await perform.write(SWITCH)
     await perform(model_for=Other().by_name)
-    (analysis,) = await perform.records(Analysis)
-    assert (analysis.by, analysis.cause, analysis.about) == (
-        AnalysisAuthor.WATCH,
-        Cause.TRANSIENT,
-        0,
-    )
-    assert analysis.what.endswith("HTTP 429 from o")
-    assert analysis.remedy.endswith("after 2.0 s")
-    (waits,) = [
-        each for each in await perform.records(Change) if each.doing.startswith("retries in")
+    (said,) = await perform.records(Analysis)
+    assert (said.by, said.cause, said.about) == (AnalysisAuthor.WATCH, Cause.TRANSIENT, 0)
+    assert said.what.endswith("HTTP 429 from o")
+    assert said.remedy.endswith("after 2.0 s")
+    doing = {each.doing: each.activity for each in await perform.records(Change)}
+    assert [doing[each] for each in doing if each.startswith("retries in")] == [
+        Activity.RATE_LIMITED
     ]
-    assert waits.activity is Activity.RATE_LIMITED
 
 
 # -- an outage of the provider ---------------------------------------------------------------------

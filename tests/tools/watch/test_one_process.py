@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest
 from pydantic_ai.models.function import FunctionModel
@@ -264,23 +263,6 @@ async def test_however_it_is_started_a_run_is_an_attempt(
     agent = Agent(model, capabilities=[Watch(journal=str(journal_file))])
     assert await start(agent) == "Looked."
     assert await names(journal_file) == [(1, "agent", 1)]
-
-
-class Beside(AbstractCapability[Any]):
-    """Another capability, with a tool and instructions of its own."""
-
-    def get_instructions(self) -> str:
-        return "Be brief."
-
-
-async def test_other_capabilities_work_beside_it(journal_file: Path) -> None:
-    model = TestModel(call_tools=[])
-    agent = Agent(model, capabilities=[Beside(), Watch(journal=str(journal_file))])
-    result = await agent.run("Look.")
-    told = next(m.instructions for m in result.all_messages() if isinstance(m, ModelRequest))
-    assert told is not None
-    assert "Be brief." in told
-    assert "[midwatch" in told
 
 
 Issue = Callable[[Action, Actor], Awaitable[None]]
