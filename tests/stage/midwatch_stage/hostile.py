@@ -5,62 +5,11 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TypeVar, cast
 
+from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import (
-    Actor,
-    AlertKey,
-    Attempt,
-    BudgetRequest,
-    Change,
-    Chore,
-    Completion,
-    Ending,
-    Fact,
-    FactAct,
-    FactMark,
-    Fault,
-    Feedback,
-    Grant,
-    Guidelines,
-    Lesson,
-    Lifecycle,
-    Method,
-    NodeState,
-    Outcome,
-    PermissionRequest,
-    Plan,
-    PlanCheck,
-    PlanStep,
-    Recall,
-    Recalled,
-    Record,
-    Ruling,
-    Severity,
-    Spending,
-    Study,
-    StudyState,
-    SupervisedBy,
-    TaskTransition,
-    Terms,
-)
+from midwatch_stage import factories as make
 from midwatch_stage.command import write
-from midwatch_stage.factories import (
-    acceptance,
-    alert,
-    analysis,
-    decision,
-    delivery,
-    edit,
-    ended,
-    intervention,
-    message,
-    outcome,
-    reflecting,
-    step,
-    summary,
-    transition,
-)
 from midwatch_stage.nodes import node
 
 T = TypeVar("T")
@@ -89,15 +38,17 @@ def _hostile(value: object) -> object:
     return value
 
 
-KEY = AlertKey(rule="cycle", subject="a.py")
-TERMS = Terms(model="big", worker="w", keep=("a",), after="b")
-RECORDS: tuple[Record, ...] = (
-    Plan(steps=(PlanStep(title="read", files=("a.py",), acceptance=("true",), flag="by eye"),)),
-    step(1, "edit", args="{}", path="a.py", edits=(edit(),), ok=False, exit_code=1, output="out"),
-    reflecting(2, 4, 5, blockers=("no",), files_done=("a",), notes="n"),
-    message(3, "said"),
-    Change(model="big", doing="make"),
-    PlanCheck(
+KEY = r.AlertKey(rule="cycle", subject="a.py")
+TERMS = r.Terms(model="big", worker="w", keep=("a",), after="b")
+RECORDS: tuple[r.Record, ...] = (
+    r.Plan(steps=(r.PlanStep(title="read", files=("a.py",), acceptance=("true",), flag="by eye"),)),
+    make.step(
+        1, "edit", args="{}", path="a.py", edits=(make.edit(),), ok=False, exit_code=1, output="out"
+    ),
+    make.reflecting(2, 4, 5, blockers=("no",), files_done=("a",), notes="n"),
+    make.message(3, "said"),
+    r.Change(model="big", doing="make"),
+    r.PlanCheck(
         plan_step=1,
         assumption="a",
         reality="b",
@@ -105,23 +56,23 @@ RECORDS: tuple[Record, ...] = (
         options=("o",),
         choice="o",
         proposed=("x",),
-        ruling=Ruling.PENDING,
+        ruling=r.Ruling.PENDING,
         reason="r",
     ),
-    BudgetRequest(wanted=Grant(requests=2), reason="more"),
-    PermissionRequest(tool="t", what="w", step=1),
-    Completion(plan_step=1, goal="g", confidence=7, accepted=True, flag="f", doubts=("d",)),
-    analysis(),
-    Spending(role="planner", model="m", requests=1),
-    acceptance(passed=False, detail="no"),
-    alert(severity=Severity.CRITICAL, key=KEY, evidence=(1, 2), step=2),
-    Fault(part="rule", error="broke"),
-    summary(turns=3, model="m"),
+    r.BudgetRequest(wanted=r.Grant(requests=2), reason="more"),
+    r.PermissionRequest(tool="t", what="w", step=1),
+    r.Completion(plan_step=1, goal="g", confidence=7, accepted=True, flag="f", doubts=("d",)),
+    make.analysis(),
+    r.Spending(role="planner", model="m", requests=1),
+    make.acceptance(passed=False, detail="no"),
+    make.alert(severity=r.Severity.CRITICAL, key=KEY, evidence=(1, 2), step=2),
+    r.Fault(part="rule", error="broke"),
+    make.summary(turns=3, model="m"),
 )
-DECISION = decision(
-    plan=("x",), terms=TERMS, by=Actor.SUPERVISOR, author="sup", refused="no", message="Do it."
+DECISION = make.decision(
+    plan=("x",), terms=TERMS, by=r.Actor.SUPERVISOR, author="sup", refused="no", message="Do it."
 )
-NUDGE = intervention(by=Actor.SUPERVISOR, author="s", message="Look.", terms=TERMS)
+NUDGE = make.intervention(by=r.Actor.SUPERVISOR, author="s", message="Look.", terms=TERMS)
 
 
 class HostilePast:
@@ -137,20 +88,20 @@ class HostilePast:
         """Write two tasks, `done` and `under` way, with all that is recorded of such."""
         over, other = await self._attempt("done"), await self._attempt("under")
         await self._learn(over)
-        await self._say(over, ended(Ending.ERROR))
-        await self._say(over, TaskTransition(lifecycle=Lifecycle.FAILED, passed=0, total=1))
-        await self._say(over, Feedback(accepted=False, comment="No.", author="ann", diff="d"))
+        await self._say(over, make.ended(r.Ending.ERROR))
+        await self._say(over, r.TaskTransition(lifecycle=r.Lifecycle.FAILED, passed=0, total=1))
+        await self._say(over, r.Feedback(accepted=False, comment="No.", author="ann", diff="d"))
         for attempt in (over, other):
             await self._say(attempt, *RECORDS)
             await self._escalate(attempt)
         held = replace(NUDGE, needs_approval=True)
         self.ids["held"] = await self._say(other, held)
         self.ids["held2"] = await self._say(other, held)
-        lost = hostile(node("node", "gpu", state=NodeState.LOST, began=self._at))
+        lost = hostile(node("node", "gpu", state=r.NodeState.LOST, began=self._at))
         await Nodes(self._journal).enter(lost, alive_seconds=1)
 
-    async def _attempt(self, name: str) -> Attempt:
-        supervised_by = SupervisedBy.MONITOR if name == "under" else SupervisedBy.PROCESS
+    async def _attempt(self, name: str) -> r.Attempt:
+        supervised_by = r.SupervisedBy.MONITOR if name == "under" else r.SupervisedBy.PROCESS
         run = await self._journal.add_run(
             source=hostile("t.yaml"), settings="{}", at=self._at, supervised_by=supervised_by
         )
@@ -169,10 +120,10 @@ class HostilePast:
             at=self._at,
             **{key: hostile(text) for key, text in texts.items()},
         )
-        await self._say(made, transition(reason="begun"))
+        await self._say(made, make.transition(reason="begun"))
         return made
 
-    async def _escalate(self, attempt: Attempt) -> None:
+    async def _escalate(self, attempt: r.Attempt) -> None:
         await self._journal.open_escalation(
             attempt=attempt.id,
             task=attempt.task,
@@ -181,29 +132,31 @@ class HostilePast:
             at=self._at,
         )
         id = await self._say(attempt, DECISION, NUDGE)
-        delivered = delivery(id, step=2, author="a", comment="c")
-        await self._say(attempt, delivered, outcome(id, Outcome.NO_EFFECT))
+        delivered = make.delivery(id, step=2, author="a", comment="c")
+        await self._say(attempt, delivered, make.outcome(id, r.Outcome.NO_EFFECT))
 
-    async def _learn(self, attempt: Attempt) -> None:
+    async def _learn(self, attempt: r.Attempt) -> None:
         say, ids = self._say, self.ids
         ids["lesson"] = await say(
             attempt,
-            Lesson(text="Look.", insights=("i",), tags=("t",), kind="k", files=("f",), model="m"),
+            r.Lesson(text="Look.", insights=("i",), tags=("t",), kind="k", files=("f",), model="m"),
         )
         ids["fact"] = await say(
-            attempt, Fact(text="A port.", files=("f",), tags=("t",), value="v", sources=(1,))
+            attempt, r.Fact(text="A port.", files=("f",), tags=("t",), value="v", sources=(1,))
         )
-        ids["gone"] = await say(attempt, Fact(text="Another."))
-        retired = FactMark(fact=ids["gone"], act=FactAct.RETIRED, reason="no", author="ann")
+        ids["gone"] = await say(attempt, r.Fact(text="Another."))
+        retired = r.FactMark(fact=ids["gone"], act=r.FactAct.RETIRED, reason="no", author="ann")
         await say(attempt, retired)
-        recalled = (Recalled(lesson=ids["lesson"], method=Method.TAGS),)
-        await say(attempt, Recall(lessons=recalled, facts=(ids["fact"],)))
+        recalled = (r.Recalled(lesson=ids["lesson"], method=r.Method.TAGS),)
+        await say(attempt, r.Recall(lessons=recalled, facts=(ids["fact"],)))
         await say(
             attempt,
-            Study(about=ids["lesson"], chore=Chore.LESSON, state=StudyState.REFUSED, reason="r"),
+            r.Study(
+                about=ids["lesson"], chore=r.Chore.LESSON, state=r.StudyState.REFUSED, reason="r"
+            ),
         )
-        ids["guidelines"] = await say(attempt, Guidelines(version=1, text="## Do", model="m"))
+        ids["guidelines"] = await say(attempt, r.Guidelines(version=1, text="## Do", model="m"))
 
-    async def _say(self, attempt: Attempt, *records: Record) -> int:
+    async def _say(self, attempt: r.Attempt, *records: r.Record) -> int:
         self._at += timedelta(seconds=1)
         return await write(self._journal, attempt, self._at, *map(hostile, records))
