@@ -17,23 +17,11 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPro
 from sqlalchemy import Connection, select
 from storm import Cast, Operator, Storm
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_monitor.records import (
-    Acceptance,
-    Attempt,
-    AttemptTransition,
-    Decision,
-    Escalation,
-    EscalationState,
-    NodeState,
-    Record,
-    Step,
-    Task,
-    TaskTransition,
-)
 from midwatch_stage.aftermath import Evidence, Mark, counted
 from midwatch_stage.broker import Broker
 from midwatch_stage.database import Database
@@ -43,9 +31,9 @@ NODES, MONITORS = 3, 2
 QUIET_SECONDS = 120.0
 """Work of which nothing was recorded for so long has stopped. The longest pause that is meant to be
 is a tenth of it: a node that is cut off until it is given up, and the start of another."""
-MOVES: tuple[type[Record], ...] = (
-    *(Step, AttemptTransition, TaskTransition, Acceptance),
-    *(Escalation, Decision),
+MOVES: tuple[type[r.Record], ...] = (
+    *(r.Step, r.AttemptTransition, r.TaskTransition, r.Acceptance),
+    *(r.Escalation, r.Decision),
 )
 """What is recorded as work gets on. What a person says is none: lost work is spoken to as well."""
 LATE = "the time is up, and work still gets on"
@@ -106,7 +94,7 @@ class Progress:
     async def read_nodes(self) -> bool:
         """Whether another one has come up."""
         before = self.up
-        self.up = sum(node.state is NodeState.UP for node in await self.nodes.all())
+        self.up = sum(node.state is r.NodeState.UP for node in await self.nodes.all())
         return self.up > before
 
     async def read(self) -> bool:
@@ -114,10 +102,10 @@ class Progress:
         before = self._last
         async for entry in self.journal.all_entries(before, kinds=MOVES):
             self._last, record = entry.id, entry.record
-            if isinstance(record, TaskTransition):
+            if isinstance(record, r.TaskTransition):
                 self.over[entry.task] = record.lifecycle.over
-            if isinstance(record, Escalation):
-                closed = record.state is EscalationState.CLOSED
+            if isinstance(record, r.Escalation):
+                closed = record.state is r.EscalationState.CLOSED
                 (self.open.discard if closed else self.open.add)(record.id)
         return self._last > before
 
@@ -337,7 +325,7 @@ async def _prompts(journal: Journal, attempt: int) -> list[str]:
 
 
 def _marks(
-    folder: Path, tasks: Sequence[Task], attempts: Sequence[Attempt]
+    folder: Path, tasks: Sequence[r.Task], attempts: Sequence[r.Attempt]
 ) -> Mapping[int, list[Mark]]:
     """By attempt. A log is called as its worktree is: the task and the attempt's number."""
     names = {task.id: task.name for task in tasks}

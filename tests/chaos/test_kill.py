@@ -11,19 +11,8 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 
+from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    AttemptTransition,
-    Change,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Intervention,
-    OutcomeReport,
-    Record,
-    Step,
-    TaskTransition,
-)
 from midwatch_stage.watched import uncoded
 
 DRIVER = Path(__file__).with_name("kill_driver.py")
@@ -32,7 +21,7 @@ RECORDS = 17
 WHERE = ["decision", "record-6"]
 """What is tried always; in CI also the moments between."""
 BETWEEN = ["task_state", "outcome", *(f"record-{n}" for n in range(1, RECORDS + 1))]
-KEPT = (AttemptTransition, Decision, OutcomeReport, TaskTransition, Step)
+KEPT = (r.AttemptTransition, r.Decision, r.OutcomeReport, r.TaskTransition, r.Step)
 
 Work = Callable[[Path, str], int]
 
@@ -41,7 +30,7 @@ Work = Callable[[Path, str], int]
 class Story:
     """All that must be the same however often the process was killed."""
 
-    records: dict[type[Record], list[Record]]
+    records: dict[type[r.Record], list[r.Record]]
     """By kind: who of the monitor and the runner speaks first at the end may vary."""
     spent: list[float]
     """Requests, tokens and US dollars in the end."""
@@ -80,7 +69,7 @@ async def story(folder: Path) -> Story:
     async with await Journal.open_to_read(folder / "journal.db") as journal:
         records = [entry.record for entry in await journal.entries()]
         messages = await journal.messages(1)
-    budgets = [each.budget for each in records if isinstance(each, Change) and each.budget]
+    budgets = [each.budget for each in records if isinstance(each, r.Change) and each.budget]
     last = budgets[-1]
     return Story(
         records={kind: [timeless(each) for each in records if type(each) is kind] for kind in KEPT},
@@ -92,11 +81,11 @@ async def story(folder: Path) -> Story:
     )
 
 
-def timeless(record: Record) -> Record:
+def timeless(record: r.Record) -> r.Record:
     """The record without its time, and without the id that depends on who wrote first."""
-    if isinstance(record, OutcomeReport):
+    if isinstance(record, r.OutcomeReport):
         return replace(record, intervention=0)
-    return replace(record, at=None) if isinstance(record, Step) else record
+    return replace(record, at=None) if isinstance(record, r.Step) else record
 
 
 def prompts(body: bytes) -> list[str]:
@@ -114,10 +103,10 @@ async def test_the_attempt_holds_all_that_may_be_lost(uninterrupted: Path) -> No
     assert whole.requests.splitlines() == [f"request {n}" for n in range(1, 8)]
     assert whole.acts.splitlines() == ["one", "two", "three"]
     assert sum("[midwatch #N from your policy]" in text for text in whole.told) == 1
-    assert {kind: len(whole.records[kind]) for kind in (Decision, OutcomeReport, Step)} == {
-        Decision: 1,
-        OutcomeReport: 1,
-        Step: 8,
+    assert {kind: len(whole.records[kind]) for kind in (r.Decision, r.OutcomeReport, r.Step)} == {
+        r.Decision: 1,
+        r.OutcomeReport: 1,
+        r.Step: 8,
     }
 
 
@@ -143,7 +132,7 @@ async def test_a_killed_attempt_ends_as_if_nothing_had_happened(
 
 async def prove_one_delivery(folder: Path) -> None:
     async with await Journal.open_to_read(folder / "journal.db") as journal:
-        issued = [entry.id for entry in await journal.entries(kinds=(Intervention,))]
-        stamps = [entry.record for entry in await journal.entries(kinds=(Delivery,))]
-    assert stamps == [Delivery(intervention=issued[0], state=DeliveryState.DELIVERED, step=5)]
+        issued = [entry.id for entry in await journal.entries(kinds=(r.Intervention,))]
+        stamps = [entry.record for entry in await journal.entries(kinds=(r.Delivery,))]
+    assert stamps == [r.Delivery(intervention=issued[0], state=r.DeliveryState.DELIVERED, step=5)]
     assert len(issued) == 1

@@ -6,55 +6,46 @@ from typing import Any
 
 import pytest
 
-from midwatch_monitor.records import (
-    DeliveryState,
-    Diagnosis,
-    Entry,
-    EscalationState,
-    Lifecycle,
-    Record,
-    Step,
-    TaskTransition,
-)
+from midwatch_monitor import records as r
 from midwatch_stage import factories
 from midwatch_stage.aftermath import Evidence, Mark, counted
 from midwatch_stage.factories import AT, attempt, delivery, entry, intervention, message, task
 
 CHECK = factories.acceptance(check="true")
 END = factories.ended()
-OVER = factories.task_transition(Lifecycle.COMPLETED)
+OVER = factories.task_transition(r.Lifecycle.COMPLETED)
 ASKED = factories.escalation()
-ANSWERED = replace(ASKED, state=EscalationState.ANSWERED)
-DECISION = factories.decision(diagnosis=Diagnosis.UNKNOWN)
+ANSWERED = replace(ASKED, state=r.EscalationState.ANSWERED)
+DECISION = factories.decision(diagnosis=r.Diagnosis.UNKNOWN)
 NUDGE = intervention(escalation=1)
 NUDGE_ID = 6
 GIVEN = delivery(NUDGE_ID, step=2)
 JUDGED = factories.outcome(NUDGE_ID)
 SAID = f"[midwatch #{NUDGE_ID} from your policy] Look again."
 STEPS = tuple(message(number) for number in range(3, 7))
-STORY: tuple[Record, ...] = (
+STORY: tuple[r.Record, ...] = (
     *(message(1), message(2)),
     *(ASKED, ANSWERED, DECISION, NUDGE, GIVEN),
     *(*STEPS, JUDGED, CHECK, END, OVER),
 )
 
 
-def log(*records: Record) -> Sequence[Entry]:
+def log(*records: r.Record) -> Sequence[r.Entry]:
     """Entries of one attempt; steps carry their number as `seq` too."""
     return [
         entry(
             id,
             record,
             at=AT,
-            attempt=None if isinstance(record, TaskTransition) else 1,
-            seq=record.number if isinstance(record, Step) else None,
+            attempt=None if isinstance(record, r.TaskTransition) else 1,
+            seq=record.number if isinstance(record, r.Step) else None,
         )
         for id, record in enumerate(records, start=1)
     ]
 
 
 def evidence(
-    *records: Record,
+    *records: r.Record,
     incarnations: int = 1,
     told: Sequence[str] = (SAID,),
     marks: Sequence[str] = ("1 a", "2 a"),
@@ -72,11 +63,11 @@ def evidence(
     )
 
 
-def without(*left_out: Record) -> tuple[Record, ...]:
+def without(*left_out: r.Record) -> tuple[r.Record, ...]:
     return tuple(each for each in STORY if each not in left_out)
 
 
-def instead(new: Record, of: Record, *left_out: Record) -> tuple[Record, ...]:
+def instead(new: r.Record, of: r.Record, *left_out: r.Record) -> tuple[r.Record, ...]:
     return tuple(new if each is of else each for each in without(*left_out))
 
 
@@ -88,7 +79,7 @@ def test_nothing_is_wrong_with_a_run_in_which_nothing_went_wrong() -> None:
 
 
 HELD = instead(replace(NUDGE, needs_approval=True), NUDGE, GIVEN, JUDGED)
-AGAIN = delivery(len(STORY) + 1, DeliveryState.EXPIRED)
+AGAIN = delivery(len(STORY) + 1, r.DeliveryState.EXPIRED)
 WRONG: dict[str, tuple[Evidence, str, str]] = {
     "no end": (evidence(*without(END)), "lost", "attempt 1 never ended"),
     "no end of the task": (evidence(*without(OVER)), "lost", "task fix never ended"),
@@ -98,7 +89,7 @@ WRONG: dict[str, tuple[Evidence, str, str]] = {
         "escalation 1 of attempt 1 was never answered",
     ),
     "it failed": (
-        evidence(*without(OVER), factories.task_transition(Lifecycle.FAILED)),
+        evidence(*without(OVER), factories.task_transition(r.Lifecycle.FAILED)),
         "failed",
         "task fix is failed",
     ),
@@ -126,7 +117,7 @@ WRONG: dict[str, tuple[Evidence, str, str]] = {
         "nudge (6) for attempt 1 was not delivered in 4 steps",
     ),
     "approved, never given": (
-        evidence(*HELD, delivery(NUDGE_ID, DeliveryState.APPROVED), told=()),
+        evidence(*HELD, delivery(NUDGE_ID, r.DeliveryState.APPROVED), told=()),
         "lost_interventions",
         "nudge (6) for attempt 1 was not delivered in 4 steps",
     ),
@@ -181,10 +172,10 @@ def test_a_missing_step_is_seen(gone: int) -> None:
 RIGHT: dict[str, Evidence] = {
     "the attempt ended before": evidence(*without(GIVEN, JUDGED, *STEPS), told=()),
     "it expired": evidence(
-        *instead(delivery(NUDGE_ID, DeliveryState.EXPIRED), GIVEN, JUDGED), told=()
+        *instead(delivery(NUDGE_ID, r.DeliveryState.EXPIRED), GIVEN, JUDGED), told=()
     ),
     "it was rejected": evidence(
-        *instead(delivery(NUDGE_ID, DeliveryState.REJECTED), GIVEN, JUDGED), told=()
+        *instead(delivery(NUDGE_ID, r.DeliveryState.REJECTED), GIVEN, JUDGED), told=()
     ),
     "it waits for approval": evidence(*HELD, told=()),
     "a refused decision": evidence(*STORY, replace(DECISION, refused="the attempt is over")),
@@ -213,7 +204,7 @@ UNANSWERED = ("escalation 1 of attempt 1 was never answered",)
     ],
 )
 def test_what_is_not_over_is_lost_unless_work_still_got_on(
-    story: Sequence[Record], late: bool, unfinished: tuple[str, ...], lost: tuple[str, ...]
+    story: Sequence[r.Record], late: bool, unfinished: tuple[str, ...], lost: tuple[str, ...]
 ) -> None:
     counts = counted(evidence(*story, late=late))
     assert (counts.unfinished, counts.lost, counts.faults) == (unfinished, lost, lost)

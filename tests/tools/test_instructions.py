@@ -2,18 +2,8 @@
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    CheckpointDecision,
-    Grant,
-    Intervention,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Terms,
-)
 from midwatch_stage.factories import checkpoint, intervention
 from midwatch_tools.instructions import (
     answer,
@@ -29,9 +19,9 @@ from midwatch_tools.instructions import (
 
 SETTINGS = ReflectSettings()
 CODE = "0badcafe"
-PIVOT, ESCALATE = CheckpointDecision.PIVOT, CheckpointDecision.ESCALATE
+PIVOT, ESCALATE = r.CheckpointDecision.PIVOT, r.CheckpointDecision.ESCALATE
 SURE = answer(checkpoint(10, 80), SETTINGS, alone=False)
-TERMS = Terms(grant=Grant(requests=20, minutes=2.5), model="other")
+TERMS = r.Terms(grant=r.Grant(requests=20, minutes=2.5), model="other")
 
 
 @pytest.mark.parametrize(
@@ -71,29 +61,29 @@ def test_the_protocol_names_the_interval_and_every_tool_that_something_is_refuse
     ("said", "end"),
     [
         (
-            intervention(by=Actor.OPERATOR, message="Go."),
+            intervention(by=r.Actor.OPERATOR, message="Go."),
             "[midwatch 0badcafe #7 from your operator] Go.",
         ),
         (
-            intervention(Action.REPLAN, message="m", plan=("a", "b")),
+            intervention(r.Action.REPLAN, message="m", plan=("a", "b")),
             "m\nThe remaining plan steps are now:\n1. a\n2. b",
         ),
         (
-            intervention(Action.GRANT_BUDGET, message="m", terms=TERMS),
+            intervention(r.Action.GRANT_BUDGET, message="m", terms=TERMS),
             "m\nYou are granted 20 more requests, 2.5 more minutes.",
         ),
     ],
     ids=["number and sender", "the new plan steps", "a grant"],
 )
-def test_an_intervention_says_what_it_brings(said: Intervention, end: str) -> None:
+def test_an_intervention_says_what_it_brings(said: r.Intervention, end: str) -> None:
     text = intervention_text(CODE, 7, said)
     assert text.endswith(end)
     assert intervention_id(text) == 7
 
 
 def test_a_replan_without_plan_steps_asks_for_them_and_another_model_says_that_it_is_one() -> None:
-    assert "`set_plan`" in intervention_text(CODE, 1, intervention(Action.REPLAN))
-    switch = intervention(Action.SWITCH_MODEL, terms=TERMS)
+    assert "`set_plan`" in intervention_text(CODE, 1, intervention(r.Action.REPLAN))
+    switch = intervention(r.Action.SWITCH_MODEL, terms=TERMS)
     assert "another model goes on" in intervention_text(CODE, 1, switch)
 
 
@@ -114,13 +104,13 @@ def test_a_mark_is_found_only_at_the_beginning(text: str) -> None:
 
 def test_the_outline_shows_what_is_done_and_by_what_open_plan_steps_are_checked() -> None:
     steps = (
-        PlanStep(title="read", state=PlanStepState.DONE, acceptance=("true",)),
-        PlanStep(title="port", state=PlanStepState.DONE, flag="not on Windows"),
-        PlanStep(title="guess", state=PlanStepState.SKIPPED),
-        PlanStep(title="write", files=("a.txt", "b.txt"), acceptance=("make test",), requests=9),
-        PlanStep(title="rest"),
+        r.PlanStep(title="read", state=r.PlanStepState.DONE, acceptance=("true",)),
+        r.PlanStep(title="port", state=r.PlanStepState.DONE, flag="not on Windows"),
+        r.PlanStep(title="guess", state=r.PlanStepState.SKIPPED),
+        r.PlanStep(title="write", files=("a.txt", "b.txt"), acceptance=("make test",), requests=9),
+        r.PlanStep(title="rest"),
     )
-    assert outline(Plan(steps=steps)) == (
+    assert outline(r.Plan(steps=steps)) == (
         "[x] 1. read\n"
         "[x] 2. port (flag: not on Windows)\n"
         "[-] 3. guess\n"

@@ -6,22 +6,8 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Approver, PlanSettings
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Change,
-    CheckpointDecision,
-    DeliveryState,
-    Intervention,
-    Meter,
-    Plan,
-    PlanCheck,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Ruling,
-)
 from midwatch_stage.factories import delivery, entries, intervention, reflecting, step
 from midwatch_tools.plan_change import (
     StepsWanted,
@@ -36,86 +22,90 @@ from midwatch_tools.plan_change import (
 )
 from midwatch_tools.tools.plan_tools import answered, rule_on_check
 
-DONE = PlanStep(title="read", state=PlanStepState.DONE)
-SKIPPED = PlanStep(title="guess", state=PlanStepState.SKIPPED)
-PLAN = Plan(steps=(DONE, SKIPPED, PlanStep(title="write"), PlanStep(title="check")), revision=1)
-CHECKED = PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",), requests=7)
-LATER = PlanStep(title="Test it", acceptance=("make test",))
-TWICE = (PlanStep(title="try", requests=1), PlanStep(title="try", requests=2))
+DONE = r.PlanStep(title="read", state=r.PlanStepState.DONE)
+SKIPPED = r.PlanStep(title="guess", state=r.PlanStepState.SKIPPED)
+PLAN = r.Plan(
+    steps=(DONE, SKIPPED, r.PlanStep(title="write"), r.PlanStep(title="check")), revision=1
+)
+CHECKED = r.PlanStep(title="Write a", files=("a.txt",), acceptance=("grep a a.txt",), requests=7)
+LATER = r.PlanStep(title="Test it", acceptance=("make test",))
+TWICE = (r.PlanStep(title="try", requests=1), r.PlanStep(title="try", requests=2))
 GONE = "no longer expected by a revision: a.txt"
 
 
 @pytest.mark.parametrize(
     ("steps", "titles", "after"),
     [
-        (PLAN.steps, ["a", "b"], (DONE, SKIPPED, PlanStep(title="a"), PlanStep(title="b"))),
-        ((DONE, LATER), ["look", "Test it"], (DONE, PlanStep(title="look"), LATER)),
-        (TWICE, ["try"] * 3, (*TWICE, PlanStep(title="try"))),
+        (PLAN.steps, ["a", "b"], (DONE, SKIPPED, r.PlanStep(title="a"), r.PlanStep(title="b"))),
+        ((DONE, LATER), ["look", "Test it"], (DONE, r.PlanStep(title="look"), LATER)),
+        (TWICE, ["try"] * 3, (*TWICE, r.PlanStep(title="try"))),
         ((CHECKED, LATER), ["write  A", "Test it"], (replace(CHECKED, title="write  A"), LATER)),
         (
             (CHECKED, LATER),
             ["Write aa", "Try it"],
             (
-                PlanStep(title="Write aa", acceptance=CHECKED.acceptance, flag=GONE),
-                PlanStep(title="Try it", acceptance=LATER.acceptance),
+                r.PlanStep(title="Write aa", acceptance=CHECKED.acceptance, flag=GONE),
+                r.PlanStep(title="Try it", acceptance=LATER.acceptance),
             ),
         ),
     ],
     ids=["others", "what stays", "two of one title", "other letters and spaces", "another title"],
 )
 def test_a_revision_replaces_plan_steps(
-    steps: tuple[PlanStep, ...], titles: list[str], after: tuple[PlanStep, ...]
+    steps: tuple[r.PlanStep, ...], titles: list[str], after: tuple[r.PlanStep, ...]
 ) -> None:
-    made = with_remaining(Plan(steps=steps, revision=1), titles)
-    assert made == Plan(steps=after, revision=2)
+    made = with_remaining(r.Plan(steps=steps, revision=1), titles)
+    assert made == r.Plan(steps=after, revision=2)
 
 
 def test_nor_is_a_check_lost_by_dropping_the_plan_step() -> None:
-    (only,) = with_remaining(Plan(steps=(CHECKED, LATER)), ["Test it"]).steps
+    (only,) = with_remaining(r.Plan(steps=(CHECKED, LATER)), ["Test it"]).steps
     assert only.acceptance == ("make test", "grep a a.txt")
 
 
 def test_a_plan_that_is_ordered_says_itself_what_is_checked() -> None:
-    plan = Plan(steps=(CHECKED, LATER))
-    assert with_remaining(plan, ["Write b"], ordered=True).steps == (PlanStep(title="Write b"),)
+    plan = r.Plan(steps=(CHECKED, LATER))
+    assert with_remaining(plan, ["Write b"], ordered=True).steps == (r.PlanStep(title="Write b"),)
 
 
 def test_the_first_open_plan_step_is_the_one_that_is_finished_with_its_reservation() -> None:
     after = with_current_done(PLAN, "not on Windows")
-    done = PlanStep(title="write", state=PlanStepState.DONE, flag="not on Windows")
+    done = r.PlanStep(title="write", state=r.PlanStepState.DONE, flag="not on Windows")
     assert after.steps[2] == done
     assert (after.current, after.open_titles, after.revision) == (4, ("check",), 1)
-    before = Plan(steps=(replace(CHECKED, flag=GONE),))
+    before = r.Plan(steps=(replace(CHECKED, flag=GONE),))
     assert with_current_done(before, "untested").steps[0].flag == f"{GONE}; untested"
-    closed = Plan(steps=(DONE, SKIPPED))
+    closed = r.Plan(steps=(DONE, SKIPPED))
     assert with_current_done(closed) == closed
 
 
 def test_the_rules_are_told_where_the_plan_stands_and_the_share_of_the_plan_step_in_hand() -> None:
-    assert plan_change(PLAN) == Change(plan_step=3, plan_steps=4, revision=1)
-    plan = Plan(steps=(DONE, CHECKED))
-    assert plan_change(plan) == Change(plan_step=2, plan_steps=2, revision=0, plan_step_requests=7)
+    assert plan_change(PLAN) == r.Change(plan_step=3, plan_steps=4, revision=1)
+    plan = r.Plan(steps=(DONE, CHECKED))
+    assert plan_change(plan) == r.Change(
+        plan_step=2, plan_steps=2, revision=0, plan_step_requests=7
+    )
 
 
-GOAL = PlanStep(title="the goal")
+GOAL = r.PlanStep(title="the goal")
 
 
 @pytest.mark.parametrize(
     ("plan", "written"),
-    [(Plan(steps=(GOAL,)), False), (Plan(steps=(GOAL,), revision=1), True), (PLAN, True)],
+    [(r.Plan(steps=(GOAL,)), False), (r.Plan(steps=(GOAL,), revision=1), True), (PLAN, True)],
 )
-def test_the_goal_alone_is_no_plan(plan: Plan, written: bool) -> None:
+def test_the_goal_alone_is_no_plan(plan: r.Plan, written: bool) -> None:
     assert is_written(plan) is written
 
 
-def ordered(**fields: Any) -> Intervention:
-    return intervention(Action.REPLAN, Actor.SUPERVISOR, **fields)
+def ordered(**fields: Any) -> r.Intervention:
+    return intervention(r.Action.REPLAN, r.Actor.SUPERVISOR, **fields)
 
 
 REPLAN = ordered()
 ARRIVED = delivery()
-EXPIRED = delivery(state=DeliveryState.EXPIRED)
-PIVOT = reflecting(decision=CheckpointDecision.PIVOT)
+EXPIRED = delivery(state=r.DeliveryState.EXPIRED)
+PIVOT = reflecting(decision=r.CheckpointDecision.PIVOT)
 SET = step(2, "set_plan")
 REFUSED = step(2, "set_plan", ok=False)
 
@@ -134,7 +124,7 @@ REFUSED = step(2, "set_plan", ok=False)
         ([PIVOT, SET], StepsWanted.NOTHING),
     ],
 )
-def test_steps_are_wanted_until_written(records: Sequence[Record], wanting: StepsWanted) -> None:
+def test_steps_are_wanted_until_written(records: Sequence[r.Record], wanting: StepsWanted) -> None:
     assert steps_wanted(entries(*records)) is wanting
 
 
@@ -168,32 +158,32 @@ def test_each_plan_step_gets_the_least_share_where_there_is_enough() -> None:
 
 
 def test_finished_plan_steps_get_nothing_of_what_is_left() -> None:
-    done = PlanStep(title="a", state=PlanStepState.DONE, requests=9)
-    plan = Plan(steps=(done, PlanStep(title="b"), PlanStep(title="c", confidence=20)))
-    given = share_requests(plan, Meter(used=20, limit=60), least=2)
+    done = r.PlanStep(title="a", state=r.PlanStepState.DONE, requests=9)
+    plan = r.Plan(steps=(done, r.PlanStep(title="b"), r.PlanStep(title="c", confidence=20)))
+    given = share_requests(plan, r.Meter(used=20, limit=60), least=2)
     assert [step.requests for step in given.steps] == [9, 14, 26]
 
 
 @pytest.mark.parametrize(
-    ("titles", "requests"), [("a", Meter(limit=60)), ("ab", Meter(limit=None))]
+    ("titles", "requests"), [("a", r.Meter(limit=60)), ("ab", r.Meter(limit=None))]
 )
-def test_nothing_is_shared_without_limit_or_plan_steps(titles: str, requests: Meter) -> None:
-    plan = Plan(steps=tuple(PlanStep(title=title) for title in titles))
+def test_nothing_is_shared_without_limit_or_plan_steps(titles: str, requests: r.Meter) -> None:
+    plan = r.Plan(steps=tuple(r.PlanStep(title=title) for title in titles))
     assert share_requests(plan, requests, least=2) == plan
 
 
-def checked(plan_step: int = 2, **fields: Any) -> PlanCheck:
-    return PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", **fields)
+def checked(plan_step: int = 2, **fields: Any) -> r.PlanCheck:
+    return r.PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", **fields)
 
 
 CHECK = checked()
 PROPOSAL = checked(proposed=("b", "c"))
-PENDING = checked(ruling=Ruling.PENDING)
-REFUSED_CHECK = checked(ruling=Ruling.REFUSED)
+PENDING = checked(ruling=r.Ruling.PENDING)
+REFUSED_CHECK = checked(ruling=r.Ruling.REFUSED)
 
 
-def answer(action: Action) -> Intervention:
-    return intervention(action, Actor.SUPERVISOR, petition=1)
+def answer(action: r.Action) -> r.Intervention:
+    return intervention(action, r.Actor.SUPERVISOR, petition=1)
 
 
 @pytest.mark.parametrize(
@@ -205,26 +195,32 @@ def answer(action: Action) -> Intervention:
         ((PENDING,), True),
         ((REFUSED_CHECK,), False),
         ((REFUSED_CHECK, CHECK), True),
-        ((PENDING, answer(Action.NUDGE)), False),
-        ((PENDING, answer(Action.REPLAN)), True),
+        ((PENDING, answer(r.Action.NUDGE)), False),
+        ((PENDING, answer(r.Action.REPLAN)), True),
     ],
 )
-def test_a_plan_step_is_checked_until_a_yes(records: tuple[Record, ...], is_in: bool) -> None:
+def test_a_plan_step_is_checked_until_a_yes(records: tuple[r.Record, ...], is_in: bool) -> None:
     assert answered(entries(*records), 2) is is_in
 
 
 @pytest.mark.parametrize(
     ("check", "made", "approval", "ruling", "reason"),
     [
-        (CHECK, 9, Approver.SUPERVISOR, Ruling.GRANTED, ""),
-        (PROPOSAL, 1, Approver.POLICY, Ruling.GRANTED, "within the caps"),
-        (PROPOSAL, 1, Approver.SUPERVISOR, Ruling.PENDING, ""),
-        (PROPOSAL, 2, Approver.POLICY, Ruling.REFUSED, "2 of 2 revisions of this task's plan"),
-        (PROPOSAL, 2, Approver.SUPERVISOR, Ruling.REFUSED, "2 of 2 revisions of this task's plan"),
+        (CHECK, 9, Approver.SUPERVISOR, r.Ruling.GRANTED, ""),
+        (PROPOSAL, 1, Approver.POLICY, r.Ruling.GRANTED, "within the caps"),
+        (PROPOSAL, 1, Approver.SUPERVISOR, r.Ruling.PENDING, ""),
+        (PROPOSAL, 2, Approver.POLICY, r.Ruling.REFUSED, "2 of 2 revisions of this task's plan"),
+        (
+            PROPOSAL,
+            2,
+            Approver.SUPERVISOR,
+            r.Ruling.REFUSED,
+            "2 of 2 revisions of this task's plan",
+        ),
     ],
 )
 def test_a_proposal_is_ruled_by_the_cap_and_by_who_approves(
-    check: PlanCheck, made: int, approval: Approver, ruling: Ruling, reason: str
+    check: r.PlanCheck, made: int, approval: Approver, ruling: r.Ruling, reason: str
 ) -> None:
     found = rule_on_check(
         check, made=made, settings=PlanSettings(max_revisions=2, approval=approval)
@@ -232,8 +228,8 @@ def test_a_proposal_is_ruled_by_the_cap_and_by_who_approves(
     assert (found.ruling, found.reason[: len(reason)]) == (ruling, reason)
 
 
-def plan(revision: int) -> Plan:
-    return Plan(steps=(), revision=revision)
+def plan(revision: int) -> r.Plan:
+    return r.Plan(steps=(), revision=revision)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +243,7 @@ def plan(revision: int) -> Plan:
     ],
     ids=["the first plan", "its own", "an order", "an approval", "taken over"],
 )
-def test_only_a_workers_revisions_count(records: tuple[Record, ...], made: int) -> None:
+def test_only_a_workers_revisions_count(records: tuple[r.Record, ...], made: int) -> None:
     assert revisions(entries(*records)) == made
 
 

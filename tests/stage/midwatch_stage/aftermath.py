@@ -6,29 +6,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
-from midwatch_monitor.records import (
-    Acceptance,
-    Actor,
-    Attempt,
-    AttemptTransition,
-    Decision,
-    Delivery,
-    DeliveryState,
-    Ending,
-    Entry,
-    Escalation,
-    EscalationState,
-    Intervention,
-    Lifecycle,
-    OutcomeReport,
-    Record,
-    Step,
-    Task,
-    TaskTransition,
-)
+from midwatch_monitor import records as r
 from midwatch_stage.watched import uncoded
 
-_R = TypeVar("_R", bound=Record)
+_R = TypeVar("_R", bound=r.Record)
 
 LONG_ENOUGH = 3
 """Steps that an attempt must have gone on for before what it was not given counts as lost."""
@@ -46,9 +27,9 @@ class Mark:
 class Evidence:
     """All that is left of a run."""
 
-    tasks: Sequence[Task]
-    attempts: Sequence[Attempt]
-    entries: Sequence[Entry]
+    tasks: Sequence[r.Task]
+    attempts: Sequence[r.Attempt]
+    entries: Sequence[r.Entry]
     """The whole log, in the order of its ids."""
     incarnations: Mapping[int, int] = field(default_factory=dict[int, int])
     """How often each attempt was claimed."""
@@ -105,20 +86,20 @@ def counted(evidence: Evidence) -> Counts:
     entries, attempts = evidence.entries, evidence.attempts
     records = _by_attempt(entries)
     ends = {each.id: _ends(records[each.id]) for each in attempts}
-    stamps = [each for _, each in _of(entries, Delivery)]
-    last = {each.task: each.record for each in entries if isinstance(each.record, TaskTransition)}
-    completed = [one for one in last.values() if one.lifecycle is Lifecycle.COMPLETED]
+    stamps = [each for _, each in _of(entries, r.Delivery)]
+    last = {each.task: each.record for each in entries if isinstance(each.record, r.TaskTransition)}
+    completed = [one for one in last.values() if one.lifecycle is r.Lifecycle.COMPLETED]
     unended = list(_unended(evidence, ends))
     return Counts(
         tasks=len(evidence.tasks),
         completed=len(completed),
         attempts=len(attempts),
         ended_once=sum(len(each) == 1 for each in ends.values()),
-        restarted=sum(end.ending is Ending.RESTARTED for each in ends.values() for end in each),
+        restarted=sum(end.ending is r.Ending.RESTARTED for each in ends.values() for end in each),
         moved=sum(len({mark.process for mark in each}) > 1 for each in evidence.marks.values()),
-        alerted=len({each.attempt for _, each in _of(entries, Escalation)}),
-        interventions=sum(1 for _ in _of(entries, Intervention)),
-        delivered=sum(stamp.state is DeliveryState.DELIVERED for stamp in stamps),
+        alerted=len({each.attempt for _, each in _of(entries, r.Escalation)}),
+        interventions=sum(1 for _ in _of(entries, r.Intervention)),
+        delivered=sum(stamp.state is r.DeliveryState.DELIVERED for stamp in stamps),
         failed=tuple(_failed(evidence, last)),
         unfinished=tuple(text for text, moves in unended if moves),
         lost=tuple(text for text, moves in unended if not moves),
@@ -129,29 +110,29 @@ def counted(evidence: Evidence) -> Counts:
     )
 
 
-def _by_attempt(entries: Sequence[Entry]) -> Mapping[int, list[Entry]]:
-    found: dict[int, list[Entry]] = defaultdict(list)
+def _by_attempt(entries: Sequence[r.Entry]) -> Mapping[int, list[r.Entry]]:
+    found: dict[int, list[r.Entry]] = defaultdict(list)
     for entry in entries:
         if entry.attempt is not None:
             found[entry.attempt].append(entry)
     return found
 
 
-def _ends(entries: Iterable[Entry]) -> list[AttemptTransition]:
-    states = [each.record for each in entries if isinstance(each.record, AttemptTransition)]
+def _ends(entries: Iterable[r.Entry]) -> list[r.AttemptTransition]:
+    states = [each.record for each in entries if isinstance(each.record, r.AttemptTransition)]
     return [state for state in states if state.lifecycle.over]
 
 
-def _of(entries: Iterable[Entry], kind: type[_R]) -> Iterator[tuple[int, _R]]:
+def _of(entries: Iterable[r.Entry], kind: type[_R]) -> Iterator[tuple[int, _R]]:
     for entry in entries:
         if isinstance(entry.record, kind):
             yield entry.id, entry.record
 
 
-def _failed(evidence: Evidence, last: Mapping[int, TaskTransition]) -> Iterator[str]:
+def _failed(evidence: Evidence, last: Mapping[int, r.TaskTransition]) -> Iterator[str]:
     for task in evidence.tasks:
         state = last.get(task.id)
-        if state and state.lifecycle.over and state.lifecycle is not Lifecycle.COMPLETED:
+        if state and state.lifecycle.over and state.lifecycle is not r.Lifecycle.COMPLETED:
             yield f"task {task.name} is {state.lifecycle}"
 
 
@@ -159,13 +140,13 @@ def _failed(evidence: Evidence, last: Mapping[int, TaskTransition]) -> Iterator[
 
 
 def _unended(
-    evidence: Evidence, ends: Mapping[int, Sequence[AttemptTransition]]
+    evidence: Evidence, ends: Mapping[int, Sequence[r.AttemptTransition]]
 ) -> Iterator[tuple[str, bool]]:
     """What never ended, and whether it may still have been getting on."""
     over = {
         each.task
         for each in evidence.entries
-        if isinstance(each.record, TaskTransition) and each.record.lifecycle.over
+        if isinstance(each.record, r.TaskTransition) and each.record.lifecycle.over
     }
     for task in evidence.tasks:
         if task.id not in over:
@@ -173,9 +154,11 @@ def _unended(
     for attempt in evidence.attempts:
         if not ends[attempt.id]:
             yield f"attempt {attempt.id} never ended", evidence.late and attempt.task not in over
-    state: dict[int, Escalation] = {each.id: each for _, each in _of(evidence.entries, Escalation)}
+    state: dict[int, r.Escalation] = {
+        each.id: each for _, each in _of(evidence.entries, r.Escalation)
+    }
     for id, escalation in state.items():
-        if escalation.state is EscalationState.OPEN:
+        if escalation.state is r.EscalationState.OPEN:
             text = f"escalation {id} of attempt {escalation.attempt} was never answered"
             yield text, evidence.late
 
@@ -185,24 +168,24 @@ def _unended(
 
 def _doubled(
     evidence: Evidence,
-    records: Mapping[int, Sequence[Entry]],
-    ends: Mapping[int, Sequence[AttemptTransition]],
+    records: Mapping[int, Sequence[r.Entry]],
+    ends: Mapping[int, Sequence[r.AttemptTransition]],
 ) -> Iterator[str]:
     over = Counter(
         each.task
         for each in evidence.entries
-        if isinstance(each.record, TaskTransition) and each.record.lifecycle.over
+        if isinstance(each.record, r.TaskTransition) and each.record.lifecycle.over
     )
     yield from (f"task {task} ended {times} times" for task, times in over.items() if times > 1)
     for attempt in evidence.attempts:
         states = ends[attempt.id]
         if len(states) > 1:
             yield f"attempt {attempt.id} ended {len(states)} times"
-        checks = Counter(each.check for _, each in _of(records[attempt.id], Acceptance))
+        checks = Counter(each.check for _, each in _of(records[attempt.id], r.Acceptance))
         for check, times in checks.items():
             if times > 1:
                 yield f"attempt {attempt.id}: {check!r} was recorded {times} times"
-        if not checks and any(state.ending is Ending.DONE for state in states):
+        if not checks and any(state.ending is r.Ending.DONE for state in states):
             yield f"attempt {attempt.id} is done and no acceptance check is recorded"
         marks = evidence.marks.get(attempt.id, ())
         yield from _at_once(attempt.id, marks, evidence.incarnations.get(attempt.id, 0))
@@ -222,14 +205,14 @@ def _at_once(attempt: int, marks: Sequence[Mark], incarnations: int) -> Iterator
 # -- interventions -------------------------------------------------------------------------------
 
 
-def _lost(evidence: Evidence, records: Mapping[int, Sequence[Entry]]) -> Iterator[str]:
+def _lost(evidence: Evidence, records: Mapping[int, Sequence[r.Entry]]) -> Iterator[str]:
     for attempt in evidence.attempts:
         told = records[attempt.id]
-        stamps: dict[int, set[DeliveryState]] = defaultdict(set)
-        for _, stamp in _of(told, Delivery):
+        stamps: dict[int, set[r.DeliveryState]] = defaultdict(set)
+        for _, stamp in _of(told, r.Delivery):
             stamps[stamp.intervention].add(stamp.state)
-        steps = [id for id, _ in _of(told, Step)]
-        for id, intervention in _of(told, Intervention):
+        steps = [id for id, _ in _of(told, r.Step)]
+        for id, intervention in _of(told, r.Intervention):
             later = sum(step > id for step in steps)
             heard = _times_told(evidence, attempt.id, id) > 0
             if why := _loss(intervention, stamps[id], later, heard=heard):
@@ -237,12 +220,12 @@ def _lost(evidence: Evidence, records: Mapping[int, Sequence[Entry]]) -> Iterato
 
 
 def _loss(
-    intervention: Intervention, stamps: set[DeliveryState], later: int, *, heard: bool
+    intervention: r.Intervention, stamps: set[r.DeliveryState], later: int, *, heard: bool
 ) -> str:
     """How an intervention was lost, by its stamps and the steps since; empty if it was not."""
-    action, settled = intervention.action, stamps - {DeliveryState.APPROVED}
+    action, settled = intervention.action, stamps - {r.DeliveryState.APPROVED}
     if settled:
-        silent = action.spoken and DeliveryState.DELIVERED in settled and not heard
+        silent = action.spoken and r.DeliveryState.DELIVERED in settled and not heard
         return "is stamped as delivered, and its worker was not told" if silent else ""
     if action.of_alerts or (intervention.needs_approval and not stamps):
         return ""
@@ -258,22 +241,22 @@ def _doubled_interventions(evidence: Evidence) -> Iterator[str]:
     entries = evidence.entries
     stamps = Counter(
         each.intervention
-        for _, each in _of(entries, Delivery)
-        if each.state is DeliveryState.DELIVERED
+        for _, each in _of(entries, r.Delivery)
+        if each.state is r.DeliveryState.DELIVERED
     )
     yield from _more_than_once(stamps, "intervention {} was delivered {} times")
-    outcomes = Counter(each.intervention for _, each in _of(entries, OutcomeReport))
+    outcomes = Counter(each.intervention for _, each in _of(entries, r.OutcomeReport))
     yield from _more_than_once(outcomes, "intervention {} was judged {} times")
-    decided = Counter(each.escalation for _, each in _of(entries, Decision) if not each.refused)
+    decided = Counter(each.escalation for _, each in _of(entries, r.Decision) if not each.refused)
     yield from _more_than_once(decided, "escalation {} was decided {} times")
     issued = Counter(
         each.escalation
-        for _, each in _of(entries, Intervention)
-        if each.escalation is not None and each.by is not Actor.OPERATOR
+        for _, each in _of(entries, r.Intervention)
+        if each.escalation is not None and each.by is not r.Actor.OPERATOR
     )
     yield from _more_than_once(issued, "escalation {} was answered by {} interventions")
     for entry in entries:
-        if isinstance(entry.record, Intervention) and entry.attempt is not None:
+        if isinstance(entry.record, r.Intervention) and entry.attempt is not None:
             times = _times_told(evidence, entry.attempt, entry.id)
             if times > 1:
                 yield f"attempt {entry.attempt} was told intervention {entry.id} {times} times"
@@ -286,13 +269,13 @@ def _more_than_once(counter: Mapping[int, int], words: str) -> Iterator[str]:
 # -- what is missing -----------------------------------------------------------------------------
 
 
-def _gaps(evidence: Evidence, records: Mapping[int, Sequence[Entry]]) -> Iterator[str]:
+def _gaps(evidence: Evidence, records: Mapping[int, Sequence[r.Entry]]) -> Iterator[str]:
     for attempt in evidence.attempts:
         told = records[attempt.id]
         numbers = [each.seq for each in told if each.seq is not None]
         if gap := _gap(numbers):
             yield f"attempt {attempt.id}: after seq {gap - 1} comes {_after(numbers, gap)}"
-        steps = [each.number for _, each in _of(told, Step)]
+        steps = [each.number for _, each in _of(told, r.Step)]
         if gap := _gap(steps):
             yield f"attempt {attempt.id}: after step {gap - 1} comes {_after(steps, gap)}"
 

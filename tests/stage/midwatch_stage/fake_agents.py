@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from midwatch_agents.sandbox import MARK
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Mode
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Attempt,
-    AttemptTransition,
-    Intervention,
-    Lifecycle,
-    PermissionRequest,
-)
 from midwatch_stage.harness import RunHarness
 
 GREETS = {"write": "hello.txt", "text": "hello"}
@@ -51,8 +43,8 @@ async def together(run: Awaitable[int], person: Awaitable[None]) -> int:
 
 async def waits(harness: RunHarness, *, attempt: int | None = None) -> bool:
     """Whether the attempt waits for a person."""
-    last = await harness.last(AttemptTransition, attempt=attempt)
-    return last.lifecycle is Lifecycle.INPUT_REQUIRED
+    last = await harness.last(r.AttemptTransition, attempt=attempt)
+    return last.lifecycle is r.Lifecycle.INPUT_REQUIRED
 
 
 def beside(harness: RunHarness, tasks: str) -> str:
@@ -97,8 +89,8 @@ class Asked:
     """What an agent asks, where it stands in the journal."""
 
     id: int
-    attempt: Attempt
-    request: PermissionRequest
+    attempt: r.Attempt
+    request: r.PermissionRequest
 
 
 async def questions(harness: RunHarness) -> list[Asked]:
@@ -110,7 +102,7 @@ async def questions(harness: RunHarness) -> list[Asked]:
             request=each.record,
         )
         for each in await harness.journal.entries()
-        if isinstance(each.record, PermissionRequest)
+        if isinstance(each.record, r.PermissionRequest)
     ]
 
 
@@ -126,5 +118,5 @@ async def question(harness: RunHarness, number: int = 1) -> Asked:
 
 async def enough(harness: RunHarness, asked: Asked) -> None:
     """Let the task beside it end."""
-    nudge = Intervention(action=Action.NUDGE, by=Actor.OPERATOR, message="Enough.")
+    nudge = r.Intervention(action=r.Action.NUDGE, by=r.Actor.OPERATOR, message="Enough.")
     await harness.say(nudge, attempt=3 - asked.attempt.id)

@@ -11,23 +11,12 @@ from typing import Any, TypeVar
 
 import yaml
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, RunSettings, Sandbox, Settings
 from midwatch_monitor.config.tasks import TaskFile, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_monitor.records import (
-    Attempt,
-    AttemptTransition,
-    Commit,
-    Draft,
-    Ending,
-    Entry,
-    KnownFact,
-    KnownLesson,
-    Record,
-    TaskTransition,
-)
 from midwatch_stage.command import MIDWATCH
 from midwatch_stage.factories import WHOSE, ended
 from midwatch_stage.reading import records_of
@@ -106,11 +95,11 @@ class RunHarness:
             **pipes,
         )
 
-    async def say(self, record: Record, *, attempt: int = 1) -> int:
+    async def say(self, record: r.Record, *, attempt: int = 1) -> int:
         """Commit a record of an attempt as another process would; its id."""
         of = await self.journal.attempt(attempt)
-        draft = Draft(record=record, at=datetime.now(UTC), task=of.task, attempt=attempt)
-        (entry,) = await self.journal.commit(Commit(drafts=(draft,)))
+        draft = r.Draft(record=record, at=datetime.now(UTC), task=of.task, attempt=attempt)
+        (entry,) = await self.journal.commit(r.Commit(drafts=(draft,)))
         return entry.id
 
     async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
@@ -121,16 +110,16 @@ class RunHarness:
         """The newest of one kind."""
         return (await self.told(kind, attempt=attempt))[-1]
 
-    async def endings(self) -> list[Ending]:
+    async def endings(self) -> list[r.Ending]:
         """How attempts ended, in order."""
-        return [each.ending for each in await self.told(AttemptTransition) if each.ending]
+        return [each.ending for each in await self.told(r.AttemptTransition) if each.ending]
 
-    async def ends(self) -> dict[str, TaskTransition]:
+    async def ends(self) -> dict[str, r.TaskTransition]:
         """Where each task of the first run stands, by name."""
-        found: dict[str, TaskTransition] = {}
+        found: dict[str, r.TaskTransition] = {}
         for task in await self.journal.tasks(1):
-            for entry in await self.journal.entries(task=task.id, kinds=(TaskTransition,)):
-                if isinstance(entry.record, TaskTransition):
+            for entry in await self.journal.entries(task=task.id, kinds=(r.TaskTransition,)):
+                if isinstance(entry.record, r.TaskTransition):
                     found[task.name] = entry.record
         return found
 
@@ -146,7 +135,7 @@ class RunHarness:
                 await nothing.wait(0.01)
 
 
-async def _ignore(entries: Sequence[Entry]) -> None:
+async def _ignore(entries: Sequence[r.Entry]) -> None:
     return
 
 
@@ -175,7 +164,7 @@ class PastAttempts:
         number: int = 1,
         workspace: str = "/w",
         **run: Any,
-    ) -> Attempt:
+    ) -> r.Attempt:
         """A first attempt of a new run at a task, not over yet; or a later one of the last run."""
         name, spec = (
             (task, "{}") if isinstance(task, str) else (task.task.id, task.model_dump_json())
@@ -192,35 +181,35 @@ class PastAttempts:
         whose = {**WHOSE, "workspace": workspace}
         return await self.journal.add_attempt(task=of.id, number=number, at=self.at, **whose)
 
-    async def say(self, attempt: Attempt, *records: Record) -> int:
+    async def say(self, attempt: r.Attempt, *records: r.Record) -> int:
         """Commit records of an attempt together, a minute after the last; the id of the last."""
         self.at += timedelta(minutes=1)
         drafts = tuple(
-            Draft(
+            r.Draft(
                 record=record,
                 at=self.at,
                 task=attempt.task,
-                attempt=None if isinstance(record, TaskTransition) else attempt.id,
+                attempt=None if isinstance(record, r.TaskTransition) else attempt.id,
             )
             for record in records
         )
-        entries = await self.journal.commit(Commit(drafts=drafts))
+        entries = await self.journal.commit(r.Commit(drafts=drafts))
         return entries[-1].id
 
-    async def end(self, attempt: Attempt, ending: Ending = Ending.UNACCEPTED) -> int:
+    async def end(self, attempt: r.Attempt, ending: r.Ending = r.Ending.UNACCEPTED) -> int:
         """Let an attempt be over; the id of its last state."""
         return await self.say(attempt, ended(ending))
 
-    async def lesson(self, id: int) -> KnownLesson:
+    async def lesson(self, id: int) -> r.KnownLesson:
         """The lesson with that id."""
         (found,) = await self.learned.lessons(ids=[id])
         return found
 
-    async def fact(self, id: int) -> KnownFact:
+    async def fact(self, id: int) -> r.KnownFact:
         """The fact with that id."""
         (found,) = await self.learned.facts(ids=[id], live=False)
         return found
 
-    async def told(self, kind: type[T], of: Attempt | None = None) -> list[T]:
+    async def told(self, kind: type[T], of: r.Attempt | None = None) -> list[T]:
         """All that the journal holds of one kind, or of one attempt."""
         return await records_of(self.journal, kind, of.id if of else None)

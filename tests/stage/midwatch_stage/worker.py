@@ -16,29 +16,20 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.run import AgentRunResult
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Attempt,
-    Budget,
-    Change,
-    Entry,
-    Lifecycle,
-    Plan,
-    PlanStep,
-    Record,
-)
 from midwatch_stage.reading import records_of
 from midwatch_tools.attempt_watch import AttemptWatch
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=r.Record)
 
 Perform = Callable[..., Coroutine[Any, Any, AgentRunResult[str]]]
 Build = Callable[..., Agent[None, str]]
 Claim = Callable[..., Awaitable[Recorder]]
-Write = Callable[[Record], Awaitable[int]]
+Write = Callable[[r.Record], Awaitable[int]]
 """The fixtures `perform`, `worker`, `claim` and `write`."""
 
 SOON = Settings(monitor=MonitorSettings(poll_seconds=0.01))
@@ -94,9 +85,9 @@ class Performer:
     journal: Journal
     bus: LocalBus
     workspace: Path
-    attempt: Attempt
+    attempt: r.Attempt
     write: Write
-    until: Callable[[Record], Awaitable[Entry]]
+    until: Callable[[r.Record], Awaitable[r.Entry]]
 
     async def records(self, kind: type[R]) -> list[R]:
         """The records of a kind, in the order of the journal."""
@@ -106,20 +97,20 @@ class Performer:
         self,
         *turns: Any,
         settings: Settings = SOON,
-        budget: Budget | None = None,
+        budget: r.Budget | None = None,
         tools: tuple[Callable[..., Any], ...] = (),
-        of: Attempt | None = None,
-        plan: tuple[PlanStep, ...] = (PlanStep(title="find it"), PlanStep(title="fix it")),
+        of: r.Attempt | None = None,
+        plan: tuple[r.PlanStep, ...] = (r.PlanStep(title="find it"), r.PlanStep(title="fix it")),
         **watching: Any,
     ) -> AgentRunResult[str]:
         """Work through `turns` at the attempt, or at another one."""
         attempt = of or self.attempt
         recorder = await self.claim(settings, of=attempt)
-        if recorder.lifecycle is Lifecycle.SUBMITTED:
-            begun = Change(
+        if recorder.lifecycle is r.Lifecycle.SUBMITTED:
+            begun = r.Change(
                 reflect=True, plan_step=1, plan_steps=len(plan), revision=0, budget=budget
             )
-            await recorder.record(working_transition(), Plan(steps=plan), begun)
+            await recorder.record(working_transition(), r.Plan(steps=plan), begun)
         watch = AttemptWatch(
             recorder,
             root=self.workspace,

@@ -4,52 +4,41 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    AnalysisAuthor,
-    Cause,
-    Change,
-    Edit,
-    PlanCheck,
-    Record,
-    Step,
-    Writer,
-)
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_stage.factories import analysis, delivery, entries, intervention, step
 from midwatch_tools.gate.gate import ALLOWED, Gate, LastFailure, Permission, backoff
 from midwatch_tools.tools.proof import Statements
 
 NOTHING = Statements()
-PERMANENT, TRANSIENT, UNKNOWN = Cause.PERMANENT, Cause.TRANSIENT, Cause.UNKNOWN
+PERMANENT, TRANSIENT, UNKNOWN = r.Cause.PERMANENT, r.Cause.TRANSIENT, r.Cause.UNKNOWN
 SAME = "E   KeyError: 'a'"
-Records = Record | tuple[Record, ...]
+Records = r.Record | tuple[r.Record, ...]
 
 
-def run(request: int, command: str = "pytest -q", output: str = SAME, **fields: Any) -> Step:
+def run(request: int, command: str = "pytest -q", output: str = SAME, **fields: Any) -> r.Step:
     """A command that fails."""
     args = f'{{"command": "{command}"}}'
     given = {"request": request, "args": args, "output": output, "ok": False, "exit_code": 1}
     return step(request, "run_command", **{**given, **fields})
 
 
-def passed(request: int, command: str = "pytest -q") -> Step:
+def passed(request: int, command: str = "pytest -q") -> r.Step:
     return run(request, command, "", ok=True, exit_code=0)
 
 
-def edit(request: int, *, writer: Writer = Writer.WORKER) -> Step:
-    edits = (Edit(path="a.py", digest=f"{request}", writer=writer),)
+def edit(request: int, *, writer: r.Writer = r.Writer.WORKER) -> r.Step:
+    edits = (r.Edit(path="a.py", digest=f"{request}", writer=writer),)
     args = f'{{"path": "a.py", "content": "{request}"}}'
     return step(request, "write_file", request=request, args=args, path="a.py", edits=edits)
 
 
-def silent(request: int) -> Step:
+def silent(request: int) -> r.Step:
     return run(request, "./deploy", "", exit_code=2)
 
 
-def rewording(request: int, old: str) -> Step:
+def rewording(request: int, old: str) -> r.Step:
     """An edit that fails, as it does not name what is there."""
     args = f'{{"old": "{old}", "path": "a.py"}}'
     told = {"args": args, "path": "a.py", "ok": False, "output": "not found"}
@@ -57,14 +46,14 @@ def rewording(request: int, old: str) -> Step:
 
 
 def report(
-    request: int, cause: Cause = PERMANENT, *, by: AnalysisAuthor = AnalysisAuthor.WORKER
-) -> tuple[Record, ...]:
+    request: int, cause: r.Cause = PERMANENT, *, by: r.AnalysisAuthor = r.AnalysisAuthor.WORKER
+) -> tuple[r.Record, ...]:
     return step(request, "report_error", request=request), analysis(cause=cause, by=by)
 
 
-def spoken(by: Actor) -> tuple[Record, ...]:
+def spoken(by: r.Actor) -> tuple[r.Record, ...]:
     # In these timelines it is the fourth entry: a failure and an analysis come before.
-    return intervention(Action.NUDGE, by), delivery(4)
+    return intervention(r.Action.NUDGE, by), delivery(4)
 
 
 def gate(
@@ -82,9 +71,9 @@ def gate(
     return made
 
 
-def outlived(times: int, *, last: str = SAME, varied: bool = False) -> list[Record]:
+def outlived(times: int, *, last: str = SAME, varied: bool = False) -> list[r.Record]:
     """So many failures, an edit after each; `varied` are in other words each time."""
-    steps: list[Record] = []
+    steps: list[r.Record] = []
     for n in range(times):
         command = f"python3 fail.py arg{n}" if varied else "pytest -q"
         output = last if n == times - 1 else SAME
@@ -92,7 +81,7 @@ def outlived(times: int, *, last: str = SAME, varied: bool = False) -> list[Reco
     return steps
 
 
-def varied(times: int) -> list[Record]:
+def varied(times: int) -> list[r.Record]:
     return outlived(times, varied=True)
 
 
@@ -100,16 +89,16 @@ def transient(tries: int) -> list[Records]:
     return [run(1), report(2, TRANSIENT), *(run(3 + n) for n in range(tries))]
 
 
-def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[Record, ...]:
+def finished(request: int, plan_step: int = 2, *, revision: int = 0) -> tuple[r.Record, ...]:
     completed = step(request, "complete_step", request=request)
-    return completed, Change(plan_step=plan_step, plan_steps=3, revision=revision)
+    return completed, r.Change(plan_step=plan_step, plan_steps=3, revision=revision)
 
 
 LOOKED = step(4, "read_file", request=4, args="{}")
 FAILED = gate(run(1))
 LASTING = (run(1), report(2))
-BEGUN = Change(plan_step=1, plan_steps=3, revision=0)
-CHECK = PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
+BEGUN = r.Change(plan_step=1, plan_steps=3, revision=0)
+CHECK = r.PlanCheck(plan_step=2, assumption="a", reality="r", impact="i")
 ONE_TRY = ErrorSettings(unknown=UNKNOWN)
 TRIED = [run(1), report(2, UNKNOWN), run(3)]
 ANALYSE_NOTHING = ErrorSettings(require_analysis=False)
@@ -122,7 +111,7 @@ AGAIN = "again, after your analysis"
 LASTS = "failed (E   KeyError: 'a'); by your analysis the cause is permanent"
 
 
-RUNS: dict[str, tuple[Gate, Step]] = {
+RUNS: dict[str, tuple[Gate, r.Step]] = {
     "never done": (gate(), run(1)),
     "it succeeded": (gate(passed(1)), run(2)),
     "another act": (FAILED, run(2, "ls")),
@@ -134,9 +123,9 @@ RUNS: dict[str, tuple[Gate, Step]] = {
     "a refused call never ran": (gate(run(1, output=f"{HELD_BACK}no")), run(2)),
     "an edit in other words": (gate(rewording(1, "  x")), rewording(2, "    x")),
     "permanent, and an edit since": (gate(*LASTING, edit(4)), run(5)),
-    "permanent, and a person's edit": (gate(*LASTING, edit(4, writer=Writer.PERSON)), run(5)),
+    "permanent, and a person's edit": (gate(*LASTING, edit(4, writer=r.Writer.PERSON)), run(5)),
     "permanent, and an install": (gate(*LASTING, passed(4, "pip install x")), run(5)),
-    "permanent, and an operator's word": (gate(*LASTING, spoken(Actor.OPERATOR)), run(5)),
+    "permanent, and an operator's word": (gate(*LASTING, spoken(r.Actor.OPERATOR)), run(5)),
     "unknown has one more try": (gate(run(1), report(2, UNKNOWN), errors=ONE_TRY), run(3)),
     "two equal failures": (gate(*outlived(2)), run(9)),
     "a failure that moves": (gate(*outlived(3, last="E   TypeError: b")), run(9)),
@@ -170,22 +159,22 @@ RUNS: dict[str, tuple[Gate, Step]] = {
 
 
 @pytest.mark.parametrize(("state", "now"), RUNS.values(), ids=RUNS)
-def test_a_call_runs(state: Gate, now: Step) -> None:
+def test_a_call_runs(state: Gate, now: r.Step) -> None:
     assert state.may(now, NOTHING) == ALLOWED
 
 
-REFUSED: dict[str, tuple[Gate, Step, str]] = {
+REFUSED: dict[str, tuple[Gate, r.Step, str]] = {
     **{
         f"done again: {same}": (FAILED, run(2, same), "`pytest -q` failed (E   KeyError: 'a'), and")
         for same in ("pytest -q", "pytest  -q", "pytest -q  # again")
     },
     "it asks for an analysis": (FAILED, run(2), "nothing was edited since. Call `report_error`"),
     "silent": (gate(silent(1)), silent(2), "`./deploy` failed, and nothing was edited"),
-    "a person's edit": (gate(run(1), edit(2, writer=Writer.PERSON)), run(3), WORD),
-    "its own edit": (gate(run(1, edits=(Edit(path="log", digest="1"),))), run(2), WORD),
+    "a person's edit": (gate(run(1), edit(2, writer=r.Writer.PERSON)), run(3), WORD),
+    "its own edit": (gate(run(1, edits=(r.Edit(path="log", digest="1"),))), run(2), WORD),
     "the same edit": (gate(rewording(1, "  x")), rewording(2, "  x"), WORD),
     "analysed before": (gate(report(1, TRANSIENT), run(2)), run(3), WORD),
-    "watch spoke": (gate(run(1), report(2, TRANSIENT, by=AnalysisAuthor.WATCH)), run(3), WORD),
+    "watch spoke": (gate(run(1), report(2, TRANSIENT, by=r.AnalysisAuthor.WATCH)), run(3), WORD),
     "transient, tried": (gate(*transient(3)), run(9), "waiting did not help"),
     "permanent": (gate(*LASTING), run(5), LASTS),
     "permanent, and a look": (gate(*LASTING, LOOKED), run(5), LASTS),
@@ -195,7 +184,7 @@ REFUSED: dict[str, tuple[Gate, Step, str]] = {
         LASTS,
     ),
     "permanent, and another failure": (gate(*LASTING, run(4, "make", "E  other")), run(5), LASTS),
-    "permanent, and the policy's word": (gate(*LASTING, spoken(Actor.POLICY)), run(5), LASTS),
+    "permanent, and the policy's word": (gate(*LASTING, spoken(r.Actor.POLICY)), run(5), LASTS),
     "permanent, and again": (gate(*LASTING, passed(3, "pip install x"), run(4)), run(5), AGAIN),
     "unknown": (gate(run(1), report(2, UNKNOWN)), run(3), "is unknown, which counts as permanent"),
     "unknown, tried": (gate(*TRIED, errors=ONE_TRY), run(4), AGAIN),
@@ -237,7 +226,7 @@ REFUSED: dict[str, tuple[Gate, Step, str]] = {
 
 
 @pytest.mark.parametrize(("state", "now", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_call_is_refused_with_the_reason(state: Gate, now: Step, words: str) -> None:
+def test_a_call_is_refused_with_the_reason(state: Gate, now: r.Step, words: str) -> None:
     assert words in state.may(now, NOTHING).refusal
 
 
@@ -277,7 +266,7 @@ def test_the_longest_wait_is_a_setting() -> None:
     ],
 )
 def test_an_analysis_in_the_turn_counts(
-    state: Gate, now: Step, cause: Cause, verdict: Permission
+    state: Gate, now: r.Step, cause: r.Cause, verdict: Permission
 ) -> None:
     assert state.may(now, Statements(cause=cause)) == verdict
 
@@ -304,19 +293,22 @@ def test_the_last_failure_is_known_with_what_stood_in_the_way() -> None:
 # -- the check of a plan step ------------------------------------------------------------------
 
 
-UNCHECKED: dict[str, tuple[Record, ...]] = {
+UNCHECKED: dict[str, tuple[r.Record, ...]] = {
     "the first plan step": (BEGUN,),
     "the check is in": (BEGUN, *finished(1), CHECK),
-    "a revision": (BEGUN, Change(plan_step=1, plan_steps=2, revision=1)),
+    "a revision": (BEGUN, r.Change(plan_step=1, plan_steps=2, revision=1)),
     "a revision that goes on": (BEGUN, *finished(1, revision=1)),
     "the plan is done": (BEGUN, *finished(1, 4)),
-    "one step": (Change(plan_step=1, plan_steps=1, revision=0), Change(plan_step=2, plan_steps=1)),
-    "an attempt that begins later": (Change(plan_step=2, plan_steps=3, revision=0),),
+    "one step": (
+        r.Change(plan_step=1, plan_steps=1, revision=0),
+        r.Change(plan_step=2, plan_steps=1),
+    ),
+    "an attempt that begins later": (r.Change(plan_step=2, plan_steps=3, revision=0),),
 }
 
 
 @pytest.mark.parametrize("records", UNCHECKED.values(), ids=UNCHECKED)
-def test_no_check_is_asked_for(records: tuple[Record, ...]) -> None:
+def test_no_check_is_asked_for(records: tuple[r.Record, ...]) -> None:
     assert gate(*records).may(LOOKED, NOTHING) == ALLOWED
 
 

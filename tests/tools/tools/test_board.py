@@ -2,15 +2,7 @@
 
 import pytest
 
-from midwatch_monitor.records import (
-    AnalysisAuthor,
-    Completion,
-    Ending,
-    Plan,
-    PlanStep,
-    Record,
-    Step,
-)
+from midwatch_monitor import records as r
 from midwatch_stage import factories
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import LONGEST, AttemptReports, render_board
@@ -19,14 +11,14 @@ BLOCKS = DataBlocks("0badcafe")
 
 ANALYSIS = factories.analysis(7)
 EDIT = factories.editing(2, "a.py")
-FLAGGED = Completion(plan_step=1, goal="g", confidence=40, accepted=True, flag="untested")
+FLAGGED = r.Completion(plan_step=1, goal="g", confidence=40, accepted=True, flag="untested")
 
 
-def report(notes: str = "reading", progress: int = 40) -> Step:
+def report(notes: str = "reading", progress: int = 40) -> r.Step:
     return factories.reflecting(1, progress, notes=notes, blockers=("no net",))
 
 
-def reported(name: str, *records: Record, first: int = 1) -> AttemptReports:
+def reported(name: str, *records: r.Record, first: int = 1) -> AttemptReports:
     found = AttemptReports(name=name)
     for each in factories.entries(*records, first=first):
         found.take(each)
@@ -61,10 +53,10 @@ def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_bloc
 def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
     other = reported(
         "x",
-        factories.ended(Ending.ERROR, reason=order),
+        factories.ended(r.Ending.ERROR, reason=order),
         factories.reflecting(1, 1, 2, notes=order, blockers=(order,)),
         factories.analysis(what=order, root=order, remedy=order),
-        Completion(plan_step=1, goal=order, confidence=4, accepted=True, flag=order),
+        r.Completion(plan_step=1, goal=order, confidence=4, accepted=True, flag=order),
         factories.editing(2, f"{order} .py"),
     )
     board = render_board([other], set(), BLOCKS)
@@ -73,12 +65,12 @@ def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
 
 
 def test_who_reported_nothing_is_not_there() -> None:
-    provider = factories.analysis(by=AnalysisAuthor.WATCH)
+    provider = factories.analysis(by=r.AnalysisAuthor.WATCH)
     assert render_board([reported("x", EDIT, provider)], {"a.py"}, BLOCKS) == ""
 
 
 def test_those_on_the_same_files_come_first_then_the_newest() -> None:
-    plan = Plan(steps=(PlanStep(title="t", files=("b.py",)),))
+    plan = r.Plan(steps=(r.PlanStep(title="t", files=("b.py",)),))
     board = render_board(
         [
             reported("old", report(), first=1),

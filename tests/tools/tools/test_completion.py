@@ -5,20 +5,8 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import CompletionSettings, Unproven
-from midwatch_monitor.records import (
-    Acceptance,
-    Claim,
-    ClaimState,
-    Completion,
-    Edit,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Step,
-    Writer,
-)
 from midwatch_stage import factories
 from midwatch_stage.factories import step
 from midwatch_tools.tools.completion import (
@@ -33,31 +21,31 @@ from midwatch_tools.tools.completion import (
 
 SETTINGS = CompletionSettings()
 SAID = StepClaim(goal="mend it", files=("a.py",), confidence=80)
-TESTED = replace(SAID, functional=(Claim(what="all tests pass", state=ClaimState.PASSED),))
+TESTED = replace(SAID, functional=(r.Claim(what="all tests pass", state=r.ClaimState.PASSED),))
 THERE = FilePresence(path="a.py")
 DEEDS = PlanStepWork(edited={"a.py"}, passed={"pytest tests": None})
 UNSHOWN = replace(DEEDS, passed={})
 EVIDENCE = PlanStepEvidence(files=(THERE,), deeds=DEEDS)
 
 
-def claim(what: str, state: ClaimState = ClaimState.PASSED, reason: str = "") -> Claim:
-    return Claim(what=what, state=state, reason=reason)
+def claim(what: str, state: r.ClaimState = r.ClaimState.PASSED, reason: str = "") -> r.Claim:
+    return r.Claim(what=what, state=state, reason=reason)
 
 
 def judged(
     said: StepClaim = SAID, evidence: PlanStepEvidence = EVIDENCE, **settings: object
-) -> Completion:
+) -> r.Completion:
     return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
 
 
-def states(completion: Completion) -> list[str]:
+def states(completion: r.Completion) -> list[str]:
     """Of all claims but that of the goal, which comes first."""
     return [each.state.value for each in completion.claims[1:]]
 
 
 def test_what_is_proved_is_accepted_without_a_flag() -> None:
     said = replace(TESTED, structural=(claim("one loop"),))
-    assert judged(said) == Completion(
+    assert judged(said) == r.Completion(
         plan_step=2,
         goal="mend it",
         claims=(claim(GOAL), claim("file a.py"), claim("one loop"), claim("all tests pass")),
@@ -66,9 +54,9 @@ def test_what_is_proved_is_accepted_without_a_flag() -> None:
     )
 
 
-SLOW = claim("speed", ClaimState.FAILED, "too slow")
+SLOW = claim("speed", r.ClaimState.FAILED, "too slow")
 MISSING = FilePresence(path="b.py", fault="it is missing")
-FAILING = Acceptance(check="make test", passed=False, detail="exit code 2\n\n1 failed\nmore")
+FAILING = r.Acceptance(check="make test", passed=False, detail="exit code 2\n\n1 failed\nmore")
 
 
 @pytest.mark.parametrize(
@@ -141,14 +129,14 @@ def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: U
         PlanStepEvidence(deeds=PlanStepWork(used={"lookup"})),
         PlanStepEvidence(deeds=PlanStepWork(edited={"a.py"})),
         PlanStepEvidence(deeds=PlanStepWork(passed={"make": None})),
-        PlanStepEvidence(acceptance=(Acceptance(check="make", passed=True),)),
+        PlanStepEvidence(acceptance=(r.Acceptance(check="make", passed=True),)),
     ],
 )
 def test_any_evidence_is_more_than_nothing(evidence: PlanStepEvidence) -> None:
     assert judged(evidence=evidence).accepted
 
 
-WINDOWS = claim("on Windows", ClaimState.UNPROVEN, "no machine")
+WINDOWS = claim("on Windows", r.ClaimState.UNPROVEN, "no machine")
 
 
 @pytest.mark.parametrize(
@@ -200,9 +188,9 @@ def test_a_file_that_is_merely_there_proves_no_structure() -> None:
     assert states(judged(said, evidence)) == ["unproven", "unproven"]
 
 
-ACCEPTED = Acceptance(check="make test", passed=True)
-UNPROVEN = claim(GOAL, ClaimState.UNPROVEN, "nothing was run that shows it")
-UNTESTED = claim(GOAL, ClaimState.UNPROVEN, "unproven: all tests pass")
+ACCEPTED = r.Acceptance(check="make test", passed=True)
+UNPROVEN = claim(GOAL, r.ClaimState.UNPROVEN, "nothing was run that shows it")
+UNTESTED = claim(GOAL, r.ClaimState.UNPROVEN, "unproven: all tests pass")
 
 
 @pytest.mark.parametrize(
@@ -213,14 +201,14 @@ UNTESTED = claim(GOAL, ClaimState.UNPROVEN, "unproven: all tests pass")
         (SAID, EVIDENCE, UNPROVEN),
         (TESTED, replace(EVIDENCE, deeds=UNSHOWN), UNTESTED),
         (
-            replace(TESTED, structural=(claim("one loop", ClaimState.FAILED),)),
+            replace(TESTED, structural=(claim("one loop", r.ClaimState.FAILED),)),
             EVIDENCE,
-            claim(GOAL, ClaimState.FAILED, "failed: one loop"),
+            claim(GOAL, r.ClaimState.FAILED, "failed: one loop"),
         ),
     ],
 )
 def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
-    said: StepClaim, evidence: PlanStepEvidence, goal: Claim
+    said: StepClaim, evidence: PlanStepEvidence, goal: r.Claim
 ) -> None:
     assert judged(said, evidence).claims[0] == goal
 
@@ -232,28 +220,28 @@ def test_reading_ends_a_plan_step_with_a_flag(unproven: Unproven) -> None:
     assert (done.accepted, done.confidence, done.flag) == (True, 80, flag)
 
 
-FIRST = Plan(steps=(PlanStep(title="a"), PlanStep(title="b")))
-SECOND = Plan(steps=(PlanStep(title="a", state=PlanStepState.DONE), PlanStep(title="b")))
-OTHER = Plan(steps=(PlanStep(title="c"),), revision=1)
-SAME = Plan(steps=(PlanStep(title="a"), PlanStep(title="c")), revision=1)
+FIRST = r.Plan(steps=(r.PlanStep(title="a"), r.PlanStep(title="b")))
+SECOND = r.Plan(steps=(r.PlanStep(title="a", state=r.PlanStepState.DONE), r.PlanStep(title="b")))
+OTHER = r.Plan(steps=(r.PlanStep(title="c"),), revision=1)
+SAME = r.Plan(steps=(r.PlanStep(title="a"), r.PlanStep(title="c")), revision=1)
 
 
-def edit(path: str = "a.py", **more: Any) -> Step:
+def edit(path: str = "a.py", **more: Any) -> r.Step:
     return step(tool="write", path=path, edits=(factories.edit(path, **more),))
 
 
-def ran(command: str, code: int = 0, *edits: Edit, output: str = "") -> Step:
+def ran(command: str, code: int = 0, *edits: r.Edit, output: str = "") -> r.Step:
     args = f'{{"command": "{command}"}}'
     made = step(1, "run_command", args=args, output=output, edits=edits)
     return replace(made, ok=code == 0, exit_code=code)
 
 
-def done(*records: Record) -> PlanStepWork:
+def done(*records: r.Record) -> PlanStepWork:
     return plan_step_work(factories.entries(*records))
 
 
 def test_edits_of_the_worker_count_and_those_of_a_person_do_not() -> None:
-    found = done(edit(), edit("b.py", writer=Writer.PERSON), edit("c.py", deleted=True))
+    found = done(edit(), edit("b.py", writer=r.Writer.PERSON), edit("c.py", deleted=True))
     assert (found.edited, found.gone) == ({"a.py", "c.py"}, {"c.py"})
 
 
@@ -267,7 +255,7 @@ SOME_FAIL, ALL_PASS = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
         ((edit(), ran("make test")), ["make test"]),
         ((ran("make test"), ran("make test", 1)), []),
         ((ran("make test", 1), ran("make test")), ["make test"]),
-        ((ran("make test"), ran("make docs", 0, Edit(path="d.html"))), ["make docs"]),
+        ((ran("make test"), ran("make docs", 0, r.Edit(path="d.html"))), ["make docs"]),
         ((step(tool="run_tests"),), ["run_tests"]),
         ((ran("pytest | tail", output=SOME_FAIL), ran("pytest; date", output=SOME_FAIL)), []),
         ((ran("pytest | tail", output=ALL_PASS),), ["pytest | tail"]),
@@ -286,7 +274,7 @@ SOME_FAIL, ALL_PASS = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
     ],
 )
 def test_a_command_that_passed_last_after_the_last_edit_proves(
-    records: tuple[Record, ...], proved: list[str]
+    records: tuple[r.Record, ...], proved: list[str]
 ) -> None:
     assert list(done(*records).passed) == proved
 
@@ -303,6 +291,6 @@ def test_tools_that_succeeded_and_files_that_were_read_are_known() -> None:
     ("plan", "edited"), [(SECOND, set[str]()), (OTHER, set[str]()), (SAME, {"a.py"})]
 )
 def test_another_plan_step_begins_anew_and_a_revision_of_later_ones_does_not(
-    plan: Plan, edited: set[str]
+    plan: r.Plan, edited: set[str]
 ) -> None:
     assert done(FIRST, edit(), plan).edited == edited

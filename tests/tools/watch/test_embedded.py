@@ -18,27 +18,11 @@ from pydantic_ai.messages import BinaryContent, ModelMessage, ModelResponse, Tex
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import is_interrupted, refuse_held
 from midwatch_monitor.recorder import working_transition
-from midwatch_monitor.records import (
-    Attempt,
-    AttemptTransition,
-    Budget,
-    Change,
-    Checkpoint,
-    Commit,
-    Draft,
-    Ending,
-    Fact,
-    Lifecycle,
-    Meter,
-    Plan,
-    PlanStep,
-    Step,
-    TaskTransition,
-)
 from midwatch_stage.factories import WHOSE, ended
 from midwatch_stage.made_up import SECRETS
 from midwatch_stage.reading import answers, records_of
@@ -63,8 +47,8 @@ async def told(file: Path, kind: type[T]) -> list[T]:
         return await records_of(journal, kind)
 
 
-async def last(file: Path) -> AttemptTransition:
-    return (await told(file, AttemptTransition))[-1]
+async def last(file: Path) -> r.AttemptTransition:
+    return (await told(file, r.AttemptTransition))[-1]
 
 
 def drop(file: Path, table: str) -> str:
@@ -84,12 +68,12 @@ async def test_a_run_becomes_an_attempt_with_all_that_happened(
 ) -> None:
     result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
     assert answers(result.all_messages(), "reflect")[0].startswith("Recorded.")
-    steps = await told(journal_file, Step)
+    steps = await told(journal_file, r.Step)
     assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
-    assert steps[0].checkpoint == Checkpoint(progress_percent=10, confidence=80)
-    assert (await told(journal_file, Plan))[0] == Plan(steps=(PlanStep(title="Fix it."),))
-    assert await last(journal_file) == ended(Ending.UNCHECKED, reason="the agent finished")
-    assert (await told(journal_file, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
+    assert steps[0].checkpoint == r.Checkpoint(progress_percent=10, confidence=80)
+    assert (await told(journal_file, r.Plan))[0] == r.Plan(steps=(r.PlanStep(title="Fix it."),))
+    assert await last(journal_file) == ended(r.Ending.UNCHECKED, reason="the agent finished")
+    assert (await told(journal_file, r.TaskTransition))[-1].lifecycle is r.Lifecycle.COMPLETED
 
 
 async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_file: Path) -> None:
@@ -152,7 +136,7 @@ async def test_a_run_is_called_by_the_first_line_of_its_prompt(
     await worker().run(prompt, capabilities=[watch])
     async with await Journal.open_to_read(journal_file) as journal:
         assert (await journal.task(1)).title.startswith(title)
-    assert (await told(journal_file, Plan))[0].steps[0].title.startswith(title)
+    assert (await told(journal_file, r.Plan))[0].steps[0].title.startswith(title)
 
 
 async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -160,8 +144,8 @@ async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_f
     await asyncio.gather(*(agent.run(f"{n}", capabilities=[watch]) for n in range(3)))
     async with await Journal.open_to_read(journal_file) as journal:
         for attempt in (1, 2, 3):
-            steps = await journal.entries(attempt=attempt, kinds=[Step])
-            numbers = [e.record.number for e in steps if isinstance(e.record, Step)]
+            steps = await journal.entries(attempt=attempt, kinds=[r.Step])
+            numbers = [e.record.number for e in steps if isinstance(e.record, r.Step)]
             assert numbers == [1, 2, 3]
 
 
@@ -171,8 +155,8 @@ async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
     agent = worker(*[[put(f"{n}")] for n in range(3)])
     before = await agent.run("First.")
     await agent.run("And now?", message_history=before.all_messages(), capabilities=[watch])
-    assert [step.request for step in await told(journal_file, Step)] == [1]
-    spent = [change.budget for change in await told(journal_file, Change) if change.budget]
+    assert [step.request for step in await told(journal_file, r.Step)] == [1]
+    spent = [change.budget for change in await told(journal_file, r.Change) if change.budget]
     assert [budget.requests.used for budget in spent] == [1]
 
 
@@ -185,10 +169,10 @@ async def test_a_tool_that_ends_the_program_is_the_reason_of_the_end(journal_fil
     agent = Agent(TestModel(), tools=[leave], capabilities=[watch])
     with pytest.raises(SystemExit):  # it stops the event loop that it is raised in
         await asyncio.to_thread(lambda: asyncio.run(agent.run("Fix it.")))
-    (step,) = await told(journal_file, Step)
+    (step,) = await told(journal_file, r.Step)
     assert (step.tool, step.ok, step.output) == ("leave", False, "SystemExit: 7")
     why = "the tool leave ended the program: SystemExit: 7"
-    assert await last(journal_file) == ended(Ending.ERROR, reason=why)
+    assert await last(journal_file) == ended(r.Ending.ERROR, reason=why)
 
 
 async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -197,9 +181,9 @@ async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_f
 
     with pytest.raises(LookupError, match="no such thing"):
         await worker([("explode", {})], tools=(explode,)).run("Fix it.", capabilities=[watch])
-    (step,) = await told(journal_file, Step)
+    (step,) = await told(journal_file, r.Step)
     assert (step.ok, step.output) == (False, "LookupError: no such thing")
-    assert await last(journal_file) == ended(Ending.ERROR, reason="LookupError: no such thing")
+    assert await last(journal_file) == ended(r.Ending.ERROR, reason="LookupError: no such thing")
 
 
 async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -215,7 +199,7 @@ async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: 
     await hanging.wait()
     running.cancel()
     await asyncio.wait({running})
-    assert await last(journal_file) == ended(Ending.CANCELED, reason="canceled")
+    assert await last(journal_file) == ended(r.Ending.CANCELED, reason="canceled")
 
 
 UNWATCHED = "The work is not watched at the moment; go on with it."
@@ -266,7 +250,7 @@ async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "tokens.md"
 PROJECT = '{"workspace": "/p"}'
-KNOWN = Fact(text="The tests need Redis on port 6379")
+KNOWN = r.Fact(text="The tests need Redis on port 6379")
 FLAT = {"type", "description", "enum", "items", "properties", "required"}
 """The keywords of a schema that grammars of local servers are made from without trouble."""
 
@@ -307,7 +291,7 @@ def embedded(journal_file: Path) -> Callable[..., Awaitable[Asked]]:
 
 
 @pytest.fixture
-async def of_project(journal: Journal, at: datetime) -> Attempt:
+async def of_project(journal: Journal, at: datetime) -> r.Attempt:
     run = await journal.add_run(source="s", settings="{}", at=at)
     told = {"name": "t", "title": "t", "spec": PROJECT, "project": "/p"}
     task = await journal.add_task(run=run.id, at=at, **told)
@@ -316,20 +300,20 @@ async def of_project(journal: Journal, at: datetime) -> Attempt:
 
 @pytest.fixture
 def started(
-    journal: Journal, of_project: Attempt, claim: Claim, at: datetime
+    journal: Journal, of_project: r.Attempt, claim: Claim, at: datetime
 ) -> Callable[..., Awaitable[Asked]]:
     """What `midwatch run` would send for a task."""
 
     async def ask(*plan: str, known: bool = False) -> Asked:
         task = await journal.task(of_project.task)
         if known:
-            draft = Draft(record=KNOWN, at=at, task=task.id, attempt=of_project.id)
-            await journal.commit(Commit(drafts=(draft,)))
+            draft = r.Draft(record=KNOWN, at=at, task=task.id, attempt=of_project.id)
+            await journal.commit(r.Commit(drafts=(draft,)))
             await journal.add_task(run=task.run, name="u", title="u", spec=PROJECT, at=at)
         recorder = await claim(of=of_project)
-        steps = tuple(PlanStep(title=title) for title in plan)
-        limited = Budget(requests=Meter(limit=60))
-        await recorder.record(working_transition(), Plan(steps=steps), Change(budget=limited))
+        steps = tuple(r.PlanStep(title=title) for title in plan)
+        limited = r.Budget(requests=r.Meter(limit=60))
+        await recorder.record(working_transition(), r.Plan(steps=steps), r.Change(budget=limited))
         asked = Asked()
         watch = AttemptWatch(
             recorder,

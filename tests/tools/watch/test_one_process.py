@@ -15,19 +15,9 @@ from pydantic_ai.messages import ModelMessage, ModelRequest
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Alert,
-    Commit,
-    Delivery,
-    Draft,
-    Intervention,
-    Severity,
-    Step,
-)
 from midwatch_stage.reading import guidance, prompts, records_of
 from midwatch_stage.worker import SOON, Build, scripted
 from midwatch_tools import Watch
@@ -54,20 +44,20 @@ async def test_each_alert_is_a_log_line_and_a_call(
     looper: Agent[None, str], journal_file: Path, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    heard: list[Alert] = []
+    heard: list[r.Alert] = []
     watch = Watch(journal=str(journal_file), root=workspace, on_alert=heard.append)
     await looper.run("Mend the sum.", capabilities=[watch])
-    assert any(each.severity is Severity.CRITICAL for each in heard)
-    lines = [r.message for r in caplog.records if r.name == "midwatch_tools.watch"]
+    assert any(each.severity is r.Severity.CRITICAL for each in heard)
+    lines = [each.message for each in caplog.records if each.name == "midwatch_tools.watch"]
     assert len(lines) == len(heard)
     assert all(each.key.rule in line for each, line in zip(heard, lines, strict=True))
 
 
-def explode(alert: Alert) -> None:
+def explode(alert: r.Alert) -> None:
     raise LookupError(alert.summary)
 
 
-async def explode_later(alert: Alert) -> None:
+async def explode_later(alert: r.Alert) -> None:
     raise LookupError(alert.summary)
 
 
@@ -76,7 +66,7 @@ async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
     looper: Agent[None, str],
     journal_file: Path,
     caplog: pytest.LogCaptureFixture,
-    on_alert: Callable[[Alert], Any],
+    on_alert: Callable[[r.Alert], Any],
 ) -> None:
     watch = Watch(journal=str(journal_file), on_alert=on_alert)
     assert (await looper.run("Mend the sum.", capabilities=[watch])).output == "Done."
@@ -87,29 +77,29 @@ async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
 async def test_an_asynchronous_callback_is_done_before_the_run_has_ended(
     looper: Agent[None, str], journal_file: Path, workspace: Path
 ) -> None:
-    heard: list[Alert] = []
+    heard: list[r.Alert] = []
     bus = LocalBus()
 
-    async def call(alert: Alert) -> None:
+    async def call(alert: r.Alert) -> None:
         async with bus.subscribe() as hints:
             await hints.wait(0.1)
         heard.append(alert)
 
     watch = Watch(journal=journal_file, root=str(workspace), on_alert=call)
     await looper.run("Mend the sum.", capabilities=[watch])
-    assert any(each.severity is Severity.CRITICAL for each in heard)
+    assert any(each.severity is r.Severity.CRITICAL for each in heard)
 
 
-async def interventions(file: Path) -> list[Intervention]:
+async def interventions(file: Path) -> list[r.Intervention]:
     async with await Journal.open_to_read(file) as journal:
-        return await records_of(journal, Intervention)
+        return await records_of(journal, r.Intervention)
 
 
 @pytest.mark.parametrize("supervisor", ["policy", "model"])
 async def test_a_supervisor_nudges_in_the_same_process(
     worker: Build, journal_file: Path, workspace: Path, supervisor: str
 ) -> None:
-    heard: list[Alert] = []
+    heard: list[r.Alert] = []
     bus = LocalBus()
 
     async def run_slow_tests() -> str:
@@ -161,7 +151,7 @@ async def test_an_agent_is_offered_what_it_was_asked_for(
 async def test_an_agent_that_is_only_observed_is_told_nothing_and_judged_all_the_same(
     looper: Agent[None, str], journal_file: Path
 ) -> None:
-    heard: list[Alert] = []
+    heard: list[r.Alert] = []
     watch = Watch(journal=str(journal_file), mode="observe", on_alert=heard.append)
     result = await looper.run("Mend the sum.", capabilities=[watch])
     assert prompts(result.all_messages()) == ["Mend the sum."]
@@ -196,7 +186,7 @@ async def names(file: Path) -> list[tuple[int, str, int]]:
     """The tasks in a journal: their run, their name, and how many steps they took."""
     async with await Journal.open_to_read(file) as journal:
         return [
-            (task.run, task.name, len(await journal.entries(task=task.id, kinds=(Step,))))
+            (task.run, task.name, len(await journal.entries(task=task.id, kinds=(r.Step,))))
             for run in await journal.runs()
             for task in await journal.tasks(run.id)
         ]
@@ -265,17 +255,17 @@ async def test_however_it_is_started_a_run_is_an_attempt(
     assert await names(journal_file) == [(1, "agent", 1)]
 
 
-Issue = Callable[[Action, Actor], Awaitable[None]]
+Issue = Callable[[r.Action, r.Actor], Awaitable[None]]
 
 
 @pytest.fixture
 def issue(journal_file: Path, at: datetime) -> Issue:
     """Issues an intervention for the first attempt, as another process does."""
 
-    async def write(action: Action, by: Actor) -> None:
-        said = Intervention(action=action, by=by, message="Go on.")
+    async def write(action: r.Action, by: r.Actor) -> None:
+        said = r.Intervention(action=action, by=by, message="Go on.")
         async with await Journal.open(journal_file) as journal:
-            await journal.commit(Commit(drafts=(Draft(record=said, at=at, task=1, attempt=1),)))
+            await journal.commit(r.Commit(drafts=(r.Draft(record=said, at=at, task=1, attempt=1),)))
 
     return write
 
@@ -286,14 +276,14 @@ async def test_an_agent_that_begins_to_wait_for_a_person_is_a_call(
     heard: list[str] = []
 
     async def be_paused() -> str:
-        await issue(Action.PAUSE, Actor.OPERATOR)
+        await issue(r.Action.PAUSE, r.Actor.OPERATOR)
         return "paused"
 
     answers: list[asyncio.Future[None]] = []
 
     def answer(why: str) -> None:
         heard.append(why)
-        answers.append(asyncio.ensure_future(issue(Action.NUDGE, Actor.OPERATOR)))
+        answers.append(asyncio.ensure_future(issue(r.Action.NUDGE, r.Actor.OPERATOR)))
 
     watch = Watch(journal=str(journal_file), on_waiting=answer, seconds=count().__next__)
     agent = worker([("be_paused", {})], [("run_tests", {})], tools=(be_paused, run_tests))
@@ -307,7 +297,7 @@ async def test_what_is_said_to_an_agent_is_told_once_though_it_asks_again_at_onc
     worker: Build, journal_file: Path, issue: Issue
 ) -> None:
     async def be_told() -> str:
-        await issue(Action.NUDGE, Actor.OPERATOR)
+        await issue(r.Action.NUDGE, r.Actor.OPERATOR)
         return "told"
 
     watch = Watch(journal=str(journal_file), seconds=count().__next__)
@@ -315,7 +305,7 @@ async def test_what_is_said_to_an_agent_is_told_once_though_it_asks_again_at_onc
     result = await agent.run("Mend the sum.", capabilities=[watch])
     assert len(guidance(result.all_messages())) == 1
     async with await Journal.open_to_read(journal_file) as journal:
-        assert len(await records_of(journal, Delivery)) == 1
+        assert len(await records_of(journal, r.Delivery)) == 1
 
 
 async def test_that_an_agent_needs_a_person_is_logged_and_a_call_once_though_it_works_on_at_once(
@@ -326,7 +316,7 @@ async def test_that_an_agent_needs_a_person_is_logged_and_a_call_once_though_it_
     async def be_asked_about() -> str:
         nonlocal seconds
         seconds += 1
-        await issue(Action.ASK_OPERATOR, Actor.POLICY)
+        await issue(r.Action.ASK_OPERATOR, r.Actor.POLICY)
         return "asked"
 
     heard: list[str] = []
@@ -341,4 +331,4 @@ async def test_that_an_agent_needs_a_person_is_logged_and_a_call_once_though_it_
     assert caplog.text.count("agent needs a person: Go on.") == 1
     assert heard == ["Go on."]
     async with await Journal.open_to_read(journal_file) as journal:
-        assert len(await records_of(journal, Delivery)) == 1
+        assert len(await records_of(journal, r.Delivery)) == 1

@@ -5,21 +5,9 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Attempt,
-    Change,
-    Commit,
-    Intervention,
-    Plan,
-    PlanCheck,
-    PlanStep,
-    Ruling,
-    Step,
-)
 from midwatch_stage import factories
 from midwatch_stage.reading import answers, turned_away
 from midwatch_stage.worker import Performer
@@ -44,8 +32,8 @@ async def test_requirement_11_a_revision_beyond_the_cap_is_refused(perform: Perf
     result = await perform(*turns, settings=capped(2))
     said = answers(result.all_messages(), "set_plan")
     assert ["2 of 2 revisions" in each for each in said] == [False, False, True]
-    assert (await perform.records(Plan))[-1].open_titles == ("b",)
-    assert [step.ok for step in await perform.records(Step)][:3] == [True, True, False]
+    assert (await perform.records(r.Plan))[-1].open_titles == ("b",)
+    assert [step.ok for step in await perform.records(r.Step)][:3] == [True, True, False]
 
 
 async def test_a_pivot_does_not_lift_the_cap(perform: Performer) -> None:
@@ -54,12 +42,14 @@ async def test_a_pivot_does_not_lift_the_cap(perform: Performer) -> None:
 
 
 async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(perform: Performer) -> None:
-    await perform.write(Intervention(action=Action.REPLAN, by=Actor.SUPERVISOR, message="Anew."))
+    await perform.write(
+        r.Intervention(action=r.Action.REPLAN, by=r.Actor.SUPERVISOR, message="Anew.")
+    )
     settings = capped(0, Approver.SUPERVISOR)
     result = await perform([planning("a")], [planning("b")], settings=settings)
     said = answers(result.all_messages(), "set_plan")
     assert ["The plan is now" in each for each in said] == [True, False]
-    assert (await perform.records(Plan))[-1].open_titles == ("a",)
+    assert (await perform.records(r.Plan))[-1].open_titles == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +65,7 @@ async def test_where_the_supervisor_approves_a_plan_is_changed_through_its_check
 
 
 async def test_a_worker_has_tools_for_a_plan_only_where_there_is_one(perform: Performer) -> None:
-    result = await perform([planning("a", "b")], plan=(PlanStep(title="the goal"),))
+    result = await perform([planning("a", "b")], plan=(r.PlanStep(title="the goal"),))
     assert "Unknown tool" in answers(result.all_messages(), "set_plan")[0]
 
 
@@ -85,10 +75,10 @@ FOUND = factories.analysis(root="the parser cuts")
 
 
 @pytest.fixture
-async def others(journal: Journal, at: datetime) -> Attempt:
+async def others(journal: Journal, at: datetime) -> r.Attempt:
     """An attempt at a task of a project, another one of its project, and one of another."""
     run = await journal.add_run(source="t", settings="{}", at=at)
-    attempts: list[Attempt] = []
+    attempts: list[r.Attempt] = []
     for name, project in (("own", "/p"), ("next", "/p"), ("far", "/q")):
         task = await journal.add_task(
             run=run.id, name=name, title=name, spec=f'{{"workspace": "{project}"}}', at=at
@@ -96,12 +86,12 @@ async def others(journal: Journal, at: datetime) -> Attempt:
         for number in (1, 2):
             whose = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
             made = await journal.add_attempt(task=task.id, number=number, at=at, **whose)
-            await journal.commit(Commit(drafts=factories.drafts(made, (NOTED, FOUND))))
+            await journal.commit(r.Commit(drafts=factories.drafts(made, (NOTED, FOUND))))
             attempts.append(made)
     return attempts[1]
 
 
-async def test_the_board_shows_task_and_project(perform: Performer, others: Attempt) -> None:
+async def test_the_board_shows_task_and_project(perform: Performer, others: r.Attempt) -> None:
     board = Board(
         journal=perform.journal, task=await perform.journal.task(others.task), attempt=others
     )
@@ -113,7 +103,7 @@ async def test_the_board_shows_task_and_project(perform: Performer, others: Atte
     assert "parser" not in answer
 
 
-async def test_a_new_attempt_is_shown_those_beside_it(journal: Journal, others: Attempt) -> None:
+async def test_a_new_attempt_is_shown_those_beside_it(journal: Journal, others: r.Attempt) -> None:
     task = await journal.task(others.task)
     beside = await Board(journal=journal, task=task, attempt=others).beside(BLOCKS)
     names = [line.split(" (")[0] for line in beside.splitlines() if line.startswith("- ")]
@@ -163,8 +153,8 @@ async def test_work_of_a_new_plan_step_waits_for_its_check(
 ) -> None:
     result = await perform([LOOKING], *turns, settings=QUICK)
     assert turned_away(result.all_messages()) == [False, *away]
-    (check,) = await perform.records(PlanCheck)
-    assert (check.plan_step, check.ruling, check.options) == (2, Ruling.GRANTED, ("keep it",))
+    (check,) = await perform.records(r.PlanCheck)
+    assert (check.plan_step, check.ruling, check.options) == (2, r.Ruling.GRANTED, ("keep it",))
 
 
 @pytest.mark.parametrize(
@@ -181,32 +171,32 @@ async def test_a_plan_step_is_checked_once_and_the_refusal_names_the_way_that_is
     first, again = answers(result.all_messages(), "check_plan")
     assert first.startswith("Recorded. The plan is now:")
     assert says in again
-    assert len(await perform.records(PlanCheck)) == 1
+    assert len(await perform.records(r.PlanCheck)) == 1
 
 
 async def test_a_revision_within_the_caps_is_carried_out_with_the_check(perform: Performer) -> None:
     result = await perform([checking("look", "mend", "prove")], settings=QUICK)
     assert "the plan is revised" in answers(result.all_messages(), "check_plan")[0]
-    plan = (await perform.records(Plan))[-1]
+    plan = (await perform.records(r.Plan))[-1]
     assert (plan.open_titles, plan.revision) == (("look", "mend", "prove"), 1)
-    assert [change.revision for change in await perform.records(Change) if change.revision] == [1]
+    assert [change.revision for change in await perform.records(r.Change) if change.revision] == [1]
 
 
 @pytest.mark.parametrize(
     ("settings", "ruling", "says"),
     [
-        (capped(0), Ruling.REFUSED, "0 of 0 revisions"),
-        (capped(9, Approver.SUPERVISOR), Ruling.PENDING, "Your supervisor is asked"),
+        (capped(0), r.Ruling.REFUSED, "0 of 0 revisions"),
+        (capped(9, Approver.SUPERVISOR), r.Ruling.PENDING, "Your supervisor is asked"),
     ],
 )
 async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
-    perform: Performer, settings: Settings, ruling: Ruling, says: str
+    perform: Performer, settings: Settings, ruling: r.Ruling, says: str
 ) -> None:
     result = await perform([checking("look", "mend", "prove")], settings=settings)
     assert says in answers(result.all_messages(), "check_plan")[0]
-    (check,) = await perform.records(PlanCheck)
+    (check,) = await perform.records(r.PlanCheck)
     assert (check.ruling, check.proposed) == (ruling, ("look", "mend", "prove"))
-    assert (await perform.records(Plan))[-1].open_titles == ("find it", "fix it")
+    assert (await perform.records(r.Plan))[-1].open_titles == ("find it", "fix it")
 
 
 async def test_another_plan_may_be_proposed_within_a_plan_step(perform: Performer) -> None:
@@ -216,5 +206,5 @@ async def test_another_plan_may_be_proposed_within_a_plan_step(perform: Performe
     assert kept.startswith("Recorded.")
     assert "Your supervisor is asked" in proposed
     assert "has not answered your last proposal" in again
-    rulings = [each.ruling for each in await perform.records(PlanCheck)]
-    assert rulings == [Ruling.GRANTED, Ruling.PENDING]
+    rulings = [each.ruling for each in await perform.records(r.PlanCheck)]
+    assert rulings == [r.Ruling.GRANTED, r.Ruling.PENDING]

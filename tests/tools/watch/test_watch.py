@@ -10,34 +10,12 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.tools import RunContext
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Mode, ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import (
-    Alert,
-    Attempt,
-    AttemptTransition,
-    Budget,
-    Change,
-    Checkpoint,
-    CheckpointDecision,
-    Completion,
-    Ending,
-    Entry,
-    Lifecycle,
-    Meter,
-    Plan,
-    PlanStep,
-    PlanStepState,
-    Record,
-    Result,
-    Step,
-    StepKind,
-    TaskTransition,
-    Writer,
-)
 from midwatch_stage.factories import ended, task_transition
 from midwatch_stage.reading import answers, prompts, records_of
 from midwatch_stage.watched import uncoded
@@ -77,20 +55,20 @@ def reminded(messages: Sequence[ModelMessage]) -> list[int]:
 async def test_every_act_is_a_step_and_the_text_goes_with_the_first(perform: Performer) -> None:
     fails = ("run_command", {"command": "c broken"})
     await perform([putting("a.py", "1"), putting("b.py", "2")], [fails], "I think.", "")
-    steps = await perform.records(Step)
+    steps = await perform.records(r.Step)
     assert [step.number for step in steps] == [1, 2, 3, 4]
     first, second, failed, message = sorted(steps, key=lambda step: (step.request, step.path))
     assert (first.tool, first.path, first.ok, first.text) == ("put", "a.py", True, "I call.")
     assert (second.path, second.request, second.text, second.tokens) == ("b.py", 1, "", 0)
     assert (failed.ok, failed.exit_code, failed.output) == (False, 1, "[exit code: 1]")
-    assert (message.kind, message.request, message.text) == (StepKind.MESSAGE, 3, "I think.")
+    assert (message.kind, message.request, message.text) == (r.StepKind.MESSAGE, 3, "I think.")
     assert first.tokens
 
 
 async def test_an_edit_is_seen_whatever_tool_made_it(perform: Performer) -> None:
     await perform(*[[("run_command", {"command": f"x.py {n}"})] for n in range(2)])
-    one, other, _ = await perform.records(Step)
-    assert [(edit.path, edit.writer) for edit in one.edits] == [("x.py", Writer.WORKER)]
+    one, other, _ = await perform.records(r.Step)
+    assert [(edit.path, edit.writer) for edit in one.edits] == [("x.py", r.Writer.WORKER)]
     assert (other.edits[0].before, other.path) == (one.edits[0].digest, "")
 
 
@@ -100,28 +78,28 @@ async def test_a_persons_edit_between_two_calls_is_a_persons(perform: Performer)
         return [putting("b.py", "1")]
 
     await perform([putting("a.py", "1")], edited_meanwhile)
-    second = (await perform.records(Step))[1]
+    second = (await perform.records(r.Step))[1]
     assert [(edit.path, edit.writer) for edit in second.edits] == [
-        ("a.py", Writer.PERSON),
-        ("b.py", Writer.WORKER),
+        ("a.py", r.Writer.PERSON),
+        ("b.py", r.Writer.WORKER),
     ]
 
 
 async def test_calls_of_one_turn_write_nothing_for_a_person(perform: Performer) -> None:
     await perform([putting(f"{n}.py", "1") for n in range(8)])
-    edits = [edit for step in await perform.records(Step) for edit in step.edits]
+    edits = [edit for step in await perform.records(r.Step) for edit in step.edits]
     assert sorted(edit.path for edit in edits) == [f"{n}.py" for n in range(8)]
-    assert {edit.writer for edit in edits} == {Writer.WORKER}
+    assert {edit.writer for edit in edits} == {r.Writer.WORKER}
 
 
 async def test_a_checkpoint_is_recorded_as_it_was_said(perform: Performer) -> None:
     await perform([reflecting(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
-    step = (await perform.records(Step))[0]
-    assert (step.kind, step.request) == (StepKind.CHECKPOINT, 1)
-    assert step.checkpoint == Checkpoint(
+    step = (await perform.records(r.Step))[0]
+    assert (step.kind, step.request) == (r.StepKind.CHECKPOINT, 1)
+    assert step.checkpoint == r.Checkpoint(
         progress_percent=30,
         confidence=55,
-        decision=CheckpointDecision.CONTINUE,
+        decision=r.CheckpointDecision.CONTINUE,
         blockers=("no net",),
         files_done=("a.py",),
         notes="slow",
@@ -142,8 +120,8 @@ async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on
     *refused, accepted = answers(result.all_messages(), "reflect")
     assert all(says in each for says, each in zip(wrong, refused, strict=True))
     assert accepted.startswith("Recorded.")
-    kinds = [(step.kind, step.ok) for step in await perform.records(Step)][:5]
-    assert kinds == [(StepKind.TOOL, False)] * 4 + [(StepKind.CHECKPOINT, True)]
+    kinds = [(step.kind, step.ok) for step in await perform.records(r.Step)][:5]
+    assert kinds == [(r.StepKind.TOOL, False)] * 4 + [(r.StepKind.CHECKPOINT, True)]
 
 
 async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Performer) -> None:
@@ -155,15 +133,15 @@ async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Performer) 
 async def test_a_verdict_is_known_before_the_worker_goes_on(perform: Performer) -> None:
     await perform([reflecting(confidence=5)])
     records = [entry.record for entry in await perform.journal.entries()]
-    alert = next(each for each in records if isinstance(each, Alert))
+    alert = next(each for each in records if isinstance(each, r.Alert))
     assert (alert.key.rule, alert.step) == ("low_confidence", 1)
-    assert isinstance(records[records.index(alert) - 1], Step)
+    assert isinstance(records[records.index(alert) - 1], r.Step)
 
 
 async def test_in_mode_off_nothing_is_judged(perform: Performer) -> None:
     await perform([reflecting(confidence=5)], settings=Settings(mode=Mode.OFF))
-    assert await perform.records(Alert) == []
-    assert len(await perform.records(Step)) == 2
+    assert await perform.records(r.Alert) == []
+    assert len(await perform.records(r.Step)) == 2
 
 
 @pytest.mark.parametrize(("every", "due"), [(3, [4, 7]), (0, [])])
@@ -191,7 +169,7 @@ async def test_a_steady_worker_is_reminded_less(perform: Performer) -> None:
     work = [[putting("a.py", str(n))] for n in range(7)]
     result = await perform([reflecting(10)], [reflecting(20)], *work)
     assert reminded(result.all_messages()) == [9]
-    changes = await perform.records(Change)
+    changes = await perform.records(r.Change)
     assert [each.reflect_every for each in changes if each.reflect_every] == [6]
 
 
@@ -201,8 +179,8 @@ async def test_checkpoints_beyond_the_cap_are_refused_and_not_asked_for(perform:
     said = answers(result.all_messages(), "reflect")
     assert ["enough" in each for each in said] == [False, False, True, True]
     assert reminded(result.all_messages()) == []
-    steps = await perform.records(Step)
-    assert sum(step.kind is StepKind.CHECKPOINT for step in steps) == 2
+    steps = await perform.records(r.Step)
+    assert sum(step.kind is r.StepKind.CHECKPOINT for step in steps) == 2
 
 
 async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Performer) -> None:
@@ -216,15 +194,15 @@ async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Performer) -> N
 async def test_finishing_and_planning_in_one_turn_lose_neither(perform: Performer) -> None:
     plan = ("set_plan", {"steps": ["a", "b"]})
     await perform([putting("a.py", "1"), completing(), plan])
-    assert (await perform.records(Plan))[-1] == Plan(
+    assert (await perform.records(r.Plan))[-1] == r.Plan(
         steps=(
-            PlanStep(
+            r.PlanStep(
                 title="find it",
-                state=PlanStepState.DONE,
+                state=r.PlanStepState.DONE,
                 flag="unproven: the goal: nothing was run that shows it",
             ),
-            PlanStep(title="a"),
-            PlanStep(title="b"),
+            r.PlanStep(title="a"),
+            r.PlanStep(title="b"),
         ),
         revision=1,
     )
@@ -232,7 +210,7 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(perform: Performe
 
 async def test_a_finished_plan_cannot_be_finished_again(perform: Performer) -> None:
     turn = [putting("a.py", "1"), *[completing("a.py")] * 2]
-    result = await perform(turn, plan=(PlanStep(title="write it", files=("a.py",)),))
+    result = await perform(turn, plan=(r.PlanStep(title="write it", files=("a.py",)),))
     said = answers(result.all_messages(), "complete_step")
     assert ["Every plan step is done" in each for each in said] == [False, True]
 
@@ -243,14 +221,14 @@ async def test_a_call_id_that_a_provider_uses_again_is_another_call(perform: Per
         for text in "123"
     ]
     await perform(*turns)
-    assert [step.call for step in await perform.records(Step)] == ["call_0"] * 3 + [""]
+    assert [step.call for step in await perform.records(r.Step)] == ["call_0"] * 3 + [""]
 
 
 async def test_a_spent_budget_ends_the_run(perform: Performer) -> None:
     turns = [[putting("a.py", str(n))] for n in range(5)]
     with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
-        await perform(*turns, budget=Budget(requests=Meter(limit=2)))
-    assert len(await perform.records(Step)) == 2
+        await perform(*turns, budget=r.Budget(requests=r.Meter(limit=2)))
+    assert len(await perform.records(r.Step)) == 2
 
 
 async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_being_recorded(
@@ -259,8 +237,8 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     recorder = await claim()
     quick_is_over, slow_is_recorded = asyncio.Event(), asyncio.Event()
 
-    async def before(records: Sequence[Record], results: Sequence[Result]) -> None:
-        tools = {each.tool for each in records if isinstance(each, Step)}
+    async def before(records: Sequence[r.Record], results: Sequence[r.Result]) -> None:
+        tools = {each.tool for each in records if isinstance(each, r.Step)}
         if "quick" in tools:
             quick_is_over.set()
             await slow_is_recorded.wait()
@@ -280,9 +258,9 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     watch = AttemptWatch(recorder, root=workspace, bus=bus)
     async with asyncio.timeout(120):
         await agent.run("Make it.", capabilities=[watch])
-    steps = await records_of(journal, Step)
+    steps = await records_of(journal, r.Step)
     made = [(each.tool, edit.path, edit.writer) for each in steps for edit in each.edits]
-    assert made == [("slow", "made.txt", Writer.WORKER)]
+    assert made == [("slow", "made.txt", r.Writer.WORKER)]
 
 
 class Slow(Watch):
@@ -309,29 +287,29 @@ async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_fo
         work.cancel()
         await asyncio.wait({work})
     states = [
-        each.record for each in await journal.entries(kinds=(AttemptTransition, TaskTransition))
+        each.record for each in await journal.entries(kinds=(r.AttemptTransition, r.TaskTransition))
     ]
     assert work.cancelled()
     assert states[-2:] == [
-        task_transition(Lifecycle.CANCELED, reason="canceled"),
-        ended(Ending.CANCELED, reason="canceled"),
+        task_transition(r.Lifecycle.CANCELED, reason="canceled"),
+        ended(r.Ending.CANCELED, reason="canceled"),
     ]
 
 
 async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
-    location: str, journal: Journal, attempt: Attempt, claim: Claim, at: datetime
+    location: str, journal: Journal, attempt: r.Attempt, claim: Claim, at: datetime
 ) -> None:
     task = await journal.task(attempt.task)
     second = await journal.add_attempt(
         task=task.id, number=2, worker="w", model="m", node="n", workspace="", at=at
     )
     recorder = await claim()
-    flagged = Completion(plan_step=1, goal="g", confidence=1, accepted=True, flag="not sure")
+    flagged = r.Completion(plan_step=1, goal="g", confidence=1, accepted=True, flag="not sure")
 
     class Busy(Journal):
         """Whenever it was read, there is something new in it."""
 
-        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+        async def entries(self, after: int = 0, **rest: Any) -> list[r.Entry]:
             await recorder.record(flagged)
             return await super().entries(after, **rest)
 
