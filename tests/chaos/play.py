@@ -59,8 +59,6 @@ class Plan:
     attempts: int
     seconds: float
     seed: int
-    storm: bool
-    """Whether anything goes wrong."""
     quiet: bool
     """Whether nothing is said meanwhile."""
 
@@ -238,9 +236,8 @@ class Play:
 
     async def _blow(self, seconds: float) -> None:
         assert self.storm is not None
-        if self.plan.storm:
-            await self.storm.blow(seconds, lambda: self.ending)
-            self._say("the storm is over")
+        await self.storm.blow(seconds, lambda: self.ending)
+        self._say("the storm is over")
 
     async def _wait(
         self,

@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 130
     verdict = outcome.findings.verdict
     sys.stdout.write(_as_json(outcome) if given.json else _as_text(outcome))
-    if verdict is Verdict.RIGHT and not given.keep:
+    if verdict is Verdict.RIGHT:
         shutil.rmtree(folder, ignore_errors=True)
     else:
         sys.stderr.write(f"the logs are in {folder}\n")
@@ -62,8 +62,6 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--attempts", type=int, default=60, help="tasks")
     parser.add_argument("--seed", type=int, default=1, help="of what goes wrong, and when")
-    parser.add_argument("--quiet-weather", action="store_true", help="nothing goes wrong")
-    parser.add_argument("--keep", action="store_true", help="keep the logs in any case")
     return parser
 
 
@@ -76,7 +74,6 @@ async def _run(folder: Path, given: argparse.Namespace) -> Outcome:
         attempts=given.attempts,
         seconds=60.0 * given.minutes,
         seed=given.seed,
-        storm=not given.quiet_weather,
         quiet=given.json,
     )
     return await Play(folder=folder, plan=plan).perform()

@@ -1,21 +1,10 @@
 """The journal is found by option, environment, then the main worktree."""
 
-import subprocess
 from pathlib import Path
 
+from midwatch_stage.repository import new_repository
+from midwatch_tools.git import run_git
 from midwatch_tools.journal_location import VARIABLE, journal_location, main_worktree
-
-
-def git(folder: Path, *args: str) -> None:
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
-
-
-def repository(folder: Path) -> Path:
-    folder.mkdir()
-    git(folder, "init", "-q")
-    git(folder, "commit", "--allow-empty", "-m", "first")
-    return folder
 
 
 def test_the_option_wins_over_the_environment(tmp_path: Path) -> None:
@@ -29,15 +18,11 @@ def test_an_empty_variable_names_nothing(tmp_path: Path) -> None:
     assert journal_location(None, {}, tmp_path) == wanted
 
 
-def test_a_folder_of_a_repository_shares_the_journal_of_the_repository(tmp_path: Path) -> None:
-    root = repository(tmp_path / "project")
+def test_a_folder_or_linked_worktree_of_a_repository_shares_its_journal(tmp_path: Path) -> None:
+    root = new_repository(tmp_path / "project", {"a": ""})
     (root / "deep").mkdir()
     assert main_worktree(root / "deep") == root
-
-
-def test_a_linked_worktree_shares_the_journal_of_the_main_one(tmp_path: Path) -> None:
-    root = repository(tmp_path / "project")
-    git(root, "worktree", "add", str(tmp_path / "other"))
+    run_git(root, "worktree", "add", str(tmp_path / "other"))
     assert main_worktree(tmp_path / "other") == root
 
 

@@ -26,6 +26,18 @@ STANDS = transition(r.Lifecycle.INPUT_REQUIRED, reason="a proposal is waiting fo
 PARKED = transition(r.Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
+async def begun(perform: Performer, until: r.Record, *turns: Any) -> asyncio.Task[Any]:
+    """Work that has come to a state of its attempt."""
+    running = asyncio.create_task(perform(*(turns or WORK)))
+    await perform.until(until)
+    return running
+
+
+async def crash(running: asyncio.Task[Any]) -> None:
+    running.cancel()
+    await asyncio.wait({running})
+
+
 async def test_an_intervention_arrives_once_with_number_and_sender(perform: Performer) -> None:
     id = await perform.write(NUDGE)
     result = await perform(*WORK)
@@ -101,8 +113,7 @@ async def test_a_replan_is_a_revision_once_it_has_arrived(
 @pytest.mark.parametrize("action", [r.Action.NUDGE, r.Action.REPLAN, r.Action.RESUME])
 async def test_a_pause_holds_until_an_operator_speaks(perform: Performer, action: r.Action) -> None:
     pause = await perform.write(PAUSE)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
+    running = await begun(perform, PARKED)
     assert await perform.records(r.Step) == []
     word = await perform.write(replace(WORD, action=action))
     result = await running
@@ -116,8 +127,7 @@ async def test_a_pause_holds_until_an_operator_speaks(perform: Performer, action
 
 async def test_a_supervisors_word_does_not_end_what_waits_for_a_person(perform: Performer) -> None:
     await perform.write(ASKED)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
+    running = await begun(perform, PARKED)
     await perform.write(NUDGE)
     await perform.write(WORD)
     result = await running
@@ -128,8 +138,7 @@ async def test_a_supervisors_word_does_not_end_what_waits_for_a_person(perform: 
 async def test_what_was_said_before_a_pause_does_not_end_it(perform: Performer) -> None:
     await perform.write(WORD)
     await perform.write(PAUSE)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
+    running = await begun(perform, PARKED)
     await perform.write(NUDGE)
     assert not running.done()
     await perform.write(WORD)
@@ -138,8 +147,7 @@ async def test_what_was_said_before_a_pause_does_not_end_it(perform: Performer) 
 
 async def test_a_second_pause_while_waiting_holds_too(perform: Performer) -> None:
     await perform.write(PAUSE)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
+    running = await begun(perform, PARKED)
     _, second = await perform.journal.commit(
         r.Commit(drafts=drafts(perform.attempt, (WORD, PAUSE)))
     )
@@ -150,10 +158,7 @@ async def test_a_second_pause_while_waiting_holds_too(perform: Performer) -> Non
 
 async def test_a_paused_attempt_still_waits_after_a_crash(perform: Performer) -> None:
     await perform.write(PAUSE)
-    first = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
-    first.cancel()
-    await asyncio.wait({first})
+    await crash(await begun(perform, PARKED))
     again = asyncio.create_task(perform(*WORK))
     word = await perform.write(WORD)
     await again
@@ -166,8 +171,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
     perform: Performer, state: r.DeliveryState
 ) -> None:
     id = await perform.write(HELD)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(STANDS)
+    running = await begun(perform, STANDS)
     assert len(await perform.records(r.Step)) == 3
     await perform.write(delivery(id, state, author="anna"))
     result = await running
@@ -177,8 +181,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
 
 async def test_an_attempt_that_stands_goes_on_if_a_person_says_so(perform: Performer) -> None:
     await perform.write(HELD)
-    running = asyncio.create_task(perform(*WORK, *WORK))
-    await perform.until(STANDS)
+    running = await begun(perform, STANDS, *WORK, *WORK)
     await perform.write(replace(WORD, action=r.Action.RESUME))
     await running
     states = [state.lifecycle for state in await perform.records(r.AttemptTransition)]
@@ -187,10 +190,7 @@ async def test_an_attempt_that_stands_goes_on_if_a_person_says_so(perform: Perfo
 
 async def test_a_decision_made_while_nobody_worked_lets_it_go_on(perform: Performer) -> None:
     id = await perform.write(HELD)
-    first = asyncio.create_task(perform(*WORK))
-    await perform.until(STANDS)
-    first.cancel()
-    await asyncio.wait({first})
+    await crash(await begun(perform, STANDS))
     await perform.write(delivery(id, r.DeliveryState.REJECTED, author="anna"))
     await perform(*WORK)
     assert len(await perform.records(r.Step)) > 3
@@ -199,8 +199,7 @@ async def test_a_decision_made_while_nobody_worked_lets_it_go_on(perform: Perfor
 async def test_a_decision_answers_no_question(perform: Performer) -> None:
     id = await perform.write(HELD)
     await perform.write(ASKED)
-    running = asyncio.create_task(perform(*WORK))
-    await perform.until(PARKED)
+    running = await begun(perform, PARKED)
     await perform.write(delivery(id, r.DeliveryState.REJECTED, author="anna"))
     await perform.write(NUDGE)
     assert await perform.records(r.Step) == []
