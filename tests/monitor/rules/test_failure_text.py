@@ -43,13 +43,9 @@ def test_an_act_fails_by_its_exit_code_or_by_its_own_word(
 @pytest.mark.parametrize(
     "output",
     [
-        "Traceback (most recent call last):\n  x",
-        "ValueError: no",
-        "E       AssertionError: no",
-        "bash: foo: command not found",
-        "=== 1 failed, 2 passed ===",
-        "make: *** [all] Error 1",
-        "error: no such option",
+        *("Traceback (most recent call last):\n  x", "ValueError: no"),
+        *("E       AssertionError: no", "bash: foo: command not found"),
+        *("=== 1 failed, 2 passed ===", "make: *** [all] Error 1", "error: no such option"),
         "3 failing",
     ],
 )

@@ -52,15 +52,9 @@ def test_content_that_the_command_holds_has_its_digest(command: str, text: str) 
 @pytest.mark.parametrize(
     "command",
     [
-        "echo one >> a.py",
-        "cat b.py > a.py",
-        "cat > a.py <<END\n$(date)\nEND",
-        "echo $HOME > a.py",
-        "printf '%05d' 3 > a.py",
-        "echo -e 'one\\ttwo' > a.py",
-        "sed 's/x/y/' b.py > a.py",
-        "git show HEAD:b.py > a.py",
-        "(echo one; echo two) > a.py",
+        *("echo one >> a.py", "cat b.py > a.py", "cat > a.py <<END\n$(date)\nEND"),
+        *("echo $HOME > a.py", "printf '%05d' 3 > a.py", "echo -e 'one\\ttwo' > a.py"),
+        *("sed 's/x/y/' b.py > a.py", "git show HEAD:b.py > a.py", "(echo one; echo two) > a.py"),
         "{ echo one; cat b.py; } > a.py",
     ],
 )
@@ -71,23 +65,12 @@ def test_content_that_only_the_run_knows_has_no_digest(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "pytest > out.txt 2>&1",
-        "make &> log",
-        "pytest -q | tee log",
-        "pytest -q | tail -5 > log",
-        "(make; echo done) > log",
-        "for t in a b; do pytest $t; done > log",
-        "cat a.py 2> errors",
-        "grep -rn x . > hits.txt",
-        "git diff > my.patch",
-        "echo hello > /dev/null",
-        "echo hello >&2",
-        "diff <(sort a) <(sort b)",
-        "echo \"a > b\" 'c > d' e\\>f",
-        "echo done # > a.py",
-        "[ a > b ]",
-        "touch a.py; mkdir b; ls",
-        "",
+        *("pytest > out.txt 2>&1", "make &> log", "pytest -q | tee log"),
+        *("pytest -q | tail -5 > log", "(make; echo done) > log"),
+        *("for t in a b; do pytest $t; done > log", "cat a.py 2> errors"),
+        *("grep -rn x . > hits.txt", "git diff > my.patch", "echo hello > /dev/null"),
+        *("echo hello >&2", "diff <(sort a) <(sort b)", "echo \"a > b\" 'c > d' e\\>f"),
+        *("echo done # > a.py", "[ a > b ]", "touch a.py; mkdir b; ls", ""),
     ],
 )
 def test_what_a_program_says_is_no_edit(command: str) -> None:
@@ -291,12 +274,10 @@ def test_a_python_program_writes_what_it_opens_for_writing(program: str, paths: 
 @pytest.mark.parametrize(
     "command",
     [
-        "python -c \"open('a.py', 'w')\"",
-        "python3.12 -u -W error -c \"open('a.py', 'w')\"",
+        *("python -c \"open('a.py', 'w')\"", "python3.12 -u -W error -c \"open('a.py', 'w')\""),
         "F=a.py; python -c \"open('$F', 'w')\"",
         "python -c \"import sys; open(sys.argv[1], 'w')\" a.py",
-        "echo \"open('a.py', 'w')\" | python",
-        "uv run python - <<END\nopen('a.py', 'w')\nEND",
+        *("echo \"open('a.py', 'w')\" | python", "uv run python - <<END\nopen('a.py', 'w')\nEND"),
     ],
 )
 def test_a_program_may_come_in_many_ways(command: str) -> None:
