@@ -67,7 +67,7 @@ CLAIM = message(text="All tests pass.")
 def work(count: int, *, request: int | None = None) -> list[Step]:
     """So many calls, each of a request of its own unless that is said."""
     return [
-        step(tool="look", args=f"{n}", request=1000 + n if request is None else request)
+        step(tool="look", args=f"{n}", request=1 + n if request is None else request)
         for n in range(count)
     ]
 
@@ -211,10 +211,10 @@ def test_blockers_of_different_checkpoints_are_not_added_up() -> None:
 
 @pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
 def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(rule: str) -> None:
-    falling = confident(80, 50, 10)
+    falling = [*confident(80, 50, 10), change(doing="x")]
     worthless = change(confidence_counts=False)
     found = alerts(rule, [*falling, worthless, *falling, change(model="another"), *falling])
-    assert [bool(each) for each in found[2:]] == [True, *[False] * 7, True]
+    assert [bool(each) for each in found[2:]] == [True, True, *[False] * 8, True, True]
 
 
 @pytest.mark.parametrize(
@@ -238,6 +238,14 @@ def test_confidence_worth_nothing_is_no_alarm_until_another_model_goes_on(rule: 
         pytest.param([OFFERED, change(reflect_every=0), *work(50)], None, id="none from the start"),
         pytest.param([OFFERED, *work(9), change(reflect=False)], None, id="taken away"),
         pytest.param([OFFERED, change(reflect=False), *work(9)], None, id="taken away before"),
+        pytest.param(
+            [OFFERED, *work(8), change(reflect=False), OFFERED, *work(8)], None, id="given back"
+        ),
+        pytest.param(
+            [OFFERED, *work(8), change(reflect=False), OFFERED, *work(9)],
+            (WARNING, 3),
+            id="given back for long",
+        ),
         pytest.param(
             [OFFERED, *work(9), step(tool="reflect", ok=False), *work(8)], None, id="refused"
         ),
