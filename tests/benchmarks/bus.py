@@ -7,30 +7,22 @@ first event is published until the last of them is a `Hint` at the subscriber. R
 compare; rates of two runs do not, because the machine's clock does not stand still.
 """
 
-import argparse
 import asyncio
 import gc
 import json
 import multiprocessing
-import socket
-import statistics
-import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-import aiomqtt
+from shared import arguments, bus, client, compared, rates, show
 
-from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.records import Hint
-
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
 from midwatch_stage.broker import Broker
+from midwatch_stage.rounds import alternate
 
 ATTEMPTS = 4
 """As many as one node runs at once by default."""
@@ -48,18 +40,6 @@ def happened(events: int) -> list[Hint]:
     ]
     gc.freeze()  # they are not the garbage of what is measured
     return hints
-
-
-@asynccontextmanager
-async def client(port: int) -> AsyncGenerator[aiomqtt.Client]:
-    """A plain connection; without Nagle's algorithm, as the bus has it."""
-    async with aiomqtt.Client(
-        "127.0.0.1",
-        port,
-        protocol=aiomqtt.ProtocolVersion.V5,
-        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-    ) as connected:
-        yield connected
 
 
 async def plain_publisher(port: int, pipe: Connection) -> None:
@@ -86,15 +66,6 @@ async def plain_subscriber(port: int, pipe: Connection) -> None:
             pipe.send((time.monotonic(), {each.entry for each in got} == set(range(events))))
 
 
-@asynccontextmanager
-async def bus(port: int, name: str) -> AsyncGenerator[MqttBus]:
-    """The product's bus, connected."""
-    broker = BrokerSettings(url=f"mqtt://127.0.0.1:{port}", max_waiting=50_000)
-    async with MqttBus(FleetSettings(broker=broker), name=name, environ={}) as opened:
-        await until(lambda: opened.counters.connected)
-        yield opened
-
-
 async def until(happened: Callable[[], bool]) -> None:
     """Let the loop go on until something is so."""
     while not happened():  # noqa: ASYNC110
@@ -103,7 +74,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 async def batched_publisher(port: int, pipe: Connection) -> None:
     """Publish by the bus, never faster than it can send."""
-    async with bus(port, "publisher") as opened:
+    async with bus(port, "publisher", max_waiting=50_000) as opened:
         pipe.send("ready")
         while events := await asyncio.to_thread(pipe.recv):
             hints = happened(events)
@@ -116,7 +87,7 @@ async def batched_publisher(port: int, pipe: Connection) -> None:
 
 async def batched_subscriber(port: int, pipe: Connection) -> None:
     """Take what the bus gives, all that is there at once."""
-    async with bus(port, "subscriber") as opened, opened.subscribe() as hints:
+    async with bus(port, "subscriber", max_waiting=50_000) as opened, opened.subscribe() as hints:
         pipe.send("ready")
         while events := await asyncio.to_thread(pipe.recv):
             got: list[Hint] = []
@@ -150,8 +121,11 @@ class Side:
             self._pipes.append(ours)
             ours.recv()
 
-    def rate(self) -> float:
+    async def rate(self) -> float:
         """Events a second in one round."""
+        return await asyncio.to_thread(self._rate)
+
+    def _rate(self) -> float:
         subscriber, publisher = self._pipes
         subscriber.send(self._events)
         publisher.send(self._events)
@@ -171,40 +145,17 @@ class Side:
             process.join(10)
 
 
-def measure(pairs: int) -> dict[str, float | int]:
+async def measure(pairs: int) -> dict[str, object]:
     """The medians of alternating rounds."""
     with tempfile.TemporaryDirectory() as folder, Broker(Path(folder)) as broker:
         plain = Side(broker.port, plain_subscriber, plain_publisher, PLAIN)
         batched = Side(broker.port, batched_subscriber, batched_publisher, BATCHED)
-        rounds: list[tuple[float, float]] = []
-        for number in range(pairs + 1):
-            first, second = (plain, batched) if number % 2 else (batched, plain)
-            rates = {first: first.rate(), second: second.rate()}
-            if number:  # the first pair warms up
-                rounds.append((rates[plain], rates[batched]))
+        rounds = await alternate({"plain": plain.rate, "batched": batched.rate}, pairs)
         plain.end()
         batched.end()
-    ratios = [batched / plain for plain, batched in rounds]
-    return {
-        "plain_per_second": round(statistics.median(each for each, _ in rounds)),
-        "batched_per_second": round(statistics.median(each for _, each in rounds)),
-        "ratio": round(statistics.median(ratios), 1),
-        "ratio_min": round(min(ratios), 1),
-        "ratio_max": round(max(ratios), 1),
-        "pairs": pairs,
-    }
+    return {**rates("bus", rounds), **compared("bus", rounds, "batched", "plain")}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    figures = measure(given.pairs)
-    if given.json:
-        print(json.dumps(figures))
-    else:
-        print(f"one awaited publish per event: {figures['plain_per_second']:,} events a second")
-        print(f"MqttBus: {figures['batched_per_second']:,} events a second")
-        low, high = figures["ratio_min"], figures["ratio_max"]
-        print(f"ratio, median of {given.pairs} pairs: {figures['ratio']} ({low} to {high})")
+    given = arguments(__doc__, pairs=9).parse_args()
+    show(asyncio.run(measure(given.pairs)), as_json=given.json)

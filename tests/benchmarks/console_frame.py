@@ -18,6 +18,7 @@ from functools import partial
 from itertools import count, cycle, islice
 
 from rich.text import Text
+from shared import new_attempts
 from textual.app import App, ComposeResult
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
@@ -25,25 +26,10 @@ from textual.widgets import DataTable
 
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Alert,
-    AlertKey,
-    AlertState,
-    Attempt,
-    AttemptTransition,
-    Checkpoint,
-    Commit,
-    Draft,
-    Edit,
-    Entry,
-    Lifecycle,
-    Record,
-    Severity,
-    Step,
-    StepKind,
-    Task,
-)
+from midwatch_monitor.records import AlertKey, AlertState, Edit, Entry, Record, Severity, Step
 from midwatch_monitor.state.attempt import TREND
+from midwatch_stage.factories import alert, attempt, commit, reflecting, task, transition
+from midwatch_stage.factories import step as made_step
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, collect_garbage_seldom
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
@@ -64,15 +50,7 @@ STEPS = 5_000
 """Steps of the attempt whose view is measured."""
 SIDES = ("f3", "f4", "f5", "f7", "f8", "f2")
 LOG = 1_000
-STUCK = Alert(
-    key=AlertKey(rule="cycle"),
-    severity=Severity.CRITICAL,
-    state=AlertState.FIRING,
-    value=3,
-    summary="the same three acts, three times",
-    since_step=1,
-    step=9,
-)
+STUCK = alert("cycle", Severity.CRITICAL, step=9)
 
 
 def now() -> datetime:
@@ -109,9 +87,9 @@ class Fleet:
         self._ids = count(1)
         for id in range(1, agents + 1):
             name = f"task-{id:05}"
-            self.board.meet_task(Task(id=id, run=1, name=name, title=f"Do {name}", spec="{}"))
-            self.board.meet_attempt(attempt(id))
-            self.fold(id, AttemptTransition(lifecycle=Lifecycle.WORKING))
+            self.board.meet_task(task(id, name, title=f"Do {name}"))
+            self.board.meet_attempt(attempt(id, task=id, node=f"node-{id % 8}"))
+            self.fold(id, transition())
 
     def entry(self, id: int, record: Record) -> Entry:
         """What the journal would say of a record of one attempt."""
@@ -124,17 +102,7 @@ class Fleet:
     def reports(self, ids: Iterable[int], tick: int) -> list[Entry]:
         """What these attempts say of how it goes."""
         return [
-            self.entry(
-                id,
-                Step(
-                    number=tick,
-                    kind=StepKind.CHECKPOINT,
-                    checkpoint=Checkpoint(
-                        progress_percent=(id + tick) % 101, confidence=(id * 7 + tick) % 101
-                    ),
-                ),
-            )
-            for id in ids
+            self.entry(id, reflecting(tick, (id + tick) % 101, (id * 7 + tick) % 101)) for id in ids
         ]
 
     def change(self, tick: int) -> None:
@@ -147,20 +115,6 @@ class Fleet:
         standing = AlertState.RESOLVED if tick % 2 else AlertState.FIRING
         for id in range(1, self.agents + 1, 100):
             self.fold(id, replace(STUCK, state=standing))
-
-
-def attempt(id: int) -> Attempt:
-    """One of the attempts, on one of eight nodes."""
-    return Attempt(
-        id=id,
-        task=id,
-        number=1,
-        worker="coder",
-        model="scripted",
-        node=f"node-{id % 8}",
-        workspace="",
-        started_at=AT,
-    )
 
 
 class Bytes(HeadlessDriver):
@@ -386,13 +340,11 @@ def weight(agents: int) -> float:
 def step(number: int) -> Step:
     """One of the steps of a long attempt: every fifth is a checkpoint, every seventh fails."""
     if number % 5 == 0:
-        said = Checkpoint(progress_percent=number % 101, confidence=60, notes=f"Half of {number}.")
-        return Step(number=number, kind=StepKind.CHECKPOINT, checkpoint=said)
+        return reflecting(number, number % 101, 60, notes=f"Half of {number}.")
     edits = (Edit(path=f"src/part_{number}.py"),) if number % 3 == 0 else ()
-    return Step(
-        number=number,
-        kind=StepKind.TOOL,
-        tool="edit_file" if edits else "run_command",
+    return made_step(
+        number,
+        "edit_file" if edits else "run_command",
         args=f'{{"command": "pytest tests/test_{number}.py"}}',
         edits=edits,
         ok=number % 7 != 0,
@@ -402,26 +354,14 @@ def step(number: int) -> Step:
 
 async def long_attempt(journal: Journal) -> int:
     """Store an attempt of many steps, some with alerts; its id."""
-    await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    task = await journal.add_task(run=1, name="long", title="A long one", spec="{}", at=AT)
-    known = attempt(1)
-    made = await journal.add_attempt(
-        task=task.id,
-        number=1,
-        worker=known.worker,
-        model=known.model,
-        node=known.node,
-        workspace="",
-        at=AT,
-    )
-    records: list[Record] = [AttemptTransition(lifecycle=Lifecycle.WORKING)]
+    [made] = await new_attempts(journal)
+    records: list[Record] = [transition()]
     for number in range(1, STEPS + 1):
         records.append(step(number))
         if number % 100 == 0:
             subject = AlertKey(rule="cycle", subject=str(number))
             records.append(replace(STUCK, key=subject, step=number))
-    drafts = tuple(Draft(record=each, at=AT, task=task.id, attempt=made.id) for each in records)
-    await journal.commit(Commit(drafts=drafts))
+    await journal.commit(commit(made, *records))
     return made.id
 
 

@@ -9,51 +9,43 @@ The naive way validates each event, adds it to an `AsyncSession` (aiosqlite), co
 publish (QoS 1); it judges nothing. aiosqlite takes every statement to a thread and back, and a
 commit has several, so it is not the quickest that one would write naively: `naive_thread` does the
 same with a plain `Session` in one call of `asyncio.to_thread` for each event, which is about twice
-as fast. Both figures are printed; `by_naive` is the one that the goal names. `bare` is
+as fast. Both figures are printed; `whole_by_naive` is the one that the goal names. `bare` is
 `sqlite3.executemany` of rows that are ready, in transactions of 100, with the same tables; it does
 nothing else. All have WAL and `synchronous` NORMAL. Ratios of one run compare; rates of two runs do
 not, because the machine's clock does not stand still.
 """
 
-import argparse
 import asyncio
 import json
-import socket
-import sqlite3
-import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
 import aiomqtt
 from pydantic import TypeAdapter
+from shared import BareSqlite, arguments, bus, client, compared, new_attempts, rates, show
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, registry
 
 from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import Event, Step
-from midwatch_supervisor.run.launch import collect_garbage_seldom
-
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
+from midwatch_monitor.records import Attempt, Event, Step
 from midwatch_stage.broker import Broker
 from midwatch_stage.rounds import Rounds, Way, alternate
 from midwatch_stage.workload import AT, MIX, Workload
+from midwatch_supervisor.run.launch import collect_garbage_seldom
 
 GROUP, LENGTH, AT_ONCE = 100, 300, 4
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
-COLUMNS = "at, kind, task, attempt, seq, body"
 Kind = Callable[[Workload], Iterator[Step]]
 KINDS: dict[str, Kind] = {
     "mixed": Workload.mixed,
@@ -72,24 +64,15 @@ def sent(kind: Kind, events: int) -> list[bytes]:
 class Whole:
     """The product's way."""
 
-    def __init__(self, journal: Journal, bus: MqttBus, task: int) -> None:
+    def __init__(self, journal: Journal, bus: MqttBus) -> None:
         self._journal = journal
         self._bus = bus
-        self._task = task
-        self._attempts = count(1)
         self._stored = 0
-        self.alerts = 0
-
-    @classmethod
-    async def begin(cls, journal: Journal, bus: MqttBus) -> "Whole":
-        """In a journal that is new."""
-        run = await journal.add_run(source="benchmark", settings="{}", at=AT)
-        task = await journal.add_task(run=run.id, name="work", title="", spec="{}", at=AT)
-        return cls(journal, bus, task.id)
 
     async def rate(self, kind: Kind, attempts: int) -> float:
         """Events a second of so many attempts, made in turns by 4 workers."""
-        work = [(await self._claim(), sent(kind, LENGTH)) for _ in range(attempts)]
+        made = await new_attempts(self._journal, attempts)
+        work = [(await self._claim(each), sent(kind, LENGTH)) for each in made]
         began = time.perf_counter()
         rest = iter(work)
         await asyncio.gather(*(self._follow(rest) for _ in range(AT_ONCE)))
@@ -100,16 +83,7 @@ class Whole:
             raise RuntimeError("hints were dropped")
         return attempts * LENGTH / seconds
 
-    async def _claim(self) -> Recorder:
-        attempt = await self._journal.add_attempt(
-            task=self._task,
-            number=next(self._attempts),
-            worker="coder",
-            model="m",
-            node="here",
-            workspace="/w",
-            at=AT,
-        )
+    async def _claim(self, attempt: Attempt) -> Recorder:
         return await Recorder.claim(
             journal=self._journal,
             bus=self._bus,
@@ -126,7 +100,6 @@ class Whole:
                 events = [EVENTS.validate_json(line) for line in group]
                 entries = await recorder.record(*events)
                 self._stored += len(entries)
-                self.alerts += len(entries) - len(events)
 
 
 class Row:
@@ -198,7 +171,7 @@ class NaiveThread(Naive):
         await super().close()
 
 
-def _set_up(connection: DBAPIConnection | sqlite3.Connection, _record: object) -> None:
+def _set_up(connection: DBAPIConnection, _record: object) -> None:
     cursor = connection.cursor()
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
@@ -209,8 +182,7 @@ class Bare:
     """The driver alone."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        _set_up(self.connection, None)
+        self.driver = BareSqlite(path)
         self._seq = count(1)
 
     async def rate(self, kind: Kind, events: int) -> float:
@@ -218,51 +190,30 @@ class Bare:
         at = f"{AT:%Y-%m-%d %H:%M:%S.%f}"
         steps = islice(kind(Workload(next(_seeds))), events)
         rows = [(at, kind_of(Step), 1, 1, next(self._seq), record_json(step)) for step in steps]
-        insert = f"INSERT INTO entry ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
         began = time.perf_counter()
         for begin in range(0, events, GROUP):
-            self.connection.execute("BEGIN IMMEDIATE")
-            self.connection.executemany(insert, rows[begin : begin + GROUP])
-            self.connection.execute("COMMIT")
+            self.driver.store(rows[begin : begin + GROUP])
         return events / (time.perf_counter() - began)
 
 
 async def prepared(path: Path) -> Path:
     """A file with a journal's tables, a task and an attempt."""
     async with await Journal.open(path) as journal:
-        run = await journal.add_run(source="benchmark", settings="{}", at=AT)
-        task = await journal.add_task(run=run.id, name="work", title="", spec="{}", at=AT)
-        await journal.add_attempt(
-            task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=AT
-        )
+        await new_attempts(journal)
     return path
-
-
-@asynccontextmanager
-async def whole(folder: Path, url: str) -> AsyncGenerator[Whole]:
-    """The product, connected."""
-    fleet = FleetSettings(broker=BrokerSettings(url=url, max_waiting=100_000))
-    async with (
-        await Journal.open(folder / "whole.db") as journal,
-        MqttBus(fleet, name="benchmark", environ={}) as bus,
-    ):
-        while not bus.counters.connected:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        yield await Whole.begin(journal, bus)
 
 
 async def race(folder: Path, broker: Broker, kind: Kind, pairs: int, size: int) -> Rounds:
     """All ways for one kind of events; `size` is the number of attempts in a round."""
-    client = aiomqtt.Client(
-        "127.0.0.1",
-        broker.port,
-        protocol=aiomqtt.ProtocolVersion.V5,
-        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-    )
     bare = Bare(await prepared(folder / "bare.db"))
-    async with whole(folder, broker.url) as ours, client:
-        naive = Naive(await prepared(folder / "naive.db"), client)
-        thread = NaiveThread(await prepared(folder / "naive_thread.db"), client)
+    async with (
+        await Journal.open(folder / "whole.db") as journal,
+        bus(broker.port, "benchmark", max_waiting=100_000) as connected,
+        client(broker.port) as plain,
+    ):
+        ours = Whole(journal, connected)
+        naive = Naive(await prepared(folder / "naive.db"), plain)
+        thread = NaiveThread(await prepared(folder / "naive_thread.db"), plain)
         ways: dict[str, Way] = {
             "naive": lambda: naive.rate(kind, 20 * size),
             "naive_thread": lambda: thread.rate(kind, 20 * size),
@@ -272,7 +223,7 @@ async def race(folder: Path, broker: Broker, kind: Kind, pairs: int, size: int) 
         rounds = await alternate(ways, pairs)
         await naive.close()
         await thread.close()
-    bare.connection.close()
+    bare.driver.connection.close()
     return rounds
 
 
@@ -285,39 +236,20 @@ async def measure(pairs: int, size: int, kinds: Sequence[str]) -> dict[str, obje
             place = Path(folder) / name
             place.mkdir()
             rounds = await race(place, broker, KINDS[name], pairs, size)
-            figures |= told(name, rounds)
-    return figures
-
-
-def told(name: str, rounds: Rounds) -> dict[str, object]:
-    """The figures of one kind of events."""
-    figures: dict[str, object] = {
-        f"{name}_calibration_us": [round(each, 3) for each in rounds.calibration]
-    }
-    figures |= {f"{name}_{way}_per_second": round(rounds.rate(way)) for way in rounds.rates}
-    for other in ("naive", "naive_thread", "bare"):
-        middle, low, high = (round(each, 2) for each in rounds.ratio("whole", other))
-        figures[f"{name}_by_{other}"] = middle
-        figures[f"{name}_by_{other}_range"] = [low, high]
+            figures |= rates(name, rounds)
+            figures |= compared(name, rounds, "whole", "naive", "naive_thread", "bare")
     return figures
 
 
 def main() -> None:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=9)
+    parser = arguments(__doc__, pairs=9)
     parser.add_argument("--quick", action="store_true", help="a smoke run: its figures say little")
     parser.add_argument("--kind", choices=KINDS, help="only these events; else all kinds")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     pairs, size = (1, 4) if given.quick else (given.pairs, 20)
     kinds = [given.kind] if given.kind else list(KINDS)
-    figures = asyncio.run(measure(pairs, size, kinds))
-    if given.json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name}: {value}")
+    show(asyncio.run(measure(pairs, size, kinds)), as_json=given.json)
 
 
 if __name__ == "__main__":

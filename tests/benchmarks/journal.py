@@ -13,11 +13,7 @@ be, and the ratio as low. Ratios of one run compare; rates of two runs do not, b
 clock does not stand still.
 """
 
-import argparse
 import asyncio
-import json
-import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -26,20 +22,18 @@ from itertools import islice
 from pathlib import Path
 
 import psycopg
+from shared import COLUMNS, BareSqlite, Row, arguments, compared, new_attempts, rates, show
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
-from midwatch_monitor.records import Commit, Draft, Step
-from midwatch_supervisor.run.launch import collect_garbage_seldom
-
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
+from midwatch_monitor.records import Attempt, Commit, Step
 from midwatch_stage.database import Database, create_database, drop_database, programs
+from midwatch_stage.factories import commit
 from midwatch_stage.rounds import Rounds, alternate
 from midwatch_stage.workload import AT, MIX, Workload
+from midwatch_supervisor.run.launch import collect_garbage_seldom
 
 GROUP = 100
-COLUMNS = "at, kind, task, attempt, seq, body"
-Row = tuple[object, ...]
 
 
 class Events:
@@ -57,22 +51,11 @@ class Events:
             yield list(enumerate(self._steps[begin : begin + GROUP], first + 1))
 
 
-async def attempt(journal: Journal) -> tuple[int, int]:
-    """A task and an attempt at it."""
-    run = await journal.add_run(source="benchmark", settings="{}", at=AT)
-    task = await journal.add_task(run=run.id, name="work", title="", spec="{}", at=AT)
-    made = await journal.add_attempt(
-        task=task.id, number=1, worker="coder", model="m", node="here", workspace="/w", at=AT
-    )
-    return task.id, made.id
-
-
 class Stored:
     """The journal's side: an attempt and its current incarnation."""
 
-    def __init__(self, journal: Journal, task: int, attempt: int, incarnation: int) -> None:
+    def __init__(self, journal: Journal, attempt: Attempt, incarnation: int) -> None:
         self._journal = journal
-        self._task = task
         self._attempt = attempt
         self._incarnation = incarnation
         self._events = Events()
@@ -80,22 +63,20 @@ class Stored:
     @classmethod
     async def begin(cls, journal: Journal) -> "Stored":
         """In a journal that is new."""
-        task, made = await attempt(journal)
-        return cls(journal, task, made, await journal.claim(made, holder="benchmark", at=AT))
+        [made] = await new_attempts(journal)
+        return cls(journal, made, await journal.claim(made.id, holder="benchmark", at=AT))
 
     def _commit(self, numbered: Sequence[tuple[int, Step]]) -> Commit:
-        drafts = tuple(
-            Draft(record=step, at=AT, task=self._task, attempt=self._attempt, seq=seq)
-            for seq, step in numbered
-        )
-        return Commit(drafts=drafts, attempt=self._attempt, incarnation=self._incarnation)
+        (first, _), *_ = numbered
+        steps = [step for _, step in numbered]
+        return commit(self._attempt, *steps, seq=first, incarnation=self._incarnation)
 
     async def one(self, groups: int) -> float:
         """Rows a second, a commit of 100 drafts each."""
         commits = [self._commit(group) for group in self._events.groups(groups)]
         began = time.perf_counter()
-        for commit in commits:
-            await self._journal.commit(commit)
+        for each in commits:
+            await self._journal.commit(each)
         return groups * GROUP / (time.perf_counter() - began)
 
     async def together(self, groups: int) -> float:
@@ -110,8 +91,8 @@ class Stored:
 class Bare:
     """The driver's side: the same columns, ready."""
 
-    def __init__(self, task: int, attempt: int, at: object) -> None:
-        self._about = (task, attempt)
+    def __init__(self, about: Attempt, at: object) -> None:
+        self._about = about
         self._at = at
         self._events = Events()
 
@@ -120,48 +101,38 @@ class Bare:
         return [self._rows(group) for group in self._events.groups(groups)]
 
     def _rows(self, group: Sequence[tuple[int, Step]]) -> list[Row]:
-        task, attempt = self._about
-        return [
-            (self._at, kind_of(Step), task, attempt, seq, record_json(step)) for seq, step in group
-        ]
+        about = (self._at, kind_of(Step), self._about.task, self._about.id)
+        return [(*about, seq, record_json(step)) for seq, step in group]
 
 
-class BareSqlite(Bare):
+class BareFile(Bare):
     """Of a file of its own that a journal has made."""
 
-    def __init__(self, path: Path, task: int, attempt: int) -> None:
-        super().__init__(task, attempt, f"{AT:%Y-%m-%d %H:%M:%S.%f}")
-        self.connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
-            self.connection.execute(f"PRAGMA {pragma}")
-        self._insert = f"INSERT INTO entry ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+    def __init__(self, path: Path, about: Attempt) -> None:
+        super().__init__(about, f"{AT:%Y-%m-%d %H:%M:%S.%f}")
+        self.driver = BareSqlite(path)
 
     async def many(self, groups: int) -> float:
         """Rows a second by `executemany`."""
         ready = self.rows(groups)
         began = time.perf_counter()
         for rows in ready:
-            self._store(rows)
+            self.driver.store(rows)
         return groups * GROUP / (time.perf_counter() - began)
 
     async def json(self, groups: int) -> float:
         """Rows a second where the records must become JSON too."""
         began = time.perf_counter()
         for group in self._events.groups(groups):
-            self._store(self._rows(group))
+            self.driver.store(self._rows(group))
         return groups * GROUP / (time.perf_counter() - began)
-
-    def _store(self, rows: list[Row]) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
-        self.connection.executemany(self._insert, rows)
-        self.connection.execute("COMMIT")
 
 
 class BarePostgres(Bare):
     """Of a database of its own that a journal has made."""
 
-    def __init__(self, url: str, task: int, attempt: int) -> None:
-        super().__init__(task, attempt, AT)
+    def __init__(self, url: str, about: Attempt) -> None:
+        super().__init__(about, AT)
         plain = url.replace("postgresql+psycopg://", "postgresql://")
         self.connection = psycopg.connect(plain, autocommit=True)
         self.connection.execute("SET synchronous_commit TO on")
@@ -195,8 +166,8 @@ async def opened(place: str | Path) -> AsyncGenerator[Stored]:
 async def sqlite(folder: Path, pairs: int, groups: int) -> Rounds:
     """All ways into a file."""
     async with await Journal.open(folder / "bare.db") as journal:
-        about = await attempt(journal)
-    bare = BareSqlite(folder / "bare.db", *about)
+        [about] = await new_attempts(journal)
+    bare = BareFile(folder / "bare.db", about)
     async with opened(folder / "one.db") as one, opened(folder / "together.db") as together:
         ways = {
             "bare": lambda: bare.many(groups),
@@ -205,7 +176,7 @@ async def sqlite(folder: Path, pairs: int, groups: int) -> Rounds:
             "together": lambda: together.together(groups),
         }
         rounds = await alternate(ways, pairs)
-    bare.connection.close()
+    bare.driver.connection.close()
     return rounds
 
 
@@ -214,8 +185,8 @@ async def postgres(url: str, names: Sequence[str], pairs: int, groups: int) -> R
     base = url.rpartition("/")[0]
     places = [f"{base}/{name}" for name in names]
     async with await Journal.open(places[0]) as journal:
-        about = await attempt(journal)
-    bare = BarePostgres(places[0], *about)
+        [about] = await new_attempts(journal)
+    bare = BarePostgres(places[0], about)
     async with opened(places[1]) as one, opened(places[2]) as together:
         ways = {
             "single": lambda: bare.single(max(1, groups // 10)),
@@ -254,46 +225,24 @@ async def measure(pairs: int, groups: int, url: str | None) -> dict[str, object]
     with tempfile.TemporaryDirectory() as folder:
         file = await sqlite(Path(folder), pairs, groups)
     figures: dict[str, object] = {"events": MIX, "pairs": pairs, "group": GROUP}
-    figures |= told("sqlite", file, "bare") | compared("sqlite", file, "one", "bare_json")
+    figures |= rates("sqlite", file) | compared("sqlite", file, "one", "bare", "bare_json")
+    figures |= compared("sqlite", file, "together", "bare")
     if programs() is not None or url is not None:
-        figures |= told("postgres", await server(url, pairs, groups), "single")
+        stored = await server(url, pairs, groups)
+        figures |= rates("postgres", stored)
+        for way in ("many", "one", "together"):
+            figures |= compared("postgres", stored, way, "single")
     return figures
-
-
-def told(where: str, rounds: Rounds, against: str) -> dict[str, object]:
-    """Each way's rows a second, and its ratio to one of them."""
-    figures: dict[str, object] = {
-        f"{where}_calibration_us": [round(each, 3) for each in rounds.calibration]
-    }
-    for way in rounds.rates:
-        figures[f"{where}_{way}_per_second"] = round(rounds.rate(way))
-        if way != against:
-            figures |= compared(where, rounds, way, against)
-    return figures
-
-
-def compared(where: str, rounds: Rounds, way: str, against: str) -> dict[str, object]:
-    """A way's ratio to another."""
-    middle, low, high = (round(each, 2) for each in rounds.ratio(way, against))
-    name = f"{where}_{way}_by_{against}"
-    return {name: middle, f"{name}_range": [low, high]}
 
 
 def main() -> None:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=9)
+    parser = arguments(__doc__, pairs=9)
     parser.add_argument("--quick", action="store_true", help="a smoke run: its figures say little")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--postgres", metavar="URL", help="a server that may make databases")
     given = parser.parse_args()
     pairs, groups = (1, 10) if given.quick else (given.pairs, 50)
-    figures = asyncio.run(measure(pairs, groups, given.postgres))
-    if given.json:
-        print(json.dumps(figures))
-        return
-    for name, value in figures.items():
-        print(f"{name}: {value}")
+    show(asyncio.run(measure(pairs, groups, given.postgres)), as_json=given.json)
 
 
 if __name__ == "__main__":

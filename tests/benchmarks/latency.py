@@ -16,38 +16,33 @@ every round makes its connections anew, as nodes do that start. The ways:
 Ratios of one run compare; milliseconds of two runs do not.
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
 import random
-import socket
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import aiomqtt
+from shared import arguments, bus, client, new_attempts, show
 
 from midwatch_monitor.bus import Bus, LocalBus, Subscription
-from midwatch_monitor.bus.mqtt import MqttBus
-from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import Alert, Checkpoint, Hint, Step, StepKind
-
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
+from midwatch_monitor.records import Alert, Hint
 from midwatch_stage.broker import Broker
+from midwatch_stage.factories import reflecting
 
 ALERT = "low_confidence warning firing"
 FIRING = " firing"
-NODELAY = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 Times = dict[int, float]
 """When an entry was known, by the clock that all processes of the machine share."""
 Began = dict[int, tuple[float, float]]
@@ -79,20 +74,8 @@ class PlainBus:
 @asynccontextmanager
 async def plain(port: int, *, nodelay: bool = False) -> AsyncGenerator[aiomqtt.Client]:
     """A connection as aiomqtt makes it, or without Nagle's algorithm."""
-    async with aiomqtt.Client(
-        "127.0.0.1", port, socket_options=NODELAY if nodelay else None
-    ) as client:
-        client.pending_calls_threshold = 10_000  # it would warn
-        yield client
-
-
-@asynccontextmanager
-async def bus(port: int, name: str) -> AsyncGenerator[MqttBus]:
-    """The product's bus, connected."""
-    settings = FleetSettings(broker=BrokerSettings(url=f"mqtt://127.0.0.1:{port}"))
-    async with MqttBus(settings, name=name, environ={}) as opened:
-        while not opened.counters.connected:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    async with client(port, nodelay=nodelay) as opened:
+        opened.pending_calls_threshold = 10_000  # it would warn
         yield opened
 
 
@@ -110,13 +93,8 @@ async def record(over: Bus, folder: Path, count: int, rate: float) -> Began:
     """Checkpoints of low and of high confidence in turn: each first one fires an alert."""
     settings = Settings.model_validate({"rules": {"low_confidence": {"cooldown": 0}}})
     began: Began = {}
-    now = datetime.now(UTC)
     async with await Journal.open(folder / "journal.db") as journal:
-        run = await journal.add_run(source="", settings="{}", at=now)
-        task = await journal.add_task(run=run.id, name="t", title="t", spec="{}", at=now)
-        attempt = await journal.add_attempt(
-            task=task.id, number=1, worker="w", model="m", node="n", workspace="/", at=now
-        )
+        [attempt] = await new_attempts(journal)
         recorder = await Recorder.claim(
             journal=journal,
             bus=over,
@@ -126,8 +104,7 @@ async def record(over: Bus, folder: Path, count: int, rate: float) -> Began:
             clock=lambda: datetime.now(UTC),
         )
         async for number in moments(count, rate):
-            told = Checkpoint(progress_percent=10, confidence=90 if number % 2 else 10)
-            step = Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=told)
+            step = reflecting(1, 10, confidence=90 if number % 2 else 10)
             start = time.monotonic()
             entries = await recorder.record(step)
             for entry in entries:
@@ -203,38 +180,13 @@ async def bare_sends(port: int, folder: Path, count: int, rate: float) -> Began:
     return began
 
 
-async def at_most_once(port: int, folder: Path, count: int, rate: float) -> Began:
-    """The defaults with aiomqtt's own QoS."""
-    return await plain_sends(port, folder, count, rate, qos=0)
-
-
-async def at_least_once(port: int, folder: Path, count: int, rate: float) -> Began:
-    """The defaults with the QoS that we have."""
-    return await plain_sends(port, folder, count, rate, qos=1)
-
-
-async def hears_at_most_once(port: int, pipe: Connection) -> Times:
-    """The other end of that."""
-    return await plain_hears(port, pipe, qos=0)
-
-
-async def hears_at_least_once(port: int, pipe: Connection) -> Times:
-    """The other end of that."""
-    return await plain_hears(port, pipe, qos=1)
-
-
-async def bare_hears(port: int, pipe: Connection) -> Times:
-    """No more than a message."""
-    return await plain_hears(port, pipe, qos=1, nodelay=True)
-
-
 Sends = Callable[[int, Path, int, float], Coroutine[None, None, Began]]
 Hears = Callable[[int, Connection], Coroutine[None, None, Times]]
 WAYS: dict[str, tuple[Sends, Hears, bool]] = {
     "ours": (ours_sends, ours_hears, True),
-    "defaults": (at_most_once, hears_at_most_once, False),
-    "defaults_qos_1": (at_least_once, hears_at_least_once, False),
-    "bare": (bare_sends, bare_hears, True),
+    "defaults": (partial(plain_sends, qos=0), partial(plain_hears, qos=0), False),
+    "defaults_qos_1": (partial(plain_sends, qos=1), partial(plain_hears, qos=1), False),
+    "bare": (bare_sends, partial(plain_hears, qos=1, nodelay=True), True),
 }
 """Who sends, who hears, and whether the broker sets TCP_NODELAY."""
 
@@ -280,7 +232,7 @@ def percentile(values: Sequence[float], share: int) -> float:
     return round(statistics.quantiles(values, n=100)[share - 1] * 1e3, 2)
 
 
-def measure(rounds: int, count: int, rate: float) -> dict[str, float | int]:
+def measure(rounds: int, count: int, rate: float) -> dict[str, float]:
     """Percentiles over all rounds of each way."""
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     with (
@@ -294,7 +246,7 @@ def measure(rounds: int, count: int, rate: float) -> dict[str, float | int]:
                 taken = seconds(way, brokers, count, rate)
                 if number:
                     found[way] += taken
-    figures: dict[str, float | int] = {"rounds": rounds, "alerts": len(found["ours"])}
+    figures: dict[str, float] = {"rounds": rounds, "alerts": len(found["ours"])}
     for way, values in found.items():
         figures[f"{way}_p50_ms"] = percentile([whole for whole, _ in values], 50)
         figures[f"{way}_p99_ms"] = percentile([whole for whole, _ in values], 99)
@@ -305,15 +257,5 @@ def measure(rounds: int, count: int, rate: float) -> dict[str, float | int]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--checkpoints", type=int, default=500, help="in each round")
-    parser.add_argument("--rate", type=float, default=500, help="checkpoints a second")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    figures = measure(given.rounds, given.checkpoints, given.rate)
-    if given.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name:24} {value:>10}")
+    given = arguments(__doc__, rounds=5, checkpoints=500, rate=500).parse_args()
+    show(measure(given.rounds, given.checkpoints, given.rate), as_json=given.json)

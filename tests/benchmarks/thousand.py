@@ -13,7 +13,6 @@ collector as it comes, `tuned` as `midwatch run` and `midwatch node` set it.
 
 import argparse
 import asyncio
-import json
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic_ai import Agent
+from shared import arguments, new_attempts, show
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn, play
 from midwatch_monitor.bus import LocalBus
@@ -61,20 +61,12 @@ def main(words: Sequence[str] | None = None) -> int:
         )
     }
     figures["gain"] = round(found["untuned"].many / found["tuned"].many, 3)
-    if given.json:
-        print(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            print(f"{name.replace('_', ' ')}: {value}")
+    show(figures, as_json=given.json)
     return 0
 
 
 def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one line")
-    parser.add_argument("--attempts", type=int, default=1000, help="how many at once")
-    parser.add_argument("--steps", type=int, default=4, help="of each attempt")
-    parser.add_argument("--rounds", type=int, default=1, help="measurements of each kind")
+    parser = arguments((__doc__ or "").partition("\n")[0], attempts=1000, steps=4, rounds=1)
     for name in ("--alone", "--tuned"):
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--width", type=int, default=1, help=argparse.SUPPRESS)
@@ -115,7 +107,7 @@ async def _cost(attempts: int, width: int, steps: int, *, tuned: bool) -> float:
     """Milliseconds of CPU time per step of `attempts` attempts, `width` of them at once."""
     with tempfile.TemporaryDirectory() as folder:
         async with await Journal.open(Path(folder) / "journal.db") as journal:
-            begun = await _begun(journal, attempts + 1)
+            begun = await new_attempts(journal, attempts + 1)
             bus = LocalBus()
             if tuned:
                 collect_garbage_seldom()
@@ -125,22 +117,6 @@ async def _cost(attempts: int, width: int, steps: int, *, tuned: bool) -> float:
                 together = begun[at : at + width]
                 await asyncio.gather(*(_work(journal, bus, each, steps) for each in together))
             return 1000 * (time.process_time() - began) / (attempts * steps)
-
-
-async def _begun(journal: Journal, attempts: int) -> list[Attempt]:
-    now = datetime.now(UTC)
-    run = await journal.add_run(source="", settings="{}", at=now)
-    begun: list[Attempt] = []
-    for number in range(attempts):
-        task = await journal.add_task(
-            run=run.id, name=f"task-{number}", title="Work", spec="{}", at=now
-        )
-        begun.append(
-            await journal.add_attempt(
-                task=task.id, number=1, worker="w", model="m", node="n", workspace="/w", at=now
-            )
-        )
-    return begun
 
 
 async def _work(journal: Journal, bus: LocalBus, attempt: Attempt, steps: int) -> None:

@@ -8,9 +8,7 @@ times a second, and commits twice, at most. A step of a real agent takes seconds
 request each, which is some two milliseconds more.
 """
 
-import argparse
 import asyncio
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -18,8 +16,10 @@ from pathlib import Path
 from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from shared import arguments, compared, show
 
 from midwatch_monitor.journal import Journal
+from midwatch_stage.rounds import alternate
 from midwatch_tools import Watch
 
 OUTPUT = "line of output\n" * 90
@@ -45,14 +45,14 @@ def agent(steps: int) -> Agent[None, str]:
     return made
 
 
-async def seconds(steps: int, watch: Watch | None) -> float:
-    """CPU seconds of one whole run, the journal's threads included."""
+async def rate(steps: int, watch: Watch | None) -> float:
+    """Steps a second of CPU time in one whole run, the journal's threads included."""
     began = time.process_time()
     capabilities = [] if watch is None else [watch]
     await agent(steps).run(
         "go", capabilities=capabilities, usage_limits=UsageLimits(request_limit=None)
     )
-    return time.process_time() - began
+    return steps / (time.process_time() - began)
 
 
 def weight(journal: Path) -> int:
@@ -60,33 +60,21 @@ def weight(journal: Path) -> int:
     return sum(each.stat().st_size for each in journal.parent.glob(f"{journal.name}*"))
 
 
-async def measure(steps: int, pairs: int) -> None:
-    """Print the ratio of each pair's CPU time, and what a step takes in the journal."""
+async def measure(steps: int, pairs: int) -> dict[str, object]:
+    """CPU time watched by plain, and what a step takes in the journal."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "root").mkdir()
         path = Path(folder) / "journal.db"
         async with await Journal.open(path):
             pass
-        ratios: list[float] = []
-        for pair in range(pairs + 1):
-            watch = Watch(journal=str(path), root=Path(folder) / "root")
-            if pair % 2:
-                plain, watched = await seconds(steps, None), await seconds(steps, watch)
-            else:
-                watched, plain = await seconds(steps, watch), await seconds(steps, None)
-            if pair:  # the first pair warms up
-                ratios.append(watched / plain)
+        watch = Watch(journal=str(path), root=Path(folder) / "root")
+        ways = {"plain": lambda: rate(steps, None), "watched": lambda: rate(steps, watch)}
+        rounds = await alternate(ways, pairs)
         size = await asyncio.to_thread(weight, path)
-    print(f"CPU watched / plain, median of {pairs} pairs: {statistics.median(ratios):.2f}")
-    print(f"range {min(ratios):.2f} to {max(ratios):.2f}")
-    print(
-        f"journal: {size / (steps * (pairs + 1)):.0f} bytes a step of {len(OUTPUT)} bytes of output"
-    )
+    bytes_a_step = round(size / (steps * (pairs + 1)))
+    return compared("cpu", rounds, "plain", "watched") | {"journal_bytes_a_step": bytes_a_step}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--pairs", type=int, default=31)
-    given = parser.parse_args()
-    asyncio.run(measure(given.steps, given.pairs))
+    given = arguments(__doc__, steps=100, pairs=31).parse_args()
+    show(asyncio.run(measure(given.steps, given.pairs)), as_json=given.json)
