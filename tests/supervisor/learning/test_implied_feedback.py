@@ -26,11 +26,15 @@ ADA = ("Ada", "ada@localhost")
 SETTINGS = FeedbackSettings()
 
 
-class Repository:
-    """A repository on `main` whose owner is Ada; each call of git has its own time."""
+class Merging:
+    """A repository on `main` whose owner is Ada, and what a look at attempts' work comes to.
 
-    def __init__(self, folder: Path) -> None:
+    Each call of git has its own time.
+    """
+
+    def __init__(self, folder: Path, past: PastAttempts) -> None:
         self.folder = folder
+        self.past = past
         folder.mkdir()
         self.git("init", "--quiet", "--initial-branch", "main")
         self.write("a.py", "one\ntwo\nthree\n")
@@ -60,28 +64,16 @@ class Repository:
         self.git("commit", "--quiet", "--message", f"Write {file}", at=at, who=who, into=into)
         return self.git("rev-parse", "HEAD", into=into)
 
-    def worktree(self, name: str, at: datetime = AT) -> Path:
-        folder = self.folder.parent / "work" / "r1" / name
-        branch = f"midwatch/r1/{name}"
-        self.git("worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD", at=at)
-        return folder
-
     def merge(self, name: str = "fix-1", *options: str, at: datetime = MERGED) -> None:
         self.git("merge", "--quiet", "--no-edit", *options, f"midwatch/r1/{name}", at=at)
-
-
-class Merging(Repository):
-    """The work of attempts in a repository, and what a look at it comes to after the merge."""
-
-    def __init__(self, folder: Path, past: PastAttempts) -> None:
-        super().__init__(folder)
-        self.past = past
 
     async def attempt(
         self, name: str = "fix", ending: Ending = Ending.DONE, at: datetime = AT, **files: str
     ) -> Path:
         """An attempt of a task of its own that wrote files in its worktree and ended."""
-        folder = self.worktree(f"{name}-1", at)
+        folder = self.folder.parent / "work" / "r1" / f"{name}-1"
+        branch = f"midwatch/r1/{name}-1"
+        self.git("worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD", at=at)
         for stem, text in (files or {"a": "one\nTWO\nthree\n"}).items():
             self.write(f"{stem}.py", text, at=at, who=MIDWATCH, into=folder)
         self.past.at = at

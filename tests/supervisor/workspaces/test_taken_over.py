@@ -45,8 +45,8 @@ class Node:
         self.now = 0.0
         self.folder = Path(attempt.workspace)
         self.store = SnapshotStore(journal=journal, home=home, node=name, settings=settings)
-        seconds = lambda: self.now  # noqa: E731
-        self.writer = SnapshotWriter(self.store, Workspace(folder=self.folder), seconds=seconds)
+        workspace = Workspace(folder=self.folder)
+        self.writer = SnapshotWriter(self.store, workspace, seconds=lambda: self.now)
 
     async def claim(self) -> Recorder:
         at: datetime = self.attempt.started_at
