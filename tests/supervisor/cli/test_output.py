@@ -43,9 +43,7 @@ def test_a_line_cannot_steer_the_terminal_or_begin_another(
     assert "".join(capsys.readouterr()) == printed
 
 
-def test_an_object_cannot_steer_the_terminal_and_says_the_same(
-    capsys: Capture,
-) -> None:
+def test_an_object_cannot_steer_the_terminal_and_says_the_same(capsys: Capture) -> None:
     text = "\x7f\x9b31m\u202e\u200b\u2028\U000e0041 日本語"
     write_json({"a": text})
     line = capsys.readouterr().out

@@ -15,16 +15,7 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_monitor.records import (
-    Action,
-    AlertKey,
-    AttemptTransition,
-    DeliveryState,
-    Fault,
-    Lifecycle,
-    Notified,
-    SupervisedBy,
-)
+from midwatch_monitor.records import Action, Fault, Lifecycle, Notified, SupervisedBy
 from midwatch_stage import factories as make
 from midwatch_stage.ports import LOOPBACK, free_port
 from midwatch_stage.receivers import mail_server, webhook
@@ -72,13 +63,11 @@ async def telling(fleet: Fleet, settings: NotifySettings) -> AsyncGenerator[None
 async def ask(recorder: Recorder) -> None:
     """Let the attempt wait for an answer."""
     (entry,) = await recorder.record(QUESTION)
-    parked = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)
-    await recorder.record(make.delivery(entry.id, DeliveryState.DELIVERED), parked)
+    await recorder.record(make.delivery(entry.id), make.transition(Lifecycle.INPUT_REQUIRED))
 
 
-async def alarm(recorder: Recorder) -> None:
-    key = AlertKey(rule="cycle", subject="plan.py")
-    await recorder.record(make.alert(key=key, summary="plan.py again"))
+async def alarm(recorder: Recorder, subject: str = "plan.py") -> None:
+    await recorder.record(make.alert(subject=subject, summary=f"{subject} again"))
 
 
 async def test_an_alert_and_a_question_are_one_signed_message_without_any_content(
@@ -166,8 +155,7 @@ async def test_who_wants_the_content_gets_it_without_secrets(
     fleet: Fleet, recorder: Recorder
 ) -> None:
     async with webhook() as receiver, telling(fleet, settings_of(receiver.url, content=True)):
-        key = AlertKey(rule="cycle", subject="token=ghp_" + "a1B2" * 9)
-        await recorder.record(make.alert(key=key, summary="again"))
+        await alarm(recorder, "token=ghp_" + "a1B2" * 9)
     (item,) = receiver.items
     assert "again" in item["text"]
     assert "[masked: " in item["text"]

@@ -30,10 +30,7 @@ WAYS = "must have exactly one of url, url_env, url_file, webhook"
             "targets: {a: {webhook: ftp, secret_env: S}}",
             "notify.targets.a.webhook: must begin with https:// or http://",
         ),
-        (
-            "quiet: {from: 22, to: '07:00'}",
-            'notify.quiet.from: must be a time of the day: "22:00"',
-        ),
+        ("quiet: {from: 22, to: '07:00'}", 'notify.quiet.from: must be a time of the day: "22:00"'),
         ("quiet: {from: '22:00', to: '22:00'}", "notify.quiet.to: must end at another time"),
     ],
 )

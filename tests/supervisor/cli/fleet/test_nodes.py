@@ -13,14 +13,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus, Nodes
-from midwatch_monitor.records import (
-    Action,
-    Attempt,
-    DeliveryState,
-    Lifecycle,
-    NodeState,
-    SupervisedBy,
-)
+from midwatch_monitor.records import Attempt, DeliveryState, Lifecycle, NodeState, SupervisedBy
 from midwatch_stage.command import Cli, new_attempt, new_task, write
 from midwatch_stage.factories import change, delivery, intervention, task_transition, transition
 from midwatch_stage.matrix import DATABASES
@@ -211,7 +204,7 @@ async def test_status_says_what_a_fleet_with_work_to_do_lacks(
 async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
     journal: Journal, at_work: Attempt, cli: Cli
 ) -> None:
-    held = intervention(Action.NUDGE, needs_approval=True)
+    held = intervention(needs_approval=True)
     parked = change(lifecycle=Lifecycle.INPUT_REQUIRED)
     number = await write(journal, at_work, datetime.now(UTC), parked, held)
     await leaves(journal, NodeState.LOST)

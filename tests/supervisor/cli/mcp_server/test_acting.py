@@ -1,34 +1,29 @@
 """What a program does with Midwatch over MCP: as a person's word, under a name."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_monitor.records import (
-    Action,
-    Actor,
-    Attempt,
-    Change,
-    Intervention,
-    PermissionRequest,
-    Record,
-)
+from midwatch_monitor.records import Action, Actor, Attempt, PermissionRequest, Record
 from midwatch_stage.command import new_attempt, new_task, write
-from midwatch_stage.factories import AT, intervention
+from midwatch_stage.factories import AT, change, intervention
 from midwatch_stage.mcp_caller import Caller
 from midwatch_tools.embedding import ONLY_WATCHED
 
 ASKED = PermissionRequest(tool="execute", what="run `make`")
+mine = partial(intervention, by=Actor.OPERATOR, author="mcp")
 Write = Callable[[Record], Awaitable[int]]
 
 
 @pytest.mark.parametrize(
     ("tool", "args", "done", "answer"),
     [
-        ("approve", {}, "approved", (Action.RESUME, "Approved.")),
-        ("reject", {"reason": "Not here."}, "rejected", (Action.NUDGE, "Not here.")),
+        ("approve", {}, "approved", mine(Action.RESUME, message="Approved.")),
+        ("reject", {"reason": "Not here."}, "rejected", mine(message="Not here.")),
     ],
 )
 async def test_a_permission_is_given_or_refused_under_the_name_of_who_may_act(
@@ -40,16 +35,14 @@ async def test_a_permission_is_given_or_refused_under_the_name_of_who_may_act(
     tool: str,
     args: dict[str, str],
     done: str,
-    answer: tuple[Action, str],
+    answer: Any,
 ) -> None:
     id = await write(ASKED)
     assert tool in await reader.refusal(tool, number=id)
     assert await journal.last_id() == id
     assert await actor.say(tool, number=id, **args) == f"{done} permission {id} for fix#1"
     (told,) = [each.record for each in await journal.entries(id)]
-    assert isinstance(told, Intervention)
-    assert (told.action, told.message) == answer
-    assert (told.author, told.petition) == ("mcp", id)
+    assert told == replace(answer, petition=id)
     assert "already answered" in await actor.refusal(tool, number=id)
 
 
@@ -67,7 +60,7 @@ async def test_the_name_of_a_task_cannot_end_a_block_in_what_was_done(
 async def test_a_number_means_what_has_exactly_that_number(
     actor: Caller, attempt: Attempt, journal: Journal, write: Write
 ) -> None:
-    while await write(Change(doing="works")) < 10:
+    while await write(change(doing="works")) < 10:
         pass
     id = await write(ASKED)
     start = int(str(id)[0])
@@ -79,7 +72,7 @@ async def test_a_number_means_what_has_exactly_that_number(
 async def test_what_cannot_reach_an_attempt_is_refused_with_the_reason(
     actor: Caller, attempt: Attempt, journal: Journal, write: Write, tool: str
 ) -> None:
-    last = await write(Change(acts=ONLY_WATCHED))
+    last = await write(change(acts=ONLY_WATCHED))
     why = await actor.refusal(tool, attempt="fix", message="Listen.")
     assert "somebody else started it: it is only watched" in why
     assert await journal.last_id() == last
@@ -95,7 +88,6 @@ async def test_an_attempt_is_guided_held_and_let_go_on(
     assert "is already paused" in await actor.refusal("pause", attempt="fix")
     assert "resume sent" in await actor.say("resume", attempt="fix", message="Go on now.")
     assert "stop sent" in await actor.say("stop", attempt="fix")
-    mine = partial(intervention, by=Actor.OPERATOR, author="mcp")
     assert [each.record for each in await journal.entries(last)] == [
         mine(message="Look at the totals first."),
         mine(Action.PAUSE),
