@@ -38,7 +38,7 @@ NOT_RUN = {
     "midwatch attach otlp": "listens until told to stop; test_attach.py has one",
     "midwatch mcp --http 8765 --token-file ~/.midwatch-token": "serves; test_transports.py has one",
     "midwatch hook install claude-code": "asks at a terminal; test_hook.py has one",
-    "midwatch approve 41": "needs a worker that asks; test_worker_requests.py has one",
+    "midwatch approve 41": "needs a worker that asks; test_approval.py has one",
     "midwatch reject 41 --comment Move it instead.": "needs a worker that asks, too",
     "midwatch node --slots 4": MACHINES,
     "midwatch monitor": MACHINES,
