@@ -106,6 +106,14 @@ feedback list --run 7
 feedback list --project q
 feedback scan
 feedback scan --json
+forget nowhere --yes
+forget shop --dry-run
+forget shop --dry-run --json
+forget shop
+lessons list
+forget shop --yes --json
+lessons list
+forget shop --yes
 """
 
 
