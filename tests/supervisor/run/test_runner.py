@@ -94,22 +94,22 @@ async def test_a_task_builds_on_those_it_depends_on(harness: RunHarness, reposit
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "files", "reserved"),
+    ("name", "check", "files", "reserved"),
     [
         (
             "write",
-            "out.txt",
+            "file: out.txt",
             {".gitignore": "*.txt\n"},
             "a merge leaves out out.txt: git ignores it; copy it, or change .gitignore",
         ),
-        ("test", "test_out.txt", {"test_out.txt": "0"}, "it changed existing tests: test_out.txt"),
+        ("test", "'true'", {"test_out.txt": "0"}, "it changed existing tests: test_out.txt"),
     ],
 )
 async def test_a_result_that_git_ignores_or_that_changed_tests_counts_with_that_reservation(
-    name: str, file: str, files: dict[str, str], reserved: str, harness: RunHarness, tmp_path: Path
+    name: str, check: str, files: dict[str, str], reserved: str, harness: RunHarness, tmp_path: Path
 ) -> None:
     new_repository(tmp_path / "project", files)
-    item = f"id: {name}, goal: Do it., acceptance: [file: {file}], workspace: project"
+    item = f"id: {name}, goal: Do it., acceptance: [{check}], workspace: project"
     assert await harness.run(tasks(item)) == 0
     reason = "every acceptance check passed, with reservations: "
     assert (await harness.last(AttemptTransition)).reason == reason + reserved
