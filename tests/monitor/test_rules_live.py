@@ -13,16 +13,9 @@ import pytest
 from pydantic_ai import RunContext
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
+from midwatch_monitor import records as r
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import Role
-from midwatch_monitor.records import (
-    Action,
-    Alert,
-    Delivery,
-    DeliveryState,
-    Escalation,
-    Intervention,
-)
 from midwatch_monitor.rules import rule_settings
 from midwatch_stage.factories import call, turn
 from midwatch_stage.harness import RunHarness
@@ -127,7 +120,7 @@ async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0)
 
     async def escalated() -> bool:
         told = len(await fired(harness)) >= alerts
-        return told and bool(await harness.told(Intervention))
+        return told and bool(await harness.told(r.Intervention))
 
     await harness.until(noticed)
     _seen["notices"].set()
@@ -138,16 +131,16 @@ async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0)
 
 async def fired(harness: RunHarness) -> list[tuple[str, str]]:
     """The alerts as they fired or rose, each with its summary."""
-    alerts = await harness.told(Alert)
+    alerts = await harness.told(r.Alert)
     return [(each.severity.value, each.summary) for each in alerts if each.firing]
 
 
-async def answered(harness: RunHarness) -> list[Action]:
+async def answered(harness: RunHarness) -> list[r.Action]:
     """What was delivered for an escalation."""
-    told = await harness.journal.entries(kinds=(Intervention, Delivery))
-    acts = {each.id: each.record for each in told if isinstance(each.record, Intervention)}
-    stamps = [each.record for each in told if isinstance(each.record, Delivery)]
-    arrived = [each.intervention for each in stamps if each.state is DeliveryState.DELIVERED]
+    told = await harness.journal.entries(kinds=(r.Intervention, r.Delivery))
+    acts = {each.id: each.record for each in told if isinstance(each.record, r.Intervention)}
+    stamps = [each.record for each in told if isinstance(each.record, r.Delivery)]
+    arrived = [each.intervention for each in stamps if each.state is r.DeliveryState.DELIVERED]
     return [acts[id].action for id in arrived if acts[id].escalation is not None]
 
 
@@ -159,7 +152,7 @@ async def test_a_plan_step_that_takes_more_than_its_share_is_found(only: Only) -
         ("notice", "6 steps on one plan step, which was given 6 requests"),
         ("warning", "12 steps on one plan step, which was given 6 requests"),
     ]
-    assert await answered(harness) == [Action.REPLAN]
+    assert await answered(harness) == [r.Action.REPLAN]
 
 
 async def test_a_budget_that_goes_faster_than_the_work_is_found(only: Only) -> None:
@@ -170,7 +163,7 @@ async def test_a_budget_that_goes_faster_than_the_work_is_found(only: Only) -> N
         ("warning", "90 % of the requests are used, and 10 % of the work is done"),
     ]
     # So late a nudge could not be judged any more.
-    assert (code, await answered(harness)) == (0, [Action.GRANT_BUDGET])
+    assert (code, await answered(harness)) == (0, [r.Action.GRANT_BUDGET])
 
 
 async def test_a_claim_that_the_last_test_run_contradicts_is_found(only: Only) -> None:
@@ -179,7 +172,7 @@ async def test_a_claim_that_the_last_test_run_contradicts_is_found(only: Only) -
     [(severity, summary)] = await fired(harness)
     assert (severity, code) == ("warning", 0)
     assert "pass" in summary
-    assert await answered(harness) == [Action.NUDGE]
+    assert await answered(harness) == [r.Action.NUDGE]
 
 
 async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(only: Only) -> None:
@@ -189,8 +182,8 @@ async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(only: Onl
     more = "workspace: project, plan: [{title: Mend it, files: [out.txt]}]"
     text = tasks(f"id: one, {more}", f"id: two, {more}")
     assert await play(harness, text, notices=2, alerts=4) == 0
-    first = await harness.journal.entries(kinds=(Alert, Escalation))
-    assert [isinstance(each.record, Alert) for each in first[:2]] == [True, True]
+    first = await harness.journal.entries(kinds=(r.Alert, r.Escalation))
+    assert [isinstance(each.record, r.Alert) for each in first[:2]] == [True, True]
     assert sorted(await fired(harness)) == [
         ("notice", "task one, still in progress, also plans to change out.txt"),
         ("notice", "task two, still in progress, also plans to change out.txt"),

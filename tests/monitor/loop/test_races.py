@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.errors import JournalError
@@ -16,15 +17,6 @@ from midwatch_monitor.guards import Guards, Unguarded
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_monitor.records import (
-    Alert,
-    Attempt,
-    Change,
-    Entry,
-    Escalation,
-    EscalationState,
-    Hint,
-)
 from midwatch_monitor.silence import SILENT
 from midwatch_stage.factories import WHOSE, escalation, reflecting, step
 
@@ -37,11 +29,11 @@ class Failing(Journal):
     fails: frozenset[str] = frozenset()
     failed: asyncio.Event
 
-    async def attempt(self, attempt: int) -> Attempt:
+    async def attempt(self, attempt: int) -> r.Attempt:
         self._look_out(f"attempt {attempt}")
         return await super().attempt(attempt)
 
-    async def open_escalation(self, *, attempt: int, **rest: Any) -> Escalation | None:
+    async def open_escalation(self, *, attempt: int, **rest: Any) -> r.Escalation | None:
         self._look_out(f"escalation of {attempt}")
         return await super().open_escalation(attempt=attempt, **rest)
 
@@ -88,7 +80,7 @@ def watching(watching: Watching, failing: Failing) -> Watching:
 
 
 @pytest.fixture
-async def two(journal: Journal, attempt: Attempt, claim: Claim, at: datetime) -> list[Recorder]:
+async def two(journal: Journal, attempt: r.Attempt, claim: Claim, at: datetime) -> list[Recorder]:
     """Two attempts at work, both of which something is to be asked about."""
     second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     recorders = [await claim(of=each) for each in (attempt, second)]
@@ -99,7 +91,7 @@ async def two(journal: Journal, attempt: Attempt, claim: Claim, at: datetime) ->
 
 async def asked(journal: Journal) -> list[int]:
     """The attempts of which escalations were opened, in their order."""
-    entries = await journal.entries(kinds=(Escalation,))
+    entries = await journal.entries(kinds=(r.Escalation,))
     return [each.attempt or 0 for each in entries]
 
 
@@ -126,7 +118,7 @@ async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
     journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
 ) -> None:
     question = escalation(9)
-    await two[0].record(question, replace(question, state=EscalationState.CLOSED))
+    await two[0].record(question, replace(question, state=r.EscalationState.CLOSED))
     await journal.add_attempt(task=1, number=3, at=two[0].clock(), **WHOSE)
     monitor = watching(guards=Some())
     await look_twice(monitor, failing, "attempt 3")
@@ -161,7 +153,7 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
     async with asyncio.timeout(120):
         await failing.failed.wait()
         failing.fails = frozenset()
-        told: list[Hint] = []
+        told: list[r.Hint] = []
         while len(told) < 2:
             told += await hints.wait()
     work.cancel()
@@ -175,9 +167,9 @@ async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_fr
     class Busy(Journal):
         """Whenever it was read, there is something new in it."""
 
-        async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
+        async def entries(self, after: int = 0, **rest: Any) -> list[r.Entry]:
             found = await super().entries(after, **rest)
-            await two[1].record(Change())
+            await two[1].record(r.Change())
             return found
 
     async with await Busy.open(location) as busy, asyncio.timeout(120):
@@ -191,7 +183,7 @@ async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
     class Slow(Journal):
         """An hour passes here while the first attempt is asked about; the second one works on."""
 
-        async def open_escalation(self, *, attempt: int, **rest: Any) -> Escalation | None:
+        async def open_escalation(self, *, attempt: int, **rest: Any) -> r.Escalation | None:
             if attempt == 1:
                 now.append(at + timedelta(hours=1))
                 await two[1].record(step(at=now[-1]))
@@ -200,5 +192,5 @@ async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
     now = [at]
     async with await Slow.open(location) as slow:
         await watching(journal=slow, guards=Some(2, 1), clock=lambda: now[-1]).look()
-    alerts = [each.record for each in await journal.entries(attempt=2, kinds=(Alert,))]
-    assert SILENT not in {each.key for each in alerts if isinstance(each, Alert)}
+    alerts = [each.record for each in await journal.entries(attempt=2, kinds=(r.Alert,))]
+    assert SILENT not in {each.key for each in alerts if isinstance(each, r.Alert)}

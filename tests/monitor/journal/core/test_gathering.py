@@ -8,35 +8,25 @@ from threading import Event
 import pytest
 from sqlalchemy import Connection, select
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
-from midwatch_monitor.records import (
-    Attempt,
-    Commit,
-    Draft,
-    Entry,
-    Lifecycle,
-    Message,
-    Record,
-    Step,
-    Task,
-)
 from midwatch_stage.factories import WHOSE, commit, message, transition
 from midwatch_stage.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 
 
-Settled = list[tuple[Entry, ...] | BaseException]
+Settled = list[tuple[r.Entry, ...] | BaseException]
 
 
-async def settled(journal: Journal, commits: Sequence[Commit]) -> Settled:
+async def settled(journal: Journal, commits: Sequence[r.Commit]) -> Settled:
     return await asyncio.gather(*map(journal.commit, commits), return_exceptions=True)
 
 
-async def settled_together(journal: Journal, commits: Sequence[Commit]) -> tuple[Settled, int]:
+async def settled_together(journal: Journal, commits: Sequence[r.Commit]) -> tuple[Settled, int]:
     """What becomes of commits that all wait when the writer comes, and in how many transactions."""
     begun, go = Event(), Event()
 
@@ -56,9 +46,9 @@ async def settled_together(journal: Journal, commits: Sequence[Commit]) -> tuple
 
 
 async def test_many_records_of_one_commit_keep_their_order(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
-    records: list[Record] = [message(number) for number in range(1, 258)]
+    records: list[r.Record] = [message(number) for number in range(1, 258)]
     for place in (3, 4, 100):
         records.insert(place, transition())
     entries = await journal.commit(commit(attempt, *records, seq=1))
@@ -69,31 +59,33 @@ async def test_many_records_of_one_commit_keep_their_order(
 
 
 async def test_commits_at_once_are_one_transaction_of_many(
-    journal: Journal, attempt: Attempt
+    journal: Journal, attempt: r.Attempt
 ) -> None:
     commits = [commit(attempt, message(n), message(n + 1), seq=n) for n in range(1, 101, 2)]
     outcomes, transactions = await settled_together(journal, commits)
     assert transactions == 1
     assert outcomes == [
-        tuple(await journal.entries(id_, kinds=[Step], limit=2)) for id_ in range(2, 102, 2)
+        tuple(await journal.entries(id_, kinds=[r.Step], limit=2)) for id_ in range(2, 102, 2)
     ]
 
 
-HISTORY = (Message(index=0, body=b"1"),)
+HISTORY = (r.Message(index=0, body=b"1"),)
 
 
-async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: Attempt) -> None:
-    naive = Draft(record=message(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task)
-    nowhere = Draft(record=message(9), at=attempt.started_at, task=99)
+async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: r.Attempt) -> None:
+    naive = r.Draft(
+        record=message(9), at=attempt.started_at.replace(tzinfo=None), task=attempt.task
+    )
+    nowhere = r.Draft(record=message(9), at=attempt.started_at, task=99)
     commits = [
         commit(attempt, message(1), seq=1),
         commit(attempt, message(9), message(9), seq=1),
-        Commit(drafts=(nowhere,)),
-        Commit(drafts=(naive,)),
-        Commit(attempt=attempt.id, incarnation=7),
+        r.Commit(drafts=(nowhere,)),
+        r.Commit(drafts=(naive,)),
+        r.Commit(attempt=attempt.id, incarnation=7),
         commit(attempt, message(2), seq=2, messages=HISTORY),
-        Commit(attempt=attempt.id, messages=(*HISTORY, Message(index=1, body=b"2"))),
-        Commit(),
+        r.Commit(attempt=attempt.id, messages=(*HISTORY, r.Message(index=1, body=b"2"))),
+        r.Commit(),
     ]
     outcomes = await settled(journal, commits)
     kinds = [type(each) for each in outcomes]
@@ -101,31 +93,34 @@ async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: 
     assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple, stale, tuple]
     assert await journal.messages(attempt.id) == list(HISTORY)
     assert "already written this part of attempt 1" in str(outcomes[1])
-    assert [each.record for each in await journal.entries(kinds=[Step])] == [message(1), message(2)]
+    assert [each.record for each in await journal.entries(kinds=[r.Step])] == [
+        message(1),
+        message(2),
+    ]
 
 
-async def test_a_bad_commit_costs_few_transactions(journal: Journal, attempt: Attempt) -> None:
+async def test_a_bad_commit_costs_few_transactions(journal: Journal, attempt: r.Attempt) -> None:
     commits = [commit(attempt, message(n), seq=n) for n in range(1, 129)]
     commits[77] = commit(attempt, message(1), seq=1)
     outcomes, transactions = await settled_together(journal, commits)
     assert [type(each) for each in outcomes].count(StaleIncarnationError) == 1
     assert transactions == 7  # halves of 64, 32, 16 … and 1 beside the bad one
-    stored = [each.record for each in await journal.entries(kinds=[Step])]
+    stored = [each.record for each in await journal.entries(kinds=[r.Step])]
     assert stored == [each.drafts[0].record for n, each in enumerate(commits) if n != 77]
 
 
-async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: Attempt) -> None:
-    over = commit(attempt, transition(Lifecycle.CANCELED))
-    late = commit(attempt, transition(Lifecycle.COMPLETED))
+async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: r.Attempt) -> None:
+    over = commit(attempt, transition(r.Lifecycle.CANCELED))
+    late = commit(attempt, transition(r.Lifecycle.COMPLETED))
     first, second = await settled(journal, [over, late])
     assert isinstance(first, tuple)
     assert isinstance(second, StaleIncarnationError)
 
 
 async def test_what_is_submitted_between_commits_is_written_between_them(
-    journal: Journal, attempt: Attempt, at: datetime
+    journal: Journal, attempt: r.Attempt, at: datetime
 ) -> None:
-    async def task() -> Task:
+    async def task() -> r.Task:
         return await journal.add_task(run=1, name="other", title="", spec="", at=at)
 
     first, added, second = await asyncio.gather(
@@ -139,7 +134,7 @@ async def test_what_is_submitted_between_commits_is_written_between_them(
 
 @pytest.mark.parametrize("cancelled", [(1,), (0, 1, 2)], ids=["one", "all"])
 async def test_commits_that_nobody_waits_for_any_more_are_written_all_the_same_and_harm_no_other(
-    journal: Journal, attempt: Attempt, cancelled: tuple[int, ...]
+    journal: Journal, attempt: r.Attempt, cancelled: tuple[int, ...]
 ) -> None:
     tasks = [asyncio.create_task(journal.commit(commit(attempt, message(n)))) for n in (1, 2, 3)]
     await asyncio.sleep(0)
@@ -148,11 +143,11 @@ async def test_commits_that_nobody_waits_for_any_more_are_written_all_the_same_a
     await asyncio.wait(tasks)
     assert [n for n, task in enumerate(tasks) if task.cancelled()] == [*cancelled]
     await journal.commit(commit(attempt, message(4)))
-    stored = await journal.entries(kinds=[Step])
+    stored = await journal.entries(kinds=[r.Step])
     assert [each.record for each in stored] == [message(n) for n in (1, 2, 3, 4)]
 
 
-async def test_a_moment_is_stored_the_same_by_anyone(journal: Journal, attempt: Attempt) -> None:
+async def test_a_moment_is_stored_the_same_by_anyone(journal: Journal, attempt: r.Attempt) -> None:
     await journal.commit(commit(attempt, message(1), message(2)))
 
     def moments(connection: Connection) -> list[datetime]:
@@ -166,7 +161,7 @@ async def test_a_moment_is_stored_the_same_by_anyone(journal: Journal, attempt: 
 
 
 @pytest.fixture
-async def attempts(journal: Journal, attempt: Attempt) -> list[Attempt]:
+async def attempts(journal: Journal, attempt: r.Attempt) -> list[r.Attempt]:
     """Attempts at one task, each claimed for the second time."""
     task, at = attempt.task, attempt.started_at
     more = [
@@ -177,11 +172,11 @@ async def attempts(journal: Journal, attempt: Attempt) -> list[Attempt]:
     return [attempt, *more]
 
 
-def held(attempt: Attempt, **held: int) -> Commit:
+def held(attempt: r.Attempt, **held: int) -> r.Commit:
     return commit(attempt, message(), **held)
 
 
-async def fates(journal: Journal, commits: Sequence[Commit]) -> list[str]:
+async def fates(journal: Journal, commits: Sequence[r.Commit]) -> list[str]:
     """What became of each: which attempt it wrote of, or why it is refused."""
     return [
         str(each) if isinstance(each, BaseException) else f"wrote {each[0].attempt}"
@@ -190,7 +185,7 @@ async def fates(journal: Journal, commits: Sequence[Commit]) -> list[str]:
 
 
 async def test_each_commit_needs_its_own_lease_and_guard(
-    journal: Journal, attempts: list[Attempt]
+    journal: Journal, attempts: list[r.Attempt]
 ) -> None:
     one, two, three = attempts
     leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
@@ -217,7 +212,7 @@ async def test_each_commit_needs_its_own_lease_and_guard(
 
 
 async def test_a_lease_counts_from_when_it_changes_hands(
-    journal: Journal, attempts: list[Attempt]
+    journal: Journal, attempts: list[r.Attempt]
 ) -> None:
     one, *_ = attempts
     wrote, number, stale, wrote_again = await asyncio.gather(

@@ -2,48 +2,40 @@
 
 import pytest
 
+from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_monitor.records import (
-    Certainty,
-    Fact,
-    FactAct,
-    FactMark,
-    FactState,
-    KnownFact,
-    LearnedQuery,
-)
 from midwatch_stage.harness import PastAttempts
 
-FACT = Fact(
+FACT = r.Fact(
     text="The tests need a database.",
-    certainty=Certainty.CONFIRMED,
+    certainty=r.Certainty.CONFIRMED,
     files=("tests/conftest.py",),
     tags=("tests",),
     value='{"port": 5432}',
 )
-PENDING = Fact(text="The build takes long.", state=FactState.PENDING)
+PENDING = r.Fact(text="The build takes long.", state=r.FactState.PENDING)
 
 
-def marked(fact: int, act: FactAct, instead: int | None = None) -> FactMark:
-    return FactMark(fact=fact, act=act, instead=instead, reason="because", author="ann")
+def marked(fact: int, act: r.FactAct, instead: int | None = None) -> r.FactMark:
+    return r.FactMark(fact=fact, act=act, instead=instead, reason="because", author="ann")
 
 
 async def like(past: PastAttempts, **wanted: object) -> list[int]:
-    of = LearnedQuery(project="shop", **wanted)  # pyright: ignore[reportArgumentType]
+    of = r.LearnedQuery(project="shop", **wanted)  # pyright: ignore[reportArgumentType]
     return [each.id for each in await past.learned.facts_like(of)]
 
 
 async def test_a_fact_comes_back_as_it_was_said(past: PastAttempts) -> None:
     attempt = await past.attempt(task="totals")
     id = await past.say(attempt, FACT)
-    assert await past.fact(id) == KnownFact(
+    assert await past.fact(id) == r.KnownFact(
         id=id,
         at=past.at,
         project="shop",
         task="totals",
         attempt=attempt.id,
         fact=FACT,
-        state=FactState.UNREVIEWED,
+        state=r.FactState.UNREVIEWED,
         sources=(attempt.id,),
     )
 
@@ -51,17 +43,17 @@ async def test_a_fact_comes_back_as_it_was_said(past: PastAttempts) -> None:
 @pytest.mark.parametrize(
     ("acts", "state", "ended"),
     [
-        ([], FactState.PENDING, None),
-        ([FactAct.REVIEWED, FactAct.RELEASED], FactState.REVIEWED, None),
-        ([FactAct.RELEASED], FactState.UNREVIEWED, None),
-        ([FactAct.REMOVED], FactState.PENDING, FactAct.REMOVED),
-        ([FactAct.REVIEWED, FactAct.RETIRED], FactState.REVIEWED, FactAct.RETIRED),
-        ([FactAct.REVIEWED, FactAct.RETIRED, FactAct.RESTORED], FactState.REVIEWED, None),
-        ([FactAct.REMOVED, FactAct.RESTORED], FactState.UNREVIEWED, None),
+        ([], r.FactState.PENDING, None),
+        ([r.FactAct.REVIEWED, r.FactAct.RELEASED], r.FactState.REVIEWED, None),
+        ([r.FactAct.RELEASED], r.FactState.UNREVIEWED, None),
+        ([r.FactAct.REMOVED], r.FactState.PENDING, r.FactAct.REMOVED),
+        ([r.FactAct.REVIEWED, r.FactAct.RETIRED], r.FactState.REVIEWED, r.FactAct.RETIRED),
+        ([r.FactAct.REVIEWED, r.FactAct.RETIRED, r.FactAct.RESTORED], r.FactState.REVIEWED, None),
+        ([r.FactAct.REMOVED, r.FactAct.RESTORED], r.FactState.UNREVIEWED, None),
     ],
 )
 async def test_marks_say_how_a_fact_stands(
-    past: PastAttempts, acts: list[FactAct], state: FactState, ended: FactAct | None
+    past: PastAttempts, acts: list[r.FactAct], state: r.FactState, ended: r.FactAct | None
 ) -> None:
     attempt = await past.attempt()
     id = await past.say(attempt, PENDING)
@@ -78,8 +70,8 @@ async def test_marks_say_how_a_fact_stands(
 async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: PastAttempts) -> None:
     one, two, three = [await past.attempt(task=name) for name in ("a", "b", "c")]
     first, second, third = [await past.say(each, FACT) for each in (one, two, three)]
-    await past.say(two, marked(second, FactAct.REPLACED, third))
-    await past.say(one, marked(first, FactAct.REPLACED, second))
+    await past.say(two, marked(second, r.FactAct.REPLACED, third))
+    await past.say(one, marked(first, r.FactAct.REPLACED, second))
     assert (await past.fact(third)).sources == (one.id, two.id, three.id)
     assert [(await past.fact(each)).instead for each in (first, second, third)] == [
         *(second, third, None)
@@ -91,43 +83,43 @@ async def test_whoever_said_a_fact_said_what_stands_in_its_place(past: PastAttem
 @pytest.mark.parametrize(
     ("acts", "ended"),
     [
-        ([FactAct.REMOVED, FactAct.REVIEWED], FactAct.REMOVED),
-        ([FactAct.REMOVED, FactAct.RETIRED], FactAct.REMOVED),
-        ([FactAct.REMOVED, FactAct.REPLACED], FactAct.REPLACED),
-        ([FactAct.REPLACED, FactAct.RESTORED], None),
-        ([FactAct.RETIRED, FactAct.RESTORED, FactAct.REMOVED], FactAct.REMOVED),
+        ([r.FactAct.REMOVED, r.FactAct.REVIEWED], r.FactAct.REMOVED),
+        ([r.FactAct.REMOVED, r.FactAct.RETIRED], r.FactAct.REMOVED),
+        ([r.FactAct.REMOVED, r.FactAct.REPLACED], r.FactAct.REPLACED),
+        ([r.FactAct.REPLACED, r.FactAct.RESTORED], None),
+        ([r.FactAct.RETIRED, r.FactAct.RESTORED, r.FactAct.REMOVED], r.FactAct.REMOVED),
     ],
 )
 async def test_a_fact_says_what_ended_it(
-    past: PastAttempts, acts: list[FactAct], ended: FactAct | None
+    past: PastAttempts, acts: list[r.FactAct], ended: r.FactAct | None
 ) -> None:
     attempt = await past.attempt()
     old, new = [await past.say(attempt, FACT) for _ in range(2)]
     for act in acts:
-        await past.say(attempt, marked(old, act, new if act is FactAct.REPLACED else None))
+        await past.say(attempt, marked(old, act, new if act is r.FactAct.REPLACED else None))
     known = await past.fact(old)
-    instead = new if ended is FactAct.REPLACED else None
+    instead = new if ended is r.FactAct.REPLACED else None
     assert (known.ended, known.live, known.instead) == (ended, ended is None, instead)
 
 
 async def test_a_mark_on_no_fact_or_back_to_the_one_before_is_refused(past: PastAttempts) -> None:
     attempt = await past.attempt()
     one, two = [await past.say(attempt, FACT) for _ in range(2)]
-    for mark in (marked(77, FactAct.REVIEWED), marked(one, FactAct.REPLACED, 77)):
+    for mark in (marked(77, r.FactAct.REVIEWED), marked(one, r.FactAct.REPLACED, 77)):
         with pytest.raises(JournalError, match="there is no fact 77"):
             await past.say(attempt, mark)
-    await past.say(attempt, marked(one, FactAct.REPLACED, two))
+    await past.say(attempt, marked(one, r.FactAct.REPLACED, two))
     with pytest.raises(StaleIncarnationError, match="already replaces"):
-        await past.say(attempt, marked(two, FactAct.REPLACED, one))
+        await past.say(attempt, marked(two, r.FactAct.REPLACED, one))
 
 
 async def test_facts_of_most_files_come_first_then_tags_then_words(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    words = await past.say(attempt, Fact(text="The cart is slow."))
-    tag = await past.say(attempt, Fact(text="…", tags=("speed",)))
-    both = await past.say(attempt, Fact(text="…", files=("cart.py", "b.py")))
-    one, other = [await past.say(attempt, Fact(text="…", files=("b.py",))) for _ in range(2)]
-    await past.say(attempt, Fact(text="Something else.", files=("c.py",)))
+    words = await past.say(attempt, r.Fact(text="The cart is slow."))
+    tag = await past.say(attempt, r.Fact(text="…", tags=("speed",)))
+    both = await past.say(attempt, r.Fact(text="…", files=("cart.py", "b.py")))
+    one, other = [await past.say(attempt, r.Fact(text="…", files=("b.py",))) for _ in range(2)]
+    await past.say(attempt, r.Fact(text="Something else.", files=("c.py",)))
     found = await like(past, text="Make the cart fast", tags=("speed",), files=("cart.py", "b.py"))
     assert found == [both, other, one, tag, words]
 
@@ -142,7 +134,7 @@ async def test_facts_of_another_project_are_not_found(past: PastAttempts) -> Non
 async def test_of_a_plan_of_any_length_the_first_files_count(past: PastAttempts) -> None:
     attempt = await past.attempt()
     first, _ = [
-        await past.say(attempt, Fact(text=text, files=(text,))) for text in ("a.py", "z.py")
+        await past.say(attempt, r.Fact(text=text, files=(text,))) for text in ("a.py", "z.py")
     ]
     files = ("a.py", *(f"{number}.py" for number in range(2000)), "z.py")
     assert await like(past, files=files) == [first]
