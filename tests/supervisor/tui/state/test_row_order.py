@@ -221,8 +221,8 @@ def test_lines_are_sorted_and_what_is_over_comes_last() -> None:
     for sort in SORTS:
         fleet.order.arrange(sort=sort)
         found[sort.name] = "".join(fleet.lines)
-    said = "need=cabqo name=abcqo age=bcaqo confidence=abcqo budget=cbaqo"
-    assert found == dict(each.split("=") for each in said.split())
+    moving = {"need": "cabqo", "age": "bcaqo", "budget": "cbaqo"}
+    assert found == {"name": "abcqo", "confidence": "abcqo", **moving}
 
 
 def test_sorted_by_confidence_lines_move_only_when_they_are_sorted_again() -> None:
