@@ -183,9 +183,11 @@ async def test_facts_are_found_by_words_and_by_files(known: Known, do: Do) -> No
     assert "- (inferred, unreviewed) The linter is ruff [pyproject.toml]" in by_file
 
 
-async def test_without_words_the_newest_facts_are_told_and_not_all(known: Known, do: Do) -> None:
-    for n in range(25):
-        await known(f"The port of service {n} is {n}")
+async def test_without_words_the_newest_facts_are_told_and_not_all(
+    past: PastAttempts, do: Do
+) -> None:
+    facts = (r.Fact(text=f"The port of service {n} is {n}") for n in range(25))
+    await past.say(await past.attempt(), *facts)
     (said,) = await do(search(""))
     assert said.count("\n- ") == 20
     assert "service 24" in said
