@@ -330,7 +330,7 @@ def weight(agents: int) -> float:
     tracemalloc.start()
     fleet = Fleet(FleetBoard(), agents)
     order = Order()
-    order.update(fleet.board.all_rows())
+    order.move(fleet.board.take_moved()[0])
     folding(fleet)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -218,7 +218,7 @@ class Console(OperatorApp):
     def _apply_batch(self, message: Grew) -> None:
         self.board.take(message.batch)
         self.follow_commands(message.batch.entries)
-        self.queue.observe()
+        self.queue.observe(message.batch.entries, of_nodes=message.batch.nodes is not None)
         self.learned.observe(message.batch.entries, again=message.batch.again)
         for screen in self.screen_stack:
             if isinstance(screen, BatchReceiver):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from midwatch_monitor.records import Record
+from midwatch_monitor.records import Entry, Record
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_stage.factories import attempt, entry, task
 from midwatch_supervisor.tui.state.board import FleetBoard
@@ -29,8 +29,6 @@ class Fleet:
         """Begin with a task and an attempt for each letter of `names`, then with the `queued`."""
         self.board = FleetBoard()
         self.order = Order()
-        self.shown: dict[str, Any] = {}
-        """What a person wants to be shown: see `Order.update`."""
         self._entries = 0
         for name in names:
             self.add(name)
@@ -55,12 +53,14 @@ class Fleet:
         of = self._id(name)
         self.board.meet_attempt(attempt(1_000 + of, task=of, number=2))
 
-    def say(self, name: str, record: Record, **fields: Any) -> None:
+    def say(self, name: str, record: Record, **fields: Any) -> Entry:
         """Let the first attempt of a task, or what stands for it, say something."""
         self._entries += 1
         id = self._id(name)
         about = id if id in self.board.rows else None
-        self.board.fold(entry(self._entries, record, task=id, attempt=about, **fields))
+        said = entry(self._entries, record, task=id, attempt=about, **fields)
+        self.board.fold(said)
+        return said
 
     def _id(self, name: str) -> int:
         return next(each.id for each in self.board.tasks.values() if each.name == name)
@@ -68,7 +68,8 @@ class Fleet:
     @property
     def lines(self) -> list[str]:
         """What is shown now: headings, and the names of rows."""
-        self.order.update(self.board.all_rows(), **self.shown)
+        changed, gone = self.board.take_moved()
+        self.order.move(changed, gone=gone)
         return [
             " ".join((line.title, *(text for _, text in line.details)))
             if isinstance(line, GroupHeading)

@@ -202,7 +202,7 @@ class FleetPane(Table[FleetLine], RowChooser):
             name="fleet",
             hint="task, worker, model, node, status, health or rule",
             nothing=nothing or _no_task(),
-            key=_line_key,
+            key=lambda line: line.group if isinstance(line, GroupHeading) else id(line),
         )
         self._board = board
         self._now = now
@@ -228,17 +228,13 @@ class FleetPane(Table[FleetLine], RowChooser):
 
     def refresh_board(self) -> None:
         """Show the board's current state; the cursor stays on its row."""
+        self.order.filter(self.wanted)
+        changed, gone = self._board.take_moved()
+        if changed or gone:
+            self.order.move(changed, gone=gone)
         self._resort_if_due()
-        before = self.current
-        self._update_order(held=self.chosen if self._keeps_cursor else None)
-        lines = self.order.lines
-        cursor = _line_index(lines, before) if self._keeps_cursor else 0
-        self.show(lines, cursor=cursor, total=self.order.count)
-        self._placed = self.current
-
-    def _update_order(self, *, held: Row | None = None) -> None:
-        room = self.list.size.height or maxsize
-        self.order.update(self._board.all_rows(), wanted=self.wanted, room=room, held=held)
+        self.order.hold(self.chosen if self._keeps_cursor else None)
+        self._show_lines()
 
     @property
     def _keeps_cursor(self) -> bool:
@@ -252,6 +248,14 @@ class FleetPane(Table[FleetLine], RowChooser):
         if may_resort(now, sorted_at=self._sorted_at, moved_at=self._moved_at):
             self._sorted_at = now
             self.order.resort()
+
+    def _show_lines(self) -> None:
+        before, at = self.current, self.list.cursor
+        self.order.fit(self.list.size.height or maxsize)
+        lines = self.order.lines
+        cursor = _line_index(lines, before, at) if self._keeps_cursor else 0
+        self.show(lines, cursor=cursor, total=self.order.count)
+        self._placed = self.current
 
     def settle(self) -> None:
         """Keep the cursor on its row, and no longer at the top: the history has been read."""
@@ -275,7 +279,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         self._show_from_top()
 
     def _show_from_top(self) -> None:
-        self._update_order()
+        self.order.hold(None)
         self.show(self.order.lines)
         self.list.go(0)
         self._placed = self.current
@@ -285,7 +289,7 @@ class FleetPane(Table[FleetLine], RowChooser):
         folded = None if self.current is None else self.order.fold(self.current)
         if folded is not None:
             lines = self.order.lines
-            self.show(lines, cursor=_line_index(lines, folded))
+            self.show(lines, cursor=_line_index(lines, folded, self.list.cursor))
             self._placed = self.current
         return folded is not None
 
@@ -308,13 +312,18 @@ def _standing_ink(standing: RowStanding) -> Ink:
     return "warn" if urgent and not standing.calm else "dim"
 
 
-def _line_index(lines: Sequence[FleetLine], line: FleetLine | None) -> int | None:
-    """Return the current index of a line; `None` if it is hidden."""
+def _line_index(lines: Sequence[FleetLine], line: FleetLine | None, before: int) -> int | None:
+    """Return the current index of a line that was at index `before`; `None` if it is hidden."""
     if line is None:
         return None
-    key = _line_key(line)
-    return next((place for place, each in enumerate(lines) if _line_key(each) == key), None)
+    if before < len(lines) and _is_same_line(lines[before], line):
+        return before
+    if isinstance(line, Row):
+        return lines.index(line) if line in lines else None
+    return next((place for place, each in enumerate(lines) if _is_same_line(each, line)), None)
 
 
-def _line_key(line: FleetLine) -> object:
-    return line.group if isinstance(line, GroupHeading) else id(line)
+def _is_same_line(one: FleetLine, other: FleetLine) -> bool:
+    if isinstance(one, GroupHeading) and isinstance(other, GroupHeading):
+        return one.group == other.group
+    return one is other

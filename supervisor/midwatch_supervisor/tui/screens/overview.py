@@ -102,8 +102,8 @@ def rate(totals: Totals) -> str:
 
 
 def fleet_lines(board: FleetBoard) -> list[tuple[str, str, Ink]]:
-    needs, totals = board.needs, board.totals
-    tasks = totals.tasks
+    totals = board.totals
+    needs, tasks = totals.needs, totals.tasks
     canceled = tasks[Lifecycle.CANCELED] + tasks[Lifecycle.REJECTED]
     idle = sum(row.need is Need.QUEUED and row.state.idle for row in board.all_rows())
     return [

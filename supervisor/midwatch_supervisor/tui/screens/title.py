@@ -1,6 +1,5 @@
 """The lines at the top: the fleet's counts and costs; an attempt's state, health and wait."""
 
-from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -52,11 +51,11 @@ NEEDED = "!"
 
 def title_cells(board: FleetBoard, waiting: int, now: datetime) -> list[Cell]:
     """Return a board's counts, most important first; `waiting` things need a person."""
-    totals, needs = board.totals, board.needs
+    totals, needs = board.totals, board.totals.needs
     working, failed = needs[Need.WORKING], totals.tasks[Lifecycle.FAILED]
     parts: list[Cell] = [
         ("Midwatch", "strong"),
-        (_runs_text(board, needs, now), "dim"),
+        (_runs_text(board, now), "dim"),
         (f"{NEEDED} {waiting} need{'s' * (waiting == 1)} you", "warn" if waiting else "dim"),
         *_health_cells(Health.STUCK, needs[Need.STUCK]),
         *_health_cells(Health.SUSPECT, needs[Need.SUSPECT]),
@@ -80,14 +79,14 @@ def _health_cells(health: Health, count: int) -> list[Cell]:
     return _count_cells(HEALTH_SIGNS[health], count, health.value, health_ink(health))
 
 
-def _runs_text(board: FleetBoard, needs: Counter[Need], now: datetime) -> str:
+def _runs_text(board: FleetBoard, now: datetime) -> str:
     """Return which run it is, and its duration."""
     if not board.runs:
         return ""
     since = min(run.started_at for run in board.runs.values())
     ids = list(board.runs)
     which = f"run {ids[0]}" if len(ids) == 1 else f"{len(ids)} runs"
-    working = any(count for need, count in needs.items() if need is not Need.OVER)
+    working = any(count for need, count in board.totals.needs.items() if need is not Need.OVER)
     until = now if working else board.ended_at or board.last_at or now
     return f"{which}, {span((until - since).total_seconds())}"
 

@@ -9,8 +9,19 @@ from midwatch_monitor.command_hint import command
 from midwatch_monitor.records import (
     Action,
     Actor,
+    Alert,
+    AttemptTransition,
+    BudgetRequest,
+    Change,
+    Delivery,
+    Entry,
+    Escalation,
+    Intervention,
     KnownGuidelines,
     Lifecycle,
+    PermissionRequest,
+    PlanCheck,
+    Record,
     Severity,
 )
 from midwatch_supervisor.present.intervention_text import action_text, request_text
@@ -283,19 +294,23 @@ def next_of(queue: Sequence[Row], after: int | None) -> Row | None:
     return queue[(places.index(after) + 1) % len(queue)] if after in places else queue[0]
 
 
+_REQUESTS = (BudgetRequest, PermissionRequest, PlanCheck)
+_MATTERS = (AttemptTransition, Alert, Delivery, Escalation, Intervention, *_REQUESTS)
+
+
 class AttentionQueue:
-    """What waits for a person; computed once after each batch of entries."""
+    """What waits for a person; recomputed only after relevant entries."""
 
     def __init__(self, board: FleetBoard) -> None:
         self._board = board
         self._rows: list[Row] | None = None
-        self._unplaced: tuple[Unplaced, ...] | None = None
         self.proposals: tuple[QueueItem, ...] = ()
         """Proposed guidelines, the newest first, listed after all attempts."""
 
-    def observe(self) -> None:
-        """Note that the board has taken in something."""
-        self._rows = self._unplaced = None
+    def observe(self, entries: Iterable[Entry], *, of_nodes: bool = False) -> None:
+        """Note whether new entries can change the queue; `of_nodes` says that nodes changed."""
+        if of_nodes or any(_may_change_queue(entry.record) for entry in entries):
+            self._rows = None
 
     @property
     def rows(self) -> list[Row]:
@@ -305,30 +320,29 @@ class AttentionQueue:
         return self._rows
 
     @property
-    def unplaced(self) -> tuple[Unplaced, ...]:
-        """Return the tasks that no node will take."""
-        if self._unplaced is None:
-            self._unplaced = self._board.unplaced()
-        return self._unplaced
-
-    @property
     def of_nodes(self) -> list[QueueItem]:
         """Return the lost nodes by name, and the tasks that no node will take."""
-        return [*self._lost_nodes, *map(unplaced_tasks, self.unplaced)]
+        return [*self._lost_nodes, *map(unplaced_tasks, self._board.unplaced)]
 
     @property
     def _lost_nodes(self) -> list[QueueItem]:
-        adrift = Counter(row.state.node for row in self._board.rows.values() if row.adrift)
         losses = self._board.node_list.losses
+        rows = self._board.rows.values() if losses else ()
+        adrift = Counter(row.state.node for row in rows if row.adrift)
         return [lost_node(loss, adrift[loss.status.name]) for loss in losses]
 
     @property
     def calling(self) -> list[QueueItem]:
         """Return everything a person may be called for: lost nodes, attempts, then tasks."""
-        attempts = map(waiting_attempt, self.rows)
-        return [*self._lost_nodes, *attempts, *map(unplaced_tasks, self.unplaced)]
+        unplaced = map(unplaced_tasks, self._board.unplaced)
+        return [*self._lost_nodes, *map(waiting_attempt, self.rows), *unplaced]
 
     @property
     def count(self) -> int:
-        of_nodes = len(self._board.node_list.losses) + len(self.unplaced)
+        of_nodes = len(self._board.node_list.losses) + len(self._board.unplaced)
         return len(self.rows) + of_nodes + len(self.proposals)
+
+
+def _may_change_queue(record: Record) -> bool:
+    moved = isinstance(record, Change) and record.node is not None
+    return moved or isinstance(record, _MATTERS)

@@ -21,6 +21,8 @@ from midwatch_monitor.records import (
     Lifecycle,
     NodeStatus,
     Outcome,
+    Plan,
+    Record,
     Run,
     Step,
     SupervisedBy,
@@ -47,6 +49,13 @@ _TIMES = 24 * 60 * 6
 """Number of ten-second spans kept: a day's worth, or more if some are empty."""
 
 
+def _may_move_row(record: Record) -> bool:
+    """Whether a record may change a row's position; most do not."""
+    if isinstance(record, Change):
+        return bool(record.node or record.lifecycle or record.outage)
+    return not isinstance(record, Step | Plan)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One checkpoint in the stream over all attempts."""
@@ -64,6 +73,8 @@ class Report:
 class Totals:
     """The counts in the header and the overview."""
 
+    needs: Counter[Need] = field(default_factory=Counter[Need])
+    """Attempts, and tasks without one, by need."""
     tasks: Counter[Lifecycle] = field(default_factory=Counter[Lifecycle])
     """Tasks that have entries."""
     ended: set[int] = field(default_factory=set[int])
@@ -136,6 +147,14 @@ class FleetBoard:
         """The fleets of the runs that nodes share."""
         self._not_judged: set[int] = set()
         self._waiting_tasks = WaitingTasks()
+        self._unplaced: tuple[Unplaced, ...] | None = None
+        """Tasks that no node will take; `None` if that may have changed."""
+        self._waiting: dict[int, Row] = {}
+        """Candidates for the queue, by attempt id."""
+        self._changed: set[Row] = set()
+        self._gone: set[Row] = set()
+        self._needs: dict[Row, Need] = {}
+        """Needs as last counted."""
 
     def take(self, batch: FeedBatch) -> None:
         for run in batch.runs:
@@ -171,22 +190,27 @@ class FleetBoard:
 
     def meet_nodes(self, statuses: Iterable[NodeStatus]) -> None:
         """Update the nodes' states: attempts on a lost node are adrift."""
-        self.node_list.take(statuses)
-        for row in self.rows.values():
-            self._look_for_node(row)
+        if self.node_list.take(statuses):
+            self._unplaced = None
+            for row in self.rows.values():
+                self._look_for_node(row)
 
     def meet_monitors(self, monitors: Iterable[MonitorStatus]) -> None:
         self.node_list.monitors = tuple(monitors)
 
     def _look_for_node(self, row: Row) -> None:
         self._places.add(row.state.node)
-        row.adrift = row.movable and adrift(row.state, self.node_list.nodes.get(row.state.node))
+        gone = row.movable and adrift(row.state, self.node_list.nodes.get(row.state.node))
+        if gone is not row.adrift:
+            row.adrift = gone
+            self._update_place(row)
 
     def meet_task(self, task: Task) -> None:
         self.tasks[task.id] = task
         self.learning.meet(task)
         self._waiting_tasks.meet(task)
-        self.queued[task.id] = Row.of(task)
+        self._unplaced = None
+        self._add_queued_row(task)
 
     def meet_attempt(self, attempt: Attempt) -> None:
         """Add an attempt; its task must be known."""
@@ -195,12 +219,17 @@ class FleetBoard:
         self.reopened.discard(task.id)
         self.totals.ended.discard(task.id)
         self._waiting_tasks.begin(task.id)
-        self.queued.pop(task.id, None)
+        if (waited := self.queued.pop(task.id, None)) is not None:
+            self._unplaced = None
+            self._changed.discard(waited)
+            self._gone.add(waited)
+            self.totals.needs[self._needs.pop(waited)] -= 1
         judged = task.run not in self._not_judged
         state = AttemptState(attempt=attempt, detailed=False, judged=judged)
         row = Row.of(task, state, movable=self._is_fleet_task(task))
         self._look_for_node(row)
         self.rows[attempt.id] = row
+        self._update_need(row)
 
     def fold(self, entry: Entry) -> None:
         """Take in the journal's next entry; its task and attempt must be known."""
@@ -221,6 +250,34 @@ class FleetBoard:
             self.totals.ended.add(row.task)
         if isinstance(entry.record, Change) and entry.record.node is not None:
             self._look_for_node(row)
+        if _may_move_row(entry.record):
+            self._update_place(row)
+
+    def _update_need(self, row: Row) -> None:
+        """Note that a row may have moved, and count its current need."""
+        self._changed.add(row)
+        before, needs = self._needs.get(row), self.totals.needs
+        need = self._needs[row] = row.need
+        if before is not need:
+            needs[need] += 1
+            if before is not None:
+                needs[before] -= 1
+
+    def _update_place(self, row: Row) -> None:
+        self._update_need(row)
+        if needs_person(row.state, adrift=row.adrift):
+            self._waiting[row.state.id] = row
+        else:
+            self._waiting.pop(row.state.id, None)
+
+    def take_moved(self) -> tuple[set[Row], set[Row]]:
+        """Return rows whose need, name or alerts changed since the last call, and those removed.
+
+        For a single caller: the fleet, which keeps its lines in order.
+        """
+        moved = self._changed, self._gone
+        self._changed, self._gone = set(), set()
+        return moved
 
     def _fold_task(self, entry: Entry, state: TaskTransition) -> None:
         before, counts = self._lifecycles.get(entry.task), self.totals.tasks
@@ -236,12 +293,19 @@ class FleetBoard:
         if row is not None:
             transition = AttemptTransition(lifecycle=state.lifecycle, reason=state.reason)
             row.fold(Entry(id=0, record=transition, at=entry.at, task=row.task, attempt=None))
+            self._unplaced = None
+            self._update_need(row)
+
+    def _add_queued_row(self, task: Task) -> None:
+        """Add a row for a task without a working attempt."""
+        self.queued[task.id] = row = Row.of(task)
+        self._update_need(row)
 
     def _reopen_task(self, task: Task) -> None:
         """Show a restarted task as waiting for its turn."""
         if task.id not in self.queued:
             self.reopened.add(task.id)
-            self.queued[task.id] = Row.of(task)
+            self._add_queued_row(task)
 
     def _count_entry(self, row: Row, entry: Entry) -> None:
         """Count what an entry adds to its row's values so far."""
@@ -289,20 +353,13 @@ class FleetBoard:
         """Return all rows of the fleet, unsorted."""
         return [*self.queued.values(), *self.rows.values()]
 
-    @property
-    def needs(self) -> Counter[Need]:
-        """Return the number of attempts, and tasks without one, by need."""
-        return Counter(row.need for row in self.all_rows())
-
     def attention(self) -> list[Row]:
         """Return what waits for a person, the longest first; then what is stuck and not
         acknowledged.
 
         Requests come last, as the policy or the supervisor may answer them too.
         """
-        rows = self.rows.values()
-        waiting = (row for row in rows if needs_person(row.state, adrift=row.adrift))
-        return sorted(waiting, key=_urgency)
+        return sorted(self._waiting.values(), key=_urgency)
 
     def shared(self, row: Row) -> bool:
         """Whether a row is for nodes to work on, and not over."""
@@ -331,14 +388,19 @@ class FleetBoard:
         """Return the nodes of the fleet that works on a run."""
         return fleet_nodes(self.fleets[run], self.node_list.nodes.values())
 
+    @property
     def unplaced(self) -> tuple[Unplaced, ...]:
         """Return the tasks that no node will take, in the nodes' current state."""
-        of_nodes = (
-            (row, self.tasks[row.task], self.fleets[row.run])
-            for row in self.queued.values()
-            if self.shared(row)
-        )
-        return self._waiting_tasks.find_unplaced(of_nodes, self.node_list.nodes.values())
+        if self._unplaced is None:
+            of_nodes = (
+                (row, self.tasks[row.task], self.fleets[row.run])
+                for row in self.queued.values()
+                if self.shared(row)
+            )
+            self._unplaced = self._waiting_tasks.find_unplaced(
+                of_nodes, self.node_list.nodes.values()
+            )
+        return self._unplaced
 
     def wait(self, row: Row) -> Wait | None:
         """Return what a task waits for before it begins; `None` if it has begun or is unknown."""

@@ -47,14 +47,16 @@ class NodeList:
         self.monitors: tuple[MonitorStatus, ...] | None = None
         """Monitors that hold leases, or held them last; `None` while unknown."""
 
-    def take(self, statuses: Iterable[NodeStatus]) -> None:
-        """Take in the current states."""
+    def take(self, statuses: Iterable[NodeStatus]) -> bool:
+        """Take in the current states; return whether a node came, left or changed its state."""
+        before = {name: (each.boot, each.state) for name, each in self.nodes.items()}
         self.nodes = _newest_by_name(statuses)
         known = {loss.key: loss.old for loss in self.losses}
         lost = (each for each in self.nodes.values() if each.state is NodeState.LOST)
         losses = (LostNode(status=each, old=not self.read) for each in lost)
         self.losses = tuple(replace(each, old=known.get(each.key, each.old)) for each in losses)
         self.read = True
+        return before != {name: (each.boot, each.state) for name, each in self.nodes.items()}
 
     @property
     def at_work(self) -> tuple[NodeStatus, ...]:

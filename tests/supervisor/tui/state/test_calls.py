@@ -98,7 +98,7 @@ def calls(*seconds: Sequence[Record]) -> list[str]:
         last += len(records)
         for each in entries:
             board.fold(each)
-        queue.observe()
+        queue.observe(entries)
         call = bell.next_call(queue.calling)
         said += [call.partition(":")[0]] if call else []
     return said

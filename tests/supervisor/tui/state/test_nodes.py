@@ -116,7 +116,7 @@ def test_who_got_stuck_while_its_node_was_gone_needs_a_person_once_the_node_is_b
     told.tell(STUCK)
     assert queue.rows == []
     told.board.meet_nodes([NORTH])
-    queue.observe()
+    queue.observe([], of_nodes=True)
     assert queue.rows == [told.row]
 
 

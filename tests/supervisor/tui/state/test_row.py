@@ -272,12 +272,11 @@ def test_who_asks_stands_last_in_the_queue_and_leaves_it_once_answered() -> None
     fleet = Fleet("ab")
     queue = AttentionQueue(fleet.board)
     for name, record in (("a", WORKING), ("a", BUDGET), ("b", WORKING), ("b", stuck())):
-        fleet.say(name, record)
+        queue.observe([fleet.say(name, record)])
     assert [each.name for each in queue.rows] == ["b", "a"]
     (asks,) = (each for each in queue.calling if each.kind == "asks")
     assert Bell(opened_at=AT).next_call([asks]) is None  # others may answer it
-    fleet.say("a", intervention(petition=2))
-    queue.observe()
+    queue.observe([fleet.say("a", intervention(petition=2))])
     assert [each.name for each in queue.rows] == ["b"]
 
 

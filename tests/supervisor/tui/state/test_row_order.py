@@ -1,5 +1,6 @@
 """What the board sums up, and how the fleet's lines are grouped, folded and sorted."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -41,6 +42,9 @@ from midwatch_supervisor.tui.state.row_order import (
     FEW_DONE,
     GROUPINGS,
     SORTS,
+    Grouping,
+    Order,
+    Sort,
     folds_done,
     may_resort,
 )
@@ -165,7 +169,7 @@ def many_done() -> Fleet:
     fleet.add("well", WORKING)
     for n in range(12):
         fleet.add(f"old{n:02}", FAILED if n == 5 else DONE)
-    fleet.shown["room"] = 10
+    fleet.order.fit(10)
     return fleet
 
 
@@ -176,19 +180,19 @@ def test_by_need_what_is_over_is_one_line_at_the_end_until_it_is_unfolded() -> N
     assert fleet.lines[1:4] == ["▾ done (12) 1 failed 11 done", "old05", "old00"]
     fleet.order.fold(fleet.order.lines[2])
     assert len(fleet.lines) == 2
-    fleet.shown["room"] = 100
+    fleet.order.fit(100)
     assert len(fleet.lines) == 2
 
 
 def test_a_filter_shows_what_is_folded_away_too() -> None:
     fleet = many_done()
     assert len(fleet.lines) == 2
-    fleet.shown["wanted"] = "failed"
+    fleet.order.filter("failed")
     assert fleet.lines == ["old05"]
     fleet.order.arrange(grouping=by["worker"])
     fleet.order.fold(fleet.order.lines[0])
     assert fleet.lines == ["▾ coder (1) 1 failed", "old05"]
-    fleet.shown["wanted"] = ""
+    fleet.order.filter("")
     assert fleet.lines[0] == "▾ coder (13) 1 working 1 failed 11 done"
 
 
@@ -197,10 +201,10 @@ def test_a_row_that_somebody_reads_is_not_folded_away_by_itself() -> None:
     assert fleet.lines[0] == "well"
     well = fleet.order.rows[0]
     fleet.add("more", WORKING)
-    fleet.shown["held"] = well
+    fleet.order.hold(well)
     fleet.say("well", DONE)
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done", "well"]
-    fleet.shown["held"] = None
+    fleet.order.hold(None)
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done"]
 
 
@@ -263,6 +267,27 @@ def test_lines_keep_their_order_for_seconds_and_while_somebody_goes_through_them
 
 
 FINE = alert(state=AlertState.RESOLVED)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS, ids=lambda each: each.name)
+@pytest.mark.parametrize("sort", SORTS, ids=lambda each: each.name)
+def test_changed_one_by_one_or_anew_the_lines_are_the_same(grouping: Grouping, sort: Sort) -> None:
+    fleet = Fleet()
+    fleet.order.arrange(grouping=grouping, sort=sort)
+    for n in range(40):
+        fleet.add(f"t{n:02}", node=f"n{n % 3}", worker=f"w{n % 2}")
+        fleet.say(f"t{n:02}", WORKING, at=AT)
+    for tick in range(60):
+        # All at one time: by age, lines move only when they are sorted again.
+        fleet.say(f"t{tick * 7 % 40:02}", (STUCK, ASKS, DONE, FAILED)[tick % 4], at=AT)
+        shown = fleet.lines
+        anew = Order()
+        anew.arrange(grouping=fleet.order.grouping, sort=fleet.order.sort)
+        anew.move(fleet.board.all_rows())
+        assert [*anew.lines] == [*fleet.order.lines]
+        assert shown
+    needs = fleet.board.totals.needs
+    assert +needs == Counter(row.need for row in fleet.board.all_rows())
 
 
 def test_what_nobody_checked_is_not_counted_as_completed() -> None:
