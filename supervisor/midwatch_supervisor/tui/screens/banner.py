@@ -93,9 +93,10 @@ def journal_still(
 
 def interrupted_run(board: FleetBoard) -> Trouble | None:
     """Return the problem that tasks could continue but their process is gone, else `None`."""
-    for id in sorted({row.run for row in board.all_rows() if _could_continue(board, row)}):
+    rows = (row for row in board.all_rows() if row.run in board.interrupted)
+    for id in sorted({row.run for row in rows if _could_continue(board, row)}):
         run = board.runs.get(id)
-        if run is not None and id in board.interrupted:
+        if run is not None:
             since = board.last_at or run.started_at
             remedy = f"`{command(f'resume --run {id}')}` continues it"
             if run.of_session:

@@ -80,20 +80,23 @@ def columns(now: Callable[[], datetime], board: FleetBoard) -> list[Column[Row]]
         said = why(row, board.wait(row))
         return said.text, tone_ink(said.tone)
 
-    def some(value: Callable[[Row], object]) -> Callable[[], bool]:
-        return lambda: any(value(row) is not None for row in board.all_rows())
+    def some(field: str) -> Callable[[], bool]:
+        return lambda: field in board.filled
+
+    def name_width(_: object) -> int:
+        return min(_NAME, board.longest_name)
 
     return [
         Column("!", 2, 0, _sign_cell),
         Column("run", 3, 0, lambda row: (str(row.run), "dim"), differs=lambda: board.several_runs),
-        Column("task", 12, 0, _task_cell, grow=1, needed=_name_width, middle=True),
+        Column("task", 12, 0, _task_cell, grow=1, needed=name_width, middle=True),
         Column("state", 10, 0, _state_cell),
-        Column("plan", 5, 5, _plan_cell, 0, some(_planned)),
-        Column("progress", _BAR + 5, 1, _progress_cell, 0, some(lambda row: row.state.progress)),
-        Column("conf", _TREND + 6, 1, _confidence_cell, 0, some(lambda row: row.state.confidence)),
+        Column("plan", 5, 5, _plan_cell, 0, some("plan")),
+        Column("progress", _BAR + 5, 1, _progress_cell, 0, some("progress")),
+        Column("conf", _TREND + 6, 1, _confidence_cell, 0, some("confidence")),
         Column("why, or latest checkpoint", 25, 0, reason, grow=4),
         Column("idle", 4, 6, idle),
-        Column("budget", 6, 4, _budget_cell, 0, some(lambda row: row.used)),
+        Column("budget", 6, 4, _budget_cell, 0, some("budget")),
         Column("worker", 8, 8, lambda row: (one_line(row.state.attempt.worker), "dim")),
         Column("model", 20, 9, lambda row: (one_line(row.state.model), "dim"), grow=1),
         Column("node", 10, 7, _node_cell, grow=1, differs=lambda: board.several_nodes),
@@ -129,10 +132,6 @@ def _state_cell(row: Row) -> Cell:
 
 def _task_cell(row: Row) -> Cell:
     return one_line(row.label), "dim" if row.need is Need.OVER else "strong"
-
-
-def _name_width(rows: Sequence[Row]) -> int:
-    return min(_NAME, max((len(row.label) for row in rows), default=0))
 
 
 def _planned(row: Row) -> tuple[int, int] | None:
@@ -180,7 +179,7 @@ def _on_lines(column: Column[Row]) -> Column[FleetLine]:
         drawn,
         grow=column.grow,
         differs=column.differs,
-        needed=lambda lines: column.needed([line for line in lines if isinstance(line, Row)]),
+        needed=lambda _: column.needed(()),  # the board knows it: there may be many lines
         middle=column.middle,
     )
 

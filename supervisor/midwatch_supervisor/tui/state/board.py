@@ -1,7 +1,7 @@
 """The whole fleet as the console shows it, folded from the journal. Pure; nothing is drawn here."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -47,6 +47,15 @@ STREAM = 5_000
 
 _TIMES = 24 * 60 * 6
 """Number of ten-second spans kept: a day's worth, or more if some are empty."""
+
+
+_FIELDS: Mapping[str, Callable[[Row], object]] = {
+    "plan": lambda row: planned(row.state.plan_step, row.state.plan_steps),
+    "progress": lambda row: row.state.progress,
+    "confidence": lambda row: row.state.confidence,
+    "budget": lambda row: row.used,
+}
+"""What not every fleet has; each function returns `None` for a row without it."""
 
 
 def _may_move_row(record: Record) -> bool:
@@ -155,6 +164,10 @@ class FleetBoard:
         self._gone: set[Row] = set()
         self._needs: dict[Row, Need] = {}
         """Needs as last counted."""
+        self.longest_name = 0
+        """The number of characters of the longest label of a row so far."""
+        self.filled: set[str] = set()
+        """What some row has had so far: `plan`, `progress`, `confidence`, `budget`."""
 
     def take(self, batch: FeedBatch) -> None:
         for run in batch.runs:
@@ -252,10 +265,13 @@ class FleetBoard:
             self._look_for_node(row)
         if _may_move_row(entry.record):
             self._update_place(row)
+        if len(self.filled) < len(_FIELDS):
+            self.filled.update(name for name, of in _FIELDS.items() if of(row) is not None)
 
     def _update_need(self, row: Row) -> None:
         """Note that a row may have moved, and count its current need."""
         self._changed.add(row)
+        self.longest_name = max(self.longest_name, len(row.label))
         before, needs = self._needs.get(row), self.totals.needs
         need = self._needs[row] = row.need
         if before is not need:
