@@ -34,7 +34,7 @@ EMPTY = "an argument is empty: leave it out, or give it a value"
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+def _go_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "go.mod").touch()
     monkeypatch.setenv("OPENAI_API_KEY", "k")
@@ -244,18 +244,18 @@ def test_the_configuration_in_force_can_be_read_back(capsys: Capture) -> None:
 def test_the_last_configuration_that_is_named_wins_or_else_the_one_in_this_folder(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shown(*words: str) -> dict[str, Any]:
+    def read_settings(*words: str) -> dict[str, Any]:
         return json.loads(printed_now(capsys, "config", "show", "--json", *words))
 
-    assert shown() == Settings().model_dump(mode="json")
+    assert read_settings() == Settings().model_dump(mode="json")
     Path("midwatch.yaml").write_text("mode: off\n")
-    assert shown()["mode"] == "off"
+    assert read_settings()["mode"] == "off"
     Path("a.yaml").write_text("mode: off\nrun: {concurrency: 9}\n")
     Path("b.yaml").write_text("mode: advise\n")
-    found = shown("--config", "a.yaml", "--config", "b.yaml")
+    found = read_settings("--config", "a.yaml", "--config", "b.yaml")
     assert (found["mode"], found["run"]["concurrency"]) == ("advise", 9)
     monkeypatch.setenv("MIDWATCH_CONFIG", "b.yaml")
-    assert shown()["mode"] == "advise"
+    assert read_settings()["mode"] == "advise"
 
 
 def test_a_wrong_variable_exits_with_2_and_no_traceback(

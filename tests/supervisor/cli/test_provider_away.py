@@ -31,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncGenerator[ModelServer]:
     await server.close()
 
 
-async def finished(process: Process) -> tuple[int | None, list[str], str]:
+async def wait_for_end(process: Process) -> tuple[int | None, list[str], str]:
     """Its exit code, the lines that it printed, and its errors."""
     async with asyncio.timeout(240):
         output, errors = await process.communicate()
@@ -42,7 +42,7 @@ async def finished(process: Process) -> tuple[int | None, list[str], str]:
 async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     harness: RunHarness, server: ModelServer, journal_file: Path, cli: Cli
 ) -> None:
-    code, lines, errors = await finished(await harness.start("run", "tasks.yaml", "--json"))
+    code, lines, errors = await wait_for_end(await harness.start("run", "tasks.yaml", "--json"))
     assert errors == (
         f"the worker's model gpt-4o got no answer: {server.url} cannot be reached: Connection "
         "refused. Start the server, then continue with `midwatch resume`; or correct the address "
@@ -61,7 +61,7 @@ async def test_a_dead_server_ends_the_run_and_resume_goes_on_with_it(
     assert status["waits_for"] == f"{resume}, {away}"
 
     await server.open()
-    code, lines, errors = await finished(await harness.start("resume", "--headless"))
+    code, lines, errors = await wait_for_end(await harness.start("resume", "--headless"))
     assert (code, errors, len(server.asked)) == (0, "", 2)
 
 
@@ -76,6 +76,6 @@ async def test_whoever_wants_it_waits_and_is_told_of_the_outage_and_its_end(
             assert line
     assert f" for {server.url}: Connection refused; next try in" in line
     await server.open()
-    code, lines, errors = await finished(run)
+    code, lines, errors = await wait_for_end(run)
     assert (code, errors) == (0, "")
     assert sum(f"provider: {server.url} answers, after" in line for line in lines) == 1

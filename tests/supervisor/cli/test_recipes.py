@@ -54,12 +54,12 @@ with tracing(OTLPSpanExporter(timeout=10), "weather") as tracer:
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Path:
+def empty_folder(tmp_path: Path) -> Path:
     (made := tmp_path / "empty").mkdir()
     return made
 
 
-def repository(folder: Path) -> None:
+def make_repository(folder: Path) -> None:
     """Make a folder a repository with a function that rounds wrongly."""
     (folder / "tests").mkdir()
     (folder / "tests" / "__init__.py").touch()
@@ -70,7 +70,7 @@ def repository(folder: Path) -> None:
     subprocess.run(["bash", "-c", commit], cwd=folder, check=True)
 
 
-def stand_in(followed: Recipe, name: str, *acts: object) -> None:
+def add_stand_in(followed: Recipe, name: str, *acts: object) -> None:
     """An agent that speaks ACP and does this. In the sandbox it writes beside its script."""
     script = followed.programs / "script.json"
     script.write_text(json.dumps({"acts": acts}))
@@ -78,14 +78,14 @@ def stand_in(followed: Recipe, name: str, *acts: object) -> None:
     followed.program(name, f"cp {script} /tmp/script.json && {begin} /tmp/script.json")
 
 
-async def told(location: str, kind: type[T]) -> list[T]:
+async def read_records(location: str, kind: type[T]) -> list[T]:
     """All that a journal holds of one kind."""
     async with await Journal.open_to_read(location) as journal:
         found = [each.record async for each in journal.all_entries()]
     return [each for each in found if isinstance(each, kind)]
 
 
-async def until(happened: Callable[[], bool | Awaitable[bool]]) -> None:
+async def wait_until(happened: Callable[[], bool | Awaitable[bool]]) -> None:
     """Wait for what other processes do."""
     nothing = LocalBus().subscribe()
     async with asyncio.timeout(200):
@@ -94,22 +94,22 @@ async def until(happened: Callable[[], bool | Awaitable[bool]]) -> None:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-async def test_claude_code_overnight_with_a_ladder(empty: Path) -> None:
-    repository(empty)
-    async with recipe("claude-code-overnight", empty) as followed:
-        stand_in(followed, "claude-agent-acp", CIRCLES, MENDS)
+async def test_claude_code_overnight_with_a_ladder(empty_folder: Path) -> None:
+    make_repository(empty_folder)
+    async with recipe("claude-code-overnight", empty_folder) as followed:
+        add_stand_in(followed, "claude-agent-acp", CIRCLES, MENDS)
         await followed.follow()
-        (nudge,) = await told(str(empty / ".midwatch" / "journal.db"), Intervention)
+        (nudge,) = await read_records(str(empty_folder / ".midwatch" / "journal.db"), Intervention)
     assert nudge.action is Action.NUDGE
-    assert (empty / "rounding.py").read_text() == RIGHT  # it was merged
+    assert (empty_folder / "rounding.py").read_text() == RIGHT  # it was merged
 
 
-async def test_an_agent_of_my_own(empty: Path) -> None:
+async def test_an_agent_of_my_own(empty_folder: Path) -> None:
     calls = [calling("look_up", '{"city": "Oslo"}', f"c-{n}") for n in range(100)]
     nudged = "Stop repeating it"
     async with serving(*calls, saying("It is cold."), by_turn=True, until=nudged) as model:
         key = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}
-        async with recipe("pydantic-ai-agent", empty, **key) as followed:
+        async with recipe("pydantic-ai-agent", empty_folder, **key) as followed:
             followed.swaps = {"openai:gpt-5": "openai-chat:gpt-4o"}
             await followed.follow()
     _, printed, status, shown = followed.said
@@ -120,12 +120,12 @@ async def test_an_agent_of_my_own(empty: Path) -> None:
     assert nudged in json.dumps(model.asked[-1]["messages"][-3:])
 
 
-async def test_a_program_that_sends_spans(empty: Path) -> None:
+async def test_a_program_that_sends_spans(empty_folder: Path) -> None:
     port = str(free_port())
     stage = str(Path(__file__).parents[2] / "stage")
-    async with recipe("langgraph", empty, PYTHONPATH=stage) as followed:
+    async with recipe("langgraph", empty_folder, PYTHONPATH=stage) as followed:
         followed.swaps = {"4318": port, "otlp --headless": f"otlp --headless --port {port}"}
-        (empty / "agent.py").write_text(SPANS)
+        (empty_folder / "agent.py").write_text(SPANS)
         followed.program("opentelemetry-instrument", 'exec "$@"')
         await followed.follow()
     assert any(f"spans to http://127.0.0.1:{port}" in each for each in followed.said)
@@ -135,46 +135,48 @@ async def test_a_program_that_sends_spans(empty: Path) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("bubblewrap")
-async def test_a_fleet_of_codex_workers(empty: Path, tmp_path: Path, postgres: str) -> None:
+async def test_a_fleet_of_codex_workers(empty_folder: Path, tmp_path: Path, postgres: str) -> None:
     (shop := tmp_path / "shop").mkdir()
-    repository(shop)
-    async with recipe("codex-fleet", empty) as followed:
+    make_repository(shop)
+    async with recipe("codex-fleet", empty_folder) as followed:
         followed.swaps = {
             "postgresql://midwatch@hub.example.org/midwatch": postgres,
             "https://git.example.org/shop.git": shop.as_uri(),
         }
-        stand_in(followed, "codex-acp", CIRCLES, MENDS, TELLS)
+        add_stand_in(followed, "codex-acp", CIRCLES, MENDS, TELLS)
 
-        async def over() -> bool:
-            ends = [e for e in await told(postgres, TaskTransition) if e.lifecycle.over]
+        async def is_over() -> bool:
+            ends = [e for e in await read_records(postgres, TaskTransition) if e.lifecycle.over]
             assert {each.lifecycle for each in ends} <= {Lifecycle.COMPLETED}
             return len(ends) == 2
 
-        followed.before = {"midwatch status": lambda: until(over)}
+        followed.before = {"midwatch status": lambda: wait_until(is_over)}
         await followed.follow()
-        acts = {each.action for each in await told(postgres, Intervention)}
+        acts = {each.action for each in await read_records(postgres, Intervention)}
     assert acts == {Action.NUDGE}
 
 
-async def test_called_on_the_phone(empty: Path) -> None:
-    (empty / "tasks.yaml").write_text("""
+async def test_called_on_the_phone(empty_folder: Path) -> None:
+    (empty_folder / "tasks.yaml").write_text("""
 models: {worker: {name: "openai-chat:gpt-4o"}, supervisor: none}
 tasks: [{id: rounding, goal: Mend it., acceptance: ["false"], budget: {requests: 1000}}]
 """)
     async with webhook() as phone, serving(*looping(1000)) as model:
         key = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "none"}
         sandbox = {"MIDWATCH_RUN__SANDBOX": "off", "MIDWATCH_POLICY__LADDER": '["ask_operator"]'}
-        async with recipe("phone", empty, **key, **sandbox) as followed:
+        async with recipe("phone", empty_folder, **key, **sandbox) as followed:
             followed.swaps = {"ntfys://ntfy.sh/a-topic-that-nobody-guesses": phone.ntfy}
             followed.beside = ("run",)
             asked = list[int]()
 
-            async def called() -> None:
-                await until(lambda: any(b"waits for an answer" in each for each in phone.bodies))
+            async def wait_for_call() -> None:
+                await wait_until(
+                    lambda: any(b"waits for an answer" in each for each in phone.bodies)
+                )
                 asked.append(len(model.asked))
 
-            followed.before = {"midwatch tell": called}
+            followed.before = {"midwatch tell": wait_for_call}
             await followed.follow()
-            await until(lambda: len(model.asked) > asked[0])
+            await wait_until(lambda: len(model.asked) > asked[0])
     assert b"this is a test" in phone.bodies[0]
     assert "Round half up" in json.dumps(model.asked[asked[0]]["messages"][-2:])

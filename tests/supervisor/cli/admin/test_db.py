@@ -38,7 +38,7 @@ from midwatch_stage.reading import erasures
 Capture = pytest.CaptureFixture[str]
 
 
-def say(location: str, *statements: str) -> None:
+def execute_sql(location: str, *statements: str) -> None:
     store = connect(location, Access.WRITE, Synchronous.NORMAL)
     assert store.writing is not None
     with transaction(store.writing) as connection:
@@ -48,7 +48,7 @@ def say(location: str, *statements: str) -> None:
 
 
 @pytest.fixture
-async def lived(past: PastAttempts) -> PastAttempts:
+async def full_past(past: PastAttempts) -> PastAttempts:
     """A journal with something of everything that is numbered, refers or is searched."""
     attempt = await past.attempt()
     await past.journal.claim(attempt.id, holder="h", at=past.at)
@@ -72,7 +72,7 @@ async def lived(past: PastAttempts) -> PastAttempts:
     return past
 
 
-async def everything(journal: Journal) -> tuple[object, ...]:
+async def read_everything(journal: Journal) -> tuple[object, ...]:
     learned = Learned(journal)
     wanted = LearnedQuery(project="shop", text="rounding port")
     return (
@@ -89,10 +89,10 @@ async def everything(journal: Journal) -> tuple[object, ...]:
 
 
 async def test_a_journal_is_copied_to_postgresql_and_back_and_no_id_is_given_again(
-    capsys: Capture, lived: PastAttempts, location: str, postgres: str, tmp_path: Path
+    capsys: Capture, full_past: PastAttempts, location: str, postgres: str, tmp_path: Path
 ) -> None:
     database, back = postgres.replace("@", ":s3cr3t@"), str(tmp_path / "back.db")
-    before = await everything(lived.journal)
+    before = await read_everything(full_past.journal)
     said = ""
     for source, target in ((location, database), (database, back)):
         (planned,) = await ask(capsys, "db", "copy", source, target, "--dry-run")
@@ -102,17 +102,17 @@ async def test_a_journal_is_copied_to_postgresql_and_back_and_no_id_is_given_aga
         said += await printed(capsys, "db", "upgrade", "--journal", target)
         said += await printed(capsys, "db", "check", "--journal", target)
         async with await Journal.open(target) as copied:
-            assert await everything(copied) == before
+            assert await read_everything(copied) == before
     assert await midwatch("db", "copy", database, database) == 1
     assert "midwatch:***@" in said
     assert "s3cr3t" not in said + capsys.readouterr().err
     for each in (location, postgres, back):
         async with await Journal.open(each) as journal:
-            assert (await journal.add_run(source="", settings="", at=lived.at)).id == 3
+            assert (await journal.add_run(source="", settings="", at=full_past.at)).id == 3
 
 
 async def test_nothing_is_copied_to_where_something_stands(
-    capsys: Capture, lived: PastAttempts, location: str
+    capsys: Capture, full_past: PastAttempts, location: str
 ) -> None:
     for more in ([], ["--dry-run"]):
         assert await midwatch("db", "copy", location, location, *more) == 1
@@ -134,7 +134,7 @@ async def test_a_run_at_work_is_not_copied_and_an_interrupted_one_is_so_in_the_c
 
 
 async def test_a_source_that_is_damaged_is_named_and_not_the_new_file(
-    capsys: Capture, lived: PastAttempts, location: str, tmp_path: Path
+    capsys: Capture, full_past: PastAttempts, location: str, tmp_path: Path
 ) -> None:
     bad, new = tmp_path / "bad.db", tmp_path / "new.db"
     with closing(sqlite3.connect(location)) as whole:
@@ -147,9 +147,9 @@ async def test_a_source_that_is_damaged_is_named_and_not_the_new_file(
 
 
 async def test_half_a_copy_is_taken_back(
-    capsys: Capture, lived: PastAttempts, location: str, postgres: str
+    capsys: Capture, full_past: PastAttempts, location: str, postgres: str
 ) -> None:
-    say(location, "UPDATE message SET body = x'00' WHERE idx = 1199")
+    execute_sql(location, "UPDATE message SET body = x'00' WHERE idx = 1199")
     assert await midwatch("db", "copy", location, postgres) == 1
     assert "is damaged" in capsys.readouterr().err
     assert await midwatch("db", "check", "--journal", postgres, "--json") == 1
@@ -158,10 +158,10 @@ async def test_half_a_copy_is_taken_back(
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_what_is_in_order_is_counted(
-    capsys: Capture, lived: PastAttempts, location: str
+    capsys: Capture, full_past: PastAttempts, location: str
 ) -> None:
     (said,) = await ask(capsys, "db", "check", "--journal", location)
-    last = await lived.journal.last_id()
+    last = await full_past.journal.last_id()
     assert (said["revision"], said["problems"], said["last"]) == (REVISION, 0, last)
     assert (said["tables"]["task"], said["tables"]["message"]) == (1, 1200)
     assert said["age_seconds"] > 0
@@ -194,7 +194,7 @@ async def test_what_is_not_in_order_is_said_in_a_line_each(
 ) -> None:
     await past.attempt()
     await past.attempt(task="other")
-    say(location, *statements)
+    execute_sql(location, *statements)
     assert await midwatch("db", "check", "--journal", location, "--json") == 1
     found, said = objects(capsys)
     assert found == {"type": "problem", "problem": problem}

@@ -47,7 +47,7 @@ def programs(tmp_path: Path, monkeypatch: Patch) -> Path:
     return made
 
 
-def script(file: Path, text: str) -> None:
+def write_script(file: Path, text: str) -> None:
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
 
@@ -147,7 +147,7 @@ def test_the_models_and_workers_of_the_tasks_are_looked_for(
         "workers: {qwen: {kind: qwen}, codex: {kind: codex}}\n"
         "tasks: [{id: a, goal: b, worker: qwen, acceptance: ['true']}]\n"
     )
-    script(programs / "qwen", "echo 1.0")
+    write_script(programs / "qwen", "echo 1.0")
     code, found = findings(capsys)
     assert code == 1
     assert found["tasks"]["detail"] == "tasks.yaml"
@@ -167,7 +167,7 @@ def test_the_models_and_workers_of_the_tasks_are_looked_for(
 def test_an_agent_is_told_with_its_version_its_hooks_and_its_sessions(
     capsys: Capture, folder: Path, programs: Path
 ) -> None:
-    script(programs / "claude", "echo '2.1 (Claude Code)'")
+    write_script(programs / "claude", "echo '2.1 (Claude Code)'")
     session = folder.with_name("home") / FILES["claude-code"]
     session.parent.mkdir(parents=True)
     write(session, asked(DIALECTS["claude-code"]))
@@ -186,7 +186,7 @@ def test_hooks_that_cannot_call_midwatch_are_told_with_what_to_do(
     capsys: Capture, folder: Path, programs: Path
 ) -> None:
     for each in ("claude", "codex", "gemini"):
-        script(programs / each, "echo 1.0")
+        write_script(programs / each, "echo 1.0")
     assert main(["hook", "install", "claude-code", "codex", "gemini", "--yes"]) == 0
     home = folder.with_name("home")
     claude, gemini = home / ".claude/settings.json", home / ".gemini/settings.json"
@@ -209,8 +209,8 @@ async def test_an_agent_that_starts_in_no_sandbox_is_told_with_what_to_name(
     assert bubblewrap is SandboxKind.BUBBLEWRAP
     (elsewhere := programs.with_name("elsewhere")).mkdir()
     (elsewhere / "sh").symlink_to("/bin/sh")
-    script(programs / "qwen", "echo 1.0")
-    script(programs / "opencode", "echo 1.0")
+    write_script(programs / "qwen", "echo 1.0")
+    write_script(programs / "opencode", "echo 1.0")
     (programs / "opencode").write_text(f"#!{elsewhere}/sh\necho 1.0\n")
     _, found = await asyncio.to_thread(findings, capsys)
     assert (found["qwen"]["state"], found["opencode"]["state"]) == ("ok", "missing")
@@ -220,7 +220,7 @@ async def test_an_agent_that_starts_in_no_sandbox_is_told_with_what_to_name(
 def test_an_agent_that_hangs_is_told_and_ended_with_all_that_it_started(
     capsys: Capture, programs: Path
 ) -> None:
-    script(programs / "claude", f"sleep 600 & echo $! > {programs}/pid; wait")
+    write_script(programs / "claude", f"sleep 600 & echo $! > {programs}/pid; wait")
     code, found = findings(capsys)
     assert (code, found["claude-code"]["state"]) == (0, "missing")
     assert found["claude-code"]["detail"] == (

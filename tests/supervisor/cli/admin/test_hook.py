@@ -40,7 +40,7 @@ def state() -> Iterator[Path]:
         yield Path(made)
 
 
-def hook(
+def run_hook(
     state: Path, payload: bytes = EVENT, program: str = PROGRAM, about: Sequence[str] = ("codex",)
 ) -> tuple[int, bytes, bytes]:
     """The exit code of a hook, and what it printed."""
@@ -66,13 +66,13 @@ def test_the_answer_of_the_listener_is_all_that_an_agent_reads(state: Path) -> N
             return line
 
         served = pool.submit(serve)
-        assert hook(state) == (0, "{?é}".encode(), b"")
+        assert run_hook(state) == (0, "{?é}".encode(), b"")
         assert served.result(60) == b'{"v":1,"agent":"codex","event":%b}\n' % EVENT
 
 
 @pytest.mark.parametrize("payload", [EVENT, b"\xff\x00", b"[" * 100_000])
 def test_without_a_listener_an_agent_goes_on(state: Path, payload: bytes) -> None:
-    assert hook(state, payload) == (0, b"", b"")
+    assert run_hook(state, payload) == (0, b"", b"")
     assert len(list(take_inbox(state))) == 1
 
 
@@ -88,14 +88,14 @@ def test_without_a_listener_an_agent_goes_on(state: Path, payload: bytes) -> Non
 def test_a_word_that_no_agent_says_is_refused_also_without_a_terminal(
     state: Path, words: str, code: int, said: str
 ) -> None:
-    ended, out, err = hook(state, about=words.split())
+    ended, out, err = run_hook(state, about=words.split())
     assert (ended, out, said in err.decode()) == (code, b"", True)
     assert list(take_inbox(state)) == []
     assert tuple(ADAPTERS) == KNOWN
 
 
 def test_the_help_of_what_an_agent_calls_says_who_calls_it(state: Path) -> None:
-    code, out, _ = hook(state, about=["claude-code", "--help"])
+    code, out, _ = run_hook(state, about=["claude-code", "--help"])
     assert (code, b"`midwatch hook install claude-code`" in out) == (0, True)
 
 
@@ -118,7 +118,7 @@ def test_a_person_who_calls_what_is_an_agents_or_mistypes_is_told(name: str, sai
 
 def test_a_folder_that_cannot_be_made_is_no_matter_of_the_agent(state: Path) -> None:
     (state / "file").touch()
-    assert hook(state / "file" / "below") == (0, b"", b"")
+    assert run_hook(state / "file" / "below") == (0, b"", b"")
 
 
 def test_an_agent_that_never_ends_its_event_is_left_after_four_seconds() -> None:
@@ -130,7 +130,7 @@ def test_an_agent_that_never_ends_its_event_is_left_after_four_seconds() -> None
 
 
 def test_a_hook_imports_nothing_but_the_standard_library(state: Path) -> None:
-    code, _, errors = hook(state, program=LISTING)
+    code, _, errors = run_hook(state, program=LISTING)
     imported = set(errors.decode().split())
     assert code == 0
     others = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
@@ -148,7 +148,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "claude" / "settings.json"
 
 
-def change(command: str, *agents: str, code: int = 0) -> None:
+def change_hooks(command: str, *agents: str, code: int = 0) -> None:
     assert main(["hook", command, *agents, "--yes"]) == code
 
 
@@ -166,7 +166,7 @@ def test_installing_shows_the_change_and_uninstalling_takes_it_back(
         f"{settings} already calls Midwatch. A session that began before does not, nor does a "
         "version of claude-code that has no hooks\n"
     )
-    change("uninstall", "claude-code")
+    change_hooks("uninstall", "claude-code")
     assert settings.read_text() == SETTINGS
     assert [file.name for file in settings.parent.iterdir()] == ["settings.json"]
 
@@ -185,7 +185,7 @@ def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) 
     assert note in printed_now(capsys, "hook", "install", "codex", "--yes")
     (made,) = (settings.parents[1] / "codex").iterdir()
     assert note in printed_now(capsys, "hook", "install", "codex")
-    change("uninstall", "codex")
+    change_hooks("uninstall", "codex")
     assert not made.exists()
     said = f"{made} does not call Midwatch\n"
     assert printed_now(capsys, "hook", "uninstall", "codex") == said
@@ -194,8 +194,8 @@ def test_a_file_that_was_made_is_removed_again(capsys: Capture, settings: Path) 
 @pytest.mark.parametrize("held", [b"", b"{}\r\n"])
 def test_a_file_that_held_nothing_or_an_empty_object_stays(settings: Path, held: bytes) -> None:
     settings.write_bytes(held)
-    change("install", "claude-code")
-    change("uninstall", "claude-code")
+    change_hooks("install", "claude-code")
+    change_hooks("uninstall", "claude-code")
     assert settings.read_bytes() == held
 
 
@@ -203,8 +203,8 @@ def test_several_agents_are_set_up_at_once_or_none_of_them(capsys: Capture, sett
     said = NONE_FOR.format("aider")
     assert refused_now(capsys, "hook", "install", "claude-code", "aider", "--yes") == said
     assert not settings.exists()
-    change("install", "claude-code", "codex")
-    change("uninstall", "claude-code", "codex")
+    change_hooks("install", "claude-code", "codex")
+    change_hooks("uninstall", "claude-code", "codex")
     assert capsys.readouterr().out.count("removed ") == 2
     said = "name an agent: claude-code, codex, gemini, qwen"
     assert said in refused_now(capsys, "hook", "install")
@@ -215,7 +215,7 @@ def test_of_several_agents_one_whose_settings_cannot_be_changed_hinders_no_other
     command: str, capsys: Capture, settings: Path
 ) -> None:
     if command == "uninstall":
-        change("install", "claude-code")
+        change_hooks("install", "claude-code")
     (codex := settings.parents[1] / "codex").mkdir()
     (codex / "hooks.json").write_text("{} // mine\n")
     said = refused_now(capsys, "hook", command, "codex", "claude-code", "--yes")
@@ -228,7 +228,7 @@ def test_a_link_to_the_settings_stays_one(settings: Path) -> None:
     kept = settings.parents[1] / "dotfiles.json"
     kept.write_text(SETTINGS)
     settings.symlink_to(kept)
-    change("install", "claude-code")
+    change_hooks("install", "claude-code")
     assert settings.is_symlink()
     assert "midwatch hook claude-code" in kept.read_text()
 

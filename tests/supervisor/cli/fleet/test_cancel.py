@@ -36,16 +36,16 @@ WORKING = transition()
 DEAR = ("--comment", "too dear")
 
 both = pytest.mark.parametrize("location", DATABASES, indirect=True)
-pytestmark = pytest.mark.usefixtures("by_ada", "in_its_own_folder")
+pytestmark = pytest.mark.usefixtures("by_ada", "empty_working_folder")
 
 
 @pytest.fixture
-def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-async def submitted(journal: Journal, at: datetime) -> Journal:
+async def fleet_journal(journal: Journal, at: datetime) -> Journal:
     """A journal with a run of a fleet: `fix`, and `ship` that depends on it."""
     raw = [
         {"id": "fix", "goal": "g", "acceptance": ["true"]},
@@ -56,22 +56,22 @@ async def submitted(journal: Journal, at: datetime) -> Journal:
     return journal
 
 
-async def begin(journal: Journal, at: datetime, *said: Record, task: int = 1) -> Attempt:
-    """The first attempt at a task, of which something is said."""
+async def start_attempt(journal: Journal, at: datetime, *records: Record, task: int = 1) -> Attempt:
+    """The first attempt at a task, with what is recorded of it."""
     attempt = await new_attempt(journal, await journal.task(task))
-    if said:
-        await write(journal, attempt, at, *said)
+    if records:
+        await write(journal, attempt, at, *records)
     return attempt
 
 
-async def states(journal: Journal, task: int = 1) -> list[TaskTransition]:
+async def read_transitions(journal: Journal, task: int = 1) -> list[TaskTransition]:
     entries = await journal.entries(task=task, kinds=(TaskTransition,))
     return [each.record for each in entries if isinstance(each.record, TaskTransition)]
 
 
 @both
 async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
-    submitted: Journal, cli: Cli
+    fleet_journal: Journal, cli: Cli
 ) -> None:
     (said,) = await cli.ask("cancel", "fix", *DEAR)
     assert said == {
@@ -86,38 +86,42 @@ async def test_a_task_that_has_not_begun_is_canceled_with_who_and_why(
         "already": False,
         "dry_run": False,
     }
-    assert (await states(submitted))[-1] == CANCELED
-    assert [each.lifecycle for each in await states(submitted, 2)] == [Lifecycle.SUBMITTED]
+    assert (await read_transitions(fleet_journal))[-1] == CANCELED
+    assert [each.lifecycle for each in await read_transitions(fleet_journal, 2)] == [
+        Lifecycle.SUBMITTED
+    ]
 
 
 @both
 async def test_whole_runs_are_canceled_what_depends_on_others_first(
-    submitted: Journal, cli: Cli
+    fleet_journal: Journal, cli: Cli
 ) -> None:
     assert await cli.read("cancel", "--run", "1") == ["canceled ship", "canceled fix"]
     said = await cli.read("cancel", "--run", "1", "fix", "ship")
     assert said == ["ship is over: canceled", "fix is over: canceled"]
-    assert [len(await states(submitted, task)) for task in (1, 2)] == [2, 2]
+    assert [len(await read_transitions(fleet_journal, task)) for task in (1, 2)] == [2, 2]
 
 
 @both
 async def test_an_attempt_under_way_is_stopped_once(
-    submitted: Journal, at: datetime, cli: Cli
+    fleet_journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    await begin(submitted, at, WORKING)
-    before = await submitted.last_id()
+    await start_attempt(fleet_journal, at, WORKING)
+    before = await fleet_journal.last_id()
     assert await cli.read("cancel", "--run", "1", "--dry-run") == [
         "would cancel ship",
         "fix#1: stop would be sent; fix ends with it",
     ]
-    assert await submitted.last_id() == before
+    assert await fleet_journal.last_id() == before
     first, again = [await cli.said("cancel", "fix", *DEAR) for _ in range(2)]
-    (entry,) = await submitted.entries(kinds=(Intervention,))
+    (entry,) = await fleet_journal.entries(kinds=(Intervention,))
     order = intervention(Action.STOP, Actor.OPERATOR, author="ada", terms=Terms(withdraws=True))
     assert (entry.attempt, entry.record) == (1, replace(order, message=CANCELED.reason))
     assert first == f"fix#1: stop sent ({entry.id}); fix ends with it\n"
     assert again == f"fix#1 is already being stopped ({entry.id})\n"
-    assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
+    assert [each.lifecycle for each in await read_transitions(fleet_journal)] == [
+        Lifecycle.SUBMITTED
+    ]
 
 
 async def test_who_cancels_a_task_whose_process_is_gone_hears_what_must_come_first(
@@ -125,60 +129,62 @@ async def test_who_cancels_a_task_whose_process_is_gone_hears_what_must_come_fir
 ) -> None:
     await new_task(journal, "fix", spec=assignment().model_dump_json())
     async with hold_run(journal, 1, lease_seconds=15):
-        await begin(journal, at, WORKING)
+        await start_attempt(journal, at, WORKING)
     assert (await cli.said("cancel", "fix")).endswith(
         "; fix ends with it; no process works on it now: it waits for `midwatch resume --run 1`\n"
     )
 
 
 async def test_an_attempt_that_nobody_has_begun_is_canceled_with_its_task(
-    submitted: Journal, at: datetime
+    fleet_journal: Journal, at: datetime
 ) -> None:
-    await begin(submitted, at)
+    await start_attempt(fleet_journal, at)
     assert await midwatch("cancel", "fix", *DEAR) == 0
-    last = (await submitted.entries(attempt=1))[-1].record
+    last = (await fleet_journal.entries(attempt=1))[-1].record
     assert last == ended(Ending.CANCELED, reason=CANCELED.reason)
-    assert (await states(submitted))[-1] == CANCELED
+    assert (await read_transitions(fleet_journal))[-1] == CANCELED
 
 
 @both
 async def test_a_canceled_task_is_not_begun_by_who_looked_before(
-    submitted: Journal, at: datetime
+    fleet_journal: Journal, at: datetime
 ) -> None:
     await midwatch("cancel", "fix")
     with pytest.raises(StaleIncarnationError, match="task 1 is already canceled"):
-        await begin(submitted, at)
+        await start_attempt(fleet_journal, at)
 
 
 @both
 async def test_what_moved_since_the_look_is_not_canceled_by_it(
-    submitted: Journal, at: datetime
+    fleet_journal: Journal, at: datetime
 ) -> None:
-    seen = (await submitted.entries(task=1))[-1].id
-    await begin(submitted, at)
+    seen = (await fleet_journal.entries(task=1))[-1].id
+    await start_attempt(fleet_journal, at)
     commit = Commit(drafts=(draft(CANCELED, attempt=None),))
-    assert await submitted.write(commit_unmoved, commit, task=1, after=seen) is None
-    assert len(await states(submitted)) == 1
+    assert await fleet_journal.write(commit_unmoved, commit, task=1, after=seen) is None
+    assert len(await read_transitions(fleet_journal)) == 1
 
 
 async def test_a_split_task_ends_with_its_parts(
-    submitted: Journal, at: datetime, capsys: pytest.CaptureFixture[str], cli: Cli
+    fleet_journal: Journal, at: datetime, capsys: pytest.CaptureFixture[str], cli: Cli
 ) -> None:
-    await begin(submitted, at, WORKING, ended(Ending.SPLIT))
+    await start_attempt(fleet_journal, at, WORKING, ended(Ending.SPLIT))
     assert await midwatch("cancel", "fix") == 1
     assert capsys.readouterr().out == "fix is being split; try again in a moment\n"
-    whole = json.loads((await submitted.task(1)).spec)
+    whole = json.loads((await fleet_journal.task(1)).spec)
     for id in (3, 4):
         spec = {**whole, "task": {**whole["task"], "id": f"part-{id}"}, "parent": "fix"}
-        await new_task(submitted, f"part-{id}", run=1, spec=json.dumps(spec))
-    await begin(submitted, at, WORKING, task=3)
+        await new_task(fleet_journal, f"part-{id}", run=1, spec=json.dumps(spec))
+    await start_attempt(fleet_journal, at, WORKING, task=3)
     assert [line.partition(" (")[0] for line in await cli.read("cancel", "--run", "1")] == [
         "canceled ship",
         "fix was split: it ends with its parts",
         "canceled part-4",
         "part-3#1: stop sent",
     ]
-    assert [each.lifecycle for each in await states(submitted)] == [Lifecycle.SUBMITTED]
+    assert [each.lifecycle for each in await read_transitions(fleet_journal)] == [
+        Lifecycle.SUBMITTED
+    ]
 
 
 async def test_work_that_was_not_checked_is_not_called_completed(
@@ -186,7 +192,7 @@ async def test_work_that_was_not_checked_is_not_called_completed(
 ) -> None:
     task = await new_task(journal, "usage")
     over = (ended(Ending.UNCHECKED), task_transition(Lifecycle.COMPLETED))
-    await begin(journal, at, *over, task=task.id)
+    await start_attempt(journal, at, *over, task=task.id)
     assert await cli.read("cancel", "--run", "1") == ["usage is over: ended"]
 
 
@@ -196,9 +202,9 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
     await new_task(journal)
     assert await midwatch("cancel", "fix") == 1
     assert capsys.readouterr().out.startswith("fix is waiting in the program that works on run 1")
-    await begin(journal, at, WORKING)
+    await start_attempt(journal, at, WORKING)
     assert await midwatch("cancel", "fix") == 0
-    assert len(await states(journal)) == 1
+    assert len(await read_transitions(journal)) == 1
 
 
 @pytest.mark.parametrize(
@@ -211,23 +217,23 @@ async def test_what_waits_within_a_program_that_is_only_watched_is_left_to_it(
     ],
 )
 async def test_what_cannot_be_meant_is_bad_usage(
-    words: tuple[str, ...], told: str, submitted: Journal, at: datetime, cli: Cli
+    words: tuple[str, ...], told: str, fleet_journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    await begin(submitted, at, WORKING)
+    await start_attempt(fleet_journal, at, WORKING)
     assert told in await cli.refused("cancel", *words)
 
 
 async def test_of_several_runs_the_one_that_is_named_is_meant(
-    submitted: Journal, at: datetime, cli: Cli
+    fleet_journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    await begin(submitted, at, WORKING)
-    spec = (await submitted.task(1)).spec
-    second, over = [await new_task(submitted, "fix", spec=spec) for _ in range(2)]
-    await submitted.commit(Commit(drafts=(draft(CANCELED, attempt=None, task=over.id),)))
+    await start_attempt(fleet_journal, at, WORKING)
+    spec = (await fleet_journal.task(1)).spec
+    second, over = [await new_task(fleet_journal, "fix", spec=spec) for _ in range(2)]
+    await fleet_journal.commit(Commit(drafts=(draft(CANCELED, attempt=None, task=over.id),)))
     said = "`midwatch tell fix#1 --run 1 --stop` stops it, and `midwatch cancel fix --run 1`"
     assert said in await cli.refused("cancel", "fix#1", "--run", "1")
     said = f"fix is open in runs {second.run}, 1: name one with --run"
     assert said in await cli.refused("cancel", "fix")
     assert await cli.read("cancel", "fix", "--run", str(second.run), *DEAR) == ["canceled fix"]
-    assert (await states(submitted, second.id))[-1] == CANCELED
-    assert len(await states(submitted)) == 1
+    assert (await read_transitions(fleet_journal, second.id))[-1] == CANCELED
+    assert len(await read_transitions(fleet_journal)) == 1

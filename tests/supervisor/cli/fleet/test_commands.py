@@ -35,8 +35,8 @@ SHARED = (
 
 
 @pytest.fixture(autouse=True)
-def tasks(tmp_path: Path) -> Callable[[str, str], None]:
-    """The task file: replaces something in it."""
+def edit_task_file(tmp_path: Path) -> Callable[[str, str], None]:
+    """Writes the task file, with something in it replaced."""
 
     def write(old: str, new: str) -> None:
         (tmp_path / "tasks.yaml").write_text(TASKS.replace(old, new))
@@ -45,7 +45,7 @@ def tasks(tmp_path: Path) -> Callable[[str, str], None]:
     return write
 
 
-async def warnings(say: Say, *words: str) -> list[str]:
+async def dry_run_warnings(say: Say, *words: str) -> list[str]:
     """What a dry run warns of, a task each."""
     _, out, _ = await say("submit", "tasks.yaml", "--dry-run", "--json", *words)
     return [json.loads(line)["warning"] for line in out.splitlines()]
@@ -133,27 +133,32 @@ async def test_a_dry_run_refuses_a_database_that_there_is_not(say: Say, postgres
     ],
 )
 async def test_what_no_node_could_do_is_refused(
-    old: str, new: str, told: str, tasks: Callable[[str, str], None], cli: Cli, tmp_path: Path
+    old: str,
+    new: str,
+    told: str,
+    edit_task_file: Callable[[str, str], None],
+    cli: Cli,
+    tmp_path: Path,
 ) -> None:
-    tasks(old, new)
+    edit_task_file(old, new)
     assert told in await cli.refused("submit", str(tmp_path / "tasks.yaml"), "--dry-run")
 
 
 async def test_a_folder_of_this_machine_is_warned_of(
-    say: Say, tmp_path: Path, tasks: Callable[[str, str], None], postgres: str
+    say: Say, tmp_path: Path, edit_task_file: Callable[[str, str], None], postgres: str
 ) -> None:
-    tasks("id: a,", "id: a, workspace: .,")
+    edit_task_file("id: a,", "id: a, workspace: .,")
     lacks = SHARED.format(tmp_path) + "; `workspace:` also takes the URL of a git repository"
-    warned = await warnings(say, "--journal", postgres)
+    warned = await dry_run_warnings(say, "--journal", postgres)
     assert warned == [f"no node is up; {lacks}", "no node is up"]
     _, out, _ = await say("submit", "tasks.yaml", "--journal", postgres, "--json")
     assert json.loads(out)["warnings"] == ["a, b: no node is up", f"a: {lacks}"]
     url = (tmp_path / "origin.git").as_uri()
-    tasks("id: a,", f'id: a, workspace: "{url}",')
-    assert (await warnings(say, "--journal", AWAY))[0] == SHARED.format(url)
+    edit_task_file("id: a,", f'id: a, workspace: "{url}",')
+    assert (await dry_run_warnings(say, "--journal", AWAY))[0] == SHARED.format(url)
 
 
-async def _stored(location: str) -> tuple[list[SupervisedBy], list[str], list[str]]:
+async def _read_runs_and_queue(location: str) -> tuple[list[SupervisedBy], list[str], list[str]]:
     async with await Journal.open(location) as journal:
         runs = await journal.runs()
         tasks = await journal.tasks(runs[0].id)
@@ -166,18 +171,18 @@ async def _stored(location: str) -> tuple[list[SupervisedBy], list[str], list[st
     )
 
 
-async def _standing(location: str, *labels: str, fleet: str = "midwatch") -> None:
-    """Let a node be up."""
+async def _add_node(location: str, *labels: str, fleet: str = "midwatch") -> None:
+    """Add a node that is up."""
     async with await Journal.open(location) as journal:
         node = status_of(Identity(name=f"of-{fleet}", boot="1"), slots=1, labels=labels)
         await Nodes(journal).enter(replace(node, fleet=fleet), alive_seconds=15)
 
 
 async def test_submit_warns_of_what_no_node_of_its_fleet_takes(say: Say, postgres: str) -> None:
-    await _standing(postgres, "gpu", fleet="other")
-    assert await warnings(say, "--journal", postgres) == ["no node is up"] * 2
-    await _standing(postgres, "gpu")
-    assert await warnings(say, "--journal", postgres) == ["", ""]
+    await _add_node(postgres, "gpu", fleet="other")
+    assert await dry_run_warnings(say, "--journal", postgres) == ["no node is up"] * 2
+    await _add_node(postgres, "gpu")
+    assert await dry_run_warnings(say, "--journal", postgres) == ["", ""]
     code, out, errors = await say("submit", "tasks.yaml", "--journal", postgres, "--dry-run")
     assert (code, "warning" in out, errors) == (0, False, "")
 
@@ -185,19 +190,19 @@ async def test_submit_warns_of_what_no_node_of_its_fleet_takes(say: Say, postgre
 async def test_submit_stores_a_run_hands_out_what_can_begin_and_warns_all_the_same(
     say: Say, postgres: str
 ) -> None:
-    await _standing(postgres)
+    await _add_node(postgres)
     words = ("submit", "tasks.yaml", "--journal", postgres)
     assert f"  warning: {LACKS}\n" in (await say(*words, "--dry-run"))[1]
     code, out, errors = await say(*words, "--json")
     assert (code, errors) == (0, "")
     told = {"type": "run", "run": 1, "tasks": 2, "already": False, "warnings": [f"a: {LACKS}"]}
     assert json.loads(out) == told
-    assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
+    assert await _read_runs_and_queue(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
     assert (await say(*words))[1].splitlines()[-1] == f"warning: a: {LACKS}"
 
 
 async def test_submit_with_a_key_may_be_said_again(
-    say: Say, postgres: str, tasks: Callable[[str, str], None]
+    say: Say, postgres: str, edit_task_file: Callable[[str, str], None]
 ) -> None:
     again = ("submit", "tasks.yaml", "--journal", postgres, "--key", "night-1")
     planned = await say(*again, "--dry-run")
@@ -210,11 +215,11 @@ async def test_submit_with_a_key_may_be_said_again(
     for more in ([], ["--dry-run"]):
         told = json.loads((await say(*again, "--json", *more))[1])
         assert (told["already"], told["warnings"]) == (True, [])
-    tasks("Do it.", "Do something else.")
+    edit_task_file("Do it.", "Do something else.")
     code, out, errors = said = await say(*again)
     assert (code, out, await say(*again, "--dry-run")) == (2, "", said)
     assert "the key night-1 belongs to run 1, which was submitted with other tasks" in errors
-    assert await _stored(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
+    assert await _read_runs_and_queue(postgres) == ([SupervisedBy.MONITOR], ["a", "b"], ["1"])
 
 
 async def test_a_run_of_a_fleet_is_not_resumed_by_a_process(

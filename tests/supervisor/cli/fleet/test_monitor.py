@@ -72,31 +72,31 @@ class Fleet:
         self.harness, self.journal, self.location = harness, harness.journal, location
         self.config = harness.folder / "midwatch.yaml"
         self.config.write_text(CONFIG)
-        self.said = ""
+        self.first_line = ""
         """The first line of the monitor that began last."""
 
     @asynccontextmanager
-    async def monitor(self, *words: str) -> AsyncGenerator[Process]:
+    async def run_monitor(self, *words: str) -> AsyncGenerator[Process]:
         """A monitor at work; it is gone at the end, however it went."""
         where = ("--journal", self.location, "--config", str(self.config))
         process = await self.harness.start("monitor", *where, *words)
         assert process.stdout is not None
         try:
             async with asyncio.timeout(120):  # others start processes too
-                self.said = (await process.stdout.readline()).decode()
+                self.first_line = (await process.stdout.readline()).decode()
             yield process
         finally:
             if process.returncode is None:
                 process.kill()
             await process.communicate()
 
-    async def begin(self) -> Attempt:
+    async def start_attempt(self) -> Attempt:
         """An attempt at work of an agent that came by itself, and an alert that fires."""
         at = datetime.now(UTC)
         task = await new_task(self.journal, "a", supervised_by=SupervisedBy.MONITOR, at=at)
         return await new_attempt(self.journal, task, at=at)
 
-    async def say(self, of: Attempt, *records: Record) -> None:
+    async def record(self, of: Attempt, *records: Record) -> None:
         await write(self.journal, of, datetime.now(UTC), *records)
 
     async def holder(self, attempt: int) -> str:
@@ -105,20 +105,20 @@ class Fleet:
         found = await self.journal.read(lambda connection: connection.execute(query).scalar())
         return (found or "").partition(":")[0]
 
-    async def until_held(self, attempt: int) -> str:
+    async def wait_for_holder(self, attempt: int) -> str:
         """Wait for a monitor to take an attempt; its name."""
 
-        async def held() -> bool:
+        async def is_held() -> bool:
             return await self.holder(attempt) != NOBODY
 
-        await self.harness.until(held)
+        await self.harness.until(is_held)
         return await self.holder(attempt)
 
-    async def until_told(self, kind: type[object]) -> None:
-        async def told() -> bool:
+    async def wait_for_record(self, kind: type[object]) -> None:
+        async def has_record() -> bool:
             return bool(await self.harness.told(kind))
 
-        await self.harness.until(told)
+        await self.harness.until(has_record)
 
 
 @pytest.fixture
@@ -129,13 +129,13 @@ def fleet(harness: RunHarness, location: str) -> Fleet:
 @pytest.mark.long
 @BOTH
 async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet) -> None:
-    attempt = await fleet.begin()
-    async with fleet.monitor("--name", "one") as one, fleet.monitor("--name", "two") as two:
-        first = await fleet.until_held(attempt.id)
+    attempt = await fleet.start_attempt()
+    async with fleet.run_monitor("--name", "one") as one, fleet.run_monitor("--name", "two") as two:
+        first = await fleet.wait_for_holder(attempt.id)
         killed, second = (one, "two") if first == "one" else (two, "one")
         killed.send_signal(signal.SIGKILL)
         await killed.wait()
-        await fleet.say(attempt, *BEGUN)
+        await fleet.record(attempt, *BEGUN)
         # As if it had asked with its last breath: its lease has not run out yet.
         await fleet.journal.open_escalation(
             attempt=attempt.id,
@@ -146,15 +146,17 @@ async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet
             guard=1,
         )
         began = asyncio.get_running_loop().time()
-        await fleet.until_told(Intervention)
+        await fleet.wait_for_record(Intervention)
         took = asyncio.get_running_loop().time() - began
         assert (await fleet.holder(attempt.id), took < 3 * LEASE_SECONDS) == (second, True)
-        await fleet.say(attempt, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR))
+        await fleet.record(
+            attempt, AttemptTransition(lifecycle=Lifecycle.FAILED, ending=Ending.ERROR)
+        )
 
-        async def finished() -> bool:
+        async def is_released() -> bool:
             return await fleet.holder(attempt.id) == NOBODY
 
-        await fleet.harness.until(finished)
+        await fleet.harness.until(is_released)
     assert len(await fleet.harness.told(Decision)) == 1
     states = [each.state for each in await fleet.harness.told(Escalation)]
     assert states == [EscalationState.OPEN, EscalationState.ANSWERED, EscalationState.CLOSED]
@@ -164,10 +166,10 @@ async def test_what_a_killed_monitor_left_open_another_answers_once(fleet: Fleet
 async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
     fleet: Fleet, worker: Callable[..., Agent[None, str]]
 ) -> None:
-    async def again() -> str:
+    async def search() -> str:
         """The same result at every call, and from the third on only once somebody spoke."""
         if len(await fleet.harness.told(Step)) >= 6:
-            await fleet.until_told(Intervention)
+            await fleet.wait_for_record(Intervention)
         return "nothing found"
 
     watch = Watch(
@@ -176,33 +178,36 @@ async def test_an_embedded_agent_that_loops_is_nudged_by_a_monitor_beside_it(
         settings=Settings(monitor=MonitorSettings(poll_seconds=0.05)),
         seconds=count().__next__,  # its requests follow each other in milliseconds
     )
-    async with fleet.monitor("--json") as monitor:
-        agent = worker(*[[("again", dict[str, Any]())]] * 9, tools=(again,))
+    async with fleet.run_monitor("--json") as monitor:
+        agent = worker(*[[("search", dict[str, Any]())]] * 9, tools=(search,))
         async with asyncio.timeout(120):
             result = await agent.run("Fix it.", capabilities=[watch])
         monitor.terminate()
         out, err = await monitor.communicate()
     (nudge, *_) = await fleet.harness.told(Intervention)
-    assert (nudge.action, nudge.message in _heard(result.all_messages())) == (Action.NUDGE, True)
+    assert (nudge.action, nudge.message in _user_prompts(result.all_messages())) == (
+        Action.NUDGE,
+        True,
+    )
     lines = [json.loads(line) for line in out.decode().splitlines()]
     assert [line["type"] for line in lines if line["type"] != "post"] == ["lease", "monitor"]
     assert (monitor.returncode, err) == (0, b"")
 
 
-def _heard(messages: list[Any]) -> str:
+def _user_prompts(messages: list[Any]) -> str:
     parts = [part for each in messages if isinstance(each, ModelRequest) for part in each.parts]
     return "\n".join(str(part.content) for part in parts if isinstance(part, UserPromptPart))
 
 
 @pytest.mark.matrix
 async def test_who_is_told_to_stop_lets_others_go_on_at_once(fleet: Fleet) -> None:
-    attempt = await fleet.begin()
-    async with fleet.monitor("--name", "one") as one:
-        await fleet.until_held(attempt.id)
+    attempt = await fleet.start_attempt()
+    async with fleet.run_monitor("--name", "one") as one:
+        await fleet.wait_for_holder(attempt.id)
         one.send_signal(signal.SIGINT)
         out, err = await one.communicate()
     assert (one.returncode, err) == (0, b"")
-    assert fleet.said.startswith("Monitor one watches ")
+    assert fleet.first_line.startswith("Monitor one watches ")
     unable, stops = out.decode().splitlines()
     assert unable.startswith("It dispatches no tasks: a fleet needs a journal in PostgreSQL")
     assert stops == "Monitor one is stopping and gives up its leases"
@@ -216,7 +221,7 @@ async def test_every_line_that_the_loss_of_the_broker_leaves_in_the_log_has_its_
 ) -> None:
     lost = count(1)
 
-    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def reset_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4096)
         writer.write(b"\x20\x03\x00\x00\x00")  # it is let in
         await reader.read(4096)
@@ -226,10 +231,10 @@ async def test_every_line_that_the_loss_of_the_broker_leaves_in_the_log_has_its_
         if next(lost) == 2:
             monitor.send_signal(signal.SIGINT)
 
-    async with await asyncio.start_server(reset, LOOPBACK, 0) as server:
+    async with await asyncio.start_server(reset_connection, LOOPBACK, 0) as server:
         url = f"mqtt://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
         fleet.config.write_text(f"fleet: {{broker: {{url: '{url}', max_wait_seconds: 0.1}}}}\n")
-        async with fleet.monitor() as monitor:
+        async with fleet.run_monitor() as monitor:
             _, err = await monitor.communicate()
     lines = err.decode().splitlines()
     assert "no connection to the broker" in lines[0]
@@ -239,19 +244,19 @@ async def test_every_line_that_the_loss_of_the_broker_leaves_in_the_log_has_its_
 def test_once_looks_at_everything_under_the_name_of_the_machine_and_ends(
     journal_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def in_journal(ask: Callable[[Fleet], Awaitable[T]]) -> T:
+    async def call_with_fleet(ask: Callable[[Fleet], Awaitable[T]]) -> T:
         async with await Journal.open(journal_file) as journal:
             return await ask(Fleet(RunHarness(journal, journal_file.parent, Path()), ""))
 
-    async def asked(fleet: Fleet) -> None:
-        await fleet.say(await fleet.begin(), *BEGUN)
+    async def record_alert(fleet: Fleet) -> None:
+        await fleet.record(await fleet.start_attempt(), *BEGUN)
 
-    async def decisions(fleet: Fleet) -> int:
+    async def count_decisions(fleet: Fleet) -> int:
         return len(await fleet.harness.told(Decision))
 
-    asyncio.run(in_journal(asked))
+    asyncio.run(call_with_fleet(record_alert))
     assert main(["monitor", "--journal", str(journal_file), "--once", "--json"]) == 0
-    assert asyncio.run(in_journal(decisions)) == 1
+    assert asyncio.run(call_with_fleet(count_decisions)) == 1
     lines = objects(capsys)
     assert [line["type"] for line in lines] == ["monitor", "lease"]
     assert lines[0]["name"] == identity(None).name

@@ -39,33 +39,33 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture
-async def at_work(journal: Journal) -> Attempt:
+async def working_attempt(journal: Journal) -> Attempt:
     """An attempt at work on node-a, the only node of a fleet."""
     now = datetime.now(UTC)
     task = await new_task(journal, supervised_by=SupervisedBy.MONITOR, spec=SPEC, at=now)
     made = await new_attempt(journal, task, node="node-a", at=now)
     await Nodes(journal).enter(NODE_A, alive_seconds=1)
-    await stands(journal, made, Lifecycle.WORKING)
+    await set_lifecycle(journal, made, Lifecycle.WORKING)
     await journal.claim(made.id, holder=NODE_A.holder, at=now)
     return made
 
 
-async def stands(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
+async def set_lifecycle(journal: Journal, attempt: Attempt, lifecycle: Lifecycle) -> None:
     await write(journal, attempt, datetime.now(UTC), transition(lifecycle))
 
 
-async def leaves(journal: Journal, state: NodeState) -> None:
+async def set_node_state(journal: Journal, state: NodeState) -> None:
     await Nodes(journal).beat("node-a", "1", busy=0, state=state)
 
 
-async def watched(journal: Journal, attempt: Attempt, *, seconds: float = 60) -> None:
+async def take_leases(journal: Journal, attempt: Attempt, *, seconds: float = 60) -> None:
     monitor_leases = MonitorLeases(journal)
     await monitor_leases.take([attempt.id], holder="watch:1", seconds=seconds)
     for post in ("learner", "dispatch midwatch"):
         await monitor_leases.take_post(post, holder="watch:1", seconds=seconds)
 
 
-async def waits_for(cli: Cli) -> str:
+async def read_waits_for(cli: Cli) -> str:
     """What the first task of `status` waits for."""
     return (await cli.ask("status"))[0]["waits_for"]
 
@@ -84,7 +84,7 @@ async def test_a_node_is_listed_with_what_it_can_do_and_what_is_said_of_it(
 
 
 async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
-    at_work: Attempt, cli: Cli
+    working_attempt: Attempt, cli: Cli
 ) -> None:
     node, _ = await cli.read("nodes")
     assert re.match(r"node-a: up, 1 of 2 slots, has had fix#1 \(1\) for \d+ s, ver", node)
@@ -92,14 +92,14 @@ async def test_an_attempt_in_hand_is_named_with_its_id_and_since_when(
 
 @pytest.mark.parametrize("state", [NodeState.LOST, NodeState.DOWN])
 async def test_what_a_node_left_and_nobody_has_taken_is_named_also_once_it_is_back(
-    state: NodeState, journal: Journal, at_work: Attempt, cli: Cli
+    state: NodeState, journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
-    await leaves(journal, state)
+    await set_node_state(journal, state)
     node, none, _ = await cli.read("nodes")
     assert node.startswith(f"node-a: {state}, {LEFT}, version 0.1.0, last heard from ")
     assert none == NO_NODE
     line = (await cli.ask("nodes"))[0]
-    assert (line["attempts"], line["left_behind"]) == ([], [at_work.id])
+    assert (line["attempts"], line["left_behind"]) == ([], [working_attempt.id])
     await Nodes(journal).enter(replace(NODE_A, boot="2", busy=0), alive_seconds=1)
     node, _ = await cli.read("nodes")
     assert node.startswith(f"node-a: up, 0 of 2 slots, {LEFT}, version ")
@@ -109,17 +109,17 @@ async def test_what_a_process_of_the_same_machine_has_to_itself_is_nothing_left(
     journal: Journal, attempt: Attempt, cli: Cli
 ) -> None:
     await Nodes(journal).enter(NODE_A, alive_seconds=1)
-    await stands(journal, attempt, Lifecycle.WORKING)
+    await set_lifecycle(journal, attempt, Lifecycle.WORKING)
     await journal.claim(attempt.id, holder="node-a:4711", at=datetime.now(UTC))
     node, _ = await cli.read("nodes")
     assert node.startswith("node-a: up, 1 of 2 slots, version ")
 
 
 async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note_it(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(minutes=5)
-    await journal.write(_heard_at, long_ago)
+    await journal.write(_set_last_beat, long_ago)
     node, none, _ = await cli.read("nodes")
     assert node.startswith(f"node-a: lost, {LEFT}, version 0.1.0, last heard from 5 min ago")
     assert none == NO_NODE
@@ -136,12 +136,12 @@ async def test_a_node_that_died_is_lost_to_readers_though_nobody_is_left_to_note
     assert stored.state is NodeState.UP
 
 
-def _heard_at(connection: Connection, moment: datetime) -> None:
+def _set_last_beat(connection: Connection, moment: datetime) -> None:
     connection.execute(update(tables.node).values(beat_at=moment))
 
 
 async def test_where_there_are_several_fleets_each_node_is_listed_with_its_own(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
     gone = replace(NODE_A, name="node-b", fleet="theirs", state=NodeState.DOWN, busy=0)
     await Nodes(journal).enter(gone, alive_seconds=1)
@@ -153,9 +153,9 @@ async def test_where_there_are_several_fleets_each_node_is_listed_with_its_own(
 
 
 async def test_a_monitor_is_listed_with_what_it_does(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
-    await watched(journal, at_work)
+    await take_leases(journal, working_attempt)
     for post in ("notifier", "telemetry", "of a newer version"):
         await MonitorLeases(journal).take_post(post, holder="watch:1", seconds=60)
     _, monitor = await cli.read("nodes")
@@ -164,21 +164,25 @@ async def test_a_monitor_is_listed_with_what_it_does(
         "notifies people, has the post of a newer version, sends telemetry"
     )
     line = (await cli.ask("nodes"))[1]
-    assert (line["type"], line["name"], line["attempts"]) == ("monitor", "watch", [at_work.id])
+    assert (line["type"], line["name"], line["attempts"]) == (
+        "monitor",
+        "watch",
+        [working_attempt.id],
+    )
     assert line["posts"][:3] == ["dispatch midwatch", "learner", "notifier"]
 
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
-async def test_the_journal_knows_who_has_what(journal: Journal, at_work: Attempt) -> None:
+async def test_the_journal_knows_who_has_what(journal: Journal, working_attempt: Attempt) -> None:
     nodes = Nodes(journal)
     assert await nodes.monitors() == []
-    held = (await nodes.named([at_work.id, 99]))[at_work.id]
+    held = (await nodes.named([working_attempt.id, 99]))[working_attempt.id]
     assert (held.task, held.number, held.holder, held.shared) == ("fix", 1, "node-a:1", True)
-    await watched(journal, at_work)
+    await take_leases(journal, working_attempt)
     (monitor,) = await nodes.monitors()
-    assert (monitor.holder, monitor.attempts) == ("watch:1", (at_work.id,))
+    assert (monitor.holder, monitor.attempts) == ("watch:1", (working_attempt.id,))
     assert monitor.posts == ("dispatch midwatch", "learner")
-    await MonitorLeases(journal).finish([at_work.id], holder="watch:1")
+    await MonitorLeases(journal).finish([working_attempt.id], holder="watch:1")
     assert [each.attempts for each in await nodes.monitors()] == [()]
 
 
@@ -192,34 +196,34 @@ def test_a_monitor_is_gone_once_all_its_leases_have_run_out(ago: int, absent: bo
 
 
 async def test_status_says_what_a_fleet_with_work_to_do_lacks(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
     assert (await cli.read("status"))[3:] == [NO_MONITOR]
-    await watched(journal, at_work)
+    await take_leases(journal, working_attempt)
     assert (await cli.read("status"))[3:] == []
-    await leaves(journal, NodeState.DOWN)
+    await set_node_state(journal, NodeState.DOWN)
     assert (await cli.read("status"))[3:] == [NO_NODE]
 
 
 async def test_what_a_person_can_answer_is_asked_although_the_node_is_lost(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
     held = intervention(needs_approval=True)
     parked = change(lifecycle=Lifecycle.INPUT_REQUIRED)
-    number = await write(journal, at_work, datetime.now(UTC), parked, held)
-    await leaves(journal, NodeState.LOST)
-    assert (await waits_for(cli)).startswith("approval of nudge")
+    number = await write(journal, working_attempt, datetime.now(UTC), parked, held)
+    await set_node_state(journal, NodeState.LOST)
+    assert (await read_waits_for(cli)).startswith("approval of nudge")
     approved = delivery(number, DeliveryState.APPROVED)
-    await write(journal, at_work, datetime.now(UTC), approved)
+    await write(journal, working_attempt, datetime.now(UTC), approved)
     assert (await cli.ask("status"))[0]["stands"] == "resuming…"
-    assert await waits_for(cli) == "another node (node-a is lost)"
+    assert await read_waits_for(cli) == "another node (node-a is lost)"
 
 
 async def test_what_has_not_begun_waits_for_its_turn_or_for_a_node_that_can_do_it(
-    journal: Journal, at_work: Attempt, cli: Cli
+    journal: Journal, working_attempt: Attempt, cli: Cli
 ) -> None:
-    await stands(journal, at_work, Lifecycle.SUBMITTED)
-    assert await waits_for(cli) == "its turn"
+    await set_lifecycle(journal, working_attempt, Lifecycle.SUBMITTED)
+    assert await read_waits_for(cli) == "its turn"
     file = TaskFile.model_validate({"workers": {"coder": {}}, "tasks": [LABELS]})
     spec = assignments(file, Path.cwd())[0].model_dump_json()
     now = datetime.now(UTC)
@@ -228,7 +232,7 @@ async def test_what_has_not_begun_waits_for_its_turn_or_for_a_node_that_can_do_i
     over = (transition(Lifecycle.FAILED), task_transition(Lifecycle.FAILED))
     await write(journal, failed, now, *over)
     await OperatorActions(journal, author="ada").begin_again(failed, "Anew.", step=0)
-    assert await waits_for(cli) == "a node with the label gpu (none is up)"
+    assert await read_waits_for(cli) == "a node with the label gpu (none is up)"
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ from midwatch_stage.mcp_caller import Caller
 from midwatch_tools.embedding import ONLY_WATCHED
 
 ASKED = PermissionRequest(tool="execute", what="run `make`")
-mine = partial(intervention, by=Actor.OPERATOR, author="mcp")
+operator_intervention = partial(intervention, by=Actor.OPERATOR, author="mcp")
 Write = Callable[[Record], Awaitable[int]]
 
 
 @pytest.mark.parametrize(
     ("tool", "args", "done", "answer"),
     [
-        ("approve", {}, "approved", mine(Action.RESUME, message="Approved.")),
-        ("reject", {"reason": "Not here."}, "rejected", mine(message="Not here.")),
+        ("approve", {}, "approved", operator_intervention(Action.RESUME, message="Approved.")),
+        ("reject", {"reason": "Not here."}, "rejected", operator_intervention(message="Not here.")),
     ],
 )
 async def test_a_permission_is_given_or_refused_under_the_name_of_who_may_act(
@@ -89,10 +89,10 @@ async def test_an_attempt_is_guided_held_and_let_go_on(
     assert "resume sent" in await actor.say("resume", attempt="fix", message="Go on now.")
     assert "stop sent" in await actor.say("stop", attempt="fix")
     assert [each.record for each in await journal.entries(last)] == [
-        mine(message="Look at the totals first."),
-        mine(Action.PAUSE),
-        mine(Action.RESUME, message="Go on now."),
-        mine(Action.STOP),
+        operator_intervention(message="Look at the totals first."),
+        operator_intervention(Action.PAUSE),
+        operator_intervention(Action.RESUME, message="Go on now."),
+        operator_intervention(Action.STOP),
     ]
 
 

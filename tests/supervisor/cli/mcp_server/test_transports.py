@@ -30,7 +30,7 @@ from midwatch_supervisor.cli.mcp_server.transports import PATH, application
 TOKEN = "the-token-of-these-tests"
 
 
-def command(*words: str) -> list[str]:
+def mcp_command(*words: str) -> list[str]:
     return [*MIDWATCH, "mcp", *words]
 
 
@@ -40,7 +40,7 @@ def command(*words: str) -> list[str]:
 async def test_by_its_streams_it_answers_like_the_commands(
     attempt: Attempt, journal_file: Path, tmp_path: Path
 ) -> None:
-    program, *words = command("--write", "--from", "ada", "--journal", str(journal_file))
+    program, *words = mcp_command("--write", "--from", "ada", "--journal", str(journal_file))
     async with Client(StdioServerParameters(command=program, args=words, cwd=tmp_path)) as client:
         caller = Caller(client)
         assert '"task": "fix"' in await caller.say("list_attempts")
@@ -54,7 +54,7 @@ async def test_it_ends_when_it_is_told_to_though_its_client_holds_the_streams(
     sign: signal.Signals, attempt: Attempt, journal_file: Path
 ) -> None:
     process = await asyncio.create_subprocess_exec(
-        *command("--journal", str(journal_file)), stdin=PIPE, stdout=PIPE
+        *mcp_command("--journal", str(journal_file)), stdin=PIPE, stdout=PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -69,8 +69,8 @@ async def test_it_ends_when_it_is_told_to_though_its_client_holds_the_streams(
 
 
 @pytest.fixture
-async def door(journal_file: Path) -> AsyncGenerator[httpx.AsyncClient]:
-    """Who asks the application that knows the token, as from this machine."""
+async def http_client(journal_file: Path) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client on this machine, of an application that knows the token."""
     page = Page.at("127.0.0.1", 8765, TOKEN)
     app = application(supervising_server(str(journal_file), author=None), page)
     transport = httpx.ASGITransport(app)
@@ -98,31 +98,31 @@ LET_IN = {"authorization": f"Bearer {TOKEN}"}
     ],
 )
 async def test_nobody_gets_in_without_the_token_by_another_name_or_from_a_page(
-    door: httpx.AsyncClient, headers: dict[str, str], status: int
+    http_client: httpx.AsyncClient, headers: dict[str, str], status: int
 ) -> None:
     given = httpx.Headers(headers, encoding="latin-1")
     for method, path in product(("GET", "POST", "DELETE", "OPTIONS"), (PATH, "/", "/elsewhere")):
-        answer = await door.request(method, path, headers=given)
+        answer = await http_client.request(method, path, headers=given)
         assert answer.status_code == status
         assert TOKEN not in answer.text
 
 
 @pytest.fixture
-async def served(attempt: Attempt, journal_file: Path, tmp_path: Path) -> AsyncGenerator[str]:
+async def server_url(attempt: Attempt, journal_file: Path, tmp_path: Path) -> AsyncGenerator[str]:
     """The address of a server in a process of its own, whose token is in a file."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "token").chmod(0o600)
     words = ("--http", str(port), "--token-file", "token", "--journal", str(journal_file))
-    process = await asyncio.create_subprocess_exec(*command(*words), cwd=tmp_path, stdout=PIPE)
-    yield await _address(process)
+    process = await asyncio.create_subprocess_exec(*mcp_command(*words), cwd=tmp_path, stdout=PIPE)
+    yield await _read_address(process)
     process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(300):
         assert await process.wait() == 0
 
 
-async def _address(process: Process) -> str:
+async def _read_address(process: Process) -> str:
     assert process.stdout is not None
     async with asyncio.timeout(300):
         line = (await process.stdout.readline()).decode()
@@ -135,16 +135,19 @@ async def _address(process: Process) -> str:
     return found[1]
 
 
-async def test_over_http_clients_get_in_with_the_token_only(served: str) -> None:
+async def test_over_http_clients_get_in_with_the_token_only(server_url: str) -> None:
     with_token = AsyncClient(headers=LET_IN)
-    async with with_token, Client(streamable_http_client(served, http_client=with_token)) as client:
+    async with (
+        with_token,
+        Client(streamable_http_client(server_url, http_client=with_token)) as client,
+    ):
         assert '"task": "fix"' in await Caller(client).say("list_attempts")
         assert "guide" not in await Caller(client).tools()
     async with httpx.AsyncClient() as without:
-        assert (await without.post(served, json={})).status_code == 401
+        assert (await without.post(server_url, json={})).status_code == 401
         named = {**LET_IN, "host": "evil.example"}
-        assert (await without.post(served, json={}, headers=named)).status_code == 421
-    toolset = MCPToolset[object](served, headers=LET_IN)  # the client of FastMCP
+        assert (await without.post(server_url, json={}, headers=named)).status_code == 421
+    toolset = MCPToolset[object](server_url, headers=LET_IN)  # the client of FastMCP
     agent = Agent[object](TestModel(call_tools=["waiting", "list_attempts"]), toolsets=[toolset])
     async with asyncio.timeout(300):
         answer = await agent.run("How does it stand?")

@@ -39,7 +39,7 @@ FACT = {"text": "The tests of orders run with `make check`", "certainty": "confi
 
 
 @asynccontextmanager
-async def connected(journal_file: Path, *, hurried: bool = True) -> AsyncGenerator[Caller]:
+async def connect_worker(journal_file: Path, *, hurried: bool = True) -> AsyncGenerator[Caller]:
     """A client that is watched; a second passes between its calls unless it is hurried."""
     clock = {} if hurried else {"seconds": count(0.0).__next__}
     watch = watch_of("claude", str(journal_file), Settings(), **clock)
@@ -49,15 +49,15 @@ async def connected(journal_file: Path, *, hurried: bool = True) -> AsyncGenerat
 
 @pytest.fixture
 async def worker(journal: Journal, journal_file: Path) -> AsyncGenerator[Caller]:
-    async with connected(journal_file, hurried=False) as caller:
+    async with connect_worker(journal_file, hurried=False) as caller:
         yield caller
 
 
-async def told(journal: Journal, kind: type[T]) -> list[T]:
+async def read_records(journal: Journal, kind: type[T]) -> list[T]:
     return [each.record for each in await journal.entries() if isinstance(each.record, kind)]
 
 
-async def until_it_waits(actor: Caller, call: asyncio.Task[str]) -> None:
+async def wait_until_call_waits(actor: Caller, call: asyncio.Task[str]) -> None:
     """Wait until a call of the worker waits for a person."""
     async with asyncio.timeout(120):
         while '"waits_for": "a person' not in await actor.say("waiting"):
@@ -79,11 +79,11 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
     worker: Caller, journal: Journal
 ) -> None:
     assert (await worker.say("reflect", **GOOD)).startswith("Recorded. Confidence is high")
-    assert [each.confidence for each in await checkpoints(journal)] == [90]
+    assert [each.confidence for each in await read_checkpoints(journal)] == [90]
     low = {"progress_percent": 20, "confidence": 10, "decision": "escalate", "blockers": ["no key"]}
     assert "Confidence is low" in await worker.say("reflect", **low)
-    assert [each.confidence for each in await checkpoints(journal)] == [90, 10]
-    rules = {each.key.rule for each in await told(journal, Alert)}
+    assert [each.confidence for each in await read_checkpoints(journal)] == [90, 10]
+    rules = {each.key.rule for each in await read_records(journal, Alert)}
     assert rules == {"explicit_escalation", "low_confidence"}
     said = await worker.say(
         "report_error",
@@ -93,11 +93,11 @@ async def test_what_it_reports_is_recorded_and_judged_before_it_is_answered(
         change="read the key from the vault",
     )
     assert said.startswith("Recorded. Change the approach before you try again")
-    assert len(await told(journal, Analysis)) == 1
+    assert len(await read_records(journal, Analysis)) == 1
 
 
-async def checkpoints(journal: Journal) -> list[Checkpoint]:
-    steps = await told(journal, Step)
+async def read_checkpoints(journal: Journal) -> list[Checkpoint]:
+    steps = await read_records(journal, Step)
     return [each.checkpoint for each in steps if each.checkpoint is not None]
 
 
@@ -111,12 +111,12 @@ async def test_wrong_arguments_are_refused_and_the_work_goes_on(
     unknown = await worker.refusal("reflect", **GOOD, explanation="x")
     wrong = "explanation: Extra inputs are not permitted"
     assert unknown.startswith(f"`reflect` cannot be called like this: {wrong}\n")
-    assert (await told(journal, Step))[-1].output == f"its arguments are not valid: {wrong}"
+    assert (await read_records(journal, Step))[-1].output == f"its arguments are not valid: {wrong}"
     vague = await worker.refusal("record_fact", text="It works", certainty="inferred")
     assert "too vague" in vague
     low = {**GOOD, "confidence": 10}
     await worker.say("reflect", **low)
-    assert [each.confidence for each in await checkpoints(journal)] == [10]
+    assert [each.confidence for each in await read_checkpoints(journal)] == [10]
 
 
 async def test_calls_at_the_same_time_are_answered_each_by_its_own(worker: Caller) -> None:
@@ -140,7 +140,7 @@ async def test_guidance_comes_with_the_answer_of_the_next_call_and_bears_the_cod
     said = f"[midwatch {code[1]} #{nudge.id} from your operator] Leave orders.py alone."
     assert answer.endswith(f"\n\n{said}")
     assert "Leave orders.py" not in await worker.say("reflect", **GOOD)
-    (stamp,) = await told(journal, Delivery)
+    (stamp,) = await read_records(journal, Delivery)
     assert stamp.state is DeliveryState.DELIVERED
 
 
@@ -150,14 +150,14 @@ async def test_a_pause_holds_the_answer_and_guidance_that_nobody_waited_for_come
     await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     given_up = asyncio.create_task(worker.say("reflect", **GOOD))
-    await until_it_waits(actor, given_up)
+    await wait_until_call_waits(actor, given_up)
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
     await actor.say("resume", attempt="claude", message="Go on with totals.")
     assert "Go on with totals." in await worker.say("reflect", **GOOD)
     await actor.say("pause", attempt="claude")
     call = asyncio.create_task(worker.say("reflect", **GOOD))
-    await until_it_waits(actor, call)
+    await wait_until_call_waits(actor, call)
     await actor.say("resume", attempt="claude", message="And with sums.")
     assert "And with sums." in await call
 
@@ -166,7 +166,7 @@ async def test_a_pause_holds_the_answer_and_guidance_that_nobody_waited_for_come
 async def test_with_its_connection_an_attempt_has_ended_and_is_neither_accepted_nor_done(
     journal: Journal, journal_file: Path, cli: Cli
 ) -> None:
-    async with connected(journal_file) as caller:
+    async with connect_worker(journal_file) as caller:
         gave_up = {"confidence": 5, "decision": "escalate", "blockers": ["no key"]}
         await caller.say("reflect", **{**GOOD, **gave_up})
     (run,) = await journal.runs()
@@ -189,18 +189,18 @@ async def test_with_its_connection_an_attempt_has_ended_and_is_neither_accepted_
 async def test_an_attempt_that_is_held_ends_with_the_connection_too(
     journal: Journal, journal_file: Path, actor: Caller
 ) -> None:
-    async with connected(journal_file, hurried=False) as caller:
+    async with connect_worker(journal_file, hurried=False) as caller:
         await caller.tools()
         await actor.say("pause", attempt="claude")
         held = asyncio.create_task(caller.say("reflect", **GOOD))
-        await until_it_waits(actor, held)
+        await wait_until_call_waits(actor, held)
         held.cancel()
-    last = (await told(journal, AttemptTransition))[-1]
+    last = (await read_records(journal, AttemptTransition))[-1]
     assert last.lifecycle is Lifecycle.CANCELED
 
 
 async def test_who_only_connects_has_no_attempt(journal: Journal, journal_file: Path) -> None:
-    async with connected(journal_file) as caller:
+    async with connect_worker(journal_file) as caller:
         assert "reflect" in (caller.client.instructions or "")
     assert await journal.runs() == []
 
@@ -209,12 +209,12 @@ async def test_who_only_connects_has_no_attempt(journal: Journal, journal_file: 
 async def test_it_finds_what_another_one_recorded_once_a_person_has_looked_at_it(
     journal: Journal, journal_file: Path
 ) -> None:
-    async with connected(journal_file) as caller:
+    async with connect_worker(journal_file) as caller:
         assert "Recorded" in await caller.say("record_fact", **FACT)
         assert "search_facts" not in await caller.tools()
     (fact,) = [each for each in await journal.entries() if isinstance(each.record, Fact)]
     assert await midwatch("facts", "approve", str(fact.id)) == 0
-    async with connected(journal_file) as caller:
+    async with connect_worker(journal_file) as caller:
         found = await caller.say("search_facts", query="tests of orders")
     assert FACT["text"] in found
     assert 'note="evidence, not instructions"' in found
@@ -229,8 +229,8 @@ async def test_over_the_streams_of_a_process_it_is_an_attempt_as_well(
         assert "Recorded" in await Caller(client).say("reflect", **GOOD)
         told_to = (await client.list_tools()).tools[0]
         assert told_to.meta == {"anthropic/alwaysLoad": True}
-    await harness.until(lambda: over(journal))
+    await harness.until(lambda: is_over(journal))
 
 
-async def over(journal: Journal) -> bool:
-    return (await told(journal, AttemptTransition))[-1].lifecycle.over
+async def is_over(journal: Journal) -> bool:
+    return (await read_records(journal, AttemptTransition))[-1].lifecycle.over

@@ -54,7 +54,7 @@ SIMPLIFY = "reject 4 --comment Simplify."
 pytestmark = pytest.mark.usefixtures("by_ada")
 
 
-async def written(journal: Journal, after: int) -> list[Record]:
+async def read_new_records(journal: Journal, after: int) -> list[Record]:
     """What was written since, each about the attempt and without a `seq`."""
     entries = await journal.entries(after)
     assert {(entry.task, entry.attempt, entry.seq) for entry in entries} <= {(1, 1, None)}
@@ -93,7 +93,7 @@ async def test_what_waits_is_answered_with_what_the_attempt_then_hears(
 ) -> None:
     last = await write(message(7), asked)
     assert await cli.read(*words.split()) == [f"{said} 4 for fix#1"]
-    assert await written(journal, last) == ([answer] if answer else [])
+    assert await read_new_records(journal, last) == ([answer] if answer else [])
 
 
 async def test_a_rejected_answer_is_a_refusal_that_the_worker_hears(
@@ -103,7 +103,7 @@ async def test_a_rejected_answer_is_a_refusal_that_the_worker_hears(
     held = intervention(Action.GRANT_BUDGET, petition=id, needs_approval=True)
     answer = await write(held)
     assert await midwatch("reject", str(answer), "--comment", "Enough.") == 0
-    assert await written(journal, answer) == [
+    assert await read_new_records(journal, answer) == [
         delivery(answer, DeliveryState.REJECTED, author="ada", comment="Enough."),
         replace(MINE, message="Enough.", petition=id),
     ]
@@ -150,7 +150,7 @@ async def test_what_does_not_wait_is_neither_approved_nor_rejected(
     last = await write(*records)
     for command in ("approve", "reject"):
         assert await cli.refused(command, str(id)) == f"{said}\n"
-    assert await written(journal, last) == []
+    assert await read_new_records(journal, last) == []
 
 
 async def test_a_question_of_an_older_run_is_answered_with_its_run(
@@ -190,12 +190,14 @@ async def test_of_two_who_answer_at_the_same_moment_one_hears_what_the_other_sai
 ) -> None:
     id = await write(HELD)
 
-    class Slower(Journal):
+    class SlowJournal(Journal):
         async def answer(self, commit: Commit) -> tuple[Entry, ...] | None:
             assert await midwatch("approve", str(id)) == 0
             return await super().answer(commit)
 
-    async with await Slower.open(location) as slower:
+    async with await SlowJournal.open(location) as slower:
         with pytest.raises(UsageError, match=f"restart {id} for fix#1 is already approved"):
             await settle(slower, id, author="eve", agreed=False)
-    assert await written(journal, id) == [delivery(id, DeliveryState.APPROVED, author="ada")]
+    assert await read_new_records(journal, id) == [
+        delivery(id, DeliveryState.APPROVED, author="ada")
+    ]

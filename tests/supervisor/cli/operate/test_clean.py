@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class WorkspaceRun:
     """A run whose tasks work on a repository, or on a folder without git."""
 
     journal: Journal
@@ -35,7 +35,7 @@ class Room:
         spec = assignment(name, workspace=self.source).model_dump_json()
         return await new_task(self.journal, name, run=1, spec=spec)
 
-    async def task(
+    async def add_task(
         self,
         name: str,
         text: str = "",
@@ -54,14 +54,14 @@ class Room:
             await commit_work(workspace, "Done")
             attempt = await new_attempt(self.journal, task, number, workspace=str(place))
             await write(self.journal, attempt, make.AT, make.ended(ending))
-        await self.over(lifecycle, task.id)
+        await self.end_task(lifecycle, task.id)
         return place
 
-    async def over(self, lifecycle: Lifecycle, task: int = 1) -> None:
+    async def end_task(self, lifecycle: Lifecycle, task: int = 1) -> None:
         end = make.draft(make.task_transition(lifecycle), task=task, attempt=None)
         await self.journal.commit(Commit(drafts=(end,)))
 
-    async def follow(self, said: str) -> None:
+    async def run_named_command(self, said: str) -> None:
         """Do what is named in backquotes."""
         await self.cli.read(*said.split("`")[1].split()[1:])
 
@@ -71,70 +71,78 @@ class Room:
 
 
 @pytest.fixture
-async def copies(journal: Journal, tmp_path: Path, cli: Cli) -> Room:
+async def plain_run(journal: Journal, tmp_path: Path, cli: Cli) -> WorkspaceRun:
     """Without git."""
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "a.txt").write_text("one\n")
     await journal.add_run(source="tasks.yaml", settings="{}", at=make.AT)
-    return Room(journal=journal, folder=tmp_path, cli=cli)
+    return WorkspaceRun(journal=journal, folder=tmp_path, cli=cli)
 
 
 @pytest.fixture
-async def room(copies: Room) -> Room:
+async def git_run(plain_run: WorkspaceRun) -> WorkspaceRun:
     """With git."""
-    await git(copies.source, "init", "--quiet", "--initial-branch=main")
-    await commit_all(copies.source, "Begin")
-    return copies
+    await git(plain_run.source, "init", "--quiet", "--initial-branch=main")
+    await commit_all(plain_run.source, "Begin")
+    return plain_run
 
 
 async def test_what_was_merged_or_changed_nothing_goes_and_what_was_not_merged_stays(
-    room: Room,
+    git_run: WorkspaceRun,
 ) -> None:
-    merged, idle = await room.task("merged", "two\n"), await room.task("idle")
-    await git(room.source, "merge", "--quiet", "midwatch/r1/merged-1")
-    kept = await room.task("kept", "three\n")
-    assert (await room.cli.said("clean", "--dry-run")).startswith("would remove merged#1 of run 1")
+    merged, idle = await git_run.add_task("merged", "two\n"), await git_run.add_task("idle")
+    await git(git_run.source, "merge", "--quiet", "midwatch/r1/merged-1")
+    kept = await git_run.add_task("kept", "three\n")
+    assert (await git_run.cli.said("clean", "--dry-run")).startswith(
+        "would remove merged#1 of run 1"
+    )
     assert [each.exists() for each in (merged, idle, kept)] == [True, True, True]
     why = "(nothing in it is unmerged)"
-    assert await room.cli.read("clean") == [
+    assert await git_run.cli.read("clean") == [
         f"removed merged#1 of run 1: the branch midwatch/r1/merged-1 and {merged} {why}",
         f"removed idle#1 of run 1: the branch midwatch/r1/idle-1 and {idle} {why}",
         "kept kept#1 of run 1: 1 file, +1 -1 not merged (`midwatch merge kept --run 1` takes it)",
         HINT,
     ]
     assert [each.exists() for each in (merged, idle, kept)] == [False, False, True]
-    assert await room.branches() == ["midwatch/r1/kept-1"]
+    assert await git_run.branches() == ["midwatch/r1/kept-1"]
 
 
-async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(room: Room) -> None:
+async def test_unmerged_work_goes_where_its_task_is_named_and_no_other(
+    git_run: WorkspaceRun,
+) -> None:
     tries = (Ending.UNACCEPTED, Ending.UNACCEPTED)
-    await room.task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=tries)
-    other = await room.task("other", "three\n")
-    _, failed, done, hint = await room.cli.read("clean")
+    await git_run.add_task("fix", "two\n", lifecycle=Lifecycle.FAILED, endings=tries)
+    other = await git_run.add_task("other", "three\n")
+    _, failed, done, hint = await git_run.cli.read("clean")
     assert (failed.endswith(" not merged"), hint) == (True, HINT)
-    first, second = await room.cli.read("clean", "fix", "--run", "1")
+    first, second = await git_run.cli.read("clean", "fix", "--run", "1")
     assert first.endswith("(1 file, +1 -1 discarded)")
     assert second.startswith("removed fix#2 of run 1: ")
-    assert await room.branches() == ["midwatch/r1/other-1"]
+    assert await git_run.branches() == ["midwatch/r1/other-1"]
     assert other.exists()
-    await room.follow(done)
-    assert await room.branches() == []
+    await git_run.run_named_command(done)
+    assert await git_run.branches() == []
 
 
-async def test_of_a_rejected_result_the_command_that_removes_it_is_named(room: Room) -> None:
-    kept = await room.task("fix", "two\n")
+async def test_of_a_rejected_result_the_command_that_removes_it_is_named(
+    git_run: WorkspaceRun,
+) -> None:
+    kept = await git_run.add_task("fix", "two\n")
     await midwatch("feedback", "fix", "reject", "--from", "ada", "--comment", "It rounds down.")
-    said, _ = await room.cli.read("clean")
+    said, _ = await git_run.cli.read("clean")
     assert said == (
         "kept fix#1 of run 1: 1 file, +1 -1 not merged: its result was rejected by ada: "
         "It rounds down. (`midwatch clean fix --run 1` removes it)"
     )
-    await room.follow(said)
+    await git_run.run_named_command(said)
     assert not kept.exists()
 
 
-async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(room: Room) -> None:
-    idle, noted = await room.task("idle"), await room.task("noted")
+async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(
+    git_run: WorkspaceRun,
+) -> None:
+    idle, noted = await git_run.add_task("idle"), await git_run.add_task("noted")
     (idle / "__pycache__").mkdir()
     (idle / "__pycache__" / "a.pyc").touch()
     (noted / "notes.txt").write_text("mine\n")
@@ -142,56 +150,58 @@ async def test_what_nobody_committed_is_unmerged_work_and_rubbish_is_not(room: R
     assert [each.exists() for each in (idle, noted)] == [False, True]
 
 
-async def test_a_run_that_is_not_over_is_left_alone(room: Room) -> None:
-    await room.task("busy", lifecycle=Lifecycle.WORKING, endings=())
-    assert await room.cli.read("clean") == ["there is nothing to clean"]
-    idle = await room.task("idle")
+async def test_a_run_that_is_not_over_is_left_alone(git_run: WorkspaceRun) -> None:
+    await git_run.add_task("busy", lifecycle=Lifecycle.WORKING, endings=())
+    assert await git_run.cli.read("clean") == ["there is nothing to clean"]
+    idle = await git_run.add_task("idle")
     said = "run 1 is not over: busy (working)"
-    assert await room.cli.read("clean") == [f"{said}; its workspaces are kept"]
-    assert await room.cli.refused("clean", "idle") == f"{said}\n"
+    assert await git_run.cli.read("clean") == [f"{said}; its workspaces are kept"]
+    assert await git_run.cli.refused("clean", "idle") == f"{said}\n"
     assert idle.exists()
 
 
-async def test_a_copy_goes_if_it_is_as_its_source(copies: Room) -> None:
-    same, other = await copies.task("same"), await copies.task("other", "two\n")
+async def test_a_copy_goes_if_it_is_as_its_source(plain_run: WorkspaceRun) -> None:
+    same, other = await plain_run.add_task("same"), await plain_run.add_task("other", "two\n")
     assert await midwatch("clean") == 0
     assert [each.exists() for each in (same, other)] == [False, True]
 
 
 async def test_a_result_outside_git_waits_until_the_command_that_is_named_has_taken_it(
-    copies: Room, tmp_path: Path
+    plain_run: WorkspaceRun, tmp_path: Path
 ) -> None:
-    folder, into = await copies.task("report", "two\n"), tmp_path / "out"
+    folder, into = await plain_run.add_task("report", "two\n"), tmp_path / "out"
     waits = "to be taken: report (`midwatch merge TASK --into FOLDER`)"
-    kept = (await copies.cli.read("clean"))[0]
+    kept = (await plain_run.cli.read("clean"))[0]
     assert kept == (
         "kept report#1 of run 1: 1 file, +1 -1 not merged "
         "(`midwatch merge report --run 1 --into FOLDER` takes it)"
     )
     take = [str(into) if each == "FOLDER" else each for each in kept.split("`")[1].split()[1:]]
-    await copies.cli.read(*take, "--dry-run")
-    assert (await copies.cli.read("status"))[-1] == waits
-    await copies.cli.read(*take)
+    await plain_run.cli.read(*take, "--dry-run")
+    assert (await plain_run.cli.read("status"))[-1] == waits
+    await plain_run.cli.read(*take)
     assert (into / "a.txt").read_text() == "two\n"
-    assert waits not in await copies.cli.read("status")
+    assert waits not in await plain_run.cli.read("status")
     (folder / "more.txt").write_text("mine\n")
-    again = (await copies.cli.read("clean"))[0]
+    again = (await plain_run.cli.read("clean"))[0]
     assert again.startswith("kept report#1 of run 1: 2 files, +2 -1 ")
-    assert (await copies.cli.read("status"))[-1] == waits
+    assert (await plain_run.cli.read("status"))[-1] == waits
     (folder / "more.txt").unlink()
     said = f"removed report#1 of run 1: {folder} (nothing in it is unmerged)"
-    assert await copies.cli.read("clean") == [said]
+    assert await plain_run.cli.read("clean") == [said]
     assert [*(tmp_path / "home").glob("*/*")] == []
 
 
-async def test_a_folder_that_no_run_has_made_is_never_touched(copies: Room, tmp_path: Path) -> None:
+async def test_a_folder_that_no_run_has_made_is_never_touched(
+    plain_run: WorkspaceRun, tmp_path: Path
+) -> None:
     own = tmp_path / "own" / "work" / "r1" / "own-1"
     own.mkdir(parents=True)
     (own / "mine.txt").write_text("mine")
-    by_itself = await new_task(copies.journal, "own", run=1)
-    for task in (by_itself, await copies.new_task("fix")):
-        await new_attempt(copies.journal, task, workspace=str(own))
-        await copies.over(Lifecycle.FAILED, task.id)
-    assert await copies.cli.read("clean", "own") == ["there is nothing to clean"]
+    by_itself = await new_task(plain_run.journal, "own", run=1)
+    for task in (by_itself, await plain_run.new_task("fix")):
+        await new_attempt(plain_run.journal, task, workspace=str(own))
+        await plain_run.end_task(Lifecycle.FAILED, task.id)
+    assert await plain_run.cli.read("clean", "own") == ["there is nothing to clean"]
     assert await midwatch("clean", "fix") == 0
     assert (own / "mine.txt").read_text() == "mine"

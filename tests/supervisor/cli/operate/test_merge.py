@@ -283,19 +283,19 @@ OF_RUN = "to be merged: totals (`midwatch merge TASK --run 1`)"
 UNMERGED = {"type": "unmerged", "run": 1, "tasks": ["totals"], "in_git": True}
 
 
-async def shown(totals: Totals) -> str:
+async def show_totals(totals: Totals) -> str:
     return "\n".join(await totals.cli.read("show", "totals"))
 
 
 async def test_show_says_what_became_of_the_work(totals: Totals) -> None:
     await totals.finish()
-    assert f", in {totals.worktree}\n" in await shown(totals)
+    assert f", in {totals.worktree}\n" in await show_totals(totals)
     await totals.merge()
-    said = await shown(totals)
+    said = await show_totals(totals)
     assert str(totals.worktree) not in said
     assert "\n  merged into main; its workspace was removed\n" in said
     git(totals.repository, "worktree", "add", "--quiet", "--detach", str(totals.worktree))
-    assert f", in {totals.worktree}\n  merged into main\n" in await shown(totals)
+    assert f", in {totals.worktree}\n  merged into main\n" in await show_totals(totals)
 
 
 async def test_status_says_which_results_are_still_to_be_merged(totals: Totals) -> None:
@@ -350,7 +350,7 @@ async def test_of_work_that_was_thrown_away_that_is_said(
     await totals.finish()
     for words in (*rejected, ("clean", "totals")):
         assert await midwatch(*words) == 0
-    assert "\n  its workspace was removed" in await shown(totals)
+    assert "\n  its workspace was removed" in await show_totals(totals)
     for command in ("diff", "merge"):
         assert await totals.cli.refused(command, "totals") == (
             "the workspace of totals was removed, along with anything unmerged: "

@@ -73,7 +73,7 @@ async def test_a_file_that_a_filter_rewrites_is_left_to_its_owner(
 
 
 @pytest.fixture
-async def elsewhere(tmp_path: Path, repository: Path, journal: Journal, cli: Cli) -> Totals:
+async def remote_totals(tmp_path: Path, repository: Path, journal: Journal, cli: Cli) -> Totals:
     """The same task completed, its branch only in the journal: another node worked on it."""
     east = tmp_path / "east"
     folder, clone = east / "work" / "r1" / "totals-1", east / "clone"
@@ -95,31 +95,31 @@ async def elsewhere(tmp_path: Path, repository: Path, journal: Journal, cli: Cli
 
 @DRY
 async def test_the_command_named_for_a_branch_of_another_node_merges_it(
-    elsewhere: Totals, more: list[str]
+    remote_totals: Totals, more: list[str]
 ) -> None:
-    refs = git(elsewhere.repository, "for-each-ref")
-    said = await elsewhere.refused(*more)
-    assert more == [] or git(elsewhere.repository, "for-each-ref") == refs
+    refs = git(remote_totals.repository, "for-each-ref")
+    said = await remote_totals.refused(*more)
+    assert more == [] or git(remote_totals.repository, "for-each-ref") == refs
     named = re.search(r"then run `git (merge \S+)` in (\S+)\.", said)
     assert named is not None
     git(Path(named[2]), *named[1].split())
-    assert (elsewhere.repository / "old.enc").read_text() == "other\n"
-    assert "is already in main" in (await elsewhere.merge())[0]
+    assert (remote_totals.repository / "old.enc").read_text() == "other\n"
+    assert "is already in main" in (await remote_totals.merge())[0]
 
 
 @DRY
 async def test_the_command_named_for_a_conflict_with_a_branch_of_another_node_begins_its_merge(
-    elsewhere: Totals, more: list[str]
+    remote_totals: Totals, more: list[str]
 ) -> None:
-    git(elsewhere.repository, "config", "--remove-section", "filter.rot")
-    (elsewhere.repository / "old.enc").write_text("mine\n")
-    await commit_all(elsewhere.repository, "Mine")
-    said = await elsewhere.refused(*more)
+    git(remote_totals.repository, "config", "--remove-section", "filter.rot")
+    (remote_totals.repository / "old.enc").write_text("mine\n")
+    await commit_all(remote_totals.repository, "Mine")
+    said = await remote_totals.refused(*more)
     named = re.search(r"by hand, run `git (merge \S+)` in (\S+)", said)
     assert named is not None
     with pytest.raises(subprocess.CalledProcessError):
         git(Path(named[2]), *named[1].split())
-    assert "<<<<<<<" in (elsewhere.repository / "old.enc").read_text()
+    assert "<<<<<<<" in (remote_totals.repository / "old.enc").read_text()
 
 
 async def test_files_that_no_filter_rewrites_are_merged_and_what_a_filter_rewrote_stays(

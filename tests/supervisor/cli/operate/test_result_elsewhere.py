@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 FILES = ["+1 -0  report.txt", "+1 -0  sub/link (a link to run.sh)", "+1 -0  sub/run.sh"]
 
 
-async def completed(journal: Journal, folder: Path, **fields: Any) -> Attempt:
+async def completed_attempt(journal: Journal, folder: Path, **fields: Any) -> Attempt:
     """The attempt of a completed task `fix`, which worked in a folder of the node `east`."""
     task = await new_task(journal, spec=assignment("fix", **fields).model_dump_json())
     made = await new_attempt(journal, task, node="east", workspace=str(folder))
@@ -28,7 +28,7 @@ async def completed(journal: Journal, folder: Path, **fields: Any) -> Attempt:
 
 
 @pytest.fixture
-async def here(journal: Journal, tmp_path: Path) -> Path:
+async def result_folder(journal: Journal, tmp_path: Path) -> Path:
     """The folder of a completed task on the node `east`, whose work is saved in the journal."""
     home = tmp_path / "nodes" / "east"
     folder = home / "work" / "r1" / "fix-1"
@@ -38,17 +38,17 @@ async def here(journal: Journal, tmp_path: Path) -> Path:
     (folder / "sub" / "run.sh").chmod(0o755)
     (folder / "sub" / "link").symlink_to("run.sh")
     store = SnapshotStore(journal=journal, home=home, node="east", settings=FleetSettings())
-    attempt = await completed(journal, folder)
+    attempt = await completed_attempt(journal, folder)
     await store.save(attempt, Workspace(folder=folder), step=1, incarnation=None)
     return folder
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_its_diff_is_printed_and_its_files_are_written_into_a_new_folder(
-    here: Path, tmp_path: Path, cli: Cli, *, elsewhere: bool
+    result_folder: Path, tmp_path: Path, cli: Cli, *, elsewhere: bool
 ) -> None:
     if elsewhere:
-        shutil.rmtree(here.parents[2])
+        shutil.rmtree(result_folder.parents[2])
     out = await cli.said("diff", "fix")
     assert "+++ b/report.txt\n@@ -0,0 +1 @@\n+new\n" in out
     assert "b/sub/link" in out
@@ -68,7 +68,7 @@ async def test_its_diff_is_printed_and_its_files_are_written_into_a_new_folder(
     assert (into / "sub" / "run.sh").stat().st_mode & 0o111
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("result_folder")
 async def test_that_of_an_older_run_is_taken_with_its_run(journal: Journal, cli: Cli) -> None:
     await new_task(journal, "fix")
     said = await cli.refused("merge", "fix", "--run", "1")
@@ -87,7 +87,7 @@ async def test_all_files_are_written_and_those_that_the_task_changed_are_listed(
     (folder / "b.txt").write_text("two\n")
     (folder / "new.txt").write_text("new\n")
     (folder / "gone.txt").unlink()
-    await completed(journal, folder, workspace=source)
+    await completed_attempt(journal, folder, workspace=source)
     if not kept:
         shutil.rmtree(source)
     lost = f"{source} is not on this machine, so every file of fix is shown as new\n"
@@ -104,7 +104,7 @@ async def test_all_files_are_written_and_those_that_the_task_changed_are_listed(
     assert names == ["a.txt", "b.txt", "new.txt", "same.txt"]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("result_folder")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -129,7 +129,7 @@ async def test_a_branch_is_not_written_into_a_folder(
 ) -> None:
     (repository := tmp_path / "shop").mkdir()
     await git(repository, "init", "--quiet")
-    await completed(journal, tmp_path / "gone", workspace=repository, base="0" * 40)
+    await completed_attempt(journal, tmp_path / "gone", workspace=repository, base="0" * 40)
     assert await cli.refused("merge", "fix", "--into", str(tmp_path / "result")) == (
         "fix worked in git: `midwatch merge fix` merges its branch\n"
     )

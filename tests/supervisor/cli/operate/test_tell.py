@@ -46,14 +46,14 @@ SPEC = assignment("fix").model_dump_json()
 pytestmark = pytest.mark.usefixtures("by_ada")
 
 
-async def written(journal: Journal, after: int) -> list[Record]:
+async def read_new_records(journal: Journal, after: int) -> list[Record]:
     """What was written since, each about the first attempt and without a `seq`."""
     entries = await journal.entries(after)
     assert {(entry.task, entry.attempt, entry.seq) for entry in entries} <= {(1, 1, None)}
     return [entry.record for entry in entries]
 
 
-async def begun(journal: Journal, name: str = "fix", spec: str = "{}") -> Attempt:
+async def first_attempt(journal: Journal, name: str = "fix", spec: str = "{}") -> Attempt:
     """The first attempt at a task of a new run."""
     return await new_attempt(journal, await new_task(journal, name, spec=spec))
 
@@ -63,7 +63,7 @@ async def test_who_tells_a_secret_hears_what_the_worker_is_told_instead(
 ) -> None:
     id = await write(make.message(7))
     (said,) = await cli.read("tell", "fix", "Use sk-proj-" + "a1B2c3D4" * 6)
-    (told,) = await written(journal, id)
+    (told,) = await read_new_records(journal, id)
     assert isinstance(told, Intervention)
     assert "[masked: openai key" in told.message
     assert said == f"fix#1: guidance sent ({id + 1}); secrets in it are masked: {told.message}"
@@ -127,9 +127,9 @@ async def test_what_is_told_or_given_becomes_an_operators_intervention(
 ) -> None:
     last = await write(before)
     assert await cli.read(*words.split(), "--dry-run") == [f"fix#1: {said} would be sent"]
-    assert await written(journal, last) == []
+    assert await read_new_records(journal, last) == []
     assert await cli.read(*words.split()) == [f"fix#1: {said} sent ({last + 1})"]
-    assert await written(journal, last) == [given]
+    assert await read_new_records(journal, last) == [given]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_what_is_told_or_given_becomes_an_operators_intervention(
 async def test_who_speaks_to_an_attempt_whose_process_is_gone_hears_what_must_come_first(
     journal: Journal, cli: Cli, spec: str, waits: str
 ) -> None:
-    await begun(journal, spec=spec)
+    await first_attempt(journal, spec=spec)
     async with hold_run(journal, 1, lease_seconds=15):
         assert (await cli.read("tell", "fix", "Hello."))[0].endswith(")")
     assert (await cli.read("tell", "fix", "Hello."))[0].endswith(f"; {waits}")
@@ -154,7 +154,7 @@ async def test_a_name_means_the_newest_attempt_that_can_still_be_told_something(
 ) -> None:
     dry = ("Look up.", "--dry-run")
     await write(PARKED)
-    later = await begun(journal)
+    later = await first_attempt(journal)
     assert await cli.read("tell", "fix", *dry) == ["fix#1: guidance would be sent"]
     await _write(journal, later, at, OVER)
     for name in ("fix", "fi", "fix#1"):
@@ -180,7 +180,7 @@ async def test_a_name_means_the_newest_attempt_that_can_still_be_told_something(
 async def test_of_two_runs_with_a_task_of_one_name_the_one_that_is_named_is_meant(
     journal: Journal, attempt: Attempt, at: datetime, cli: Cli, words: tuple[str, ...], said: str
 ) -> None:
-    later = await begun(journal)
+    later = await first_attempt(journal)
     before = await journal.last_id()
     for run, of in (("1", attempt), ("2", later)):
         assert (await cli.read(*words, "--run", run))[0].startswith(f"{said} sent (")
@@ -195,8 +195,8 @@ async def test_of_two_runs_with_a_task_of_one_name_the_one_that_is_named_is_mean
 async def test_of_several_open_tasks_with_one_beginning_none_is_chosen(
     journal: Journal, at: datetime, cli: Cli, argv: tuple[str, ...]
 ) -> None:
-    first = await begun(journal, "proj-1a")
-    await begun(journal, "proj-2b")
+    first = await first_attempt(journal, "proj-1a")
+    await first_attempt(journal, "proj-2b")
     assert await cli.refused(*argv) == "`proj` could mean any of proj-2b, proj-1a\n"
     assert await midwatch("tell", "proj-1a", "--stop", "--dry-run") == 0
     await _write(journal, first, at, OVER, FAILED)
@@ -253,7 +253,7 @@ async def test_what_can_change_nothing_or_is_beyond_reason_is_bad_usage(
 ) -> None:
     last = await write(before)
     assert await cli.refused(*words.split(" ")) == f"{said}\n"
-    assert await written(journal, last) == []
+    assert await read_new_records(journal, last) == []
 
 
 async def test_what_waits_for_a_permission_is_not_resumed_without_it(
@@ -264,7 +264,7 @@ async def test_what_waits_for_a_permission_is_not_resumed_without_it(
         "fix#1: it waits for permission to run `make`: `midwatch approve 3` or "
         "`midwatch reject 3`\n"
     )
-    assert await written(journal, last) == []
+    assert await read_new_records(journal, last) == []
 
 
 async def test_a_task_that_has_not_begun_hears_nothing(journal: Journal, cli: Cli) -> None:
@@ -282,9 +282,9 @@ async def test_a_switch_goes_to_a_model_that_the_worker_has(journal: Journal, cl
     assert (await cli.read("switch", "fix", "big", "--dry-run"))[0].startswith("fix#1: switch")
 
 
-async def over_in(journal: Journal, at: datetime) -> Attempt:
+async def failed_attempt(journal: Journal, at: datetime) -> Attempt:
     """The failed attempt of a failed task."""
-    made = await begun(journal, spec=SPEC)
+    made = await first_attempt(journal, spec=SPEC)
     await _write(journal, made, at, make.message(7), OVER, FAILED)
     return made
 
@@ -292,7 +292,7 @@ async def over_in(journal: Journal, at: datetime) -> Attempt:
 async def test_a_task_that_is_over_is_begun_again_with_a_note(
     journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    made = await over_in(journal, at)
+    made = await failed_attempt(journal, at)
     before = await journal.last_id()
     follows = "attempt 2 begins if run 1 is running, or with `midwatch resume --run 1`\n"
     argv = ("tell", "fix", "Go day by day.", "--restart")
@@ -321,13 +321,13 @@ async def test_a_task_that_is_over_is_begun_again_with_a_note(
 async def test_who_speaks_to_an_attempt_that_is_over_hears_how_it_is_begun_again(
     journal: Journal, at: datetime, cli: Cli
 ) -> None:
-    made = await over_in(journal, at)
+    made = await failed_attempt(journal, at)
     said = await cli.refused("tell", "fix", "Hello.")
     assert said == (
         "fix#1 is over: failed; nothing reaches it any more, but `midwatch tell fix --run 1 "
         '--restart "what to do differently"` begins the task again\n'
     )
-    await over_in(journal, at)  # a newer run with the same task
+    await failed_attempt(journal, at)  # a newer run with the same task
     assert await cli.refused("tell", str(made.id), "Hello.") == said
     words = shlex.split(said.split("`")[1])[1:]
     assert "if run 1 is running" in await cli.said(*words, "--dry-run")
