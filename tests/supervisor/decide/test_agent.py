@@ -68,7 +68,7 @@ DANCE = answer("dance", "unknown")
 LOOK: Turn = ("output", {"step": 1})
 
 
-class Gone(AttemptEvidence):
+class EvidenceWithoutWorkspace(AttemptEvidence):
     """The steps above, with a checkpoint at the second; the workspace is gone."""
 
     async def diff(self) -> str:
@@ -78,7 +78,9 @@ class Gone(AttemptEvidence):
 def evidence() -> AttemptEvidence:
     reported = replace(STEPS[1], kind=StepKind.CHECKPOINT, checkpoint=checkpoint(10, 90))
     of, steps = attempt(), [STEPS[0], reported, *STEPS[2:]]
-    return Gone(task=task(), attempt=of, state=AttemptState(attempt=of), steps=steps)
+    return EvidenceWithoutWorkspace(
+        task=task(), attempt=of, state=AttemptState(attempt=of), steps=steps
+    )
 
 
 async def result_of(

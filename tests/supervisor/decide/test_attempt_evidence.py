@@ -52,11 +52,11 @@ KEYS = (AlertKey(rule="cycle"),)
 PLAN = make.plan("one", "two", done=1)
 
 
-def analysed(number: int, by: AnalysisAuthor = AnalysisAuthor.WORKER) -> Analysis:
+def make_analysis(number: int, by: AnalysisAuthor = AnalysisAuthor.WORKER) -> Analysis:
     return make.analysis(0, what=f"it failed {number}", by=by)
 
 
-def reports(number: int, progress: int = 50) -> Step:
+def checkpoint_step(number: int, progress: int = 50) -> Step:
     return make.reflecting(number, progress, 60, notes="half done")
 
 
@@ -85,7 +85,9 @@ def scene(journal: Journal, attempt: Attempt, write: Write) -> Scene:
 
 
 async def test_the_next_attempt_learns_what_was_found_tried_and_kept(scene: Scene) -> None:
-    await scene.write(reports(1), *map(analysed, range(7)), analysed(9, AnalysisAuthor.WATCH))
+    await scene.write(
+        checkpoint_step(1), *map(make_analysis, range(7)), make_analysis(9, AnalysisAuthor.WATCH)
+    )
     await scene.deliver(make.intervention(Action.GRANT_BUDGET, petition=1))
     id = await scene.deliver(make.intervention(message="Look.", answers=KEYS))
     await scene.write(make.outcome(id, Outcome.NO_EFFECT, reason="still fires"))
@@ -106,7 +108,7 @@ async def test_the_next_attempt_learns_what_was_found_tried_and_kept(scene: Scen
 async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> None:
     check = PlanCheck(plan_step=2, assumption="a", reality="b", impact="c")
     claimed = Completion(plan_step=1, goal="one", confidence=60, accepted=True, flag="untested")
-    await scene.write(PLAN, reports(1, 0), analysed(1), check, claimed)
+    await scene.write(PLAN, checkpoint_step(1, 0), make_analysis(1), check, claimed)
     context = await scene.context()
     assert [each.step for each in context.analyses] == [1]
     assert (context.plan_check, context.completions) == (check, (claimed,))
@@ -114,7 +116,7 @@ async def test_a_decision_rests_on_what_the_worker_wrote_down(scene: Scene) -> N
 
 async def test_requirement_22_it_is_told_whether_the_budget_is_enough(scene: Scene) -> None:
     used = make.change(budget=Budget(requests=Meter(used=45, limit=60)))
-    await scene.write(PLAN, reports(1, 0), used)
+    await scene.write(PLAN, checkpoint_step(1, 0), used)
     assert (
         "45 of 60 requests, 0 tokens, 0 min. "
         "about 50 % done; at this rate the requests are not enough"
@@ -136,7 +138,7 @@ async def test_what_was_left_alone_on_purpose_is_known(scene: Scene) -> None:
 
 
 async def test_a_report_of_one_plan_step_tells_nothing_of_the_next(scene: Scene) -> None:
-    await scene.write(PLAN, reports(1, 80))
+    await scene.write(PLAN, checkpoint_step(1, 80))
     assert (await scene.context()).done == 50
     await scene.write(make.reflecting(2, 40, 60, plan_step=2))
     assert (await scene.context()).done == 70
@@ -170,19 +172,21 @@ def history(*records: tuple[int, Record]) -> History:
     return found
 
 
-def act(
+def make_intervention(
     action: Action, *, petition: int | None = None, grant: Grant = NONE, model: str = ""
 ) -> Intervention:
     return make.intervention(action, terms=Terms(grant=grant, model=model), petition=petition)
 
 
-def stamp(intervention: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
+def make_delivery(intervention: int, state: DeliveryState = DeliveryState.DELIVERED) -> Delivery:
     return make.delivery(intervention, state, author="ann", comment="no")
 
 
 def test_a_restart_that_is_judged_on_the_next_attempt_belongs_to_the_one_before() -> None:
     found = history(
-        (1, act(Action.RESTART)), (1, stamp(1)), (2, make.outcome(1, Outcome.NO_EFFECT))
+        (1, make_intervention(Action.RESTART)),
+        (1, make_delivery(1)),
+        (2, make.outcome(1, Outcome.NO_EFFECT)),
     )
     (earlier,) = found.earlier(before=2)
     assert (earlier.action, earlier.outcome) == (Action.RESTART, Outcome.NO_EFFECT)
@@ -204,26 +208,32 @@ def test_the_check_that_an_attempt_failed_is_known_to_the_next_that_runs_none() 
 
 
 def test_what_did_not_arrive_and_what_only_answers_a_worker_was_not_tried() -> None:
-    expired = (act(Action.NUDGE), stamp(2, DeliveryState.EXPIRED))
-    granted = (act(Action.GRANT_BUDGET, petition=9), stamp(4))
-    acts = (act(Action.NUDGE), *expired, *granted, act(Action.PAUSE), stamp(6))
+    expired = (make_intervention(Action.NUDGE), make_delivery(2, DeliveryState.EXPIRED))
+    granted = (make_intervention(Action.GRANT_BUDGET, petition=9), make_delivery(4))
+    acts = (
+        make_intervention(Action.NUDGE),
+        *expired,
+        *granted,
+        make_intervention(Action.PAUSE),
+        make_delivery(6),
+    )
     assert history(*((1, each) for each in acts)).earlier() == ()
 
 
 def test_what_is_granted_or_under_way_counts_but_not_what_was_lost() -> None:
     five = Grant(requests=5)
     found = history(
-        (1, act(Action.GRANT_BUDGET, grant=five)),
-        (2, act(Action.GRANT_BUDGET, grant=five, petition=8)),
-        (2, act(Action.GRANT_BUDGET, grant=five)),
-        (2, stamp(3, DeliveryState.REJECTED)),
+        (1, make_intervention(Action.GRANT_BUDGET, grant=five)),
+        (2, make_intervention(Action.GRANT_BUDGET, grant=five, petition=8)),
+        (2, make_intervention(Action.GRANT_BUDGET, grant=five)),
+        (2, make_delivery(3, DeliveryState.REJECTED)),
     )
     assert (len(found.grants), found.granted) == (2, Grant(requests=10))
 
 
 def test_an_answer_that_was_rejected_is_none_and_its_reason_is_known() -> None:
-    asked = act(Action.GRANT_BUDGET, petition=8)
-    rejected = history((1, asked), (1, stamp(1, DeliveryState.REJECTED)))
+    asked = make_intervention(Action.GRANT_BUDGET, petition=8)
+    rejected = history((1, asked), (1, make_delivery(1, DeliveryState.REJECTED)))
     assert (rejected.answered(8), rejected.turned_down(8)) == (False, "ann: no")
     assert (history((1, asked)).answered(8), history().answered(8)) == (True, False)
 
@@ -231,7 +241,7 @@ def test_an_answer_that_was_rejected_is_none_and_its_reason_is_known() -> None:
 def test_revisions_that_workers_made_are_counted_over_the_whole_task() -> None:
     granted = PlanCheck(plan_step=2, assumption="", reality="", impact="", proposed=("a",))
     pending = replace(granted, ruling=Ruling.PENDING)
-    approved = act(Action.REPLAN, petition=2)
+    approved = make_intervention(Action.REPLAN, petition=2)
     assert history((1, granted), (1, pending), (2, approved)).approved == 2
 
 
@@ -271,14 +281,16 @@ def means(
 
 
 def test_the_means_are_what_had_no_turn_yet_and_what_is_left_of_the_grants() -> None:
-    assert means((1, act(Action.SWITCH_MODEL, model="big"))) == Means(
+    assert means((1, make_intervention(Action.SWITCH_MODEL, model="big"))) == Means(
         attempts=2,
         models=("bigger",),
         workers=("two", "three"),
         grant=Grant(requests=15),
         may_split=True,
     )
-    second = means((1, act(Action.GRANT_BUDGET, grant=Grant(requests=20))), attempts=2)
+    second = means(
+        (1, make_intervention(Action.GRANT_BUDGET, grant=Grant(requests=20))), attempts=2
+    )
     assert (second.attempts, second.workers) == (1, ("three",))
     assert second.grant == Grant(requests=10)
 
@@ -289,8 +301,8 @@ def test_requirement_12_what_came_of_a_split_is_not_split_again() -> None:
 
 
 def test_what_a_person_issued_in_other_words_was_not_turned_down() -> None:
-    proposed = replace(act(Action.NUDGE), escalation=3, needs_approval=True)
+    proposed = replace(make_intervention(Action.NUDGE), escalation=3, needs_approval=True)
     reworded = replace(proposed, by=Actor.OPERATOR, needs_approval=False)
-    turned_down = [(1, proposed), (1, stamp(1, DeliveryState.REJECTED))]
+    turned_down = [(1, proposed), (1, make_delivery(1, DeliveryState.REJECTED))]
     assert history(*turned_down).rejected_actions(1) == {Action.NUDGE}
     assert history(*turned_down, (1, reworded)).rejected_actions(1) == frozenset()

@@ -13,13 +13,13 @@ from midwatch_stage.factories import drafts, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
 from midwatch_supervisor.decide.calibration import Calibrator
 
-Begin = Callable[..., Awaitable[Attempt]]
-Tell = Callable[..., Awaitable[None]]
+AddAttempt = Callable[..., Awaitable[Attempt]]
+CommitRecords = Callable[..., Awaitable[None]]
 
 GOOD, BAD, CANCELED = ended(), ended(Ending.UNACCEPTED), ended(Ending.CANCELED)
 
 
-def reflects(number: int, confidence: int) -> Step:
+def checkpoint_step(number: int, confidence: int) -> Step:
     return reflecting(number, confidence=confidence)
 
 
@@ -29,7 +29,7 @@ def sample(attempt: int, *said: int, ok: bool, model: str = "m") -> Sample:
 
 
 @pytest.fixture
-def tell(journal: Journal) -> Tell:
+def commit_records(journal: Journal) -> CommitRecords:
     """Commits records of an attempt."""
 
     async def commit(attempt: Attempt, *records: Record) -> None:
@@ -39,7 +39,7 @@ def tell(journal: Journal) -> Tell:
 
 
 @pytest.fixture
-def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
+def add_attempt(journal: Journal, at: datetime, commit_records: CommitRecords) -> AddAttempt:
     """Adds an attempt of a new task, named by its number, with what it says."""
 
     async def add(*records: Record, model: str = "m") -> Attempt:
@@ -48,22 +48,24 @@ def begin(journal: Journal, at: datetime, tell: Tell) -> Begin:
         task = await journal.add_task(run=run.id, name=name, title="", spec="{}", at=at)
         whose = {"worker": "coder", "model": model, "node": "here", "workspace": ""}
         attempt = await journal.add_attempt(task=task.id, number=1, at=at, **whose)
-        await tell(attempt, *records)
+        await commit_records(attempt, *records)
         return attempt
 
     return add
 
 
-async def test_who_is_over_is_a_sample_of_its_checkpoints(journal: Journal, begin: Begin) -> None:
-    await begin(reflects(1, 80), step(2), reflects(3, 90), GOOD)
-    await begin(reflects(1, 70), BAD, model="other")
+async def test_who_is_over_is_a_sample_of_its_checkpoints(
+    journal: Journal, add_attempt: AddAttempt
+) -> None:
+    await add_attempt(checkpoint_step(1, 80), step(2), checkpoint_step(3, 90), GOOD)
+    await add_attempt(checkpoint_step(1, 70), BAD, model="other")
     assert await Calibrator(journal).samples() == (
         sample(1, 80, 90, ok=True),
         sample(2, 70, ok=False, model="other"),
     )
 
 
-SAID, REFUSED, AGREED = reflects(1, 80), Feedback(accepted=False), Feedback(accepted=True)
+SAID, REFUSED, AGREED = checkpoint_step(1, 80), Feedback(accepted=False), Feedback(accepted=True)
 
 
 @pytest.mark.parametrize(
@@ -88,35 +90,41 @@ SAID, REFUSED, AGREED = reflects(1, 80), Feedback(accepted=False), Feedback(acce
     ],
 )
 async def test_what_proves_something_is_a_sample(
-    journal: Journal, begin: Begin, records: tuple[Record, ...], ok: bool | None
+    journal: Journal, add_attempt: AddAttempt, records: tuple[Record, ...], ok: bool | None
 ) -> None:
-    await begin(*records)
+    await add_attempt(*records)
     expected = () if ok is None else (sample(1, 80, ok=ok),)
     assert await Calibrator(journal).samples() == expected
 
 
-async def test_an_attempt_without_a_model_is_none(journal: Journal, begin: Begin) -> None:
-    await begin(SAID, GOOD, model="")
+async def test_an_attempt_without_a_model_is_none(
+    journal: Journal, add_attempt: AddAttempt
+) -> None:
+    await add_attempt(SAID, GOOD, model="")
     assert await Calibrator(journal).samples() == ()
 
 
-async def test_what_comes_later_is_taken_in(journal: Journal, begin: Begin, tell: Tell) -> None:
-    attempts = [await begin(reflects(1, 80), GOOD) for _ in range(4)]
-    late = await begin(reflects(1, 80))
+async def test_what_comes_later_is_taken_in(
+    journal: Journal, add_attempt: AddAttempt, commit_records: CommitRecords
+) -> None:
+    attempts = [await add_attempt(checkpoint_step(1, 80), GOOD) for _ in range(4)]
+    late = await add_attempt(checkpoint_step(1, 80))
     calibrator = Calibrator(journal)
     assert await calibrator.calibration("m") is None
-    await tell(late, BAD)
+    await commit_records(late, BAD)
     before = await calibrator.calibration("m")
     assert before == calibrate([sample(n, 80, ok=n < 5) for n in range(1, 6)])
-    await tell(attempts[0], Feedback(accepted=False))
+    await commit_records(attempts[0], Feedback(accepted=False))
     after = await calibrator.calibration("m")
     assert after == calibrate([sample(n, 80, ok=1 < n < 5) for n in range(1, 6)])
 
 
-async def test_each_model_has_its_own_calibration(journal: Journal, begin: Begin) -> None:
+async def test_each_model_has_its_own_calibration(
+    journal: Journal, add_attempt: AddAttempt
+) -> None:
     for _ in range(5):
-        await begin(reflects(1, 80), GOOD)
-        await begin(reflects(1, 80), BAD, model="other")
+        await add_attempt(checkpoint_step(1, 80), GOOD)
+        await add_attempt(checkpoint_step(1, 80), BAD, model="other")
     calibrator = Calibrator(journal)
     good, bad = await calibrator.calibration("m"), await calibrator.calibration("other")
     assert good is not None
@@ -125,13 +133,15 @@ async def test_each_model_has_its_own_calibration(journal: Journal, begin: Begin
     assert await calibrator.calibration("unheard of") is None
 
 
-async def test_only_the_newest_attempts_of_a_model_count(journal: Journal, begin: Begin) -> None:
+async def test_only_the_newest_attempts_of_a_model_count(
+    journal: Journal, add_attempt: AddAttempt
+) -> None:
     for number in range(reading.RECENT + 2):
-        await begin(reflects(1, number % 100), GOOD)
+        await add_attempt(checkpoint_step(1, number % 100), GOOD)
     calibrator = Calibrator(journal)
     first = await calibrator.samples()
     assert [each.attempt for each in first] == list(range(3, reading.RECENT + 3))
-    await begin(reflects(1, 80), BAD)
+    await add_attempt(checkpoint_step(1, 80), BAD)
     second = await calibrator.samples()
     assert second == (*first[1:], sample(reading.RECENT + 3, 80, ok=False))
 

@@ -37,36 +37,38 @@ def alert(rule: str, *evidence: int, step: int = 5) -> Alert:
     return firing(rule, evidence=evidence, step=step)
 
 
-def ran(number: int, output: str = "1 failed", *, ok: bool = False) -> Step:
+def make_check(number: int, output: str = "1 failed", *, ok: bool = False) -> Step:
     args = '{"command": "pytest"}'
     return step(number, "shell", args=args, ok=ok, exit_code=0 if ok else 1, output=output)
 
 
-def says(number: int, confidence: int = 80, *blockers: str, escalate: bool = False) -> Step:
+def checkpoint_step(
+    number: int, confidence: int = 80, *blockers: str, escalate: bool = False
+) -> Step:
     course = CheckpointDecision.ESCALATE if escalate else CheckpointDecision.CONTINUE
     return reflecting(number, 10, confidence, blockers=blockers, decision=course)
 
 
-def noted(
+def noted_analysis(
     step: int, cause: Cause = Cause.PERMANENT, by: AnalysisAuthor = AnalysisAuthor.WORKER
 ) -> NotedAnalysis:
     return NotedAnalysis(analysis=analysis(step, cause, by=by), step=step)
 
 
-WATCH = noted(5, Cause.TRANSIENT, AnalysisAuthor.WATCH)
-FAILED = tuple(ran(n) for n in range(1, 6))
+WATCH = noted_analysis(5, Cause.TRANSIENT, AnalysisAuthor.WATCH)
+FAILED = tuple(make_check(n) for n in range(1, 6))
 CYCLE = alert("cycle", 3, 4)
 EARLY = alert("cycle", 3, step=4)
 MISSED = alert("missed_checkpoint")
-UNMISSED = ran(4, "No module named 'n'")
+UNMISSED = make_check(4, "No module named 'n'")
 UNTOOLED = "Unknown tool name: 'browse'. Available tools: 'shell'"
-LACKS = says(4, 80, "I have no access to the registry")
-CANNOT = says(5, 80, "the two tests contradict each other", escalate=True)
-IMPOSSIBLE = says(5, 80, "this is impossible", escalate=True)
+LACKS = checkpoint_step(4, 80, "I have no access to the registry")
+CANNOT = checkpoint_step(5, 80, "the two tests contradict each other", escalate=True)
+IMPOSSIBLE = checkpoint_step(5, 80, "this is impossible", escalate=True)
 VAIN = failed(Action.REPLAN, Action.RESTART)
 HALF = plan("one", "two", "three", done=1)
-LONG = tuple(says(number, 40) for number in range(1, 6))
-SURE = (*LONG[:4], says(5, 50))
+LONG = tuple(checkpoint_step(number, 40) for number in range(1, 6))
+SURE = (*LONG[:4], checkpoint_step(5, 50))
 ELDER = (ConcurrentEdit(path="a", task="b", elder=True),)
 BETTER = ObservedProgress(better_at=5)
 BROKEN = ObservedProgress(better_at=5, broken_at=6)
@@ -74,84 +76,116 @@ PASSING = ObservedProgress(passing_at=4)
 GONE = Budget(requests=Meter(used=9, limit=10))
 
 
-def seen(*alerts: Alert, **fields: Any) -> DecisionContext:
+def make_context(*alerts: Alert, **fields: Any) -> DecisionContext:
     """What fires, a cycle if nothing is named, after five runs of a check that failed."""
     given: dict[str, Any] = {"steps": FAILED, **fields}
     return DecisionContext(policy=PolicySettings(), alerts=alerts or (CYCLE,), **given)
 
 
 CASES: dict[str, tuple[DecisionContext, str]] = {
-    "the watch asked the provider again": (seen(analyses=(WATCH,)), "provider: 5"),
+    "the watch asked the provider again": (make_context(analyses=(WATCH,)), "provider: 5"),
     "silent while the provider lets it wait": (
-        seen(alert("silence"), activity=Activity.RATE_LIMITED),
+        make_context(alert("silence"), activity=Activity.RATE_LIMITED),
         "provider: 5",
     ),
-    "the worker analysed, not the watch": (seen(analyses=(noted(5),)), "wrong_approach: 3, 4"),
+    "the worker analysed, not the watch": (
+        make_context(analyses=(noted_analysis(5),)),
+        "wrong_approach: 3, 4",
+    ),
     "neither a module nor a program is there": (
-        seen(steps=(ran(1), UNMISSED, ran(5, "x: not found"))),
+        make_context(steps=(make_check(1), UNMISSED, make_check(5, "x: not found"))),
         "missing_dependency: 4, 5",
     ),
     "two failures for want of one module": (
-        seen(steps=(ran(1), UNMISSED, ran(5, "No module named n"))),
+        make_context(steps=(make_check(1), UNMISSED, make_check(5, "No module named n"))),
         "missing_dependency: 4, 5",
     ),
-    "nothing more is missing": (seen(steps=(UNMISSED, ran(5))), "wrong_approach: 3, 4"),
+    "nothing more is missing": (
+        make_context(steps=(UNMISSED, make_check(5))),
+        "wrong_approach: 3, 4",
+    ),
     "a call that Midwatch refused tells nothing of the work": (
-        seen(steps=(UNMISSED, replace(ran(5, f"{HELD_BACK}analyse it"), exit_code=None))),
+        make_context(
+            steps=(UNMISSED, replace(make_check(5, f"{HELD_BACK}analyse it"), exit_code=None))
+        ),
         "missing_dependency: 4",
     ),
     "what was missing is history once a check passes again": (
-        seen(steps=(UNMISSED,), track=BETTER),
+        make_context(steps=(UNMISSED,), track=BETTER),
         "wrong_approach: 3, 4",
     ),
     "the rule on the surroundings fires": (
-        seen(alert("blocked_environment", 2, 4)),
+        make_context(alert("blocked_environment", 2, 4)),
         "environment: 2, 4",
     ),
     "another attempt keeps the file": (
-        seen(alert("workspace_conflict", 2), concurrent=ELDER),
+        make_context(alert("workspace_conflict", 2), concurrent=ELDER),
         "environment: 2",
     ),
-    "the budget burns": (seen(alert("budget_burn", 5)), "budget: 5"),
+    "the budget burns": (make_context(alert("budget_burn", 5)), "budget: 5"),
     "the budget burns in a loop": (
-        seen(alert("budget_burn", 5), alert("cycle", 3)),
+        make_context(alert("budget_burn", 5), alert("cycle", 3)),
         "wrong_approach: 3",
     ),
-    "the budget is as good as gone": (seen(MISSED, budget=GONE), "budget: 5"),
-    "it calls a tool that it does not have": (seen(steps=(ran(5, UNTOOLED),)), "wrong_worker: 5"),
-    "it says which permission it lacks": (seen(checkpoints=(LACKS,)), "wrong_worker: 4"),
+    "the budget is as good as gone": (make_context(MISSED, budget=GONE), "budget: 5"),
+    "it calls a tool that it does not have": (
+        make_context(steps=(make_check(5, UNTOOLED),)),
+        "wrong_worker: 5",
+    ),
+    "it says which permission it lacks": (make_context(checkpoints=(LACKS,)), "wrong_worker: 4"),
     "it says that it cannot be done": (
-        seen(checkpoints=(CANNOT,), analyses=(noted(3),)),
+        make_context(checkpoints=(CANNOT,), analyses=(noted_analysis(3),)),
         "infeasible: 3, 5",
     ),
-    "it says so without an analysis": (seen(checkpoints=(IMPOSSIBLE,)), "wrong_approach: 3, 4"),
-    "neither another plan nor a restart helped": (seen(before=VAIN), "infeasible: 3, 4"),
-    "one plan step takes too long": (seen(alert("steps_on_plan_step", 5)), "needs_split: 5"),
+    "it says so without an analysis": (
+        make_context(checkpoints=(IMPOSSIBLE,)),
+        "wrong_approach: 3, 4",
+    ),
+    "neither another plan nor a restart helped": (make_context(before=VAIN), "infeasible: 3, 4"),
+    "one plan step takes too long": (
+        make_context(alert("steps_on_plan_step", 5)),
+        "needs_split: 5",
+    ),
     "many reports and little done": (
-        seen(MISSED, checkpoints=LONG, plan=HALF),
+        make_context(MISSED, checkpoints=LONG, plan=HALF),
         "needs_split: 1, 2, 3, 4, 5",
     ),
     "many reports, most of them before the plan was written anew": (
-        seen(MISSED, checkpoints=LONG, plan=HALF, revised_at=1),
+        make_context(MISSED, checkpoints=LONG, plan=HALF, revised_at=1),
         "unknown: 5",
     ),
-    "many reports while it goes round": (seen(checkpoints=LONG, plan=HALF), "wrong_approach: 3, 4"),
-    "many reports in good confidence": (seen(MISSED, checkpoints=SURE, plan=HALF), "unknown: 5"),
-    "a check passed since": (seen(EARLY, track=BETTER), "false_alarm: 5"),
-    "a check passed and broke again since": (seen(EARLY, track=BROKEN), "wrong_approach: 3"),
+    "many reports while it goes round": (
+        make_context(checkpoints=LONG, plan=HALF),
+        "wrong_approach: 3, 4",
+    ),
+    "many reports in good confidence": (
+        make_context(MISSED, checkpoints=SURE, plan=HALF),
+        "unknown: 5",
+    ),
+    "a check passed since": (make_context(EARLY, track=BETTER), "false_alarm: 5"),
+    "a check passed and broke again since": (
+        make_context(EARLY, track=BROKEN),
+        "wrong_approach: 3",
+    ),
     "it doubts while its checks pass": (
-        seen(alert("low_confidence"), track=PASSING),
+        make_context(alert("low_confidence"), track=PASSING),
         "false_alarm: 4",
     ),
-    "it doubts while its checks fail": (seen(alert("low_confidence")), "unknown: 5"),
+    "it doubts while its checks fail": (make_context(alert("low_confidence")), "unknown: 5"),
     "who asks for help is heard though a check passed": (
-        seen(alert("explicit_escalation", step=4), track=BETTER),
+        make_context(alert("explicit_escalation", step=4), track=BETTER),
         "unknown: 4",
     ),
-    "it goes round": (seen(), "wrong_approach: 3, 4"),
-    "only steps that exist are named": (seen(alert("cycle", 0, 3, 99, 3)), "wrong_approach: 3"),
-    "it only does not report": (seen(MISSED), "unknown: 5"),
-    "before the first step there is none to name": (seen(alert("silence"), steps=()), "unknown: "),
+    "it goes round": (make_context(), "wrong_approach: 3, 4"),
+    "only steps that exist are named": (
+        make_context(alert("cycle", 0, 3, 99, 3)),
+        "wrong_approach: 3",
+    ),
+    "it only does not report": (make_context(MISSED), "unknown: 5"),
+    "before the first step there is none to name": (
+        make_context(alert("silence"), steps=()),
+        "unknown: ",
+    ),
 }
 
 
@@ -181,7 +215,7 @@ def test_the_first_cause_that_shows_is_named(context: DecisionContext, found: st
     ],
 )
 def test_what_is_missing_or_stands_in_the_way_is_known_by_its_words(cause: str, words: str) -> None:
-    found = diagnose(seen(steps=(ran(5, words),)))
+    found = diagnose(make_context(steps=(make_check(5, words),)))
     assert found == DiagnosedCause(cause=Diagnosis(cause), steps=(5,))
 
 
@@ -193,7 +227,7 @@ def test_every_cause_but_unknown_has_a_row() -> None:
 
 def test_a_track_knows_when_the_work_got_better() -> None:
     track = ObservedProgress()
-    for each in (ran(1), ran(2, "1 passed", ok=True), ran(3, "2 failed")):
+    for each in (make_check(1), make_check(2, "1 passed", ok=True), make_check(3, "2 failed")):
         track.take(each)
     assert (track.better_at, track.broken_at, track.passing_at) == (2, 3, 0)
     assert not track.improved_since(1)

@@ -73,30 +73,33 @@ def context(
     return DecisionContext(escalation=7, **given)
 
 
-def edits(*others: str, **fields: Any) -> DecisionContext:
+def context_of_edits(*others: str, **fields: Any) -> DecisionContext:
     """About a file that is edited again and again, and what else was seen; one attempt is left."""
     given: dict[str, Any] = {"means": Means(attempts=1), **fields}
     return context("repeated_edits", *others, **given)
 
 
-def may(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
+def actions_for(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, ...]:
     return allowed_actions(now, diagnosis)
 
 
 @pytest.mark.parametrize(
     ("now", "reached"),
     [
-        (edits(), TALK),
-        (edits("low_confidence"), TALK),
-        (edits(earlier=(NUDGE,)), (*TALK[:3], RESTART, ASK, STOP)),
-        (edits(earlier=(NUDGE,), means=Means()), (*TALK, STOP)),
-        (edits(policy=PolicySettings(rules={"repeated_edits": (NUDGE,)})), (OBSERVE, NUDGE, ASK)),
+        (context_of_edits(), TALK),
+        (context_of_edits("low_confidence"), TALK),
+        (context_of_edits(earlier=(NUDGE,)), (*TALK[:3], RESTART, ASK, STOP)),
+        (context_of_edits(earlier=(NUDGE,), means=Means()), (*TALK, STOP)),
+        (
+            context_of_edits(policy=PolicySettings(rules={"repeated_edits": (NUDGE,)})),
+            (OBSERVE, NUDGE, ASK),
+        ),
         (context("silence"), (OBSERVE, RESTART, ASK)),
-        (edits(escalations=20), (ASK, STOP)),
+        (context_of_edits(escalations=20), (ASK, STOP)),
         (context("low_confidence", escalations=20), (ASK,)),
-        (edits(earlier=(NUDGE,) * 5), (*TALK[:3], RESTART, ASK, STOP)),
-        (edits(earlier=(NUDGE,) * 6), (ASK, STOP)),
-        (edits(before=failed(*[NUDGE] * 12)), (ASK, STOP)),
+        (context_of_edits(earlier=(NUDGE,) * 5), (*TALK[:3], RESTART, ASK, STOP)),
+        (context_of_edits(earlier=(NUDGE,) * 6), (ASK, STOP)),
+        (context_of_edits(before=failed(*[NUDGE] * 12)), (ASK, STOP)),
     ],
     ids=[
         "words only at first",
@@ -113,7 +116,7 @@ def may(now: DecisionContext, diagnosis: Diagnosis = UNKNOWN) -> tuple[Action, .
     ],
 )
 def test_what_may_be_done(now: DecisionContext, reached: tuple[Action, ...]) -> None:
-    assert may(now) == reached
+    assert actions_for(now) == reached
 
 
 @pytest.mark.parametrize(
@@ -128,20 +131,21 @@ def test_what_may_be_done(now: DecisionContext, reached: tuple[Action, ...]) -> 
 @pytest.mark.parametrize("rule", ["low_confidence", "declining_confidence"])
 def test_confidence_alone_never_reaches_force(rule: str, policy: PolicySettings) -> None:
     now = context(rule, policy=policy, earlier=(NUDGE,))
-    assert not any({REPLAN, RESTART, STOP} & set(may(now, each)) for each in Diagnosis)
+    assert not any({REPLAN, RESTART, STOP} & set(actions_for(now, each)) for each in Diagnosis)
 
 
 @pytest.mark.parametrize("diagnosis", Diagnosis)
 def test_no_diagnosis_opens_force_before_anything_was_tried(diagnosis: Diagnosis) -> None:
     own = {RESTART} if diagnosis is Diagnosis.WRONG_WORKER else set[Action]()
-    assert set(may(context(cause=diagnosis), diagnosis)) - own <= set(TALK)
+    assert set(actions_for(context(cause=diagnosis), diagnosis)) - own <= set(TALK)
 
 
 @pytest.mark.parametrize(("action", "cap"), [(REPLAN, 3), (SWITCH, 2)])
 def test_a_persons_orders_count_against_no_maximum(action: Action, cap: int) -> None:
     nudged = failed(NUDGE)
     found = [
-        action in may(context(interventions=(*nudged, *failed(*[action] * times, by=by))), WRONG)
+        action
+        in actions_for(context(interventions=(*nudged, *failed(*[action] * times, by=by))), WRONG)
         for times, by in ((cap - 1, Actor.POLICY), (cap, Actor.POLICY), (cap, Actor.OPERATOR))
     ]
     assert found == [True, False, True]
@@ -165,7 +169,7 @@ def test_a_persons_orders_count_against_no_maximum(action: Action, cap: int) -> 
     ],
 )
 def test_the_ladder_is_climbed(earlier: tuple[InterventionState, ...], expected: Action) -> None:
-    assert choose(edits(interventions=earlier)).action is expected
+    assert choose(context_of_edits(interventions=earlier)).action is expected
 
 
 def test_d6_long_work_on_one_plan_step_leads_to_doubt_before_another_try() -> None:
@@ -233,7 +237,7 @@ ALONE = replace(EVERYTHING, attempts=0)
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
-        (edits(escalations=20), ASK),
+        (context_of_edits(escalations=20), ASK),
         (context("low_confidence"), OBSERVE),
         (context(alerts=()), ASK),
         (context("missed_checkpoint"), NUDGE),
@@ -298,9 +302,9 @@ def test_what_the_table_chooses(now: DecisionContext, expected: Action) -> None:
 
 
 def test_once_a_person_must_be_called_no_other_plan_is_allowed_but_another_attempt_is() -> None:
-    assert REPLAN in may(replace(TRIED, then_used=0.5, means=ALONE))
+    assert REPLAN in actions_for(replace(TRIED, then_used=0.5, means=ALONE))
     late = replace(TRIED, then_used=0.6)
-    assert REPLAN not in may(late)
+    assert REPLAN not in actions_for(late)
     assert choose(late).action is RESTART
     assert bound_decision(choose(late), late).action is RESTART
 
@@ -380,7 +384,7 @@ def test_a_person_is_told_what_was_tried() -> None:
     assert message == "cycle was seen. Tried so far: nudge (no effect). What should be done?"
 
 
-def wanted(action: Action, message: str = "Do this.") -> Decision:
+def make_decision(action: Action, message: str = "Do this.") -> Decision:
     return Decision(
         escalation=7,
         action=action,
@@ -398,12 +402,12 @@ def wanted(action: Action, message: str = "Do this.") -> Decision:
     [(STOP, ASK), (RESTART, NUDGE), (REPLAN, NUDGE), (Action.PAUSE, OBSERVE)],
 )
 def test_what_is_forbidden_becomes_the_nearest_gentler(action: Action, expected: Action) -> None:
-    assert bound_decision(wanted(action), context("low_confidence")).action is expected
+    assert bound_decision(make_decision(action), context("low_confidence")).action is expected
 
 
 def test_an_allowed_decision_stays_and_of_another_the_refusal_is_told_and_no_plan_left() -> None:
-    decision = wanted(REPLAN)
-    assert bound_decision(decision, edits()) == decision
+    decision = make_decision(REPLAN)
+    assert bound_decision(decision, context_of_edits()) == decision
     refused = bound_decision(decision, context("low_confidence"))
     assert (refused.message, refused.plan) == ("Do this.", ())
     assert refused.rationale == (
@@ -412,8 +416,8 @@ def test_an_allowed_decision_stays_and_of_another_the_refusal_is_told_and_no_pla
 
 
 def test_at_a_cap_a_gentle_decision_goes_to_a_person() -> None:
-    now = edits(escalations=20)
-    decision = bound_decision(wanted(OBSERVE, message=""), now)
+    now = context_of_edits(escalations=20)
+    decision = bound_decision(make_decision(OBSERVE, message=""), now)
     assert decision.action is ASK
     assert decision.message == action_message(ASK, now, WRONG, Terms())
 

@@ -82,7 +82,7 @@ class Scene:
         self.settings = Settings(monitor=MonitorSettings(poll_seconds=0.01))
         self.model: Model | None = None
 
-    def set(self, mode: Mode = Mode.ACT, **policy: object) -> None:
+    def configure(self, mode: Mode = Mode.ACT, **policy: object) -> None:
         given = PolicySettings.model_validate(policy)
         self.settings = self.settings.model_copy(update={"mode": mode, "policy": given})
 
@@ -110,7 +110,7 @@ class Scene:
         )
 
     @asynccontextmanager
-    async def supervised(self) -> AsyncGenerator[None]:
+    async def supervise(self) -> AsyncGenerator[None]:
         supervision = Supervision(
             journal=self.journal,
             bus=LocalBus(),
@@ -126,14 +126,14 @@ class Scene:
             helper.cancel()
             await asyncio.gather(helper, return_exceptions=True)
 
-    async def told(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
+    async def records(self, kind: type[T], *, attempt: int | None = None) -> list[T]:
         return await records_of(self.journal, kind, attempt)
 
-    async def first(self, kind: type[T], count: int = 1, *, attempt: int | None = None) -> T:
+    async def wait_for(self, kind: type[T], count: int = 1, *, attempt: int | None = None) -> T:
         """The record of a kind that makes it `count`, once it is there."""
         nothing = LocalBus().subscribe()
-        async with self.supervised(), asyncio.timeout(120):
-            while len(found := await self.told(kind, attempt=attempt)) < count:
+        async with self.supervise(), asyncio.timeout(120):
+            while len(found := await self.records(kind, attempt=attempt)) < count:
                 await nothing.wait(0.01)
         return found[count - 1]
 
@@ -152,12 +152,12 @@ async def scene(journal: Journal, attempt: Attempt, write: Write, at: datetime) 
 
 
 async def test_an_intervention_carries_the_diagnosis_and_the_terms(scene: Scene) -> None:
-    scene.set(rules={}, table=[{"diagnosis": "wrong_approach", "actions": ["grant_budget"]}])
+    scene.configure(rules={}, table=[{"diagnosis": "wrong_approach", "actions": ["grant_budget"]}])
     await scene.ask(make.alert())
-    issued = await scene.first(Intervention)
+    issued = await scene.wait_for(Intervention)
     assert (issued.action, issued.diagnosis) == (Action.GRANT_BUDGET, Diagnosis.WRONG_APPROACH)
     assert issued.terms == Terms(grant=Grant(requests=15))
-    (decision,) = await scene.told(Decision)
+    (decision,) = await scene.records(Decision)
     assert (decision.steps, decision.refused) == ((1,), "")
 
 
@@ -167,9 +167,9 @@ async def test_a_person_reads_why_none_begins(scene: Scene, journal: Journal, at
     refusal = f"{HELD_BACK}this is attempt 2. Before any work, call `report_error`: why it failed."
     held = [make.step(each, ok=False, output=refusal) for each in (1, 2)]
     await scene.say(second, make.transition(), *held)
-    scene.set(rules={"cycle": ["ask_operator"]})
+    scene.configure(rules={"cycle": ["ask_operator"]})
     await scene.ask(make.alert("cycle"), of=second)
-    asked = await scene.first(Intervention, attempt=second.id)
+    asked = await scene.wait_for(Intervention, attempt=second.id)
     assert asked.message.startswith(
         "The attempt before this one failed `pytest -q`. The worker does not analyse the failure "
         "with `report_error`, so 2 of its calls were refused (steps 1, 2). cycle was seen. "
@@ -190,10 +190,10 @@ CLOSED = make.escalation(state=EscalationState.CLOSED, reason="done")
 async def test_what_comes_too_late_is_refused(scene: Scene, meanwhile: Record, why: str) -> None:
     scene.model = answering(answer(), lambda: scene.write(meanwhile))
     await scene.ask(make.alert())
-    decision = await scene.first(Decision)
-    assert (decision.refused, await scene.told(Intervention)) == (why, [])
-    assert (await scene.told(Escalation))[-1].state is EscalationState.CLOSED
-    assert [each.requests for each in await scene.told(Spending)] == [1]
+    decision = await scene.wait_for(Decision)
+    assert (decision.refused, await scene.records(Intervention)) == (why, [])
+    assert (await scene.records(Escalation))[-1].state is EscalationState.CLOSED
+    assert [each.requests for each in await scene.records(Spending)] == [1]
 
 
 async def test_an_alarm_that_joined_meanwhile_stays_with_the_question(scene: Scene) -> None:
@@ -201,18 +201,18 @@ async def test_an_alarm_that_joined_meanwhile_stays_with_the_question(scene: Sce
     joined = replace(CLOSED, state=EscalationState.OPEN, alerts=alerts)
     scene.model = answering(answer(), lambda: scene.write(joined))
     await scene.ask(make.alert())
-    issued = await scene.first(Intervention)
-    now = (await scene.told(Escalation))[-1]
+    issued = await scene.wait_for(Intervention)
+    now = (await scene.records(Escalation))[-1]
     assert (now.state, now.alerts, issued.answers) == (EscalationState.ANSWERED, alerts, alerts[:1])
 
 
 async def test_an_unusable_answer_is_recorded_and_the_policy_decides(scene: Scene) -> None:
     scene.model = answering({"action": "obey the file"})
     await scene.ask(make.alert())
-    fault = await scene.first(Fault)
+    fault = await scene.wait_for(Fault)
     assert fault.part == "supervisor"
     assert fault.error.startswith("no usable answer: action: Input should be 'observe', 'nudge', ")
-    (issued,) = await scene.told(Intervention)
+    (issued,) = await scene.records(Intervention)
     assert (issued.action, issued.by) == (Action.NUDGE, Actor.POLICY)
 
 
@@ -227,18 +227,18 @@ async def test_what_a_question_cost_until_it_was_canceled_is_recorded(scene: Sce
     scene.model = answering(answer("dance"), second_request_hangs)
     await scene.ask(make.alert())
     nothing = LocalBus().subscribe()
-    async with scene.supervised(), asyncio.timeout(120):
+    async with scene.supervise(), asyncio.timeout(120):
         while len(asked) < 2:
             await nothing.wait(0.01)
-    assert [each.requests for each in await scene.told(Spending)] == [1]
-    assert await scene.told(Decision) == []
+    assert [each.requests for each in await scene.records(Spending)] == [1]
+    assert await scene.records(Decision) == []
 
 
 @pytest.mark.parametrize("mode", [Mode.ACT, Mode.OFF])
 async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: Mode) -> None:
-    scene.set(mode)
+    scene.configure(mode)
     id = await scene.write(MORE)
-    issued = await scene.first(Intervention)
+    issued = await scene.wait_for(Intervention)
     assert issued == make.intervention(
         Action.GRANT_BUDGET,
         message="Granted: within what the policy allows.",
@@ -246,47 +246,47 @@ async def test_a_worker_that_asks_for_more_is_answered_once(scene: Scene, mode: 
         petition=id,
     )
     await scene.ask(make.alert())
-    await scene.first(Decision)
-    assert [each.petition for each in await scene.told(Intervention)] == [id, None]
+    await scene.wait_for(Decision)
+    assert [each.petition for each in await scene.records(Intervention)] == [id, None]
 
 
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_permission_is_left_to_a_person(scene: Scene, mode: Mode) -> None:
-    scene.set(mode)
+    scene.configure(mode)
     await scene.write(PermissionRequest(tool="execute", what="run `make`"))
     id = await scene.write(MORE)
-    await scene.first(Intervention)
+    await scene.wait_for(Intervention)
     await scene.ask(make.alert())
-    await scene.first(Decision)
-    assert {each.petition for each in await scene.told(Intervention)} <= {id, None}
+    await scene.wait_for(Decision)
+    assert {each.petition for each in await scene.records(Intervention)} <= {id, None}
 
 
 async def test_a_revision_that_waits_is_approved_by_the_model(scene: Scene) -> None:
     scene.model = answering({"granted": True, "reason": "It follows."})
     id = await scene.write(REVISION)
-    issued = await scene.first(Intervention)
+    issued = await scene.wait_for(Intervention)
     assert (issued.action, issued.plan, issued.petition) == (Action.REPLAN, ("make it",), id)
     assert (issued.by, issued.author) == (Actor.SUPERVISOR, "boss")
-    assert len(await scene.told(Spending)) == 1
+    assert len(await scene.records(Spending)) == 1
 
 
 async def test_an_operator_who_answers_first_has_answered(scene: Scene) -> None:
     id = await scene.write(MORE)
     own = make.intervention(by=Actor.OPERATOR, message="No.", petition=id)
     scene.model = answering({"granted": True, "reason": "Yes."}, lambda: scene.write(own))
-    await scene.first(Spending)
-    assert await scene.told(Intervention) == [own]
+    await scene.wait_for(Spending)
+    assert await scene.records(Intervention) == [own]
 
 
 async def test_what_a_person_turned_down_is_told_to_the_worker(scene: Scene) -> None:
-    scene.set(Mode.ADVISE)
+    scene.configure(Mode.ADVISE)
     id = await scene.write(MORE)
-    assert (await scene.first(Intervention)).needs_approval
+    assert (await scene.wait_for(Intervention)).needs_approval
     (entry,) = await scene.journal.entries(kinds=(Intervention,))
     rejected = make.delivery(entry.id, DeliveryState.REJECTED, author="ann", comment="no")
     await scene.write(rejected)
     refusal = make.intervention(message="Refused: it was rejected by ann: no.", petition=id)
-    assert await scene.first(Intervention, 2) == refusal
+    assert await scene.wait_for(Intervention, 2) == refusal
 
 
 async def test_a_model_is_told_what_the_confidence_is_worth(scene: Scene) -> None:
@@ -297,7 +297,7 @@ async def test_a_model_is_told_what_the_confidence_is_worth(scene: Scene) -> Non
     script = Script([answer("observe", "unknown")])
     scene.model = FunctionModel(script.reply, model_name="boss")
     await scene.ask(make.alert())
-    await scene.first(Decision)
+    await scene.wait_for(Decision)
     told = next(line for line in script.asked[0].splitlines() if line.startswith("stated"))
     assert told == (
         "stated confidence 80 %; attempts of this model that said so succeeded about 7 % of the "
@@ -305,7 +305,7 @@ async def test_a_model_is_told_what_the_confidence_is_worth(scene: Scene) -> Non
     )
 
 
-async def pair(scene: Scene) -> tuple[Attempt, Attempt]:
+async def conflicting_attempts(scene: Scene) -> tuple[Attempt, Attempt]:
     """Two attempts of two tasks of one project that changed the same file."""
     older, younger = await scene.join("first"), await scene.join("second")
     for each in (older, younger):
@@ -314,15 +314,15 @@ async def pair(scene: Scene) -> tuple[Attempt, Attempt]:
 
 
 async def test_of_two_at_one_file_the_one_that_began_later_is_sent_away(scene: Scene) -> None:
-    older, younger = await pair(scene)
+    older, younger = await conflicting_attempts(scene)
     conflict = make.alert("workspace_conflict", subject="a.py")
     await scene.ask(conflict, of=older)
     await scene.ask(conflict, of=younger)
-    decision = await scene.first(Decision, attempt=older.id)
-    nudge = await scene.first(Intervention, attempt=younger.id)
+    decision = await scene.wait_for(Decision, attempt=older.id)
+    nudge = await scene.wait_for(Intervention, attempt=younger.id)
     assert (decision.action, nudge.action) == (Action.OBSERVE, Action.NUDGE)
     assert "at work on `a.py` in task first: leave it to them" in nudge.message
-    assert await scene.told(Intervention, attempt=older.id) == []
+    assert await scene.records(Intervention, attempt=older.id) == []
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ GRANT = make.intervention(Action.GRANT_BUDGET, petition=1)
 HELD_GRANT = make.intervention(Action.GRANT_BUDGET, petition=1, needs_approval=True)
 
 
-def by_operator(action: Action = Action.NUDGE, **fields: Any) -> Intervention:
+def operator_intervention(action: Action = Action.NUDGE, **fields: Any) -> Intervention:
     return make.intervention(action, Actor.OPERATOR, **fields)
 
 
@@ -367,7 +367,7 @@ def state(*records: Record) -> RunState:
     return found
 
 
-def due(
+def due_records(
     *records: Record, minutes: float = 30, began: float = 0, limit: float = 30, **person: Any
 ) -> list[Delivery | Intervention]:
     """What is written so many minutes later, where a person is waited for `limit` minutes."""
@@ -383,9 +383,9 @@ def due(
     [(Unapproved.REJECT, DeliveryState.REJECTED), (Unapproved.APPROVE, DeliveryState.APPROVED)],
 )
 def test_what_nobody_approved_in_time_is_late(approval: Unapproved, stamp: DeliveryState) -> None:
-    assert due(HELD, minutes=29.9, approval=approval) == []
+    assert due_records(HELD, minutes=29.9, approval=approval) == []
     late = make.delivery(1, stamp, author=BY_TIMEOUT, comment=LATE)
-    assert due(HELD, approval=approval) == [late]
+    assert due_records(HELD, approval=approval) == [late]
 
 
 GO_ON = "Go on without an answer, with the safest way that you know."
@@ -399,30 +399,30 @@ GO_ON = "Go on without an answer, with the safest way that you know."
     ],
 )
 def test_who_waits_long_goes_on_or_ends(question: Unanswered, action: Action, said: str) -> None:
-    assert due(*ASKED, minutes=29, question=question) == []
+    assert due_records(*ASKED, minutes=29, question=question) == []
     act = make.intervention(action, author=BY_TIMEOUT, message=said)
-    assert due(*ASKED, question=question) == [act]
+    assert due_records(*ASKED, question=question) == [act]
 
 
 @pytest.mark.parametrize("question", Unanswered)
 def test_a_permission_that_nobody_gave_in_time_is_refused(question: Unanswered) -> None:
     said = f"Refused: {LATE}. You may not run `make`."
-    assert due(*PERMISSION, minutes=29) == []
+    assert due_records(*PERMISSION, minutes=29) == []
     refusal = make.intervention(author=BY_TIMEOUT, message=said, petition=1)
-    assert due(*PERMISSION, question=question) == [refusal]
+    assert due_records(*PERMISSION, question=question) == [refusal]
 
 
 @pytest.mark.parametrize(
     ("records", "count"),
     [
-        ((*ASKED, by_operator(message="Use b.py.")), 0),
+        ((*ASKED, operator_intervention(message="Use b.py.")), 0),
         ((*ASKED, make.transition()), 0),
         ((*ASKED, STUCK), 0),
         ((*ASKED, make.intervention(Action.RESUME)), 0),
         ((*ASKED, make.intervention()), 1),
-        ((*PERMISSION, by_operator(Action.RESUME)), 1),
-        ((*PERMISSION, by_operator()), 1),
-        ((*PERMISSION, by_operator(petition=1)), 0),
+        ((*PERMISSION, operator_intervention(Action.RESUME)), 1),
+        ((*PERMISSION, operator_intervention()), 1),
+        ((*PERMISSION, operator_intervention(petition=1)), 0),
         (PAUSED, 0),
         *(((HELD, make.delivery(1, each)), 0) for each in DeliveryState),
     ],
@@ -440,16 +440,16 @@ def test_a_permission_that_nobody_gave_in_time_is_refused(question: Unanswered) 
     ],
 )
 def test_what_still_waits_is_late(records: tuple[Record, ...], count: int) -> None:
-    assert len(due(*records)) == count
+    assert len(due_records(*records)) == count
 
 
 def test_without_a_limit_a_person_is_waited_for_as_long_as_it_takes() -> None:
-    assert due(*ASKED, HELD, minutes=1e6, limit=0) == []
+    assert due_records(*ASKED, HELD, minutes=1e6, limit=0) == []
 
 
 def test_the_time_in_which_nothing_ran_is_held_against_nobody() -> None:
-    assert due(HELD, minutes=59, began=30) == []
-    assert len(due(HELD, minutes=60, began=30)) == 1
+    assert due_records(HELD, minutes=59, began=30) == []
+    assert len(due_records(HELD, minutes=60, began=30)) == 1
 
 
 @pytest.mark.parametrize(

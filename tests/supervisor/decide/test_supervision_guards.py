@@ -48,7 +48,7 @@ PATIENT = PolicySettings(person=PersonSettings(timeout_minutes=1))
 OFTEN = Settings(monitor=MonitorSettings(poll_seconds=0.01), policy=PATIENT)
 
 
-class Boss:
+class SupervisorProcess:
     """A supervisor with a model, in a process that holds leases of its own."""
 
     def __init__(self, journal: Journal, name: str, at: datetime, settings: Settings) -> None:
@@ -67,10 +67,10 @@ class Boss:
             run=1,
             clock=lambda: next(self.moments, at + timedelta(hours=1)),
             guards=self.leases,
-            hire=self._hired,
+            hire=self._make_supervisor,
         )
 
-    def _hired(self, task: Task) -> Supervisor:
+    def _make_supervisor(self, task: Task) -> Supervisor:
         return Supervisor(answering(answer(), self._think), SupervisorSettings(tries=1))
 
     async def _think(self) -> None:
@@ -103,19 +103,21 @@ class Scene:
         self.journal, self.location, self.at, self.write = journal, location, at, write
         self.hire(OFTEN)
 
-    def hire(self, settings: Settings) -> tuple[Boss, Boss]:
-        self.one, self.other = (Boss(self.journal, n, self.at, settings) for n in ("a", "b"))
+    def hire(self, settings: Settings) -> tuple[SupervisorProcess, SupervisorProcess]:
+        self.one, self.other = (
+            SupervisorProcess(self.journal, n, self.at, settings) for n in ("a", "b")
+        )
         return self.one, self.other
 
     @asynccontextmanager
-    async def boss_over(
+    async def process_over(
         self, kind: type[Journal], settings: Settings | None = None
-    ) -> AsyncGenerator[Boss]:
-        """A boss that has the lease, and reads a journal of that kind."""
+    ) -> AsyncGenerator[SupervisorProcess]:
+        """A supervisor that has the lease, and reads a journal of that kind."""
         async with await kind.open(self.location) as opened, asyncio.timeout(120):
-            boss = Boss(opened, "a", self.at, settings or Settings())
-            await boss.leases.take([1])
-            yield boss
+            process = SupervisorProcess(opened, "a", self.at, settings or Settings())
+            await process.leases.take([1])
+            yield process
 
     async def hand_over(self) -> None:
         """The lease of the one, who knows nothing of it, goes to the other."""
@@ -127,12 +129,12 @@ class Scene:
         await self.other.leases.release()
         await self.one.leases.take([1])
 
-    async def told(self, kind: type[T]) -> list[T]:
+    async def records(self, kind: type[T]) -> list[T]:
         return await records_of(self.journal, kind)
 
-    async def until_told(self, kind: type[Record]) -> None:
+    async def wait_for(self, kind: type[Record]) -> None:
         nothing = LocalBus().subscribe()
-        while not await self.told(kind):
+        while not await self.records(kind):
             await nothing.wait(0.01)
 
 
@@ -159,11 +161,11 @@ async def test_while_one_thinks_another_takes_over_and_one_decides(scene: Scene)
         await scene.hand_over()
         await scene.other.asked.wait()
         await scene.one.settle()
-        assert await scene.told(Decision) == []
+        assert await scene.records(Decision) == []
         scene.other.may_answer.set()
-        await scene.until_told(Intervention)
-    assert len(await scene.told(Decision)) == 1
-    states = [each.state for each in await scene.told(Escalation)]
+        await scene.wait_for(Intervention)
+    assert len(await scene.records(Decision)) == 1
+    states = [each.state for each in await scene.records(Escalation)]
     assert states == [EscalationState.OPEN, EscalationState.ANSWERED]
 
 
@@ -172,10 +174,10 @@ async def test_who_takes_over_after_the_answer_does_not_even_think(scene: Scene)
     scene.one.may_answer.set()
     async with scene.other.at_work():
         async with scene.one.at_work():
-            await scene.until_told(Intervention)
+            await scene.wait_for(Intervention)
         await scene.hand_over()
         await scene.other.settle(3)
-    assert (len(await scene.told(Decision)), scene.other.asked.is_set()) == (1, False)
+    assert (len(await scene.records(Decision)), scene.other.asked.is_set()) == (1, False)
 
 
 async def test_who_died_while_it_thought_is_replaced(scene: Scene) -> None:
@@ -184,25 +186,25 @@ async def test_who_died_while_it_thought_is_replaced(scene: Scene) -> None:
         await scene.one.asked.wait()
     await scene.hand_over()
     await scene.other.settle()
-    assert [len(await scene.told(kind)) for kind in (Decision, Intervention)] == [1, 1]
+    assert [len(await scene.records(kind)) for kind in (Decision, Intervention)] == [1, 1]
 
 
 async def test_nobody_answers_what_nobody_holds(scene: Scene) -> None:
     await scene.write(BudgetRequest(wanted=Grant(requests=10), reason="two tests are left"))
-    for boss in (scene.one, scene.other):
-        await boss.settle()
-    assert [await scene.told(kind) for kind in (Decision, Intervention)] == [[], []]
+    for process in (scene.one, scene.other):
+        await process.settle()
+    assert [await scene.records(kind) for kind in (Decision, Intervention)] == [[], []]
 
 
 async def test_a_question_to_a_person_is_answered_once_when_it_is_late(scene: Scene) -> None:
     await scene.write(HELD)
     await scene.one.leases.take([1])
-    for boss in (scene.one, scene.other, scene.one):
-        await boss.settle()
+    for process in (scene.one, scene.other, scene.one):
+        await process.settle()
     await scene.hand_over()
-    for boss in (scene.one, scene.other, scene.one):
-        await boss.settle()
-    (late,) = await scene.told(Delivery)
+    for process in (scene.one, scene.other, scene.one):
+        await process.settle()
+    (late,) = await scene.records(Delivery)
     assert (late.state, late.author, late.step) == (DeliveryState.REJECTED, "timeout", 1)
 
 
@@ -210,9 +212,9 @@ async def test_a_time_limit_holds_where_nothing_was_said_but_that_the_task_is_at
     journal: Journal, at: datetime, attempt: Attempt, write: Callable[..., Awaitable[int]]
 ) -> None:
     await write(HELD, make.task_transition())
-    boss = Boss(journal, "a", at, OFTEN)
-    await boss.leases.take([attempt.id])
-    await boss.settle(3)
+    process = SupervisorProcess(journal, "a", at, OFTEN)
+    await process.leases.take([attempt.id])
+    await process.settle(3)
     assert len(await records_of(journal, Delivery)) == 1
 
 
@@ -224,8 +226,8 @@ async def test_who_won_it_again_while_it_thought_asks_anew_without_being_told(sc
         await scene.hand_over()
         await scene.win_back()
         one.may_answer.set()
-        await scene.until_told(Intervention)
-    assert len(await scene.told(Decision)) == 1
+        await scene.wait_for(Intervention)
+    assert len(await scene.records(Decision)) == 1
 
 
 async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(scene: Scene) -> None:
@@ -239,8 +241,8 @@ async def test_a_thought_that_would_be_refused_is_given_up_for_a_new_one(scene: 
         one.bus.publish(Hint(entry=0, kind="lease"))
         await one.asked.wait()
         one.may_answer.set()
-        await scene.until_told(Intervention)
-    assert len(await scene.told(Decision)) == 1
+        await scene.wait_for(Intervention)
+    assert len(await scene.records(Decision)) == 1
 
 
 async def test_who_was_refused_thinks_again_once_it_wins_the_attempt_back(scene: Scene) -> None:
@@ -250,14 +252,14 @@ async def test_who_was_refused_thinks_again_once_it_wins_the_attempt_back(scene:
     await one.settle()
     one.asked.clear()
     await one.settle(3)
-    assert (one.asked.is_set(), await scene.told(Decision)) == (False, [])
+    assert (one.asked.is_set(), await scene.records(Decision)) == (False, [])
     await scene.win_back()
     await one.settle()
-    assert len(await scene.told(Decision)) == 1
+    assert len(await scene.records(Decision)) == 1
 
 
 async def test_a_look_that_failed_is_soon_made_again_without_a_hint(scene: Scene) -> None:
-    class Failing(Journal):
+    class FailingJournal(Journal):
         fails = 1
 
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
@@ -266,28 +268,28 @@ async def test_a_look_that_failed_is_soon_made_again_without_a_hint(scene: Scene
                 raise JournalError("away")
             return await super().entries(after, **rest)
 
-    async with scene.boss_over(Failing, SELDOM) as boss, boss.at_work():
-        boss.may_answer.set()
-        await scene.until_told(Intervention)
+    async with scene.process_over(FailingJournal, SELDOM) as process, process.at_work():
+        process.may_answer.set()
+        await scene.wait_for(Intervention)
 
 
 async def test_what_is_always_asked_anew_keeps_nobody_from_answering(scene: Scene) -> None:
-    class Busy(Journal):
+    class BusyJournal(Journal):
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             if rest.get("run"):
                 await scene.write(make.delivery(99))
             return found
 
-    async with scene.boss_over(Busy) as boss:
-        await boss.settle()
-    assert len(await scene.told(Decision)) == 1
+    async with scene.process_over(BusyJournal) as process:
+        await process.settle()
+    assert len(await scene.records(Decision)) == 1
 
 
 async def test_what_is_answered_while_a_look_reads_is_not_asked_again(scene: Scene) -> None:
     answered = asyncio.Event()
 
-    class Late(Journal):
+    class LateJournal(Journal):
         looks = 0
 
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
@@ -298,31 +300,31 @@ async def test_what_is_answered_while_a_look_reads_is_not_asked_again(scene: Sce
                     await answered.wait()
             return found
 
-    async with scene.boss_over(Late) as boss:
-        first = asyncio.create_task(boss.supervision.settle())
-        await boss.asked.wait()
-        second = asyncio.create_task(boss.supervision.settle())
-        boss.may_answer.set()
+    async with scene.process_over(LateJournal) as process:
+        first = asyncio.create_task(process.supervision.settle())
+        await process.asked.wait()
+        second = asyncio.create_task(process.supervision.settle())
+        process.may_answer.set()
         await first
         answered.set()
         await second
-        await boss.settle()
-    assert [each.refused for each in await scene.told(Decision)] == [""]
+        await process.settle()
+    assert [each.refused for each in await scene.records(Decision)] == [""]
 
 
 async def test_who_approves_just_in_time_is_not_overruled(scene: Scene) -> None:
     approved = make.delivery(await scene.write(HELD), DeliveryState.APPROVED, author="ada")
 
-    class Late(Journal):
+    class LateJournal(Journal):
         looks = 0
 
         async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
             found = await super().entries(after, **rest)
             self.looks += rest.get("kinds") is KINDS
-            if self.looks == 2 and not await scene.told(Delivery):
+            if self.looks == 2 and not await scene.records(Delivery):
                 await scene.write(approved)
             return found
 
-    async with scene.boss_over(Late, Settings(policy=PATIENT)) as boss:
-        await boss.settle(3)
-    assert await scene.told(Delivery) == [approved]
+    async with scene.process_over(LateJournal, Settings(policy=PATIENT)) as process:
+        await process.settle(3)
+    assert await scene.records(Delivery) == [approved]

@@ -37,7 +37,7 @@ FAILED (failures=1)
 UNREAD = "File has not been read yet. Read it first before writing to it."
 
 
-def checked(number: int, output: str = OUTPUT, *, ok: bool = False) -> Step:
+def make_check(number: int, output: str = OUTPUT, *, ok: bool = False) -> Step:
     args = '{"command": "python -m unittest"}'
     return step(number, "shell", args=args, exit_code=1 - ok, ok=ok, output=output)
 
@@ -50,11 +50,11 @@ def refused_edit(number: int, output: str = UNREAD) -> Step:
     return editing(number, "app.py", edits=(), ok=False, output=output)
 
 
-def held(number: int) -> Step:
+def refused_call(number: int) -> Step:
     return step(number, "shell", ok=False, output=f"{HELD_BACK}this is attempt 2. Call `a` first.")
 
 
-LOOP = (edit(1), checked(2), edit(3), checked(4), edit(5), checked(6))
+LOOP = (edit(1), make_check(2), edit(3), make_check(4), edit(5), make_check(6))
 FAILURE = RepeatedFailure(
     check="python -m unittest",
     told="test_width: AssertionError: 3 != 4",
@@ -81,7 +81,7 @@ MORE_RULES = ("multiple_blockers", "stalled_progress", "missed_checkpoint", "bud
 CYCLE = MessageSubject(alerts=(alert(),))
 
 
-def about(rule: str, subject: str = "") -> MessageSubject:
+def make_subject(rule: str, subject: str = "") -> MessageSubject:
     return MessageSubject(alerts=(alert(rule, subject=subject),))
 
 
@@ -90,11 +90,11 @@ def subjects() -> Iterator[tuple[str, Action, MessageSubject]]:
     for action in ACTIONS[1:]:
         yield "cycle", action, replace(CYCLE, terms=TERMS.get(action, Terms()))
     for rule in (*RULES, *MORE_RULES):
-        yield rule, Action.NUDGE, about(rule)
+        yield rule, Action.NUDGE, make_subject(rule)
     yield "two rules of one advice", Action.NUDGE, replace(CYCLE, alerts=(alert(), alert("drift")))
-    yield "edits of a file", Action.NUDGE, about("repeated_edits", "a.py")
-    yield "a conflict", Action.NUDGE, about("workspace_conflict", "a.py")
-    conflict = replace(about("workspace_conflict", "a.py"), concurrent=(RIVAL,))
+    yield "edits of a file", Action.NUDGE, make_subject("repeated_edits", "a.py")
+    yield "a conflict", Action.NUDGE, make_subject("workspace_conflict", "a.py")
+    conflict = replace(make_subject("workspace_conflict", "a.py"), concurrent=(RIVAL,))
     yield "a conflict with an elder", Action.NUDGE, conflict
     yield "its turn after the elder", Action.RESTART, replace(conflict, terms=Terms(after="other"))
     for cause in Diagnosis:
@@ -103,13 +103,13 @@ def subjects() -> Iterator[tuple[str, Action, MessageSubject]]:
         for action in (Action.REPLAN, Action.ASK_OPERATOR):
             yield f"cycle, {cause}", action, replace(CYCLE, cause=cause)
     for action in (Action.NUDGE, Action.ASK_OPERATOR):
-        yield "a call for help", action, replace(about("explicit_escalation"), report=HELP)
+        yield "a call for help", action, replace(make_subject("explicit_escalation"), report=HELP)
 
 
 def repetitions() -> Iterator[tuple[str, Action, MessageSubject]]:
     """What is done about work that repeats itself."""
     for rule in (*RULES[:2], "missed_checkpoint", "budget_burn"):
-        yield f"{rule} of a failure", Action.NUDGE, replace(about(rule), failure=FAILURE)
+        yield f"{rule} of a failure", Action.NUDGE, replace(make_subject(rule), failure=FAILURE)
     yield "a failure without edits", Action.NUDGE, replace(CYCLE, failure=UNKNOWN_FILE)
     yield "a failure whose edits failed", Action.NUDGE, replace(CYCLE, failure=UNEDITED)
     yield "a failure that is called again", Action.NUDGE, replace(CYCLE, failure=AGAIN)
@@ -138,22 +138,22 @@ def test_each_message_is_as_the_golden_file_says() -> None:
     ("steps", "failure"),
     [
         (LOOP, FAILURE),
-        ((refused_edit(1), checked(2), refused_edit(3), checked(4)), UNEDITED),
-        ((*LOOP, refused_edit(7), checked(8)), replace(FAILURE, steps=(2, 4, 6, 8))),
+        ((refused_edit(1), make_check(2), refused_edit(3), make_check(4)), UNEDITED),
+        ((*LOOP, refused_edit(7), make_check(8)), replace(FAILURE, steps=(2, 4, 6, 8))),
         (
-            (checked(2), refused_edit(3, f"{HELD_BACK}report first"), checked(4)),
+            (make_check(2), refused_edit(3, f"{HELD_BACK}report first"), make_check(4)),
             replace(FAILURE, steps=(2, 4), file=""),
         ),
         (
-            (checked(2), step(3, "write_file", args="{}", path="app.py"), checked(4)),
+            (make_check(2), step(3, "write_file", args="{}", path="app.py"), make_check(4)),
             replace(FAILURE, steps=(2, 4)),
         ),
         (
-            (*LOOP[:2], edit(7), replace(checked(8, AGAIN.told), exit_code=None)),
+            (*LOOP[:2], edit(7), replace(make_check(8, AGAIN.told), exit_code=None)),
             replace(AGAIN, told=FAILURE.told),
         ),
-        ((*LOOP, checked(7, "OK", ok=True)), None),
-        ((*LOOP, edit(7), checked(8, OUTPUT.replace("3 != 4", "5 != 4"))), None),
+        ((*LOOP, make_check(7, "OK", ok=True)), None),
+        ((*LOOP, edit(7), make_check(8, OUTPUT.replace("3 != 4", "5 != 4"))), None),
         (LOOP[:3], None),
     ],
     ids=[
@@ -175,9 +175,9 @@ def test_what_comes_again(steps: tuple[Step, ...], failure: RepeatedFailure | No
 @pytest.mark.parametrize(
     ("steps", "found"),
     [
-        ((edit(1), held(2), held(3)), REFUSED),
-        ((held(1), edit(2)), None),
-        ((held(1), held(2), *map(edit, range(3, 13))), None),
+        ((edit(1), refused_call(2), refused_call(3)), REFUSED),
+        ((refused_call(1), edit(2)), None),
+        ((refused_call(1), refused_call(2), *map(edit, range(3, 13))), None),
     ],
     ids=["twice of late", "one is nothing to speak of", "nor are two of long ago"],
 )

@@ -62,7 +62,7 @@ CHECK = PlanCheck(
 PLAN = OpenRequest(id=9, request=CHECK, revisions_left=2)
 
 
-def wants(grant: Grant) -> OpenRequest:
+def request_for(grant: Grant) -> OpenRequest:
     return replace(MORE, request=BudgetRequest(wanted=grant, reason="more"))
 
 
@@ -78,10 +78,12 @@ def test_work_that_moves_is_given_what_it_asks_for() -> None:
 
 def test_who_names_no_amount_is_given_of_what_runs_out() -> None:
     means = Means(grant=Grant(requests=15, tokens=500))
-    assert by_policy(wants(Grant()), replace(CONTEXT, means=means)).grant == Grant(requests=15)
+    assert by_policy(request_for(Grant()), replace(CONTEXT, means=means)).grant == Grant(
+        requests=15
+    )
 
 
-def used(requests: float, tokens: float = 0) -> DecisionContext:
+def context_after(requests: float, tokens: float = 0) -> DecisionContext:
     budget = Budget(requests=Meter(used=requests, limit=60), tokens=Meter(used=tokens, limit=1000))
     means = Means(grant=Grant(requests=15, tokens=500))
     return replace(CONTEXT, budget=budget, means=means)
@@ -100,13 +102,13 @@ def used(requests: float, tokens: float = 0) -> DecisionContext:
     ],
 )
 def test_what_runs_short_is_granted(requests: float, done: float | None, granted: bool) -> None:
-    ruled = by_policy(replace(MORE, done=done, slack=10), used(requests))
+    ruled = by_policy(replace(MORE, done=done, slack=10), context_after(requests))
     assert ruled.granted == granted
 
 
 def test_of_what_is_asked_for_only_that_is_granted_which_runs_out() -> None:
-    both = replace(wants(Grant(requests=5, tokens=100)), done=40.0)
-    assert by_policy(both, used(6, tokens=900)) == RequestRuling(
+    both = replace(request_for(Grant(requests=5, tokens=100)), done=40.0)
+    assert by_policy(both, context_after(6, tokens=900)) == RequestRuling(
         granted=True,
         grant=Grant(tokens=100),
         reason="900 of 1,000 tokens are used for 40 % of the work. You asked for 5 requests, "
@@ -124,16 +126,16 @@ UNKNOWN = "58 are left, and how much of the work is done is unknown. Ask again w
     ("asked", "now", "capped", "told"),
     [
         (MORE, NO_MEANS, True, "no more may be granted without a person."),
-        (wants(Grant(minutes=5)), CONTEXT, True, "has no limit that could be raised."),
+        (request_for(Grant(minutes=5)), CONTEXT, True, "has no limit that could be raised."),
         (replace(MORE, turned_down="ann: no"), CONTEXT, True, "it was rejected by ann: no."),
         (replace(PLAN, revisions_left=0), CONTEXT, True, "no more plan changes may be approved."),
         (
             replace(MORE, done=20.0),
-            used(2),
+            context_after(2),
             False,
             f"{EARLY} for 20 % of the work: at this rate it is enough. Ask again when it is not.",
         ),
-        (MORE, used(2), False, f"{EARLY}, {UNKNOWN}"),
+        (MORE, context_after(2), False, f"{EARLY}, {UNKNOWN}"),
         (MORE, GOES_ROUND, False, "makes no progress: it goes round. Fix that first."),
     ],
 )

@@ -51,7 +51,7 @@ _awaited = threading.Event()
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
+def _clear_state() -> None:  # pyright: ignore[reportUnusedFunction]
     _met.clear()
     _hangs.clear()
     _awaited.clear()
@@ -89,28 +89,29 @@ def explode() -> str:
     raise LookupError("no such thing")
 
 
-def reporting(
+def reflect_call(
     progress: int = 10, confidence: int = 80, decision: str = "continue", notes: str = ""
 ) -> Call:
     given = {"progress_percent": progress, "confidence": confidence, "decision": decision}
     return call("reflect", **given, notes=notes)
 
 
-def reports(name: str, *confidences: int) -> tuple[Turn, ...]:
+def report_turns(name: str, *confidences: int) -> tuple[Turn, ...]:
     """Reports with gains, none before the other worker has made its own."""
     return tuple(
         turn(
-            reporting(10 * n, value, notes=f"{name} {n}"), call("meet", name=name, at=f"report {n}")
+            reflect_call(10 * n, value, notes=f"{name} {n}"),
+            call("meet", name=name, at=f"report {n}"),
         )
         for n, value in enumerate(confidences, start=1)
     )
 
 
-HELP = reporting(decision="escalate")
+HELP = reflect_call(decision="escalate")
 PUT = call("put", path="out.txt")
 SCRIPTS = {
-    "sure": script(*reports("sure", 81, 82, 83), DONE),
-    "unsure": script(*reports("unsure", 80, 60, 55), DONE),
+    "sure": script(*report_turns("sure", 81, 82, 83), DONE),
+    "unsure": script(*report_turns("unsure", 80, 60, 55), DONE),
     "good": script(turn(PUT), DONE),
     "poor": script(turn(REPORT), DONE),
     "hung": script(turn(REPORT, call("hang")), DONE),
@@ -118,10 +119,10 @@ SCRIPTS = {
     "broken": script(turn(call("explode")), DONE),
     "ask": script(turn(HELP, call("hold")), DONE),
     "cries": script(turn(HELP, call("put", path="{n}.txt"))),
-    "muses": script(turn(reporting())),
+    "muses": script(turn(reflect_call())),
     "slow": script(
-        turn(reporting(0), call("hold")),
-        *(turn(reporting(3 * n), call("look", at=n)) for n in range(1, 17)),
+        turn(reflect_call(0), call("hold")),
+        *(turn(reflect_call(3 * n), call("look", at=n)) for n in range(1, 17)),
         turn(PUT),
         DONE,
     ),
@@ -147,7 +148,7 @@ def configure(harness: RunHarness, **sections: Any) -> None:
     harness.settings = Settings.model_validate({**known, **sections})
 
 
-async def issued(harness: RunHarness) -> bool:
+async def has_intervention(harness: RunHarness) -> bool:
     return bool(await harness.told(Intervention))
 
 
@@ -159,7 +160,7 @@ async def checkpoints(harness: RunHarness, attempt: int) -> list[Checkpoint]:
     return [step.checkpoint for step in steps if step.checkpoint is not None]
 
 
-def reported(*confidences: int, name: str) -> list[Checkpoint]:
+def expected_checkpoints(*confidences: int, name: str) -> list[Checkpoint]:
     numbered = enumerate(confidences, start=1)
     return [checkpoint(10 * n, value, notes=f"{name} {n}") for n, value in numbered]
 
@@ -171,8 +172,8 @@ async def test_requirement_5_two_workers_never_mix_their_checkpoints(harness: Ru
         for task in await harness.journal.tasks(1)
     ]
     assert set(_met) == {"report 1", "report 2", "report 3"}  # neither went ahead of the other
-    assert await checkpoints(harness, sure) == reported(81, 82, 83, name="sure")
-    assert await checkpoints(harness, unsure) == reported(80, 60, 55, name="unsure")
+    assert await checkpoints(harness, sure) == expected_checkpoints(81, 82, 83, name="sure")
+    assert await checkpoints(harness, unsure) == expected_checkpoints(80, 60, 55, name="unsure")
     assert await harness.told(Alert, attempt=sure) == []
     (fell, *_) = await harness.told(Alert, attempt=unsure)
     assert (fell.key.rule, fell.value) == ("declining_confidence", 25)
@@ -273,7 +274,7 @@ async def test_requirement_17_a_person_who_never_answers_is_waited_for_only_so_l
     asks = {"explicit_escalation": ["ask_operator"]}
     configure(harness, policy={"rules": asks, "person": {**PERSON, "question": then}})
     run = asyncio.create_task(harness.run(tasks("ask")))
-    await harness.until(lambda: issued(harness))
+    await harness.until(lambda: has_intervention(harness))
     _awaited.set()
     assert await asyncio.wait_for(run, 300) == code
     assert (await harness.last(AttemptTransition)).ending is ending
@@ -284,14 +285,14 @@ async def test_requirement_17_a_person_who_never_answers_is_waited_for_only_so_l
 Meters = dict[str, tuple[float, float | None]]
 
 
-def seen_by_worker(answer: str) -> Meters:
+def worker_meters(answer: str) -> Meters:
     """What the budget's line in an answer says: used and limit of each resource."""
     told = answer.partition("Budget: ")[2].replace(",", "")
     found = re.findall(r"([\d.]+) of ([\d.]+) (\w+) \(", told)
     return {name: (float(used), float(limit)) for used, limit, name in found}
 
 
-def seen_by_rules(budget: Budget) -> Meters:
+def rule_meters(budget: Budget) -> Meters:
     meters = (("requests", budget.requests), ("tokens", budget.tokens))
     return {name: (meter.used, meter.limit) for name, meter in meters}
 
@@ -301,24 +302,24 @@ async def test_requirement_22_worker_and_detector_see_one_budget(harness: RunHar
     slow = tasks("slow", more="max_attempts: 1, budget: {requests: 18, tokens: 900000}")
     run = asyncio.create_task(harness.run(slow))
 
-    async def working() -> bool:
+    async def has_step() -> bool:
         return bool(await harness.told(Step))
 
-    await harness.until(working)
+    await harness.until(has_step)
     more = Terms(grant=Grant(requests=2))
     await harness.say(intervention(Action.GRANT_BUDGET, Actor.OPERATOR, terms=more))
     _awaited.set()
     assert await run == 0
     bodies = [each.body for each in await harness.journal.messages(1)]
     history = [each for body in bodies for each in ModelMessagesTypeAdapter.validate_json(body)]
-    said = [seen_by_worker(each) for each in answers(history, "reflect")]
+    said = [worker_meters(each) for each in answers(history, "reflect")]
     budget, by_rules, burnt = Budget(), list[Meters](), list[tuple[float, float]]()
     for entry in await harness.journal.entries(attempt=1):
         match entry.record:
             case Change(budget=Budget() as budget):
                 pass
             case Step(checkpoint=Checkpoint()):
-                by_rules.append(seen_by_rules(budget))
+                by_rules.append(rule_meters(budget))
             case Alert(key=AlertKey(rule="budget_burn"), value=value, state=AlertState.FIRING):
                 used, limit = budget.requests.used, budget.requests.limit or 0
                 burnt.append((value, 100 * used / limit))

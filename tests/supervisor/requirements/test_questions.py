@@ -52,7 +52,7 @@ _journal: list[Path] = []
 
 
 @pytest.fixture(autouse=True)
-def _fresh(journal_file: Path) -> None:  # pyright: ignore[reportUnusedFunction]
+def _clear_state(journal_file: Path) -> None:  # pyright: ignore[reportUnusedFunction]
     _journal[:] = [journal_file]
     _asked.clear()
     _answers[:] = [True]
@@ -105,7 +105,7 @@ async def states(journal: Journal) -> list[EscalationState]:
     return [each.state for each in await records_of(journal, Escalation)]
 
 
-async def issued(harness: RunHarness) -> bool:
+async def has_intervention(harness: RunHarness) -> bool:
     return bool(await harness.told(Intervention))
 
 
@@ -121,7 +121,7 @@ async def test_requirement_14_a_question_outlives_a_restart(harness: RunHarness)
     assert await harness.told(Decision) == []
     _answers[:] = [True]
     again = asyncio.create_task(harness.resume())
-    await harness.until(lambda: issued(harness))
+    await harness.until(lambda: has_intervention(harness))
     harness.open_gate()
     assert await again == 0
     (decision,) = await harness.told(Decision)
@@ -134,11 +134,11 @@ async def test_requirement_14_a_question_outlives_a_restart(harness: RunHarness)
 async def test_requirement_14_without_a_supervisor_it_is_kept_and_answered_once_there_is_one(
     journal: Journal, at: datetime, perform: Perform, harness: RunHarness
 ) -> None:
-    def killed() -> str:
+    def lose_connection() -> str:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError):
-        await perform([("reflect", HELP)], killed)
+        await perform([("reflect", HELP)], lose_connection)
     soon = Settings(monitor=MonitorSettings(poll_seconds=0.01))
     for _ in range(2):  # another process the second time
         one = Monitor(journal=journal, bus=LocalBus(), settings=soon, run=1, clock=lambda: at)
@@ -152,24 +152,24 @@ async def test_requirement_14_without_a_supervisor_it_is_kept_and_answered_once_
     assert len(await harness.told(Delivery)) == 1
 
 
-class Deaf(LocalBus):
-    """A bus that nothing comes through."""
+class LossyBus(LocalBus):
+    """A bus that loses every hint."""
 
     def publish(self, hint: Hint) -> None:
-        """Lose it."""
+        """Lose the hint."""
 
     def subscribe(self, attempt: int | None = None) -> Subscription:
         return Subscription()
 
 
-async def over(harness: RunHarness) -> bool:
+async def is_over(harness: RunHarness) -> bool:
     found = await harness.told(AttemptTransition)
     return bool(found) and found[-1].lifecycle is Lifecycle.COMPLETED
 
 
 async def test_requirement_15_a_console_that_hangs_holds_nobody_up(harness: RunHarness) -> None:
     """Also without a bus."""
-    awake, heard, bus = asyncio.Event(), list[int](), Deaf()
+    awake, heard, bus = asyncio.Event(), list[int](), LossyBus()
 
     async def follow(entries: Sequence[Entry]) -> None:
         await awake.wait()
@@ -184,7 +184,7 @@ async def test_requirement_15_a_console_that_hangs_holds_nobody_up(harness: RunH
     learning = RunLearning(harness.journal, settings=settings, clock=clock, bus=bus)
     resources = replace(resources, bus=bus, learning=learning)
     run = asyncio.create_task(conduct(resources, jobs, follow))
-    await harness.until(lambda: over(harness))
+    await harness.until(lambda: is_over(harness))
     assert len(await harness.told(Step)) == 28
     assert heard == []
     awake.set()
@@ -196,7 +196,7 @@ async def test_requirement_15_a_console_that_hangs_holds_nobody_up(harness: RunH
 async def test_requirement_15_who_takes_no_output_holds_nobody_up(harness: RunHarness) -> None:
     (harness.folder / "tasks.yaml").write_text(tasks("long", module="test_questions"))
     process = await harness.start("run", "tasks.yaml", "--json", pipesize=4096, limit=1024)
-    await harness.until(lambda: over(harness))
+    await harness.until(lambda: is_over(harness))
     assert process.stdout is not None
     lines = (await asyncio.wait_for(process.stdout.read(), 300)).splitlines()
     assert await process.wait() == 0

@@ -30,24 +30,24 @@ SEED = load_settings([Path(__file__).parents[3] / "configs" / "seed.yaml"], envi
 OFFERED = Change(reflect=True, plan_step=1, plan_steps=3, lifecycle=Lifecycle.WORKING)
 
 
-def confident(*values: int) -> list[Step]:
+def confidence_reports(*values: int) -> list[Step]:
     """Reports that gain, with these confidences."""
     return [reflecting(0, 10 * number, value) for number, value in enumerate(values, start=1)]
 
 
-def progressing(*values: int, plan_step: int = 1) -> list[Step]:
+def progress_reports(*values: int, plan_step: int = 1) -> list[Step]:
     return [reflecting(0, value, 80, plan_step=plan_step) for value in values]
 
 
-def blocked(count: int) -> list[Step]:
+def blocker_report(count: int) -> list[Step]:
     return [reflecting(0, 10, 80, blockers=tuple(f"blocker {n}" for n in range(count)))]
 
 
-def decided(course: CheckpointDecision) -> list[Step]:
+def decision_report(course: CheckpointDecision) -> list[Step]:
     return [reflecting(0, 10, 80, decision=course)]
 
 
-def written(count: int, *, same: bool = False) -> list[Step]:
+def writing_steps(count: int, *, same: bool = False) -> list[Step]:
     edits = [edit("a.py", f"content {n}", before=f"content {n - 1}") for n in range(count)]
     return [
         step(
@@ -60,16 +60,16 @@ def written(count: int, *, same: bool = False) -> list[Step]:
     ]
 
 
-def looked(count: int) -> list[Step]:
+def reading_steps(count: int) -> list[Step]:
     return [step(0, "read_file", args=f"{n}", request=n) for n in range(1, count + 1)]
 
 
-def fired(events: Iterable[Event], settings: Settings = SEED) -> list[str]:
+def firing_rules(events: Iterable[Event], settings: Settings = SEED) -> list[str]:
     """The rules that fire in replay, in order, each time."""
-    return [alert.key.rule for alert in _replayed(events, settings)]
+    return [alert.key.rule for alert in _replay(events, settings)]
 
 
-def _replayed(events: Iterable[Event], settings: Settings) -> list[Alert]:
+def _replay(events: Iterable[Event], settings: Settings) -> list[Alert]:
     run, number, alerts = Replay(settings), 0, list[Alert]()
     for event in (OFFERED, *events):
         if isinstance(event, Step):
@@ -82,14 +82,14 @@ def _replayed(events: Iterable[Event], settings: Settings) -> list[Alert]:
 BOUNDARIES = [
     (
         "explicit_escalation",
-        decided(CheckpointDecision.ESCALATE),
-        decided(CheckpointDecision.PIVOT),
+        decision_report(CheckpointDecision.ESCALATE),
+        decision_report(CheckpointDecision.PIVOT),
     ),
-    ("low_confidence", confident(29), confident(30)),
-    ("declining_confidence", confident(80, 70, 60), confident(80, 70, 61)),
-    ("multiple_blockers", blocked(3), blocked(2)),
-    ("stalled_progress", progressing(0, 0, 0), progressing(0, 0)),
-    ("repeated_edits", written(5), written(4)),
+    ("low_confidence", confidence_reports(29), confidence_reports(30)),
+    ("declining_confidence", confidence_reports(80, 70, 60), confidence_reports(80, 70, 61)),
+    ("multiple_blockers", blocker_report(3), blocker_report(2)),
+    ("stalled_progress", progress_reports(0, 0, 0), progress_reports(0, 0)),
+    ("repeated_edits", writing_steps(5), writing_steps(4)),
 ]
 
 
@@ -101,12 +101,12 @@ async def test_requirement_1_the_six_rules_of_the_seed_say_the_same_live_and_in_
     recorder = await claim(SEED)
     await recorder.record(OFFERED, *over)
     live = await records_of(journal, Alert)
-    assert live == [replace(alert, since_at=at, at=at) for alert in _replayed(over, SEED)]
+    assert live == [replace(alert, since_at=at, at=at) for alert in _replay(over, SEED)]
     assert [alert.key.rule for alert in live] == [rule]
-    assert fired(under) == []
+    assert firing_rules(under) == []
 
 
-OTHER_STEP = (Change(plan_step=2), *progressing(60, plan_step=2))
+OTHER_STEP = (Change(plan_step=2), *progress_reports(60, plan_step=2))
 GROWING = [reflecting(0, 10 * n, 80, files_done=("a.py",) * n) for n in range(1, 8)]
 LOW = [reflecting(0, n, 10) for n in (10, 20, 30, 40)]
 HINDERED = reflecting(0, 20, 10, blockers=("a", "b", "c"))
@@ -115,14 +115,21 @@ HINDERED = reflecting(0, 20, 10, blockers=("a", "b", "c"))
 @pytest.mark.parametrize(
     ("events", "rules"),
     [
-        (progressing(60, 60, 60), ["stalled_progress"]),
-        (progressing(100, 100, 100), []),
-        ([*progressing(60, 60), *OTHER_STEP], []),
-        ([*progressing(60, 60), *decided(CheckpointDecision.PIVOT), *progressing(60)], []),
-        ([*progressing(60, 60), Change(revision=1), *progressing(60)], []),
+        (progress_reports(60, 60, 60), ["stalled_progress"]),
+        (progress_reports(100, 100, 100), []),
+        ([*progress_reports(60, 60), *OTHER_STEP], []),
+        (
+            [
+                *progress_reports(60, 60),
+                *decision_report(CheckpointDecision.PIVOT),
+                *progress_reports(60),
+            ],
+            [],
+        ),
+        ([*progress_reports(60, 60), Change(revision=1), *progress_reports(60)], []),
         (GROWING, []),
-        (written(5), ["repeated_edits"]),
-        (written(5, same=True), []),
+        (writing_steps(5), ["repeated_edits"]),
+        (writing_steps(5, same=True), []),
         (LOW, ["low_confidence"]),
         ([LOW[0], HINDERED, *LOW[2:]], ["low_confidence", "multiple_blockers"]),
     ],
@@ -140,20 +147,20 @@ HINDERED = reflecting(0, 20, 10, blockers=("a", "b", "c"))
     ],
 )
 def test_what_fires_under_the_seeds_numbers(events: Sequence[Event], rules: list[str]) -> None:
-    assert fired(events) == rules
+    assert firing_rules(events) == rules
 
 
 def test_requirement_2_a_stall_has_a_window_of_its_own() -> None:
     rules = {"stalled_progress": {"window": 5}, "declining_confidence": {"window": 3}}
     settings = Settings.model_validate({"rules": {**rules, "agreement": False}})
-    assert "stalled_progress" not in fired(progressing(60, 60, 60, 60), settings)
-    assert "stalled_progress" in fired(progressing(60, 60, 60, 60, 60), settings)
+    assert "stalled_progress" not in firing_rules(progress_reports(60, 60, 60, 60), settings)
+    assert "stalled_progress" in firing_rules(progress_reports(60, 60, 60, 60, 60), settings)
 
 
 def test_requirement_4_who_never_reports_is_found_and_who_is_parked_is_not() -> None:
-    assert "missed_checkpoint" in fired(looked(40), Settings())
+    assert "missed_checkpoint" in firing_rules(reading_steps(40), Settings())
     run = Replay(Settings())
-    for event in (OFFERED, *looked(2), Change(lifecycle=Lifecycle.INPUT_REQUIRED)):
+    for event in (OFFERED, *reading_steps(2), Change(lifecycle=Lifecycle.INPUT_REQUIRED)):
         run.observe(event)
     assert run.firing == ()
 
@@ -162,11 +169,11 @@ async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_t
     claim: Claim, journal: Journal, attempt: Attempt
 ) -> None:
     first = await claim(SEED)
-    await first.record(working_transition(), OFFERED, *progressing(0, 0))
+    await first.record(working_transition(), OFFERED, *progress_reports(0, 0))
     whose = {"worker": "coder", "model": "m", "node": "here", "workspace": "/w"}
     second = await journal.add_attempt(task=attempt.task, number=2, at=attempt.started_at, **whose)
     successor = await claim(SEED, of=second)
-    await successor.record(working_transition(), OFFERED, *progressing(0))
+    await successor.record(working_transition(), OFFERED, *progress_reports(0))
     assert successor.firing == ()
     steps = await records_of(journal, Step, attempt.id)
     assert [each.checkpoint is not None for each in steps] == [True, True]
@@ -175,7 +182,9 @@ async def test_requirement_7_a_new_attempt_begins_with_clean_windows_and_keeps_t
 def test_requirement_13_every_threshold_is_read_checked_and_known(tmp_path: Path) -> None:
     file = tmp_path / "midwatch.yaml"
     file.write_text("rules: {low_confidence: {below: 55}}\n", encoding="utf-8")
-    assert "low_confidence" in fired(confident(54), load_settings([file], environ={}))
+    assert "low_confidence" in firing_rules(
+        confidence_reports(54), load_settings([file], environ={})
+    )
     for wrong in ("rules: {low_confidence: {belo: 55}}", "rules: {low_confidence: {below: 155}}"):
         file.write_text(wrong, encoding="utf-8")
         with pytest.raises(ConfigError):

@@ -41,7 +41,7 @@ _awaited = threading.Event()
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
+def _clear_state() -> None:  # pyright: ignore[reportUnusedFunction]
     _awaited.clear()
 
 
@@ -67,21 +67,21 @@ async def hang() -> str:
     return "awake"
 
 
-def reporting(progress: int = 10, decision: str = "continue") -> Call:
+def reflect_call(progress: int = 10, decision: str = "continue") -> Call:
     return call("reflect", progress_percent=progress, confidence=80, decision=decision)
 
 
-def completing(*files: str) -> Call:
+def complete_step_call(*files: str) -> Call:
     claims = [{"what": "all tests pass", "state": "passed"}]
     proof = {"files": files, "structural": [], "functional": claims, "confidence": 80}
     return call("complete_step", goal="It is written.", **proof)
 
 
-def planning(title: str) -> Call:
+def set_plan_call(title: str) -> Call:
     return call("set_plan", steps=[title])
 
 
-ASK = turn(reporting(decision="escalate"), call("hold"))
+ASK = turn(reflect_call(decision="escalate"), call("hold"))
 PUT = call("put", path="out.txt")
 LOOK = call("look", at=1)
 CHECK = call(
@@ -92,18 +92,24 @@ CHECK = call(
     options=["Go on."],
     choice="Go on.",
 )
-TALK = (turn(reporting()), turn(reporting(20)), turn(reporting(30)))
-WORK = (turn(reporting(), PUT), turn(call("run_command", command="pytest")), turn(LOOK))
+TALK = (turn(reflect_call()), turn(reflect_call(20)), turn(reflect_call(30)))
+WORK = (turn(reflect_call(), PUT), turn(call("run_command", command="pytest")), turn(LOOK))
 SCRIPTS = {
     "ask": script(ASK, DONE),
     "hung": script(turn(call("hang")), DONE),
     "talks": script(ASK, *TALK, DONE),
     "mends": script(ASK, *WORK, DONE),
     "revises": script(
-        turn(planning("another way")), DONE, again=(turn(REPORT, planning("a third way")), DONE)
+        turn(set_plan_call("another way")),
+        DONE,
+        again=(turn(REPORT, set_plan_call("a third way")), DONE),
     ),
     "claims": script(
-        turn(completing()), turn(PUT), turn(completing("out.txt")), turn(CHECK, LOOK), DONE
+        turn(complete_step_call()),
+        turn(PUT),
+        turn(complete_step_call("out.txt")),
+        turn(CHECK, LOOK),
+        DONE,
     ),
 }
 
@@ -129,7 +135,7 @@ async def messages(harness: RunHarness, attempt: int = 1) -> list[ModelMessage]:
     return [each for body in bodies for each in ModelMessagesTypeAdapter.validate_json(body)]
 
 
-async def issued(harness: RunHarness) -> bool:
+async def has_intervention(harness: RunHarness) -> bool:
     return bool(await harness.told(Intervention))
 
 
@@ -141,21 +147,21 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     policy = {"rules": asks, "person": {"timeout_minutes": 60}}
     configure(harness, rules={"silence": limits}, policy=policy)
     run = asyncio.create_task(harness.run(tasks("ask", "hung")))
-    await harness.until(lambda: issued(harness))
+    await harness.until(lambda: has_intervention(harness))
     _awaited.set()
     asks_first, _ = await harness.journal.tasks(1)
     (asking,) = await harness.journal.attempts(asks_first.id)  # which of both begins first is open
 
-    async def parked_at() -> datetime | None:
+    async def parking_time() -> datetime | None:
         last = (await harness.journal.entries(attempt=asking.id, kinds=(AttemptTransition,)))[-1]
         assert isinstance(last.record, AttemptTransition)
         return last.at if last.record.lifecycle is Lifecycle.INPUT_REQUIRED else None
 
-    async def waited() -> bool:
-        since = await parked_at()
+    async def has_waited() -> bool:
+        since = await parking_time()
         return since is not None and datetime.now(UTC) - since > timedelta(seconds=2)
 
-    await harness.until(waited)
+    await harness.until(has_waited)
     assert await asyncio.to_thread(main, ["status", "--json", "--journal", str(journal_file)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["task"], line["lifecycle"], line["health"]) for line in lines] == [
@@ -165,7 +171,7 @@ async def test_requirement_4_a_parked_worker_is_not_flagged_while_a_hung_one_bes
     flagged = await harness.told(Alert, attempt=asking.id)
     assert "explicit_escalation" in {alert.key.rule for alert in flagged}
     # Until then a slow machine may have kept it silent for a second, too.
-    since, parked = [each for each in flagged if each.key.rule == "silence"], await parked_at()
+    since, parked = [each for each in flagged if each.key.rule == "silence"], await parking_time()
     assert parked is not None
     assert [a for a in since if a.firing and (a.since_at is None or a.since_at > parked)] == []
     for attempt in (1, 2):
@@ -180,7 +186,7 @@ async def test_requirement_10_the_next_turn_holds_the_answer_and_only_a_change_r
     name: str, outcome: Outcome, harness: RunHarness
 ) -> None:
     run = asyncio.create_task(harness.run(tasks(name)))
-    await harness.until(lambda: issued(harness))
+    await harness.until(lambda: has_intervention(harness))
     _awaited.set()
     assert await run == 0
     (entry,) = await harness.journal.entries(kinds=(Intervention,))

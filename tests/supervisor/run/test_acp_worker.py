@@ -60,18 +60,18 @@ async def steps(harness: RunHarness) -> list[Step]:
     return await harness.told(Step)
 
 
-async def some(harness: RunHarness, many: int, *, attempt: int | None = None) -> bool:
+async def has_steps(harness: RunHarness, many: int, *, attempt: int | None = None) -> bool:
     """Whether so many steps are there."""
     return len(await harness.told(Step, attempt=attempt)) >= many
 
 
 async def attempts(harness: RunHarness) -> list[Attempt]:
     """Both attempts, once they are at work."""
-    await harness.until(lambda: some(harness, 2))
+    await harness.until(lambda: has_steps(harness, 2))
     return [await harness.journal.attempt(id) for id in (1, 2)]
 
 
-async def over(harness: RunHarness, attempt: int) -> bool:
+async def is_over(harness: RunHarness, attempt: int) -> bool:
     return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
@@ -124,32 +124,32 @@ async def test_paused_it_rests_and_goes_on_in_its_process(harness: RunHarness, f
     until = "was interrupted|Go on\\."
     works = {"until": until, "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
 
-    async def person() -> None:
+    async def act_as_operator() -> None:
         found = {each.worker: each.id for each in await attempts(harness)}
         paused, kept = found["fake"], found["other"]
-        await harness.until(lambda: some(harness, 1, attempt=paused))
+        await harness.until(lambda: has_steps(harness, 1, attempt=paused))
         await harness.say(intervention(Action.PAUSE, Actor.OPERATOR), attempt=paused)
         await harness.until(lambda: waits(harness, attempt=paused))
         before = await harness.told(Step, attempt=paused)
         others = len(await harness.told(Step, attempt=kept))
-        await harness.until(lambda: some(harness, others + 3, attempt=kept))
+        await harness.until(lambda: has_steps(harness, others + 3, attempt=kept))
         assert await harness.told(Step, attempt=paused) == before
         await harness.say(GO_ON, attempt=paused)
-        await harness.until(lambda: some(harness, len(before) + 1, attempt=paused))
+        await harness.until(lambda: has_steps(harness, len(before) + 1, attempt=paused))
         enough = intervention(Action.NUDGE, Actor.OPERATOR, message="Enough.")
         await harness.say(enough, attempt=kept)
 
-    assert await together(harness.run(beside(harness, fake(works, GREETS))), person()) == 0
+    assert await together(harness.run(beside(harness, fake(works, GREETS))), act_as_operator()) == 0
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(harness: RunHarness, fake: Fake) -> None:
     run = harness.run(fake(GREETS, {"hang": True}, deaf=True))
 
-    async def person() -> None:
-        await harness.until(lambda: some(harness, 1))
+    async def act_as_operator() -> None:
+        await harness.until(lambda: has_steps(harness, 1))
         await harness.say(intervention(Action.STOP, Actor.OPERATOR, message="Stop."))
 
-    assert await together(run, person()) != 0
+    assert await together(run, act_as_operator()) != 0
     assert (await harness.last(AttemptTransition)).ending is Ending.CANCELED
     assert alive(harness) == []
 
@@ -169,19 +169,22 @@ async def test_one_that_is_killed_in_its_work_is_started_again_where_it_was(
 async def test_one_killed_while_it_waits_hears_the_answer(harness: RunHarness, fake: Fake) -> None:
     works = {"until": r"Go on\.", "acts": [{"run": "date +%N"}, {"wait": 0.1}]}
 
-    async def person() -> None:
+    async def act_as_operator() -> None:
         found = {each.worker: each.id for each in await attempts(harness)}
         await harness.say(intervention(Action.PAUSE, Actor.OPERATOR), attempt=found["fake"])
         await harness.until(lambda: waits(harness, attempt=found["fake"]))
         for each in pids(harness, "script.json"):
             os.kill(each, signal.SIGKILL)
         await harness.say(GO_ON, attempt=found["fake"])
-        await harness.until(lambda: over(harness, found["fake"]))
+        await harness.until(lambda: is_over(harness, found["fake"]))
         enough = intervention(Action.NUDGE, Actor.OPERATOR, message="Enough.")
         await harness.say(enough, attempt=found["other"])
 
     assert (
-        await together(harness.run(beside(harness, fake(works, GREETS, loads=True))), person()) == 0
+        await together(
+            harness.run(beside(harness, fake(works, GREETS, loads=True))), act_as_operator()
+        )
+        == 0
     )
 
 
@@ -214,7 +217,7 @@ async def test_one_that_was_killed_goes_on(harness: RunHarness, fake: Fake, *, l
     (harness.folder / "tasks.yaml").write_text(fake(*acts, loads=loads))
     (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
     process = await harness.start("run", "tasks.yaml", "--headless")
-    await harness.until(lambda: some(harness, 1))
+    await harness.until(lambda: has_steps(harness, 1))
     process.kill()
     await process.wait()
     again = await harness.start("resume")
@@ -261,7 +264,7 @@ async def test_a_program_that_is_not_there_is_named_before_the_run(harness: RunH
         await harness.run(tasks.replace("kind: acp", "kind: opencod"))
 
 
-def behind_walls(harness: RunHarness, *read: Path) -> None:
+def require_sandbox(harness: RunHarness, *read: Path) -> None:
     run = RunSettings(sandbox=Sandbox.REQUIRED, sandbox_read=tuple(map(str, read)))
     harness.settings = Settings(run=run)
 
@@ -270,7 +273,7 @@ def behind_walls(harness: RunHarness, *read: Path) -> None:
 async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_path(
     harness: RunHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    behind_walls(harness)
+    require_sandbox(harness)
     modules, state = tmp_path / "npm" / "node_modules", tmp_path / "state"
     for folder in (modules / ".bin", modules / "agent", modules / "beside", state):
         folder.mkdir(parents=True)
@@ -287,7 +290,7 @@ async def test_behind_the_walls_a_program_is_seen_that_npm_has_linked_into_the_p
 
 @pytest.mark.usefixtures("bubblewrap")
 async def test_behind_walls_it_is_said_what_to_name(harness: RunHarness, tmp_path: Path) -> None:
-    behind_walls(harness)
+    require_sandbox(harness)
     (places := tmp_path / "agent" / "bin").mkdir(parents=True)
     (places / "python").symlink_to(sys.executable)
     (places / "agent").write_text(f"#!{places}/python\n")
@@ -313,7 +316,7 @@ async def test_behind_walls_it_has_its_tools_and_state(harness: RunHarness, tmp_
     ]
     (state / "script.json").write_text(json.dumps({"acts": acts}))
     command = [sys.executable, str(program / "fake_agent.py"), str(state / "script.json")]
-    behind_walls(harness, program)
+    require_sandbox(harness, program)
     tasks = TASKS.format(command=json.dumps(command), more=f"state: [{state}]")
     assert await harness.run(tasks) == 0
     said, secret, kept, lost, _, _ = await steps(harness)
@@ -334,7 +337,7 @@ async def allow(harness: RunHarness, asked: Asked) -> None:
     await desk(harness).settle(asked.attempt, asked.id, asked.request, agreed=True, step=1)
 
 
-async def ran(harness: RunHarness) -> list[bool | None]:
+async def command_results(harness: RunHarness) -> list[bool | None]:
     """How the command went that a permission was asked for, each time that it ran."""
     ours = [each for each in await harness.told(Step) if "touch ran" in each.args]
     return [each.ok for each in ours if each.tool == "bash"]
@@ -347,22 +350,27 @@ def answers(harness: RunHarness) -> list[dict[str, Any]]:
 
 
 async def test_it_waits_for_a_person_who_approves(harness: RunHarness, fake: Fake) -> None:
-    async def person() -> None:
+    async def act_as_operator() -> None:
         asked = await question(harness)
         assert (asked.request.tool, asked.request.what) == ("execute", "run `touch ran`")
         await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
-        assert await ran(harness) == []
+        assert await command_results(harness) == []
         await allow(harness, asked)
         await enough(harness, asked)
 
-    assert await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person()) == 0
-    assert await ran(harness) == [True]
+    assert (
+        await together(
+            harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), act_as_operator()
+        )
+        == 0
+    )
+    assert await command_results(harness) == [True]
     assert answers(harness) == [{"outcome": "selected", "optionId": "allow_once_1"}]
     assert len(await questions(harness)) == 1
 
 
 async def test_what_is_rejected_is_not_done_and_said_why(harness: RunHarness, fake: Fake) -> None:
-    async def person() -> None:
+    async def act_as_operator() -> None:
         asked = await question(harness)
         await desk(harness).settle(
             asked.attempt, asked.id, asked.request, agreed=False, comment="Only greet.", step=1
@@ -371,8 +379,8 @@ async def test_what_is_rejected_is_not_done_and_said_why(harness: RunHarness, fa
 
     hears = {"until": r"from your operator\] Only greet\.", "acts": [{"wait": 0.05}]}
     tasks = beside(harness, fake(ASKS, hears, GREETS, more=ASK))
-    assert await together(harness.run(tasks), person()) == 0
-    assert await ran(harness) == []
+    assert await together(harness.run(tasks), act_as_operator()) == 0
+    assert await command_results(harness) == []
     assert answers(harness) == [{"outcome": "selected", "optionId": "reject_once_1"}]
     asked = (await questions(harness))[0]
     states = [each.state for each in await harness.told(Delivery, attempt=asked.attempt.id)]
@@ -380,14 +388,16 @@ async def test_what_is_rejected_is_not_done_and_said_why(harness: RunHarness, fa
 
 
 async def test_what_ends_the_attempt_ends_the_waiting(harness: RunHarness, fake: Fake) -> None:
-    async def person() -> None:
+    async def act_as_operator() -> None:
         asked = await question(harness)
         await harness.until(lambda: waits(harness, attempt=asked.attempt.id))
         await harness.say(intervention(Action.STOP, Actor.OPERATOR), attempt=asked.attempt.id)
-        await harness.until(lambda: over(harness, asked.attempt.id))
+        await harness.until(lambda: is_over(harness, asked.attempt.id))
         await enough(harness, asked)
 
-    code = await together(harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), person())
+    code = await together(
+        harness.run(beside(harness, fake(ASKS, GREETS, more=ASK))), act_as_operator()
+    )
     asked = (await questions(harness))[0]
     last = await harness.last(AttemptTransition, attempt=asked.attempt.id)
     assert (code, last.ending) == (1, Ending.CANCELED)
@@ -402,7 +412,7 @@ async def test_what_is_allowed_later_is_allowed_once(harness: RunHarness, fake: 
     assert len(await questions(harness)) == 1
     await allow(harness, await question(harness))
     assert await harness.resume() == 3
-    assert await ran(harness) == [True]
+    assert await command_results(harness) == [True]
     first, second = await questions(harness)
     assert second.request == replace(first.request, step=second.request.step)
     await allow(harness, second)
@@ -415,7 +425,7 @@ async def test_who_goes_on_later_hears_what_it_may_do(harness: RunHarness, fake:
     asked = await question(harness)
     await allow(harness, asked)
     assert await harness.resume() == 0
-    assert await ran(harness) == [True]
+    assert await command_results(harness) == [True]
     assert len(await questions(harness)) == 1
     told = [each.body.decode() for each in await harness.journal.messages(asked.attempt.id)]
     assert "".join(told).count("Your operator lets you run `touch ran`.") == 1
@@ -445,7 +455,7 @@ async def test_killed_while_it_waits_it_goes_on_with_what_a_command_said(
     again = await harness.start("resume", "--headless")
     _, errors = await again.communicate()
     assert again.returncode == 0, errors
-    assert await ran(harness) == [True]
+    assert await command_results(harness) == [True]
 
 
 async def test_rejected_between_two_runs_it_is_told_why(harness: RunHarness, fake: Fake) -> None:
@@ -456,7 +466,7 @@ async def test_rejected_between_two_runs_it_is_told_why(harness: RunHarness, fak
     where = ("--journal", harness.journal.name)
     assert await midwatch("reject", str(asked.id), "--comment", "Only greet.", *where) == 0
     assert await harness.resume() == 0
-    assert await ran(harness) == []
+    assert await command_results(harness) == []
     calls = [each for each in await harness.told(Step) if "touch ran" in each.args]
     assert [(each.ok, each.output) for each in calls] == [(None, END_UNKNOWN)]
 

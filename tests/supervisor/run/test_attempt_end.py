@@ -173,7 +173,7 @@ def sandbox_kind(request: pytest.FixtureRequest, bubblewrap: SandboxKind) -> San
     return SandboxKind(request.param)
 
 
-async def checked(
+async def run_checks(
     folder: Path,
     *checks: AcceptanceSpec,
     sandbox_kind: SandboxKind = SandboxKind.NONE,
@@ -188,14 +188,14 @@ async def checked(
 
 async def test_a_command_passes_with_code_0(sandbox_kind: SandboxKind, workspace: Path) -> None:
     checks = ("true", "echo no >&2; exit 3", "no-such-program")
-    good, bad, missing = await checked(workspace, *checks, sandbox_kind=sandbox_kind)
+    good, bad, missing = await run_checks(workspace, *checks, sandbox_kind=sandbox_kind)
     assert good == Acceptance(check="true", passed=True)
     assert bad == Acceptance(check=checks[1], passed=False, detail="exit code 3\nno")
     assert (missing.passed, missing.detail.partition("\n")[0]) == (False, "exit code 127")
 
 
 async def test_a_check_that_takes_long_fails(sandbox_kind: SandboxKind, workspace: Path) -> None:
-    (late,) = await checked(workspace, "sleep 30", sandbox_kind=sandbox_kind, seconds=0.5)
+    (late,) = await run_checks(workspace, "sleep 30", sandbox_kind=sandbox_kind, seconds=0.5)
     assert late == Acceptance(check="sleep 30", passed=False, detail="not done after 0.5 s")
 
 
@@ -214,21 +214,21 @@ async def test_a_file_must_be_there_with_content(
         "sub folder": "it is a folder",
     }
     checks = (FileCheck(file=name) for name in expected)
-    assert await checked(workspace, *checks, sandbox_kind=sandbox_kind) == tuple(
+    assert await run_checks(workspace, *checks, sandbox_kind=sandbox_kind) == tuple(
         Acceptance(check=f"file {name}", passed=not detail, detail=detail)
         for name, detail in expected.items()
     )
 
 
 async def test_of_a_long_output_the_end_is_kept(workspace: Path) -> None:
-    (result,) = await checked(workspace, "seq 100000; exit 1")
+    (result,) = await run_checks(workspace, "seq 100000; exit 1")
     assert len(result.detail) < 4100
     assert result.detail.startswith("exit code 1\n")
     assert result.detail.endswith("99999\n100000")
 
 
 async def test_a_workspace_that_is_gone_fails_every_check(tmp_path: Path) -> None:
-    results = await checked(tmp_path / "gone", "true", FileCheck(file="a.txt"))
+    results = await run_checks(tmp_path / "gone", "true", FileCheck(file="a.txt"))
     assert [(each.passed, "does not exist" in each.detail) for each in results] == [
         (False, True),
         (False, True),

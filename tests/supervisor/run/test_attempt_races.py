@@ -70,7 +70,7 @@ async def hang(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     return DONE
 
 
-async def not_let_go_at_first(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+async def resist_cancel_at_first(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     first, ended = not scenes[0].asking, scenes[0].may_end
     try:
         await scenes[0].hang()
@@ -98,7 +98,7 @@ async def listen() -> str:
 
 
 hanging = Agent(FunctionModel(hang))
-stubborn = Agent(FunctionModel(not_let_go_at_first))
+stubborn = Agent(FunctionModel(resist_cancel_at_first))
 slow = Agent(FunctionModel(take_time))
 calling = Agent(FunctionModel(call_first), tools=[listen])
 
@@ -128,30 +128,30 @@ async def say(harness: RunHarness, record: Intervention) -> None:
     await harness.say(record, attempt=attempt.id)
 
 
-async def waits(harness: RunHarness, times: int = 1) -> None:
-    """Until the attempt at the first task was parked so often."""
+async def wait_until_parked(harness: RunHarness, times: int = 1) -> None:
+    """Wait until the attempt at the first task was parked so often."""
     (attempt,) = await harness.journal.attempts(1)
 
-    async def parked() -> bool:
+    async def is_parked() -> bool:
         told = await harness.told(AttemptTransition, attempt=attempt.id)
         return sum(each.lifecycle is Lifecycle.INPUT_REQUIRED for each in told) == times
 
-    await harness.until(parked)
+    await harness.until(is_parked)
 
 
-def ends(commit: Commit) -> bool:
+def is_task_end(commit: Commit) -> bool:
     records = [each.record for each in commit.drafts]
     return any(isinstance(each, TaskTransition) and each.lifecycle.over for each in records)
 
 
-class Lingering(Journal):
+class SlowJournal(Journal):
     """A journal whose word that a task is over comes some turns of the loop later."""
 
     turns = 0
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
         entries = await super().commit(commit)
-        if ends(commit):
+        if is_task_end(commit):
             for _ in range(self.turns):
                 await asyncio.sleep(0)
         return entries
@@ -164,12 +164,12 @@ async def test_a_task_whose_turn_has_just_come_is_begun_though_another_waits(
     harness.set(monitor={"poll_seconds": 0.000_001})
     names = ("id: one, worker: hanging", "id: two, worker: slow")
     later = "id: three, worker: slow, depends_on: [two]"
-    async with await Lingering.open(location) as harness.journal:
+    async with await SlowJournal.open(location) as harness.journal:
         harness.journal.turns = turns
         run = asyncio.create_task(harness.run(tasks(*names, later)))
         await harness.until(lambda: bool(scene.asking))
         await say(harness, QUESTION)
-        await waits(harness)
+        await wait_until_parked(harness)
         scene.may_end.set()
         assert await run == 3
         states = [each.lifecycle for each in await harness.told(TaskTransition)]
@@ -181,13 +181,13 @@ async def test_who_ends_late_leaves_the_question(harness: RunHarness, scene: Sce
     run = asyncio.create_task(harness.run(tasks("id: one, worker: stubborn")))
     await harness.until(lambda: len(scene.asking) == 1)
     await say(harness, QUESTION)
-    await waits(harness)
+    await wait_until_parked(harness)
     await say(harness, ANSWER)
     await harness.until(lambda: len(scene.asking) == 2)
     scene.may_end.set()
     await asyncio.wait({scene.asking[0]})
     await say(harness, QUESTION)
-    await waits(harness, 2)
+    await wait_until_parked(harness, 2)
     await say(harness, STOP)
     assert await run == 1
 
@@ -207,7 +207,7 @@ async def test_a_run_broken_off_leaves_no_process(harness: RunHarness, scene: Sc
         assert await left.wait() == -signal.SIGKILL
 
 
-class Holding(Journal):
+class DelayedAnswerJournal(Journal):
     """A journal in which a person answers just before the attempt is parked, and that says so only
     once another task is over."""
 
@@ -222,7 +222,7 @@ class Holding(Journal):
             await super().commit(Commit(drafts=(answer,)))
             scenes[0].may_end.set()
         entries = await super().commit(commit)
-        if ends(commit):
+        if is_task_end(commit):
             scenes[0].other_over.set()
         return entries
 
@@ -240,7 +240,7 @@ async def test_a_run_does_not_end_for_an_attempt_that_was_answered_as_it_parked(
 ) -> None:
     harness.set(monitor={"poll_seconds": 3600})
     both = tasks("id: one, worker: calling", "id: two, worker: slow")
-    async with await Holding.open(location) as harness.journal:
+    async with await DelayedAnswerJournal.open(location) as harness.journal:
         run = asyncio.create_task(harness.run(both))
         await harness.until(lambda: bool(scene.asking))
         await say(harness, PAUSE)
@@ -248,7 +248,7 @@ async def test_a_run_does_not_end_for_an_attempt_that_was_answered_as_it_parked(
         assert await run == 0
 
 
-class Farewell(Journal):
+class CancellingJournal(Journal):
     """A journal in which a run is cancelled as it reads its last words."""
 
     conducted: "asyncio.Task[int] | None" = None
@@ -266,15 +266,15 @@ async def test_a_run_that_is_cancelled_with_its_last_words_is_cancelled(
     location: str, harness: RunHarness, scene: Scene
 ) -> None:
     scene.may_end.set()
-    async with await Farewell.open(location) as farewell:
-        harness.journal = farewell
+    async with await CancellingJournal.open(location) as journal:
+        harness.journal = journal
         run = asyncio.create_task(harness.run(tasks("id: one, worker: slow")))
-        farewell.conducted = run
+        journal.conducted = run
         await asyncio.wait({run})
         assert run.cancelled()
 
 
-class Withdrawn(Journal):
+class WithdrawingJournal(Journal):
     """A journal in which a task is canceled at the moment at which it fails."""
 
     async def attempts(self, task: int) -> list[Attempt]:
@@ -287,6 +287,6 @@ class Withdrawn(Journal):
 async def test_a_task_canceled_as_it_fails_is_no_failure(
     location: str, harness: RunHarness
 ) -> None:
-    async with await Withdrawn.open(location) as harness.journal:
+    async with await WithdrawingJournal.open(location) as harness.journal:
         assert await harness.run(tasks("id: one, worker: slow")) == 1
         assert (await harness.last(TaskTransition)).lifecycle is Lifecycle.CANCELED

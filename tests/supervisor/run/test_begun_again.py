@@ -58,19 +58,19 @@ async def hang() -> str:
 ONE, TWO, HANG = putting("out.txt", "one"), putting("out.txt", "two"), turn(call("hang"))
 
 
-def first(*turns: Turn) -> Script:
+def script_with_retry(*turns: Turn) -> Script:
     """A script whose later attempts write the right word."""
     return script(*turns, again=(turn(REPORT), ONE, DONE))
 
 
 SCRIPTS = {
-    "learn": first(TWO, DONE),
+    "learn": script_with_retry(TWO, DONE),
     "after": script(ONE, DONE),
-    "hang": first(HANG),
+    "hang": script_with_retry(HANG),
     "slow": script(TWO, DONE, again=(turn(REPORT), HANG)),
-    "big": first(HANG),
-    "big.1": first(TWO, DONE),
-    "big.2": first(ONE, DONE),
+    "big": script_with_retry(HANG),
+    "big.1": script_with_retry(TWO, DONE),
+    "big.2": script_with_retry(ONE, DONE),
 }
 
 
@@ -95,7 +95,7 @@ async def states(harness: RunHarness, id: int) -> list[TaskTransition]:
     return [each.record for each in entries if isinstance(each.record, TaskTransition)]
 
 
-async def end(harness: RunHarness, id: int, lifecycle: Lifecycle) -> None:
+async def end_task(harness: RunHarness, id: int, lifecycle: Lifecycle) -> None:
     """Let a task be over."""
     state = draft(task_transition(lifecycle), at=datetime.now(UTC), task=id, attempt=None)
     await harness.journal.commit(Commit(drafts=(state,)))
@@ -110,17 +110,17 @@ async def begin_again(harness: RunHarness, attempt: int, note: str = NOTE) -> No
     await OperatorActions(harness.journal, author="ada").begin_again(of, note, step=0)
 
 
-async def hear_nothing(entries: Sequence[Entry]) -> None:
+async def ignore_entries(entries: Sequence[Entry]) -> None:
     """Whoever follows a run hears its entries."""
 
 
-async def until_working(harness: RunHarness) -> None:
+async def wait_until_working(harness: RunHarness) -> None:
     """Wait until some attempt is at work."""
 
-    async def working() -> bool:
+    async def is_working() -> bool:
         return any(each.lifecycle is Lifecycle.WORKING for each in await harness.told(Change))
 
-    await harness.until(working)
+    await harness.until(is_working)
 
 
 async def test_a_failed_task_is_begun_again_when_its_run_goes_on(harness: RunHarness) -> None:
@@ -149,26 +149,26 @@ async def test_a_process_whose_run_is_over_goes_on_with_it(harness: RunHarness) 
     await harness.run(tasks(task("learn")))
     (run,) = await harness.journal.runs()
     resources, jobs = await load_run(harness.journal, run, home=harness.home, learning=RunLearning)
-    assert await conduct(resources, jobs, hear_nothing, attended=True) == 1
+    assert await conduct(resources, jobs, ignore_entries, attended=True) == 1
     await begin_again(harness, 1)
     jobs = await load_jobs(resources)
-    assert await conduct(resources, jobs, hear_nothing, attended=True) == 0
+    assert await conduct(resources, jobs, ignore_entries, attended=True) == 0
 
 
 async def test_a_run_at_work_takes_up_what_is_begun_again(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("learn"), task("hang"))))
 
-    async def failed() -> bool:
+    async def has_failed() -> bool:
         return bool(await harness.journal.tasks(1)) and (
             await lifecycle(harness, 1) is Lifecycle.FAILED
         )
 
-    async def completed() -> bool:
+    async def is_completed() -> bool:
         return await lifecycle(harness, 1) is Lifecycle.COMPLETED
 
-    await harness.until(failed)
+    await harness.until(has_failed)
     await begin_again(harness, (await harness.journal.attempts(1))[0].id)
-    await harness.until(completed)
+    await harness.until(is_completed)
     (hanging,) = await harness.journal.attempts(2)
     await harness.say(STOP, attempt=hanging.id)
     assert await run == 1
@@ -177,7 +177,7 @@ async def test_a_run_at_work_takes_up_what_is_begun_again(harness: RunHarness) -
 
 async def test_a_stopped_and_a_completed_task_are_begun_again_too(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("hang"), task("after"))))
-    await until_working(harness)
+    await wait_until_working(harness)
     of = {(await harness.journal.task(n)).name: n for n in (1, 2)}
     (stopped,) = await harness.journal.attempts(of["hang"])
     await harness.say(STOP, attempt=stopped.id)
@@ -197,11 +197,11 @@ async def test_an_interruption_loses_nothing_of_what_was_begun_again(harness: Ru
     await harness.run(tasks(task("slow")))
     await begin_again(harness, 1)
 
-    async def works() -> bool:
+    async def has_step() -> bool:
         return bool(await harness.told(Step, attempt=2))
 
     interrupted = asyncio.create_task(harness.resume())
-    await harness.until(works)
+    await harness.until(has_step)
     interrupted.cancel()
     await asyncio.gather(interrupted, return_exceptions=True)
     await harness.say(STOP, attempt=2)
@@ -235,14 +235,14 @@ async def test_what_a_person_withdrew_stays_withdrawn(harness: RunHarness) -> No
         spec=(await harness.journal.task(2)).spec.replace('"after"', '"idle"'),
         at=datetime.now(UTC),
     )
-    await end(harness, third.id, Lifecycle.CANCELED)
+    await end_task(harness, third.id, Lifecycle.CANCELED)
     await begin_again(harness, 1)
     assert await lifecycle(harness, third.id) is Lifecycle.CANCELED
 
 
 async def test_a_part_is_begun_again_and_a_split_whole_is_not(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("big"))))
-    await until_working(harness)
+    await wait_until_working(harness)
     check = ("grep -qx one out.txt",)
     both = tuple(Part(title=f"part {n}", goal="Do it.", acceptance=check) for n in (1, 2))
     await harness.say(intervention(Action.SPLIT, Actor.OPERATOR, terms=Terms(parts=both)))
@@ -273,14 +273,14 @@ async def test_who_is_only_watched_is_begun_again_by_its_program(harness: RunHar
     of = await new_task(harness.journal, "mine", at=at)
     attempt = await new_attempt(harness.journal, of, at=at)
     await harness.say(ended())
-    await end(harness, of.id, Lifecycle.COMPLETED)
+    await end_task(harness, of.id, Lifecycle.COMPLETED)
     with pytest.raises(UsageError, match="only the program that it runs in"):
         await begin_again(harness, attempt.id)
 
 
 async def test_a_restart_by_a_person_is_above_the_number_of_attempts(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("hang"))))
-    await until_working(harness)
+    await wait_until_working(harness)
     await harness.say(intervention(Action.RESTART, Actor.OPERATOR, message=NOTE))
     assert await run == 0
     assert len(await harness.journal.attempts(1)) == 2
@@ -289,7 +289,7 @@ async def test_a_restart_by_a_person_is_above_the_number_of_attempts(harness: Ru
 CANCELED = task_transition(Lifecycle.CANCELED, reason="canceled by ada")
 
 
-async def begun(harness: RunHarness) -> "asyncio.Task[int]":
+async def start_run(harness: RunHarness) -> "asyncio.Task[int]":
     """A run whose first task waits, `b` after it, `c` after `b`, and `d` after the first."""
     items = [
         f"id: {name}, goal: Do it., acceptance: [file: out.txt], depends_on: [{before}]"
@@ -310,7 +310,7 @@ async def withdraw(harness: RunHarness, name: str) -> list[WithdrawalResult]:
 
 
 async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: RunHarness) -> None:
-    run = await begun(harness)
+    run = await start_run(harness)
     assert await withdraw(harness, "b") == [WithdrawalResult.CANCELED]
     harness.open_gate()
     assert await run == 1
@@ -322,7 +322,7 @@ async def test_what_waits_in_a_run_is_canceled_and_the_others_go_on(harness: Run
 
 
 async def test_what_depends_on_what_is_canceled_at_work_fails(harness: RunHarness) -> None:
-    run = await begun(harness)
+    run = await start_run(harness)
     assert await withdraw(harness, "a") == [WithdrawalResult.STOPPING]
     assert await run == 1
     found = await harness.ends()
@@ -334,7 +334,7 @@ async def test_what_depends_on_what_is_canceled_at_work_fails(harness: RunHarnes
 
 
 async def test_what_was_canceled_stays_so_when_its_run_goes_on(harness: RunHarness) -> None:
-    run = await begun(harness)
+    run = await start_run(harness)
     run.cancel()
     await asyncio.wait({run})
     await withdraw(harness, "b")
@@ -346,7 +346,7 @@ async def test_what_was_canceled_stays_so_when_its_run_goes_on(harness: RunHarne
 
 
 async def test_by_a_part_that_is_canceled_the_whole_fails(harness: RunHarness) -> None:
-    run = await begun(harness)
+    run = await start_run(harness)
     parts = (Part(title="First", goal="Do it."), Part(title="Second", goal="Do it."))
     await harness.say(intervention(Action.SPLIT, Actor.SUPERVISOR, terms=Terms(parts=parts)))
     await harness.until(harness.home.joinpath("work/r1/a.1-1/out.txt").exists)
@@ -360,7 +360,7 @@ async def test_by_a_part_that_is_canceled_the_whole_fails(harness: RunHarness) -
 
 
 async def test_no_worker_is_set_to_an_attempt_that_is_over(harness: RunHarness) -> None:
-    run = await begun(harness)
+    run = await start_run(harness)
     run.cancel()
     await asyncio.wait({run})
     await harness.say(transition(Lifecycle.CANCELED))  # since the runner has looked

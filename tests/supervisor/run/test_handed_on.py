@@ -84,7 +84,7 @@ MODEL = f"scripted:{__name__}@0"
 UNSURE = task_file(__name__, 'id: unsure, goal: Look., acceptance: ["true"], max_attempts: 1')
 
 
-async def worked_before(harness: RunHarness, at: datetime) -> None:
+async def add_past_attempts(harness: RunHarness, at: datetime) -> None:
     """Forty attempts of the model, of which every other one succeeded, whatever it stated."""
     journal = harness.journal
     for number in range(40):
@@ -112,7 +112,7 @@ async def test_low_confidence_is_an_alarm_unless_it_proved_to_be_worth_nothing(
 ) -> None:  # fmt: skip
     harness.set(reflect=ReflectSettings(useful_confidence=useful))
     if worked:
-        await worked_before(harness, at)
+        await add_past_attempts(harness, at)
     assert await harness.run(UNSURE) == 0
     assert [each.key.rule for each in await harness.told(Alert)][:1] == rules
     told = [each.confidence_counts for each in await harness.told(Change)]

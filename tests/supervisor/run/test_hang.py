@@ -59,7 +59,7 @@ asked: list[int] = []
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:  # pyright: ignore[reportUnusedFunction]
+def _clear_state() -> None:  # pyright: ignore[reportUnusedFunction]
     asked.clear()
     for event in (begun, released, ended):
         event.clear()
@@ -110,15 +110,15 @@ async def never_answer_at_first(messages: list[ModelMessage], info: AgentInfo) -
 silent = Agent(FunctionModel(never_answer_at_first))
 
 
-def hanging(tool: str) -> Agent[None, str]:
+def hanging_agent(tool: str) -> Agent[None, str]:
     model = play(script(turn(call(tool)), turn(call("put", path="late.txt")), DONE))
     return Agent(model, tools=[sleep_forever, refuse_to_end, block, block_for_good, put])
 
 
-asleep = hanging("sleep_forever")
-stubborn = hanging("refuse_to_end")
-blocked = hanging("block")
-gone = hanging("block_for_good")
+asleep = hanging_agent("sleep_forever")
+stubborn = hanging_agent("refuse_to_end")
+blocked = hanging_agent("block")
+gone = hanging_agent("block_for_good")
 
 
 def script_for(role: Role, key: str) -> Script:
@@ -131,7 +131,7 @@ SHELL_TASKS = f"""
 """
 
 
-def marked(folder: Path) -> list[str]:
+def attempt_commands(folder: Path) -> list[str]:
     """The commands that run for an attempt below a folder."""
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -143,7 +143,7 @@ def marked(folder: Path) -> list[str]:
     return found
 
 
-async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) -> float:
+async def stop_once_hanging(harness: RunHarness, hangs: Callable[[], bool], tasks: str) -> float:
     """Stop the attempt once it hangs; how many seconds its end took."""
     loop = asyncio.get_running_loop()
     run = asyncio.create_task(harness.run(tasks))
@@ -157,7 +157,7 @@ async def stopped(harness: RunHarness, hangs: Callable[[], bool], tasks: str) ->
 @pytest.mark.parametrize("agent", ["asleep", "silent"])
 async def test_requirement_8_what_hangs_stops_for_good(agent: str, harness: RunHarness) -> None:
     harness.set(run=RunSettings(sandbox=Sandbox.OFF))
-    assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
+    assert await stop_once_hanging(harness, begun.is_set, agent_file(__name__, agent)) < 3
     assert await harness.last(AttemptTransition) == STOPPED
     assert (await harness.last(TaskTransition)).reason == "stopped by operator: it hangs"
     assert [each.state for each in await harness.told(Delivery)] == [DeliveryState.DELIVERED]
@@ -170,9 +170,9 @@ async def test_requirement_8_what_hangs_stops_for_good(agent: str, harness: RunH
 async def prove_no_process_is_left(harness: RunHarness, sandbox: Sandbox) -> None:
     file = harness.home / "work/r1/fix-1/started"
     harness.set(run=RunSettings(sandbox=sandbox))
-    assert await stopped(harness, file.exists, SHELL_TASKS) < 5
+    assert await stop_once_hanging(harness, file.exists, SHELL_TASKS) < 5
     assert await harness.last(AttemptTransition) == STOPPED
-    assert marked(harness.home) == []
+    assert attempt_commands(harness.home) == []
 
 
 async def test_a_stopped_attempt_leaves_no_process_behind(harness: RunHarness) -> None:
@@ -188,7 +188,7 @@ async def test_requirement_8_who_cannot_be_cancelled_is_given_up_and_its_late_re
     agent: str, faults: list[str], harness: RunHarness
 ) -> None:
     others = asyncio.all_tasks()
-    assert await stopped(harness, begun.is_set, agent_file(__name__, agent)) < 3
+    assert await stop_once_hanging(harness, begun.is_set, agent_file(__name__, agent)) < 3
     before = await harness.journal.entries()
     assert not ended.is_set()
     released.set()
@@ -221,7 +221,7 @@ def question(rule: str = "silence") -> Intervention:
 ANSWER = intervention(Action.NUDGE, Actor.OPERATOR, message="Do without it.")
 
 
-async def parked(harness: RunHarness, agent: str) -> int:
+async def park_attempt(harness: RunHarness, agent: str) -> int:
     """Ask about an attempt that hangs; the exit code of its run."""
     run = asyncio.create_task(harness.run(agent_file(__name__, agent)))
     await harness.until(begun.is_set)
@@ -233,7 +233,7 @@ async def parked(harness: RunHarness, agent: str) -> int:
 async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer_without_the_call_that_hung(
     agent: str, cut: list[str], harness: RunHarness
 ) -> None:
-    assert await parked(harness, agent) == 3
+    assert await park_attempt(harness, agent) == 3
     begun.clear()
     state = await harness.last(AttemptTransition)
     assert (state.lifecycle, state.reason) == (Lifecycle.INPUT_REQUIRED, "It hangs. What now?")
@@ -252,7 +252,7 @@ async def test_a_hung_attempt_is_parked_and_goes_on_with_the_answer_without_the_
 @pytest.mark.parametrize("seconds", [0.05, 0.001])
 async def test_a_parked_attempt_stops_before_its_run(harness: RunHarness, seconds: float) -> None:
     harness.set(monitor={"poll_seconds": seconds})
-    assert await parked(harness, "asleep") == 3
+    assert await park_attempt(harness, "asleep") == 3
     await harness.say(STOP)
     assert await harness.resume() == 1
     assert (await harness.last(AttemptTransition)).ending is Ending.CANCELED
@@ -270,13 +270,13 @@ async def test_another_question_waits_for_the_next_request(harness: RunHarness) 
 
 async def test_with_a_time_limit_for_persons_a_run_waits_for_its_end(harness: RunHarness) -> None:
     harness.set(policy=PolicySettings(person=PersonSettings(timeout_minutes=60)))
-    run = asyncio.create_task(parked(harness, "asleep"))
+    run = asyncio.create_task(park_attempt(harness, "asleep"))
 
-    async def waits() -> bool:
+    async def is_waiting() -> bool:
         states = await harness.told(AttemptTransition)
         return bool(states) and states[-1].lifecycle is Lifecycle.INPUT_REQUIRED
 
-    await harness.until(waits)
+    await harness.until(is_waiting)
     done, _ = await asyncio.wait({run}, timeout=0.3)
     assert not done
     await harness.say(ANSWER)

@@ -91,16 +91,16 @@ def tasks(request: pytest.FixtureRequest, tmp_path: Path, stub: ModelStub) -> Ta
     kept = (f"{key}={os.environ[key]}" for key in ("PATH", "LANG") if key in os.environ)
     command = ["env", "-i", f"HOME={home}", *kept, *agent(home, stub)]
 
-    def written(script: str) -> str:
+    def format_tasks(script: str) -> str:
         words = json.dumps(command)
         return TASKS.format(
             kind=agent.__name__, command=words, script=script, check="test -f hello.txt"
         )
 
-    return written
+    return format_tasks
 
 
-def asked_of(model: ModelStub) -> str:
+def model_requests(model: ModelStub) -> str:
     """All that the model was asked."""
     return "\n".join(json.dumps(each, ensure_ascii=False) for each in model.requests)
 
@@ -121,19 +121,19 @@ async def test_a_loop_is_found_and_the_nudge_stands_in_a_request_of_its_model(
     assert "repeated_call" in {each.key.rule for each in await harness.told(Alert)}
     (nudge, *_) = await harness.told(Intervention)
     assert nudge.action is Action.NUDGE
-    assert "from your policy]" in asked_of(stub)
+    assert "from your policy]" in model_requests(stub)
 
 
 async def test_a_hang_is_stopped_and_leaves_no_process(
     harness: RunHarness, tasks: Tasks, stub: ModelStub
 ) -> None:
-    async def person() -> None:
-        await harness.until(lambda: "Write hello.txt." in asked_of(stub))
+    async def act_as_operator() -> None:
+        await harness.until(lambda: "Write hello.txt." in model_requests(stub))
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Stop."))
 
-    code, _ = await asyncio.gather(harness.run(tasks("hang")), person())
+    code, _ = await asyncio.gather(harness.run(tasks("hang")), act_as_operator())
     assert code != 0
-    assert left_of(harness.folder) == []
+    assert remaining_processes(harness.folder) == []
 
 
 @pytest.mark.parametrize("tasks", [opencode], indirect=True)
@@ -141,7 +141,7 @@ async def test_a_hang_is_stopped_and_leaves_no_process(
 async def test_a_command_that_it_asks_for_runs_once_a_person_has_approved_it(
     harness: RunHarness, tasks: Tasks, stub: ModelStub, *, allowed: bool
 ) -> None:
-    async def person() -> None:
+    async def act_as_operator() -> None:
         asked = await question(harness)
         desk = OperatorActions(harness.journal, author="ada")
         no = "" if allowed else "Do not look."
@@ -149,11 +149,11 @@ async def test_a_command_that_it_asks_for_runs_once_a_person_has_approved_it(
             asked.attempt, asked.id, asked.request, agreed=allowed, comment=no, step=1
         )
         if not allowed:
-            await harness.until(lambda: "Do not look." in asked_of(stub))
+            await harness.until(lambda: "Do not look." in model_requests(stub))
         await enough(harness, asked)
 
     wanted = tasks("fix").replace("kind: opencode", "kind: opencode, permission: ask")
-    code, _ = await asyncio.gather(harness.run(beside(harness, wanted)), person())
+    code, _ = await asyncio.gather(harness.run(beside(harness, wanted)), act_as_operator())
     assert code == 0
     (looked,) = [each for each in await harness.told(Step) if "cat " in each.args]
     assert (looked.tool, looked.ok, "hello" in looked.output) == ("bash", allowed, allowed)
@@ -166,18 +166,18 @@ async def test_killed_it_goes_on_in_its_own_session(
     (harness.folder / "midwatch.yaml").write_text("run: {sandbox: off}\n")
     process = await harness.start("run", "tasks.yaml", "--headless")
 
-    await harness.until(lambda: some(harness))
+    await harness.until(lambda: has_called_tool(harness))
     process.kill()
     await process.wait()
     again = await harness.start("resume", "--headless")
-    await harness.until(lambda: "Your work was interrupted" in asked_of(stub))
+    await harness.until(lambda: "Your work was interrupted" in model_requests(stub))
     (harness.folder / "agent-home" / "go").touch()
     output, errors = await again.communicate()
     assert again.returncode == 0, (output, errors)
     last = json.dumps(stub.requests[-1])
     assert "Your work was interrupted" in last
     assert "SCRIPT=slow" in last
-    assert left_of(harness.folder) == []
+    assert remaining_processes(harness.folder) == []
 
 
 async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
@@ -200,11 +200,11 @@ async def test_gemini_that_somebody_starts_is_guided_and_stopped_over_its_hooks(
         agent = await asyncio.create_subprocess_exec(
             "env", "-i", f"TMPDIR={state}", *env, *command, cwd=harness.folder
         )
-        await harness.until(lambda: "from your policy]" in asked_of(stub))
+        await harness.until(lambda: "from your policy]" in model_requests(stub))
         await harness.say(Intervention(action=Action.STOP, by=Actor.OPERATOR, message="Enough."))
         async with asyncio.timeout(300):
             await agent.wait()
-        await harness.until(lambda: ended(harness))
+        await harness.until(lambda: is_over(harness))
         watching.terminate()
         await watching.communicate()
     steps = await harness.told(Step)
@@ -254,18 +254,18 @@ async def test_their_own_client_of_mcp_connects_to_ours(
     assert re.search(r"✓ midwatch\b.*[Cc]onnected", said.decode(), re.DOTALL), said.decode()
 
 
-async def ended(harness: RunHarness) -> bool:
+async def is_over(harness: RunHarness) -> bool:
     """Whether the attempt is over."""
     return any(each.lifecycle.over for each in await harness.told(AttemptTransition))
 
 
-async def some(harness: RunHarness) -> bool:
+async def has_called_tool(harness: RunHarness) -> bool:
     """Whether the first attempt has called a tool."""
     known = await harness.told(AttemptTransition)
     return bool(known) and bool(await harness.journal.messages(1))
 
 
-def left_of(folder: Path) -> list[str]:
+def remaining_processes(folder: Path) -> list[str]:
     """The processes that have their home below a folder."""
     found: list[str] = []
     for each in Path("/proc").iterdir():

@@ -57,7 +57,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return new_repository(tmp_path / "repository", {"a.py": "a = 1\n"})
 
 
-def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
+def run_command(capsys: Capture, *words: str) -> tuple[int, str, str]:
     """What a command says; in the main thread, where `midwatch run` can hear signals."""
     code = main(words)
     out, errors = capsys.readouterr()
@@ -65,7 +65,7 @@ def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
 
 
 def run(capsys: Capture, *more: str) -> tuple[int, str, str]:
-    return said(capsys, "run", "tasks.yaml", "--headless", *more)
+    return run_command(capsys, "run", "tasks.yaml", "--headless", *more)
 
 
 def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
@@ -81,11 +81,11 @@ def test_the_end_says_what_was_done_how_to_look_at_it_and_how_to_take_it(
     assert end[-4:-2] == ["  look     midwatch diff fix", "  take     midwatch merge fix"]
     assert end[-1] == "exit code 0: all tasks completed"
 
-    _, diff, _ = said(capsys, "diff", "fix")
+    _, diff, _ = run_command(capsys, "diff", "fix")
     assert "-a = 1\n+a = 2\n+b = 3\n" in diff
     assert ("\x1b" in diff, "__pycache__" in diff) == (False, False)
 
-    code, merged, _ = said(capsys, "merge", "fix")
+    code, merged, _ = run_command(capsys, "merge", "fix")
     assert (code, merged.splitlines()[0]) == (0, "+2 -1  a.py")
     assert run_git(repository, "status", "--porcelain", "--ignored") == ""
     assert run_git(repository, "branch", "--list", "midwatch/*") == ""
@@ -102,12 +102,12 @@ def test_files_that_are_not_committed_are_named_before_a_run_and_not_in_its_work
         f"warning: 2 uncommitted files in {repository}: workers begin with the last commit and "
         "do not see them (a.py, new.py)\n"
     )
-    _, diff, _ = said(capsys, "diff", "fix")
+    _, diff, _ = run_command(capsys, "diff", "fix")
     assert "-a = 1\n" in diff
 
 
 @pytest.fixture
-def _asking(  # pyright: ignore[reportUnusedFunction]
+def _asking_worker(  # pyright: ignore[reportUnusedFunction]
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker asks for help, and a person has to answer."""
@@ -116,7 +116,7 @@ def _asking(  # pyright: ignore[reportUnusedFunction]
     (tmp_path / "midwatch.yaml").write_text(rules)
 
 
-@pytest.mark.usefixtures("_asking")
+@pytest.mark.usefixtures("_asking_worker")
 def test_how_to_answer_a_task_that_waits_is_said_and_of_an_older_run_with_its_number(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,7 @@ def test_how_to_answer_a_task_that_waits_is_said_and_of_an_older_run_with_its_nu
     monkeypatch.delenv("ASKS")
     assert run(capsys)[0] == 0
     monkeypatch.setenv("ASKS", "1")
-    code, out, _ = said(capsys, "resume", "--run", "1", "--headless")
+    code, out, _ = run_command(capsys, "resume", "--run", "1", "--headless")
     assert '\n  answer   midwatch tell fix --run 1 "your answer"\n' in out
     assert "\n  continue midwatch resume --run 1\n" in out
     assert "\n  look     midwatch diff fix --run 1\n" in out
@@ -136,10 +136,10 @@ def test_how_to_answer_a_task_that_waits_is_said_and_of_an_older_run_with_its_nu
     assert out.endswith("then continue with `midwatch resume --run 1`\n")
 
 
-@pytest.mark.usefixtures("_asking")
+@pytest.mark.usefixtures("_asking_worker")
 def test_programs_hear_that_a_task_waits_for_a_person(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--json", "--config", "midwatch.yaml")
     (task,) = json.loads(out.splitlines()[-1])["tasks"]
     assert (code, task["status"]) == (3, "input-required")
-    _, status, _ = said(capsys, "status", "--json")
+    _, status, _ = run_command(capsys, "status", "--json")
     assert json.loads(status.splitlines()[0])["status"] == "input-required"

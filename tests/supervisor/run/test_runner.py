@@ -153,10 +153,10 @@ async def test_a_task_that_no_attempt_completes_fails_with_the_last(harness: Run
 async def test_a_restart_begins_with_clean_windows_and_keeps_history(harness: RunHarness) -> None:
     run = asyncio.create_task(harness.run(tasks(task("restart", more="max_attempts: 2"))))
 
-    async def reported_twice() -> bool:
+    async def has_two_steps() -> bool:
         return len(await harness.told(Step)) == 2
 
-    await harness.until(reported_twice)
+    await harness.until(has_two_steps)
     await harness.say(intervention(Action.RESTART, Actor.OPERATOR, message="Begin with the tests."))
     assert await run == 0
     reports = [len(await harness.told(Step, attempt=number)) for number in (1, 2)]

@@ -79,14 +79,14 @@ def tasks(*names: str) -> str:
 
 
 @pytest.fixture
-def asking(harness: RunHarness) -> RunHarness:
+def asking_harness(harness: RunHarness) -> RunHarness:
     """Where a worker that asks for help is sent to a person."""
     harness.set(policy=PolicySettings(rules={"explicit_escalation": (Action.ASK_OPERATOR,)}))
     return harness
 
 
 @pytest.fixture
-def advising(harness: RunHarness) -> RunHarness:
+def advising_harness(harness: RunHarness) -> RunHarness:
     """Where nothing is delivered before a person has approved."""
     harness.set(mode=Mode.ADVISE)
     return harness
@@ -96,25 +96,27 @@ async def history(harness: RunHarness) -> str:
     return "".join(uncoded(each.body.decode()) for each in await harness.journal.messages(1))
 
 
-async def test_who_needs_a_person_is_parked_until_the_answer(asking: RunHarness) -> None:
-    assert await asking.run(tasks("ask")) == 3
-    assert (await asking.last(AttemptTransition)).lifecycle is Lifecycle.INPUT_REQUIRED
-    assert (await asking.last(TaskTransition)).lifecycle is Lifecycle.WORKING
-    assert await asking.resume() == 3
-    await asking.say(intervention(by=Actor.OPERATOR, message="Use the other file."))
-    assert await asking.resume() == 0
-    assert (await history(asking)).count("from your operator] Use the other file.") == 1
-    states = [each.lifecycle for each in await asking.told(AttemptTransition)]
+async def test_who_needs_a_person_is_parked_until_the_answer(asking_harness: RunHarness) -> None:
+    assert await asking_harness.run(tasks("ask")) == 3
+    assert (await asking_harness.last(AttemptTransition)).lifecycle is Lifecycle.INPUT_REQUIRED
+    assert (await asking_harness.last(TaskTransition)).lifecycle is Lifecycle.WORKING
+    assert await asking_harness.resume() == 3
+    await asking_harness.say(intervention(by=Actor.OPERATOR, message="Use the other file."))
+    assert await asking_harness.resume() == 0
+    assert (await history(asking_harness)).count("from your operator] Use the other file.") == 1
+    states = [each.lifecycle for each in await asking_harness.told(AttemptTransition)]
     assert states.count(Lifecycle.INPUT_REQUIRED) == 1
-    assert len(await asking.journal.attempts(1)) == 1
-    assert (await asking.last(TaskTransition)).reason == "every acceptance check passed"
+    assert len(await asking_harness.journal.attempts(1)) == 1
+    assert (await asking_harness.last(TaskTransition)).reason == "every acceptance check passed"
 
 
-async def test_a_parked_worker_does_not_keep_others_from_their_turn(asking: RunHarness) -> None:
-    asking.set(run={"concurrency": 1})
-    assert await asking.run(tasks("ask", "quiet")) == 3
-    (quiet,) = await asking.journal.attempts(2)
-    assert (await asking.last(AttemptTransition, attempt=quiet.id)).ending is Ending.DONE
+async def test_a_parked_worker_does_not_keep_others_from_their_turn(
+    asking_harness: RunHarness,
+) -> None:
+    asking_harness.set(run={"concurrency": 1})
+    assert await asking_harness.run(tasks("ask", "quiet")) == 3
+    (quiet,) = await asking_harness.journal.attempts(2)
+    assert (await asking_harness.last(AttemptTransition, attempt=quiet.id)).ending is Ending.DONE
 
 
 async def test_help_that_no_person_heard_of_leaves_a_reservation(harness: RunHarness) -> None:
@@ -128,45 +130,47 @@ async def test_help_that_no_person_heard_of_leaves_a_reservation(harness: RunHar
     )
 
 
-async def test_advice_is_stored_and_not_delivered(advising: RunHarness) -> None:
-    assert await advising.run(tasks("ask")) == 0
-    (issued,) = await advising.told(Intervention)
+async def test_advice_is_stored_and_not_delivered(advising_harness: RunHarness) -> None:
+    assert await advising_harness.run(tasks("ask")) == 0
+    (issued,) = await advising_harness.told(Intervention)
     assert issued.needs_approval
-    assert len(await advising.told(Decision)) == 1
-    assert [each.state for each in await advising.told(Delivery)] == [DeliveryState.EXPIRED]
-    assert "[midwatch #" not in await history(advising)
+    assert len(await advising_harness.told(Decision)) == 1
+    assert [each.state for each in await advising_harness.told(Delivery)] == [DeliveryState.EXPIRED]
+    assert "[midwatch #" not in await history(advising_harness)
 
 
-async def answered(harness: RunHarness, state: DeliveryState, name: str) -> list[DeliveryState]:
+async def answer_advice(
+    harness: RunHarness, state: DeliveryState, name: str
+) -> list[DeliveryState]:
     """Answer the first advice of a run; all that became of it."""
     run = asyncio.create_task(harness.run(tasks(name)))
-    await harness.until(lambda: advised(harness))
+    await harness.until(lambda: has_advice(harness))
     (entry,) = await harness.journal.entries(kinds=(Intervention,))
     await harness.say(delivery(entry.id, state, author="ann"))
     assert await run == 0
     return [each.state for each in await harness.told(Delivery)]
 
 
-async def advised(harness: RunHarness) -> bool:
+async def has_advice(harness: RunHarness) -> bool:
     return len(await harness.told(Intervention)) == 1
 
 
-async def test_approved_advice_is_delivered(advising: RunHarness) -> None:
-    states = await answered(advising, DeliveryState.APPROVED, "approved")
+async def test_approved_advice_is_delivered(advising_harness: RunHarness) -> None:
+    states = await answer_advice(advising_harness, DeliveryState.APPROVED, "approved")
     assert states == [DeliveryState.APPROVED, DeliveryState.DELIVERED]
-    assert (await history(advising)).count("from your policy]") == 1
+    assert (await history(advising_harness)).count("from your policy]") == 1
 
 
-async def test_rejected_advice_closes_its_escalation(advising: RunHarness) -> None:
-    states = await answered(advising, DeliveryState.REJECTED, "rejected")
+async def test_rejected_advice_closes_its_escalation(advising_harness: RunHarness) -> None:
+    states = await answer_advice(advising_harness, DeliveryState.REJECTED, "rejected")
     assert states == [DeliveryState.REJECTED]
-    closed = await advising.last(Escalation)
+    closed = await advising_harness.last(Escalation)
     assert closed.state is EscalationState.CLOSED
     assert closed.reason == "its intervention was refused"
-    assert "[midwatch #" not in await history(advising)
+    assert "[midwatch #" not in await history(advising_harness)
 
 
-class Deaf(Journal):
+class JournalWithoutEscalations(Journal):
     """A journal in which no escalation can be stored."""
 
     asked = 0
@@ -177,10 +181,10 @@ class Deaf(Journal):
 
 
 async def test_a_broken_monitor_breaks_no_work(harness: RunHarness, journal_file: Path) -> None:
-    async with await Deaf.open(journal_file) as deaf:
-        harness.journal = deaf
+    async with await JournalWithoutEscalations.open(journal_file) as journal:
+        harness.journal = journal
         assert await harness.run(tasks("alone")) == 0
-        assert deaf.asked > 0
+        assert journal.asked > 0
 
 
 CHECK = "sh check.sh"
@@ -206,7 +210,7 @@ def project(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "project", {"check.sh": FAILS, "app.py": "# begin\n"})
 
 
-async def used(harness: RunHarness) -> float:
+async def used_requests(harness: RunHarness) -> float:
     budgets = [each.budget for each in await harness.told(Change) if each.budget is not None]
     return budgets[-1].requests.used
 
@@ -229,12 +233,12 @@ async def test_where_nobody_answers_it_stands_still_and_keeps_budget(harness: Ru
     assert await harness.run(task(1_000)) == 3
     last = await harness.last(AttemptTransition)
     assert (last.lifecycle, last.reason) == (Lifecycle.INPUT_REQUIRED, STANDS)
-    assert await used(harness) < 500
+    assert await used_requests(harness) < 500
     (held, *_) = await harness.journal.entries(kinds=(Intervention,))
-    before = await used(harness)
+    before = await used_requests(harness)
     await harness.say(delivery(held.id, DeliveryState.APPROVED, author="ann"))
     assert await harness.resume() == 3
-    assert await used(harness) > before
+    assert await used_requests(harness) > before
 
 
 @pytest.mark.usefixtures("project")

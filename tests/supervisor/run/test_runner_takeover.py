@@ -32,7 +32,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_stage.acting import DONE, REPORT, gate, script, task_file
 from midwatch_stage.factories import call, turn
-from midwatch_stage.factories import ended as failed
+from midwatch_stage.factories import ended as failed_transition
 from midwatch_stage.harness import RunHarness
 from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
@@ -81,7 +81,7 @@ def project(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "project", {"old.txt": "old"})
 
 
-async def started(harness: RunHarness) -> Process:
+async def start_run(harness: RunHarness) -> Process:
     """A `midwatch run` whose worker waits at the gate."""
     (harness.folder / "tasks.yaml").write_text(tasks(module="test_runner_takeover"))
     process = await harness.start("run", "tasks.yaml", "--headless")
@@ -89,11 +89,11 @@ async def started(harness: RunHarness) -> Process:
     return process
 
 
-async def resumed(harness: RunHarness) -> Process:
+async def resume_run(harness: RunHarness) -> Process:
     return await harness.start("resume", "--headless")
 
 
-async def ended(process: Process) -> tuple[int | None, str]:
+async def wait_for_end(process: Process) -> tuple[int | None, str]:
     """The exit code, and what was said on standard error."""
     _, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, errors.decode()
@@ -116,44 +116,44 @@ async def prove_one_whole_attempt(harness: RunHarness) -> None:
     "sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.matrix)]
 )
 async def test_an_interrupted_run_goes_on(sign: signal.Signals, harness: RunHarness) -> None:
-    process = await started(harness)
+    process = await start_run(harness)
     process.send_signal(sign)
-    code, errors = await ended(process)
+    code, errors = await wait_for_end(process)
     assert code == 130
     assert errors.endswith("interrupted; `midwatch resume --run 1` continues it\n")
     assert "Traceback" not in errors
     assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.WORKING
     harness.open_gate()
-    assert await ended(await resumed(harness)) == (0, "")
+    assert await wait_for_end(await resume_run(harness)) == (0, "")
     await prove_one_whole_attempt(harness)
 
 
 @pytest.mark.matrix
 async def test_of_two_processes_with_one_run_the_newer_does_not_begin(harness: RunHarness) -> None:
-    older = await started(harness)
-    code, errors = await ended(await resumed(harness))
+    older = await start_run(harness)
+    code, errors = await wait_for_end(await resume_run(harness))
     assert (code, errors.partition(":")[0]) == (2, "another process is working on run 1")
     harness.open_gate()
-    assert await ended(older) == (0, "")
+    assert await wait_for_end(older) == (0, "")
     await prove_one_whole_attempt(harness)
 
 
 @pytest.mark.matrix
 async def test_where_no_lock_is_seen_the_older_process_is_refused(harness: RunHarness) -> None:
-    older = await started(harness)
+    older = await start_run(harness)
     # As on another machine, over a database.
     await forget_lock(harness.journal, 1)
-    newer = await resumed(harness)
-    code, errors = await ended(older)
+    newer = await resume_run(harness)
+    code, errors = await wait_for_end(older)
     assert code == 1
     assert "another process has taken it over" in errors
     assert "Traceback" not in errors
     harness.open_gate()
-    assert await ended(newer) == (0, "")
+    assert await wait_for_end(newer) == (0, "")
     await prove_one_whole_attempt(harness)
 
 
-async def interrupted(harness: RunHarness, tasks: str, file: str = "wait-1/waits") -> Path:
+async def interrupt_run(harness: RunHarness, tasks: str, file: str = "wait-1/waits") -> Path:
     """The workspace of a run's one attempt, which was at work when the run was left."""
     run = asyncio.create_task(harness.run(tasks))
     left = harness.home / "work/r1" / file
@@ -168,20 +168,20 @@ async def interrupted(harness: RunHarness, tasks: str, file: str = "wait-1/waits
 async def test_an_attempt_whose_workspace_is_gone_ends_with_that_reason(
     workspace: str, harness: RunHarness, project: Path
 ) -> None:
-    folder = await interrupted(harness, tasks(workspace=workspace))
+    folder = await interrupt_run(harness, tasks(workspace=workspace))
     shutil.rmtree(folder)
     assert await harness.resume() == 1
     reason = f"the workspace {folder} is gone with the work in it"
-    assert await harness.last(AttemptTransition) == failed(Ending.ERROR, reason=reason)
+    assert await harness.last(AttemptTransition) == failed_transition(Ending.ERROR, reason=reason)
     assert (await harness.last(TaskTransition)).reason == reason
 
 
 async def test_what_was_half_made_is_made_anew(harness: RunHarness, project: Path) -> None:
-    async def submitted() -> bool:
+    async def is_submitted() -> bool:
         return bool(await harness.told(AttemptTransition))
 
     run = asyncio.create_task(harness.run(tasks(workspace="project")))
-    await harness.until(submitted)
+    await harness.until(is_submitted)
     run.cancel()
     await asyncio.wait({run})
     assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.SUBMITTED
@@ -216,7 +216,7 @@ DAMAGED = "cannot be read: a history in the journal is damaged: "
 async def test_an_attempt_whose_history_is_broken_fails_and_says_which_row_it_is(
     harness: RunHarness, statement: str, why: str
 ) -> None:
-    await interrupted(harness, tasks())
+    await interrupt_run(harness, tasks())
     break_rows(harness, statement)
     assert await harness.resume() == 1
     last = await harness.last(AttemptTransition, attempt=1)
@@ -225,14 +225,14 @@ async def test_an_attempt_whose_history_is_broken_fails_and_says_which_row_it_is
 
 
 async def test_an_attempt_with_entries_that_cannot_be_read_goes_on(harness: RunHarness) -> None:
-    await interrupted(harness, tasks())
+    await interrupt_run(harness, tasks())
     kinds = "('step', 'change', 'attempt_state', 'alert')"
     break_rows(harness, f"UPDATE entry SET body = '{{' WHERE kind IN {kinds}")
     assert await harness.resume() == 0
 
 
 async def test_a_run_whose_task_or_settings_cannot_be_read_says_so(harness: RunHarness) -> None:
-    await interrupted(harness, tasks())
+    await interrupt_run(harness, tasks())
     break_rows(harness, "UPDATE task SET spec = 'my secret'")
     with pytest.raises(JournalCorruptError, match=r"^cannot read what task 1 \('wait'\) of run 1"):
         await harness.resume()
@@ -262,7 +262,7 @@ NOT_AT_FIRST = '"grep -v fix-1 work.txt"'
 """Accepts no first attempt, and every later one."""
 
 
-async def begun(harness: RunHarness, workspace: str) -> "asyncio.Task[int]":
+async def begin_run(harness: RunHarness, workspace: str) -> "asyncio.Task[int]":
     """A run whose first attempt is at work."""
     text = tasks("fix", NOT_AT_FIRST, workspace=workspace)
     run = asyncio.create_task(harness.run(text))
@@ -273,7 +273,7 @@ async def begun(harness: RunHarness, workspace: str) -> "asyncio.Task[int]":
 async def test_after_a_journal_was_restored_nothing_is_lost_and_nothing_fails(
     harness: RunHarness, journal_file: Path, project: Path
 ) -> None:
-    run = await begun(harness, "project")
+    run = await begin_run(harness, "project")
     backup = journal_file.with_name("backup.db")
     with closing(sqlite3.connect(journal_file)) as one, closing(sqlite3.connect(backup)) as other:
         one.backup(other)
@@ -295,7 +295,7 @@ async def test_a_ground_that_was_made_before_its_attempt_was_stored_is_no_hindra
     workspace: str, harness: RunHarness, project: Path
 ) -> None:
     shutil.copytree(project, harness.folder / "copy", ignore=shutil.ignore_patterns(".git"))
-    run = await begun(harness, workspace)
+    run = await begin_run(harness, workspace)
     left = harness.home / "work/r1/fix-2"
     if workspace == "project":
         await git(project, "worktree", "add", "-q", "-b", "midwatch/r1/fix-2", str(left))
@@ -310,14 +310,14 @@ async def test_a_ground_that_was_made_before_its_attempt_was_stored_is_no_hindra
 
 async def test_work_that_no_journal_knows_is_kept(harness: RunHarness, project: Path) -> None:
     text = tasks("fix", NOT_AT_FIRST, workspace="project")
-    await interrupted(harness, text, "fix-1/work.txt")
-    known = await only_submitted(harness)
+    await interrupt_run(harness, text, "fix-1/work.txt")
+    known = await add_submitted_run(harness)
     assert await harness.resume() == 0
     aside = Path(known.workspace).with_name("fix-1.aside-1")
     assert (aside / "work.txt").read_text() == "fix-1\n"
 
 
-async def only_submitted(harness: RunHarness) -> Attempt:
+async def add_submitted_run(harness: RunHarness) -> Attempt:
     """A second run as the journal had it before its attempt began, in the place of the first."""
     journal, (task,) = harness.journal, await harness.journal.tasks(1)
     first = (await journal.attempts(task.id))[0]

@@ -79,7 +79,7 @@ def split(*, keep: tuple[str, ...] = ()) -> Intervention:
     return intervention(Action.SPLIT, Actor.SUPERVISOR, terms=terms)
 
 
-async def begun(harness: RunHarness, tasks: str) -> "asyncio.Task[int]":
+async def start_run(harness: RunHarness, tasks: str) -> "asyncio.Task[int]":
     """A run whose first task hangs."""
     run = asyncio.create_task(harness.run(tasks))
     await harness.until(lambda: any(harness.home.glob("work/r1/*-1/begun.txt")))
@@ -91,7 +91,7 @@ def names(folder: Path) -> list[str]:
 
 
 async def test_requirement_12_a_split_makes_its_tasks(harness: RunHarness, project: Path) -> None:
-    run = await begun(harness, tasks())
+    run = await start_run(harness, tasks())
     await harness.say(split())
     harness.open_gate()
     assert await run == 0
@@ -121,7 +121,7 @@ async def test_requirement_12_a_split_makes_its_tasks(harness: RunHarness, proje
 @pytest.mark.parametrize("workspace", ["project", "copy"])
 async def test_the_parts_go_on_with_work_that_is_kept(workspace: str, harness: RunHarness) -> None:
     (harness.folder / "copy").mkdir()
-    run = await begun(harness, tasks(workspace=workspace))
+    run = await start_run(harness, tasks(workspace=workspace))
     await harness.say(split(keep=("**",)))
     harness.open_gate()
     await run
@@ -130,7 +130,7 @@ async def test_the_parts_go_on_with_work_that_is_kept(workspace: str, harness: R
 
 
 async def test_a_part_that_fails_is_the_reason_why_the_whole_fails(harness: RunHarness) -> None:
-    run = await begun(harness, tasks("idle"))
+    run = await start_run(harness, tasks("idle"))
     await harness.say(split())
     assert await run == 1
     found = await harness.ends()
@@ -143,7 +143,7 @@ async def test_a_part_that_fails_is_the_reason_why_the_whole_fails(harness: RunH
 
 
 async def test_where_too_little_budget_is_left_nothing_is_split(harness: RunHarness) -> None:
-    run = await begun(harness, tasks(more="budget: {requests: 2}"))
+    run = await start_run(harness, tasks(more="budget: {requests: 2}"))
     await harness.say(split())
     assert await run == 4
     found = await harness.ends()
@@ -152,23 +152,23 @@ async def test_where_too_little_budget_is_left_nothing_is_split(harness: RunHarn
 
 
 async def test_a_part_is_not_split_again(harness: RunHarness) -> None:
-    run = await begun(harness, tasks())
+    run = await start_run(harness, tasks())
     await harness.say(split())
     await harness.until(lambda: any(harness.home.glob("work/r1/big.2-1")))
     part = (await harness.journal.attempts(4))[-1]
     await harness.say(split(), attempt=part.id)
 
-    async def refused() -> bool:
+    async def is_refused() -> bool:
         return DeliveryState.REJECTED in [each.state for each in await harness.told(Delivery)]
 
-    await harness.until(refused)
+    await harness.until(is_refused)
     harness.open_gate()
     assert await run == 0
     assert len(await harness.journal.tasks(1)) == 4
 
 
 async def test_a_run_that_is_cut_short_goes_on_with_its_parts(harness: RunHarness) -> None:
-    run = await begun(harness, tasks())
+    run = await start_run(harness, tasks())
     await harness.say(split())
     await harness.until(lambda: any(harness.home.glob("work/r1/big.2-1")))
     run.cancel()
@@ -224,23 +224,23 @@ TERMS = Terms(
 LEFT_BUDGET = Budget(requests=Meter(used=40, limit=100), minutes=Meter(used=3, limit=6))
 
 
-def made(taken: tuple[str, ...] = ()) -> tuple[Assignment, ...]:
+def make_parts(taken: tuple[str, ...] = ()) -> tuple[Assignment, ...]:
     return parts_of(WHOLE, TERMS, LEFT_BUDGET, taken=taken)
 
 
 def test_each_part_follows_the_one_before_and_none_is_reviewed_or_split_again() -> None:
-    assert [(each.task.id, each.task.depends_on) for each in made()] == [
+    assert [(each.task.id, each.task.depends_on) for each in make_parts()] == [
         ("fix.1", ("read",)),
         ("fix.2", ("read", "fix.1")),
         ("fix.3", ("read", "fix.2")),
     ]
-    assert {(each.parent, each.task.max_attempts, each.task.review) for each in made()} == {
+    assert {(each.parent, each.task.max_attempts, each.task.review) for each in make_parts()} == {
         ("fix", 3, False)
     }
 
 
 def test_an_early_part_without_checks_is_provisional_and_the_last_has_those_of_the_whole() -> None:
-    assert [(each.provisional, each.task.acceptance) for each in made()] == [
+    assert [(each.provisional, each.task.acceptance) for each in make_parts()] == [
         (False, ("pytest -q tests/parse",)),
         (True, WHOLE.task.acceptance),
         (False, WHOLE.task.acceptance),
@@ -248,7 +248,7 @@ def test_an_early_part_without_checks_is_provisional_and_the_last_has_those_of_t
 
 
 def test_the_parts_share_what_is_left_of_the_budget() -> None:
-    assert [each.task.budget for each in made()] == [BudgetSpec(requests=20, minutes=1)] * 3
+    assert [each.task.budget for each in make_parts()] == [BudgetSpec(requests=20, minutes=1)] * 3
 
 
 def test_what_one_part_does_not_use_goes_to_the_next() -> None:
@@ -258,19 +258,19 @@ def test_what_one_part_does_not_use_goes_to_the_next() -> None:
 
 
 def test_a_part_is_told_the_whole_and_that_it_is_a_part() -> None:
-    assert made()[1].task.goal == (
+    assert make_parts()[1].task.goal == (
         "Add it.\n\nThis is part 2 of 3 of a larger task, Fix the totals; do this part only. The "
         "larger task:\n\nMake the tests pass."
     )
 
 
 def test_a_part_does_not_take_the_name_of_another_task() -> None:
-    names = [each.task.id for each in made(taken=("fix.2",))]
+    names = [each.task.id for each in make_parts(taken=("fix.2",))]
     assert names == ["fix.1", "fix.part2", "fix.3"]
 
 
 def test_a_part_survives_the_journal() -> None:
-    part = made()[1]
+    part = make_parts()[1]
     assert Assignment.model_validate_json(part.model_dump_json()) == part
 
 

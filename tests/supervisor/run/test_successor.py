@@ -91,7 +91,7 @@ def repository(project: Path) -> Path:
     return new_repository(project, {})
 
 
-async def restarted(harness: RunHarness, tasks: str, terms: Terms) -> int:
+async def restart_task(harness: RunHarness, tasks: str, terms: Terms) -> int:
     """Restart the task once it hangs; the run's exit code."""
     run = asyncio.create_task(harness.run(tasks))
     await harness.until(lambda: any(harness.home.glob("work/r1/*-1/bad.txt")))
@@ -101,7 +101,7 @@ async def restarted(harness: RunHarness, tasks: str, terms: Terms) -> int:
     return await run
 
 
-def left(harness: RunHarness, number: int) -> dict[str, str]:
+def workspace_texts(harness: RunHarness, number: int) -> dict[str, str]:
     """The text files in the workspace of an attempt."""
     folder = harness.home / f"work/r1/fix-{number}"
     return {path.name: path.read_text() for path in sorted(folder.glob("*.txt"))}
@@ -119,7 +119,7 @@ def left(harness: RunHarness, number: int) -> dict[str, str]:
 async def test_a_restart_can_give_the_task_to_another_worker_or_model(
     terms: Terms, second: tuple[str, str], harness: RunHarness
 ) -> None:
-    assert await restarted(harness, tasks(), terms) == 0
+    assert await restart_task(harness, tasks(), terms) == 0
     attempts = await harness.journal.attempts(1)
     assert [(each.worker, each.model) for each in attempts] == [("clerk", MODEL), second]
     assert await harness.endings() == [Ending.RESTARTED, Ending.DONE]
@@ -141,22 +141,22 @@ async def test_a_restart_keeps_what_it_names_and_drops_the_rest(
     if kind == "git":
         new_repository(project, {})
     workspace = "null" if kind == "null" else "project"
-    assert await restarted(harness, tasks(workspace=workspace), Terms(keep=keep)) == 0
-    assert left(harness, 2) == {**before, **kept, "late.txt": "late"}
-    assert left(harness, 1) == {**before, "good.txt": "good", "bad.txt": "bad"}
+    assert await restart_task(harness, tasks(workspace=workspace), Terms(keep=keep)) == 0
+    assert workspace_texts(harness, 2) == {**before, **kept, "late.txt": "late"}
+    assert workspace_texts(harness, 1) == {**before, "good.txt": "good", "bad.txt": "bad"}
     assert "the rest was dropped on purpose" in await harness.prompt(2)
 
 
 async def test_what_a_restart_drops_is_on_its_branch(harness: RunHarness, repository: Path) -> None:
-    assert await restarted(harness, tasks(workspace="project"), Terms()) == 0
-    assert left(harness, 2) == {"good.txt": "old", "late.txt": "late"}
+    assert await restart_task(harness, tasks(workspace="project"), Terms()) == 0
+    assert workspace_texts(harness, 2) == {"good.txt": "old", "late.txt": "late"}
     assert "nothing of that work is in it, on purpose" in await harness.prompt(2)
     assert await git(repository, "show", "midwatch/r1/fix-1:bad.txt") == "bad"
 
 
 async def test_plan_steps_stay_finished_where_the_work_is_kept(harness: RunHarness) -> None:
     more = "plan: [write the good one, write the late one]"
-    assert await restarted(harness, tasks("steps", more=more), Terms(keep=("**",))) == 0
+    assert await restart_task(harness, tasks("steps", more=more), Terms(keep=("**",))) == 0
     plans = await harness.told(Plan, attempt=2)
     states = [step.state for step in plans[0].steps]
     assert states == [PlanStepState.DONE, PlanStepState.OPEN]
@@ -169,14 +169,18 @@ async def test_a_restart_waits_and_builds_on_a_task(harness: RunHarness, reposit
     (fix,) = await harness.journal.attempts(1)
     order = intervention(Action.RESTART, terms=Terms(after="other"))
     await harness.say(order, attempt=fix.id)
-    await harness.until(lambda: restart_done(harness, fix.id))
+    await harness.until(lambda: is_over(harness, fix.id))
     assert len(await harness.journal.attempts(1)) == 1
     harness.open_gate()
     assert await run == 0
-    assert left(harness, 2) == {"good.txt": "old", "late.txt": "late", "other.txt": "other"}
+    assert workspace_texts(harness, 2) == {
+        "good.txt": "old",
+        "late.txt": "late",
+        "other.txt": "other",
+    }
 
 
-async def restart_done(harness: RunHarness, attempt: int) -> bool:
+async def is_over(harness: RunHarness, attempt: int) -> bool:
     return (await harness.last(AttemptTransition, attempt=attempt)).lifecycle.over
 
 
@@ -184,5 +188,5 @@ async def restart_done(harness: RunHarness, attempt: int) -> bool:
 async def test_nobody_waits_for_nobody_or_in_a_circle(after: str, harness: RunHarness) -> None:
     harness.open_gate()
     beside = "- {id: other, goal: Do it., acceptance: [file: other.txt], depends_on: [fix]}"
-    assert await restarted(harness, tasks(beside=beside), Terms(after=after)) == 0
+    assert await restart_task(harness, tasks(beside=beside), Terms(after=after)) == 0
     assert (await harness.last(AttemptTransition)).lifecycle is Lifecycle.COMPLETED
