@@ -41,7 +41,7 @@ SETTINGS = Settings(
 )
 
 
-class Mortal(Journal):
+class KillingJournal(Journal):
     """A journal that takes the whole process with it after one commit."""
 
     where = "never"
@@ -71,7 +71,7 @@ class Mortal(Journal):
 
 async def work(where: str, home: Path) -> int:
     """Begin the run of this folder, or resume it; answers the exit code."""
-    async with await Mortal.open(kill_script.JOURNAL) as journal:
+    async with await KillingJournal.open(kill_script.JOURNAL) as journal:
         journal.where = where
         if runs := await journal.runs():
             resources, jobs = await load_run(journal, runs[0], home=home, learning=RunLearning)
@@ -87,8 +87,8 @@ async def _ignore(entries: Sequence[Entry]) -> None:
     return
 
 
-def forked(folder: str, where: str) -> int:
-    """The exit code of a process that works in `folder`; negative for the signal that ended it."""
+def work_in_process(folder: str, where: str) -> int:
+    """Work in `folder` in a process of its own; answers its exit code, or the signal as -N."""
     process = os.fork()
     if process == 0:
         code = 70
@@ -107,7 +107,7 @@ def main() -> None:
     """Answer one line after the other."""
     for line in sys.stdin:
         folder, where = line.rsplit(maxsplit=1)
-        sys.stdout.write(f"{forked(folder, where)}\n")
+        sys.stdout.write(f"{work_in_process(folder, where)}\n")
         sys.stdout.flush()
 
 

@@ -29,8 +29,8 @@ def _reflect(progress: int, decision: str) -> Call:
     return Call(tool="reflect", args=args)
 
 
-def _put(text: str) -> Call:
-    return Call(tool="put", args=f'{{"path": "out.txt", "text": "{text}"}}')
+def _write(text: str) -> Call:
+    return Call(tool="write_file", args=f'{{"path": "out.txt", "text": "{text}"}}')
 
 
 _DONE = (
@@ -42,16 +42,16 @@ SCRIPT = Script(
     phases=(
         Phase(
             turns=(
-                Turn(say="I begin.", calls=(_put("one"),)),
+                Turn(say="I begin.", calls=(_write("one"),)),
                 Turn(calls=(_reflect(20, "continue"),)),
-                Turn(calls=(_put("two"),)),
+                Turn(calls=(_write("two"),)),
                 Turn(say="I need help.", calls=(_reflect(30, "escalate"), Call(tool="listen"))),
-                Turn(calls=(_put("nobody spoke"),)),
+                Turn(calls=(_write("nobody spoke"),)),
             )
         ),
         Phase(
             turns=(
-                Turn(calls=(_put("three"),)),
+                Turn(calls=(_write("three"),)),
                 Turn(calls=(Call(tool="complete_step", args=_DONE),)),
                 Turn(say="Done."),
             )
@@ -60,7 +60,7 @@ SCRIPT = Script(
 )
 
 
-class Logged(WrapperModel):
+class LoggingModel(WrapperModel):
     """A model that writes down which requests it has answered."""
 
     async def request(
@@ -84,7 +84,7 @@ def append(log: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def put(path: str, text: str) -> str:
+def write_file(path: str, text: str) -> str:
     """Write a file."""
     append(ACTS, text)
     (WORKSPACE / path).write_text(text)
@@ -100,4 +100,4 @@ async def listen() -> str:
     return "heard"
 
 
-worker = Agent(Logged(play(SCRIPT)), tools=[put, listen])
+worker = Agent(LoggingModel(play(SCRIPT)), tools=[write_file, listen])

@@ -127,13 +127,13 @@ class Play:
         began, failure, found = time.monotonic(), "", Evidence(tasks=[], attempts=[], entries=[])
         async with AsyncExitStack() as stack:
             try:
-                found = await self._found(stack)
+                found = await self._gather_evidence(stack)
             except Exception as error:  # a run that fails is reported like any other
                 traceback.print_exc()
                 failure = f"{type(error).__name__}: {error}"
         return self._outcome(found, failure, seconds=time.monotonic() - began)
 
-    async def _found(self, stack: AsyncExitStack) -> Evidence:
+    async def _gather_evidence(self, stack: AsyncExitStack) -> Evidence:
         backdrop, journal = await self._prepare(stack)
         try:
             late = await self._act(journal)
@@ -215,13 +215,13 @@ class Play:
         working = asyncio.create_task(self.operator.work())
         blowing = asyncio.create_task(self._blow(SHARE * self.plan.seconds))
 
-        def over() -> bool:
+        def is_over() -> bool:
             if blowing.done():
                 blowing.result()
             return len(progress.over) >= self.plan.attempts and all(progress.over.values())
 
         try:
-            why = await self._wait(progress.read, over)
+            why = await self._wait(progress.read, is_over)
             self._say(why or "all tasks are over")
             self.ending = True
             await blowing

@@ -83,7 +83,7 @@ class Player:
         await self.broker.__aexit__(*error)
         await self.database.__aexit__(*error)
 
-    async def cut(self, how: Cut) -> None:
+    async def cut_off(self, how: Cut) -> None:
         """Cut it off from both servers."""
         await self.database.cut(how)
         await self.broker.cut(how)

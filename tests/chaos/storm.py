@@ -120,7 +120,7 @@ class Storm:
         self.say(f"cut off {node.name} ({how})")
         self.cuts += 1
         began = time.monotonic()
-        await node.cut(how)
+        await node.cut_off(how)
         try:
             await asyncio.sleep(self.cut_seconds)
         finally:
@@ -148,7 +148,7 @@ class Operator:
                 await self._act(desk)
 
     async def _act(self, desk: OperatorActions) -> None:
-        standing = await self._standing()
+        standing = await self._unfinished_attempts()
         parked = [each for each, state in standing if state is Lifecycle.INPUT_REQUIRED]
         for attempt in parked:
             await desk.act(attempt, Action.RESUME, "Go on as you think best.")
@@ -159,7 +159,7 @@ class Operator:
             await desk.act(self.chance.choice(working), action, "Mind the tests.")
             self.acts += 1
 
-    async def _standing(self) -> list[tuple[Attempt, Lifecycle]]:
+    async def _unfinished_attempts(self) -> list[tuple[Attempt, Lifecycle]]:
         """The attempts that are not over, and where they stand."""
         last: dict[int, Lifecycle] = {}
         async for entry in self.journal.all_entries(kinds=(AttemptTransition, Change)):

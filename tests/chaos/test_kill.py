@@ -27,14 +27,14 @@ Work = Callable[[Path, str], int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
+class AttemptHistory:
     """All that must be the same however often the process was killed."""
 
     records: dict[type[r.Record], list[r.Record]]
     """By kind: who of the monitor and the runner speaks first at the end may vary."""
     spent: list[float]
     """Requests, tokens and US dollars in the end."""
-    told: list[str]
+    prompts: list[str]
     """What the worker was told, in its own history."""
     requests: str
     acts: str
@@ -59,29 +59,32 @@ def work() -> Iterator[Work]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(work: Work, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def uninterrupted_folder(work: Work, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("uninterrupted")
     assert work(folder, "never") == 0
     return folder
 
 
-async def story(folder: Path) -> Story:
+async def read_history(folder: Path) -> AttemptHistory:
     async with await Journal.open_to_read(folder / "journal.db") as journal:
         records = [entry.record for entry in await journal.entries()]
         messages = await journal.messages(1)
     budgets = [each.budget for each in records if isinstance(each, r.Change) and each.budget]
     last = budgets[-1]
-    return Story(
-        records={kind: [timeless(each) for each in records if type(each) is kind] for kind in KEPT},
+    return AttemptHistory(
+        records={
+            kind: [comparable_record(each) for each in records if type(each) is kind]
+            for kind in KEPT
+        },
         spent=[last.requests.used, last.tokens.used, last.cost_usd.used],
-        told=[text for each in messages for text in prompts(each.body)],
+        prompts=[text for each in messages for text in prompts(each.body)],
         requests=(folder / "requests.log").read_text(),
         acts=(folder / "acts.log").read_text(),
         result=folder.joinpath("home", "work", "r1", "fix-1", "out.txt").read_text(),
     )
 
 
-def timeless(record: r.Record) -> r.Record:
+def comparable_record(record: r.Record) -> r.Record:
     """The record without its time, and without the id that depends on who wrote first."""
     if isinstance(record, r.OutcomeReport):
         return replace(record, intervention=0)
@@ -98,11 +101,11 @@ def prompts(body: bytes) -> list[str]:
     ]
 
 
-async def test_the_attempt_holds_all_that_may_be_lost(uninterrupted: Path) -> None:
-    whole = await story(uninterrupted)
+async def test_the_attempt_holds_all_that_may_be_lost(uninterrupted_folder: Path) -> None:
+    whole = await read_history(uninterrupted_folder)
     assert whole.requests.splitlines() == [f"request {n}" for n in range(1, 8)]
     assert whole.acts.splitlines() == ["one", "two", "three"]
-    assert sum("[midwatch #N from your policy]" in text for text in whole.told) == 1
+    assert sum("[midwatch #N from your policy]" in text for text in whole.prompts) == 1
     assert {kind: len(whole.records[kind]) for kind in (r.Decision, r.OutcomeReport, r.Step)} == {
         r.Decision: 1,
         r.OutcomeReport: 1,
@@ -122,11 +125,11 @@ def test_an_attempt_has_no_more_commits_than_are_tried_here(work: Work, tmp_path
     ],
 )
 async def test_a_killed_attempt_ends_as_if_nothing_had_happened(
-    where: str, work: Work, uninterrupted: Path, tmp_path: Path
+    where: str, work: Work, uninterrupted_folder: Path, tmp_path: Path
 ) -> None:
     assert work(tmp_path, where) == -signal.SIGKILL
     assert work(tmp_path, "never") == 0
-    assert await story(tmp_path) == await story(uninterrupted)
+    assert await read_history(tmp_path) == await read_history(uninterrupted_folder)
     await prove_one_delivery(tmp_path)
 
 

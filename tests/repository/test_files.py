@@ -15,7 +15,7 @@ PACKAGES = ("monitor", "tools", "agents", "supervisor")
 SOMEBODYS_FOLDER = re.compile(r"(?<![\w.$}*])/(?:home|Users|work)/[A-Za-z]")
 
 
-def tracked() -> list[Path]:
+def tracked_files() -> list[Path]:
     """Every file that git tracks or would track, relative to the repository."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -41,13 +41,13 @@ def test_every_dependency_is_pinned() -> None:
 def test_the_lock_file_that_names_hosts_is_ignored() -> None:
     ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
     assert {"uv.lock", ".venv/", ".midwatch/"} <= set(ignored)
-    assert Path("uv.lock") not in tracked()
+    assert Path("uv.lock") not in tracked_files()
 
 
 def test_no_file_names_a_folder_of_somebodys_machine() -> None:
     found = [
         f"{file}: {match[0]}…"
-        for file in tracked()
+        for file in tracked_files()
         for match in SOMEBODYS_FOLDER.finditer((ROOT / file).read_text("utf-8", "replace"))
     ]
     assert not found

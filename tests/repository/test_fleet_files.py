@@ -20,7 +20,7 @@ FLEET = ROOT / "configs" / "fleet"
 COMPOSE: dict[str, Any] = yaml.safe_load((FLEET / "compose.yaml").read_text("utf-8"))
 
 
-def spoken() -> list[str]:
+def midwatch_commands() -> list[str]:
     """The commands of the units and of the services."""
     services = COMPOSE["services"].values()
     ours = [f"midwatch {shlex.join(each['command'])}" for each in services if each.get("build")]
@@ -28,7 +28,7 @@ def spoken() -> list[str]:
     return sorted({*re.findall(r"^ExecStart=/opt/midwatch/bin/(midwatch .*)$", units, re.M), *ours})
 
 
-@pytest.mark.parametrize("line", spoken())
+@pytest.mark.parametrize("line", midwatch_commands())
 def test_every_command_is_one_that_midwatch_takes(line: str) -> None:
     words = shlex.split(line.replace("%H", "node-a"))
     _, bound, *_ = build().parse_args(words[1:], exit_on_error=False, print_error=False)

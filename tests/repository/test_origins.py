@@ -35,11 +35,11 @@ def test_every_module_that_a_row_names_exists() -> None:
     # In parentheses stands the setting or the name that matters there.
     cells = [re.sub(r"\([^)]*\)", "", row[2]) for row in rows()]
     places = {place for cell in cells for place in re.findall(r"`([a-z]+(?:\.[a-z_]+)+)`", cell)}
-    missing = [place for place in sorted(places) if not _module(place)]
+    missing = [place for place in sorted(places) if not _is_module(place)]
     assert not missing, missing
 
 
-def _module(place: str) -> bool:
+def _is_module(place: str) -> bool:
     folder, *names = place.split(".")
     path = ROOT.joinpath(folder, f"midwatch_{folder}", *names)
     return path.is_dir() or path.with_suffix(".py").exists()

@@ -35,7 +35,7 @@ PICTURES = ("", "text")
 """Languages of what only shows something."""
 
 
-def of(*languages: str) -> list[str]:
+def blocks_in(*languages: str) -> list[str]:
     """The blocks of some languages."""
     return [text for _, language, text in BLOCKS if language in languages]
 
@@ -58,7 +58,7 @@ def test_every_block_for_a_shell_can_be_parsed_by_one() -> None:
 def test_every_block_of_yaml_is_a_task_file_a_configuration_or_a_timeline_that_holds(
     tmp_path: Path,
 ) -> None:
-    for text in of("yaml"):
+    for text in blocks_in("yaml"):
         document = read_document(PAGE, text)
         assert document.data
         assert document.problems == []
@@ -71,7 +71,7 @@ def test_every_block_of_yaml_is_a_task_file_a_configuration_or_a_timeline_that_h
 
 
 def test_every_block_of_json_is_one_value_a_line_or_one_value() -> None:
-    for text in of("json"):
+    for text in blocks_in("json"):
         lines = text.splitlines()
         assert [json.loads(each) for each in (lines if lines[0][-1] == "}" else [text])]
 
@@ -81,7 +81,7 @@ async def test_the_agent_of_each_block_of_python_is_watched(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
-    for text in of("python"):
+    for text in blocks_in("python"):
         names: dict[str, object] = {"__name__": "page"}
         exec(compile(text, "page", "exec"), names)
         agent = cast("Agent[None, str]", names["agent"])
@@ -89,7 +89,7 @@ async def test_the_agent_of_each_block_of_python_is_watched(
             assert (await agent.run("Say something.")).output
     runs = await journal.runs()
     tasks = [task for run in runs for task in await journal.tasks(run.id)]
-    assert len(tasks) == len(of("python")) > 1
+    assert len(tasks) == len(blocks_in("python")) > 1
 
 
 def test_every_watch_of_the_text_can_be_made(
@@ -107,7 +107,7 @@ def test_every_watch_of_the_text_can_be_made(
 
 
 def test_the_scripts_that_a_page_shows_play_an_agent_and_a_model(tmp_path: Path) -> None:
-    (text,) = (text for text in of("sh") if "fake_agent" in text)
+    (text,) = (text for text in blocks_in("sh") if "fake_agent" in text)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     own = {"PATH": path, "MIDWATCH_STATE": str(tmp_path), "MIDWATCH_RUN__SANDBOX": "off"}
     (folder := tmp_path / "empty").mkdir()
@@ -147,10 +147,10 @@ def test_every_value_that_a_text_gives_to_a_key_is_one_that_the_key_takes() -> N
     assert len(shown) > 10
     for text in shown:
         ((key, value),) = read_document(PAGE, text).data.items()
-        _taken(key.split("."), value)
+        _check_value(key.split("."), value)
 
 
-def _taken(keys: list[str], value: object) -> None:
+def _check_value(keys: list[str], value: object) -> None:
     """Raise ValueError unless a key, or the name of a worker or role, takes a value."""
     if len(keys) > 1:
         for key in reversed(keys):

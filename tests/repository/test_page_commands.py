@@ -70,7 +70,7 @@ OPTIONS_OF_OTHERS = {"--snapshot-update", "--ff", "--lf"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownCommand:
     """A command of a block, with the page that shows it."""
 
     page: Path
@@ -82,7 +82,7 @@ class Shown:
 
 
 SHOWN = [
-    Shown(page=page, words=tuple(words))
+    ShownCommand(page=page, words=tuple(words))
     for page in NOW
     for language, text in blocks(page)
     if language in ("sh", "console")
@@ -98,7 +98,7 @@ RUN = {
 }
 
 
-def refused(words: list[str]) -> str:
+def refusal(words: list[str]) -> str:
     """Why the command line does not take words in which capitals stand for a value."""
     words = [each.strip("[]").removesuffix("…").rstrip(",") or "…" for each in words]
     if words[:1] == ["hook"] and words[1:] and words[1] in ("AGENT", *ADAPTERS):
@@ -131,18 +131,18 @@ def followed_recipes() -> set[str]:
 def test_every_command_of_a_page_is_one_that_midwatch_takes(page: Path) -> None:
     said = [list(each.words[1:]) for each in OURS if each.page == page]
     said += [shlex.split(text)[1:] for text in spans(page) if text.startswith("midwatch ")]
-    wrong = {" ".join(words): why for words in said if (why := refused(words))}
+    wrong = {" ".join(words): why for words in said if (why := refusal(words))}
     assert wrong == {}
 
 
 def test_a_wrong_command_would_be_found() -> None:
-    assert refused(["stauts"])
-    assert refused(["status", "--everything"])
-    assert refused(["lessons", "lsit"])
-    assert refused(["diff", "--everything"])
-    assert refused(["status", "--run", "seven"])
-    assert not refused(["status", "--run", "N"])
-    assert not refused(["cancel", "TASK…"])
+    assert refusal(["stauts"])
+    assert refusal(["status", "--everything"])
+    assert refusal(["lessons", "lsit"])
+    assert refusal(["diff", "--everything"])
+    assert refusal(["status", "--run", "seven"])
+    assert not refusal(["status", "--run", "N"])
+    assert not refusal(["cancel", "TASK…"])
 
 
 def test_every_command_that_is_not_run_has_a_reason_and_is_shown() -> None:

@@ -26,7 +26,7 @@ def sources() -> list[Path]:
 
 
 @cache
-def parsed(file: Path) -> ast.Module:
+def parse_file(file: Path) -> ast.Module:
     return ast.parse((ROOT / file).read_bytes())
 
 
@@ -49,7 +49,7 @@ def test_no_function_is_longer_than_fifty_lines() -> None:
     long = [
         f"{file}:{line} {name}: {length} lines"
         for file in sources()
-        for name, line, length in functions(parsed(file))
+        for name, line, length in functions(parse_file(file))
         if length > MAX_FUNCTION
     ]
     assert not long, f"more than {MAX_FUNCTION} lines without the docstring: {long}"
@@ -69,7 +69,7 @@ def test_no_two_public_classes_of_the_product_share_a_name() -> None:
     places: dict[str, list[str]] = {}
     for file in sources():
         if file.parts[0] in PRODUCT:
-            for node in parsed(file).body:
+            for node in parse_file(file).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(str(file))
     shared = {name: files for name, files in places.items() if len(files) > 1}

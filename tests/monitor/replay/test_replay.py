@@ -92,10 +92,10 @@ def test_the_interval_of_the_configuration_is_in_force(tmp_path: Path) -> None:
 
 
 def act(step: int, minutes: int) -> dict[str, object]:
-    return {"step": step, "kind": "tool", "tool": "t", "args": f"{step}", "at": at(minutes)}
+    return {"step": step, "kind": "tool", "tool": "t", "args": f"{step}", "at": time_at(minutes)}
 
 
-def at(minutes: int) -> str:
+def time_at(minutes: int) -> str:
     return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:00Z"
 
 
@@ -114,8 +114,8 @@ def test_silence_fires_after_the_last_step_before_it_and_again_after_each(tmp_pa
 
 def test_an_end_lets_no_hold_of_another_rule_run_out(tmp_path: Path) -> None:
     settings = Settings.model_validate({"rules": {"low_confidence": {"hold": "5m"}}})
-    end = {"kind": "state", "lifecycle": "failed", "at": at(20)}
-    path = trace(tmp_path / "a.jsonl", {**report(1, 10), "at": at(0)}, end)
+    end = {"kind": "state", "lifecycle": "failed", "at": time_at(20)}
+    path = trace(tmp_path / "a.jsonl", {**report(1, 10), "at": time_at(0)}, end)
     assert not any(isinstance(line, AlertLine) for line in replay(path, settings))
 
 
@@ -160,11 +160,11 @@ CONFLICT = "workspace_conflict"
 
 
 def edit_at(step: int, minute: int | None, path: str = "a.py") -> dict[str, object]:
-    moment = None if minute is None else at(minute)
+    moment = None if minute is None else time_at(minute)
     return {**edit(step), "args": f"{step}", "path": path, "at": moment}
 
 
-def together(*paths: Path, **conflict: object) -> list[ReplayLine]:
+def replay_all(*paths: Path, **conflict: object) -> list[ReplayLine]:
     settings = Settings.model_validate({"rules": {CONFLICT: conflict}})
     return list(replay_together(paths, settings))
 
@@ -174,13 +174,13 @@ def conflicts(lines: list[ReplayLine]) -> list[tuple[str, int, str]]:
     return [(Path(line.trace).stem, line.step, line.subject) for line in alerts]
 
 
-def sums(lines: list[ReplayLine]) -> list[tuple[str, int, int]]:
+def trace_totals(lines: list[ReplayLine]) -> list[tuple[str, int, int]]:
     wholes = [line for line in lines if isinstance(line, TraceLine)]
     return [(Path(line.trace).stem, line.steps, line.alerts) for line in wholes]
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Path:
+def two_traces(tmp_path: Path) -> Path:
     """Two attempts at the same time that change `a.py` both, and others each."""
     trace(tmp_path / "one.jsonl", edit_at(1, 0, "x.py"), edit_at(2, 1), edit_at(3, 9, "x.py"))
     trace(tmp_path / "two.jsonl", edit_at(1, 2, "y.py"), edit_at(2, 3), edit_at(3, 4))
@@ -188,11 +188,11 @@ def pair(tmp_path: Path) -> Path:
 
 
 def test_both_are_told_of_the_file_that_both_change_at_the_step_that_they_are_at(
-    pair: Path,
+    two_traces: Path,
 ) -> None:
-    lines = together(pair)
+    lines = replay_all(two_traces)
     assert lines[0] == AlertLine(
-        trace=str(pair / "one.jsonl"),
+        trace=str(two_traces / "one.jsonl"),
         step=2,
         rule=CONFLICT,
         subject="a.py",
@@ -202,14 +202,14 @@ def test_both_are_told_of_the_file_that_both_change_at_the_step_that_they_are_at
         evidence=(2,),
     )
     assert conflicts(lines) == [("one", 2, "a.py"), ("two", 2, "a.py")]
-    assert sums(lines) == [("two", 3, 1), ("one", 3, 1)]
+    assert trace_totals(lines) == [("two", 3, 1), ("one", 3, 1)]
 
 
 def test_what_a_trace_means_to_change_is_told_before_it_does(tmp_path: Path) -> None:
     plan = {"kind": "state", "at": "2026-01-01T00:02:00Z", "plan_step_files": ["a.py"]}
     trace(tmp_path / "one.jsonl", edit_at(1, 0), edit_at(2, 9, "x.py"))
     trace(tmp_path / "two.jsonl", edit_at(1, 1, "y.py"), plan, edit_at(2, 3, "y.py"))
-    alerts = [each for each in together(tmp_path) if isinstance(each, AlertLine)]
+    alerts = [each for each in replay_all(tmp_path) if isinstance(each, AlertLine)]
     assert [(Path(each.trace).stem, each.severity, each.summary) for each in alerts] == [
         ("one", Severity.NOTICE, "trace two, still in progress, also plans to change a.py"),
         (
@@ -223,28 +223,28 @@ def test_what_a_trace_means_to_change_is_told_before_it_does(tmp_path: Path) -> 
 def test_who_begins_after_the_others_end_is_in_no_conflict(tmp_path: Path) -> None:
     trace(tmp_path / "one.jsonl", edit_at(1, 0), edit_at(2, 1))
     trace(tmp_path / "two.jsonl", edit_at(1, 2), edit_at(2, 3))
-    assert conflicts(together(tmp_path)) == []
+    assert conflicts(replay_all(tmp_path)) == []
 
 
 def test_traces_without_times_may_have_gone_side_by_side(tmp_path: Path) -> None:
     trace(tmp_path / "one.jsonl", edit_at(1, None), edit_at(2, None, "b.py"))
     trace(tmp_path / "two.jsonl", edit_at(1, None))
-    lines = together(tmp_path)
+    lines = replay_all(tmp_path)
     assert conflicts(lines) == [("one", 2, "a.py"), ("two", 1, "a.py")]
-    assert sums(lines) == [("one", 2, 1), ("two", 1, 1)]
+    assert trace_totals(lines) == [("one", 2, 1), ("two", 1, 1)]
 
 
 def test_a_line_without_a_time_keeps_its_place(tmp_path: Path) -> None:
     trace(tmp_path / "one.jsonl", edit_at(1, 5, "x.py"), edit_at(2, None), edit_at(3, 9, "x.py"))
     trace(tmp_path / "two.jsonl", edit_at(1, 4), edit_at(2, 6, "y.py"))
-    assert conflicts(together(tmp_path)) == [("one", 2, "a.py"), ("two", 1, "a.py")]
+    assert conflicts(replay_all(tmp_path)) == [("one", 2, "a.py"), ("two", 1, "a.py")]
 
 
 def test_who_is_left_alone_with_a_file_may_come_into_conflict_again(tmp_path: Path) -> None:
     trace(tmp_path / "one.jsonl", edit_at(1, 0), edit_at(2, 9, "x.py"), edit_at(3, 12, "x.py"))
     trace(tmp_path / "two.jsonl", edit_at(1, 1), edit_at(2, 3))
     trace(tmp_path / "three.jsonl", edit_at(1, 10))
-    assert conflicts(together(tmp_path, cooldown=0)) == [
+    assert conflicts(replay_all(tmp_path, cooldown=0)) == [
         ("one", 1, "a.py"),
         ("two", 1, "a.py"),
         ("one", 2, "a.py"),
@@ -267,30 +267,30 @@ def test_a_conflict_that_must_hold_fires_later(
     trace(
         tmp_path / "two.jsonl", *(edit_at(number, 1 + 2 * (number - 1)) for number in range(1, 6))
     )
-    found = [(name, step) for name, step, _ in conflicts(together(tmp_path, hold=hold))]
+    found = [(name, step) for name, step, _ in conflicts(replay_all(tmp_path, hold=hold))]
     assert found == steps
 
 
-def test_each_trace_is_judged_by_all_other_rules_too(pair: Path) -> None:
+def test_each_trace_is_judged_by_all_other_rules_too(two_traces: Path) -> None:
     rules = {"repeated_edits": {"notice_after": 2}, CONFLICT: {"enabled": False}}
-    lines = replay_together([pair], Settings.model_validate({"rules": rules}))
+    lines = replay_together([two_traces], Settings.model_validate({"rules": rules}))
     assert {line.rule for line in lines if isinstance(line, AlertLine)} == {"repeated_edits"}
 
 
-def test_damage_is_told_where_it_stands(pair: Path) -> None:
-    with (pair / "two.jsonl").open("a") as file:
+def test_damage_is_told_where_it_stands(two_traces: Path) -> None:
+    with (two_traces / "two.jsonl").open("a") as file:
         file.write("{torn\n")
-    (damage,) = [line for line in together(pair) if isinstance(line, DamageLine)]
+    (damage,) = [line for line in replay_all(two_traces) if isinstance(line, DamageLine)]
     assert (Path(damage.trace).stem, damage.line) == ("two", 4)
 
 
-def test_a_named_file_in_no_known_format_is_refused(pair: Path) -> None:
-    (pair / "notes.txt").write_text("no trace")
+def test_a_named_file_in_no_known_format_is_refused(two_traces: Path) -> None:
+    (two_traces / "notes.txt").write_text("no trace")
     with pytest.raises(TraceError):
-        together(pair / "one.jsonl", pair / "notes.txt")
+        replay_all(two_traces / "one.jsonl", two_traces / "notes.txt")
 
 
 def test_more_traces_than_may_be_open_are_refused(tmp_path: Path) -> None:
     path = trace(tmp_path / "one.jsonl", edit_at(1, 0))
     with pytest.raises(TraceError, match="too many traces at once: 501, at most 500"):
-        together(*[path] * (MAX_TRACES + 1))
+        replay_all(*[path] * (MAX_TRACES + 1))

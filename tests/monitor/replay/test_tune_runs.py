@@ -50,12 +50,12 @@ def report(number: int, confidence: int) -> Step:
     return reflecting(number, 10 * number, confidence)
 
 
-def measured(*events: Event, rules: Rules = OFF) -> MeasuredRun:
+def measured_run(*events: Event, rules: Rules = OFF) -> MeasuredRun:
     return measure(events, rules, remind_every=3)
 
 
 def test_the_highest_level_so_far_is_kept_by_step() -> None:
-    found = measured(*calls(3), report(4, 80), report(5, 20), report(6, 90), report(7, 10))
+    found = measured_run(*calls(3), report(4, 80), report(5, 20), report(6, 90), report(7, 10))
     assert found.steps == 7
     assert found.rises["repeated_call"][-2:] == ((2, 2), (3, 3))
     assert found.rises["low_confidence"] == ((4, -81), (5, -21), (7, -11))
@@ -67,13 +67,13 @@ def test_the_highest_level_so_far_is_kept_by_step() -> None:
 def test_the_alarm_of_the_rules_as_configured_is_kept_with_it(
     events: Iterable[Event], step: int | None
 ) -> None:
-    assert measured(*events).present == step
+    assert measured_run(*events).present == step
 
 
 def test_hold_counts_for_alarms_and_not_for_levels() -> None:
     slow = RepeatedCall(notice_after=0, warn_after=4, hold=Length(steps=2))
     held = OFF.model_copy(update={"repeated_call": slow})
-    found = measured(*calls(6), rules=held)
+    found = measured_run(*calls(6), rules=held)
     assert found.present == 6
     assert (4, 4) in found.rises["repeated_call"]
 
@@ -85,25 +85,25 @@ def test_notices_that_agree_are_an_alarm_of_their_own() -> None:
             "low_confidence": LowConfidence(severity=Severity.NOTICE),
         }
     )
-    assert measured(*calls(2), report(3, 20), rules=quiet).agreed == 3
+    assert measured_run(*calls(2), report(3, 20), rules=quiet).agreed == 3
     alone = quiet.model_copy(update={"agreement": False})
-    assert measured(*calls(2), report(3, 20), rules=alone).agreed is None
+    assert measured_run(*calls(2), report(3, 20), rules=alone).agreed is None
 
 
 def test_each_level_gives_the_alarm_that_a_replay_gives() -> None:
     events = calls(8)
-    rises = measured(*events).rises["repeated_call"]
+    rises = measured_run(*events).rises["repeated_call"]
     rules = [with_levels(OFF, {"repeated_call": level}) for _, level in rises]
     found = first_alarms(events, rules, remind_every=3)
     assert found == tuple(step for step, _ in rises)
 
 
 def test_first_alarms_stop_reading_once_all_are_known() -> None:
-    def endless() -> Iterator[Step]:
+    def endless_steps() -> Iterator[Step]:
         yield from calls(4)
         raise AssertionError("read on")
 
-    assert first_alarms(endless(), [OFF, OFF], remind_every=3) == (4, 4)
+    assert first_alarms(endless_steps(), [OFF, OFF], remind_every=3) == (4, 4)
 
 
 def run(
@@ -119,11 +119,11 @@ def run(
     return RecordedRun(label=label, measured=measured)
 
 
-def lost(*, steps: int = 10, source: str = "") -> RecordedRun:
+def failed_run(*, steps: int = 10, source: str = "") -> RecordedRun:
     return run(resolved=False, steps=steps, source=source)
 
 
-def apart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+def as_separate_tasks(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     """The same runs, each of a task of its own."""
     return [replace(each, label=replace(each.label, task=str(at))) for at, each in enumerate(runs)]
 
@@ -135,14 +135,14 @@ UNKNOWN = run(resolved=None, source="b")
     ("runs", "alarms", "lift"),
     [
         # Right or wrong where half fail.
-        ([run(), lost()], (None, 5), 0.5),
-        ([run(), lost()], (5, None), -0.5),
+        ([run(), failed_run()], (None, 5), 0.5),
+        ([run(), failed_run()], (5, None), -0.5),
         # Only runs that were still going are peers, and only those of the same source.
-        ([run(steps=4), lost(steps=9)], (None, 5), 0.0),
-        ([run(steps=5), lost(steps=9)], (None, 5), 0.5),
-        ([run(source="a"), lost(source="a"), lost(source="b")], (None, 5, 5), 0.25),
+        ([run(steps=4), failed_run(steps=9)], (None, 5), 0.0),
+        ([run(steps=5), failed_run(steps=9)], (None, 5), 0.5),
+        ([run(source="a"), failed_run(source="a"), failed_run(source="b")], (None, 5, 5), 0.25),
         # A source in which no run fails and a run of unknown end say nothing.
-        ([run(source="a"), UNKNOWN, lost(source="b")], (5, 5, None), None),
+        ([run(source="a"), UNKNOWN, failed_run(source="b")], (5, 5, None), None),
     ],
 )
 def test_an_alarm_lifts_by_what_it_says_beyond_the_length_of_its_run(
@@ -151,17 +151,18 @@ def test_an_alarm_lifts_by_what_it_says_beyond_the_length_of_its_run(
     assert RunsByLength(runs, AlarmTarget.UNRESOLVED).lift(alarms) == lift
 
 
-def drawn(
+def drawn_interval(
     runs: Sequence[RecordedRun], alarms: Sequence[int | None], seed: int = 1
 ) -> Interval | None:
-    by_length = RunsByLength(apart(runs), AlarmTarget.UNRESOLVED)
+    by_length = RunsByLength(as_separate_tasks(runs), AlarmTarget.UNRESOLVED)
     by_length.draw(Random(seed))
     return by_length.interval(alarms)
 
 
 def test_alarms_that_are_always_right_lift_beyond_chance_and_those_at_random_do_not() -> None:
-    runs = [run()] * 20 + [lost()] * 20
-    right, chance = drawn(runs, [None] * 20 + [5] * 20), drawn(runs, [5, None] * 20)
+    runs = [run()] * 20 + [failed_run()] * 20
+    right = drawn_interval(runs, [None] * 20 + [5] * 20)
+    chance = drawn_interval(runs, [5, None] * 20)
     assert right
     assert chance
     assert 0.3 < right.low < 0.5 < right.high < 0.7
@@ -169,13 +170,15 @@ def test_alarms_that_are_always_right_lift_beyond_chance_and_those_at_random_do_
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
-    runs, alarms = [run(), lost()] * 10, [5, None, None, 5] * 5
-    assert drawn(runs, alarms) == drawn(runs, alarms)
-    assert drawn(runs, alarms) != drawn(runs, alarms, seed=2)
+    runs, alarms = [run(), failed_run()] * 10, [5, None, None, 5] * 5
+    assert drawn_interval(runs, alarms) == drawn_interval(runs, alarms)
+    assert drawn_interval(runs, alarms) != drawn_interval(runs, alarms, seed=2)
 
 
 def test_runs_of_one_task_are_drawn_together() -> None:
-    runs = [replace(each, label=replace(each.label, task="one")) for each in [run(), lost()] * 10]
+    runs = [
+        replace(each, label=replace(each.label, task="one")) for each in [run(), failed_run()] * 10
+    ]
     by_length = RunsByLength(runs, AlarmTarget.UNRESOLVED)
     by_length.draw(Random(1))
     assert by_length.interval([None, 5] * 10) == Interval(low=0.5, high=0.5)
@@ -183,9 +186,9 @@ def test_runs_of_one_task_are_drawn_together() -> None:
 
 @pytest.mark.parametrize(("alarmed", "claimed"), [(4, False), (5, True)])
 def test_fewer_than_five_alarms_claim_no_interval(alarmed: int, claimed: bool) -> None:
-    runs = [run(), lost()] * 10
+    runs = [run(), failed_run()] * 10
     alarms = [5] * alarmed + [None] * (20 - alarmed)
-    assert (drawn(runs, alarms) is not None) is claimed
+    assert (drawn_interval(runs, alarms) is not None) is claimed
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,7 @@ def test_a_run_out_of_budget_is_found_only_in_its_first_four_fifths(
 
 
 def test_the_figures_of_alarms() -> None:
-    runs = [run(), run(), lost(), lost(steps=20), run(resolved=None)]
+    runs = [run(), run(), failed_run(), failed_run(steps=20), run(resolved=None)]
     meter = AlarmMeter(runs, AlarmTarget.UNRESOLVED, Random(1))
     found = meter.figures([2, None, 4, 4, 1])
     assert (found.lift, found.delay) == pytest.approx((1 / 6, 0.3))
@@ -217,7 +220,7 @@ def test_the_figures_of_alarms() -> None:
     assert (nothing.lift, nothing.delay) == (None, None)
 
 
-def table(folder: Path, *rows: str, head: str = "path,outcome") -> Path:
+def write_table(folder: Path, *rows: str, head: str = "path,outcome") -> Path:
     file = folder / "index.csv"
     file.write_text("\n".join((head, *rows)) + "\n", encoding="utf-8")
     return file
@@ -247,7 +250,7 @@ STATUS = "path,outcome,exit_status"
 def test_a_row_needs_only_path_and_outcome_and_may_say_more(
     tmp_path: Path, head: str, row: str, label: Label
 ) -> None:
-    labels = read_labels(table(tmp_path, row, head=head), spent=["out", "cost"])
+    labels = read_labels(write_table(tmp_path, row, head=head), spent=["out", "cost"])
     assert list(labels.by_path.values()) == [label]
 
 
@@ -266,7 +269,7 @@ def test_a_wrong_table_is_told_with_its_place(
     tmp_path: Path, head: str, row: str, problem: str
 ) -> None:
     with pytest.raises(UsageError) as error:
-        read_labels(table(tmp_path, row, head=head))
+        read_labels(write_table(tmp_path, row, head=head))
     assert problem in str(error.value)
 
 
@@ -292,13 +295,13 @@ def test_a_trace_is_known_by_its_path_beside_the_table_or_below_a_root_or_by_two
     tmp_path: Path, trace: str, rows: tuple[str, ...], found: str | None
 ) -> None:
     (tmp_path / "index").mkdir()
-    labels = read_labels(table(tmp_path / "index", *(f"{row},resolved" for row in rows)))
+    labels = read_labels(write_table(tmp_path / "index", *(f"{row},resolved" for row in rows)))
     label = label_of(tmp_path / trace, labels, [tmp_path / "root"])
     assert (label and label.path) == found
 
 
 def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
-    labels = read_labels(table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
+    labels = read_labels(write_table(tmp_path, "x/y/a.traj,resolved", "z/y/a.traj,resolved"))
     with pytest.raises(UsageError, match=r"matches several labels: x/y/a\.traj, z/y/a\.traj"):
         label_of(Path("/elsewhere/y/a.traj"), labels, [])
 
@@ -306,7 +309,7 @@ def test_a_name_that_fits_two_labels_is_refused(tmp_path: Path) -> None:
 # -- whether some alarms are better than others, beyond noise ----------------------------------
 
 
-def held(
+def compare_alarms(
     runs: Sequence[RecordedRun],
     before: int,
     after: int,
@@ -319,8 +322,8 @@ def held(
     return compare(runs, AlarmTarget.UNRESOLVED, (alarms[0], alarms[1]), seed=seed, source=source)
 
 
-FAILED = apart([lost(source="a")] * 40)
-RESOLVED = apart([run()] * 40)
+FAILED = as_separate_tasks([failed_run(source="a")] * 40)
+RESOLVED = as_separate_tasks([run()] * 40)
 
 
 @pytest.mark.parametrize(
@@ -331,35 +334,39 @@ RESOLVED = apart([run()] * 40)
         (RESOLVED, 12, 2, True, False),
         (RESOLVED, 2, 12, False, True),
         (FAILED, 10, 11, False, False),  # one task more is noise
-        ([lost()] * 20 + FAILED, 0, 20, False, False),  # all of one task
+        ([failed_run()] * 20 + FAILED, 0, 20, False, False),  # all of one task
         (FAILED[:4], 0, 4, False, False),  # too few to be better, and enough to be worse
         (FAILED[:4], 4, 0, False, True),
-        ([lost()] * 2, 2, 0, False, False),  # a single task
+        ([failed_run()] * 2, 2, 0, False, False),  # a single task
     ],
 )
 def test_what_is_better_or_worse_is_so_on_enough_tasks(
     runs: Sequence[RecordedRun], before: int, after: int, *, better: bool, worse: bool
 ) -> None:
-    compared = held(runs, before, after)
+    compared = compare_alarms(runs, before, after)
     assert (compared.better, compared.worse) == (better, worse)
     told = compared.resolved if runs is RESOLVED else compared.found
     assert [share.hits for share in (told.before, told.after)] == [before, after]
 
 
 def test_a_difference_has_an_interval_where_there_are_several_tasks() -> None:
-    noise, one = held(FAILED, 10, 11).found.interval, held([lost()] * 2, 2, 0).found
+    noise = compare_alarms(FAILED, 10, 11).found.interval
+    one = compare_alarms([failed_run()] * 2, 2, 0).found
     assert noise is not None
     assert noise.low <= 0 < noise.high
-    assert (one.interval, held([lost()] * 20 + FAILED, 0, 20).found.tasks) == (None, 1)
-    assert held(FAILED, 7, 7).found.interval == Interval(low=0.0, high=0.0)
+    assert (one.interval, compare_alarms([failed_run()] * 20 + FAILED, 0, 20).found.tasks) == (
+        None,
+        1,
+    )
+    assert compare_alarms(FAILED, 7, 7).found.interval == Interval(low=0.0, high=0.0)
 
 
 def test_only_the_runs_of_a_source_are_compared() -> None:
-    other = apart([lost(source="b")] * 40)
-    assert held([*other, *FAILED], 0, 40, source="a").found.after == Share(hits=0, of=40)
-    assert held([*other, *FAILED], 0, 40, source="b").found.after == Share(hits=40, of=40)
+    other = as_separate_tasks([failed_run(source="b")] * 40)
+    assert compare_alarms([*other, *FAILED], 0, 40, source="a").found.after == Share(hits=0, of=40)
+    assert compare_alarms([*other, *FAILED], 0, 40, source="b").found.after == Share(hits=40, of=40)
 
 
 def test_the_same_seed_gives_the_same_comparison() -> None:
-    assert held(FAILED, 10, 14) == held(FAILED, 10, 14)
-    assert held(FAILED, 10, 14) != held(FAILED, 10, 14, seed=2)
+    assert compare_alarms(FAILED, 10, 14) == compare_alarms(FAILED, 10, 14)
+    assert compare_alarms(FAILED, 10, 14) != compare_alarms(FAILED, 10, 14, seed=2)

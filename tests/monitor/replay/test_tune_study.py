@@ -69,7 +69,7 @@ SILENT: Mapping[str, Rises] = {}
 _NAMES = count()
 
 
-def ended(
+def ended_runs(
     many: int,
     rises: Mapping[str, Rises] = SILENT,
     *,
@@ -82,31 +82,42 @@ def ended(
     return [RecordedRun(label=label, measured=measured) for label in labels]
 
 
-good = partial(ended, resolved=True)
-bad = partial(ended, resolved=False)
+resolved_runs = partial(ended_runs, resolved=True)
+failed_runs = partial(ended_runs, resolved=False)
 
 
 CHOSEN, TOO_FEW, TOO_DEAR = RuleVerdict.CHOSEN, RuleVerdict.TOO_FEW, RuleVerdict.TOO_DEAR
 A, B = ({rule: ((5, 2),)} for rule in "ab")
 BOTH: Mapping[str, Rises] = {**A, **B}
 CLEAR = [
-    *good(40, {"a": ((5, 1),)}),
-    *bad(20, {"a": ((5, 1), (6, 2), (7, 3))}),
-    *bad(20),
+    *resolved_runs(40, {"a": ((5, 1),)}),
+    *failed_runs(20, {"a": ((5, 1), (6, 2), (7, 3))}),
+    *failed_runs(20),
 ]
 """From the second level on, the rule `a` finds half of what fails and nothing else."""
-ALIKE = [*good(4, {"a": ((5, 3),)}), *good(96), *bad(4, {"a": ((5, 3),)}), *bad(96)]
-DEAR = [*good(40, {"a": ((5, 3),)}), *bad(40, {"a": ((5, 3),)})]
-RIVALS = [
-    *good(2, A),
-    *good(2, B),
-    *good(1, agreed=9),
-    *good(35),
-    *bad(12, A),
-    *bad(14, B),
-    *bad(20),
+ALIKE = [
+    *resolved_runs(4, {"a": ((5, 3),)}),
+    *resolved_runs(96),
+    *failed_runs(4, {"a": ((5, 3),)}),
+    *failed_runs(96),
 ]
-AGREEING = [*good(4, agreed=9), *good(1, A), *good(35), *bad(20, A), *bad(20)]
+DEAR = [*resolved_runs(40, {"a": ((5, 3),)}), *failed_runs(40, {"a": ((5, 3),)})]
+RIVALS = [
+    *resolved_runs(2, A),
+    *resolved_runs(2, B),
+    *resolved_runs(1, agreed=9),
+    *resolved_runs(35),
+    *failed_runs(12, A),
+    *failed_runs(14, B),
+    *failed_runs(20),
+]
+AGREEING = [
+    *resolved_runs(4, agreed=9),
+    *resolved_runs(1, A),
+    *resolved_runs(35),
+    *failed_runs(20, A),
+    *failed_runs(20),
+]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,7 @@ AGREEING = [*good(4, agreed=9), *good(1, A), *good(35), *bad(20, A), *bad(20)]
         *((CLEAR, {"a": now}, 0.1, {"a": (2, CHOSEN)}) for now in (None, 1, 3)),
         # A rule of which little is seen stays as it is.
         (
-            [*CLEAR, *bad(4, {"b": ((5, 1),)})],
+            [*CLEAR, *failed_runs(4, {"b": ((5, 1),)})],
             {"a": 2, "b": 1, "c": 7, "d": None},
             0.1,
             {"a": (2, CHOSEN), "b": (1, TOO_FEW), "c": (7, TOO_FEW), "d": (None, TOO_FEW)},
@@ -126,7 +137,7 @@ AGREEING = [*good(4, agreed=9), *good(1, A), *good(35), *bad(20, A), *bad(20)]
         (DEAR, {"a": 3}, 0.1, {"a": (None, TOO_DEAR)}),
         # One that finds what another does stays as it is.
         (
-            [*good(40), *bad(20, BOTH), *bad(20)],
+            [*resolved_runs(40), *failed_runs(20, BOTH), *failed_runs(20)],
             {"a": None, "b": 2},
             0.1,
             {"a": (2, CHOSEN), "b": (2, RuleVerdict.NO_COST)},

@@ -30,7 +30,7 @@ COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "
 OUTPUTS = ("", "ok", "2 failed", "ValueError: a", "sh: javac: command not found")
 
 
-def drawn(number: int, draw: random.Random) -> Step:
+def random_step(number: int, draw: random.Random) -> Step:
     """A step of any kind; few words, so that much of it repeats."""
     text = draw.choice(("", "", "All tests pass."))
     kind = draw.randrange(8)
@@ -46,20 +46,20 @@ def drawn(number: int, draw: random.Random) -> Step:
     return step(number, args=args, output=output, exit_code=code, ok=None, text=text)
 
 
-def events(draw: random.Random, count: int = 400) -> Iterator[Event]:
+def random_events(draw: random.Random, count: int = 400) -> Iterator[Event]:
     yield change(reflect=True, plan_step=1, plan_steps=5)
     for number in range(1, count + 1):
-        yield drawn(number, draw)
+        yield random_step(number, draw)
         if draw.random() < 0.05:
             used = Meter(used=draw.randrange(100), limit=100)
             yield change(plan_step=draw.randrange(1, 6), budget=Budget(requests=used))
 
 
-def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
+def seen_events(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
     """Events with what all are told of them, their facets, and whether the windows restart."""
     normaliser, movements, repeats, windows = Normaliser(), Movements(), Repeats(), Windows()
     number = 0
-    for event in events(random.Random(seed)):
+    for event in random_events(random.Random(seed)):
         if isinstance(event, Change):
             act = Act(number, work=False, facets=Facet.CHANGE)
             told = Seen(act, movements.plan(event), NO_ECHO, repeats.place, repeats.changes)
@@ -75,7 +75,7 @@ def seen(seed: int) -> Iterator[tuple[Event, Seen, int, bool]]:
         yield event, told, facets, windows.restart(event)
 
 
-class Standing:
+class StandingAnswers:
     """What stands by the answers so far: of each subject its severity and its value."""
 
     def __init__(self) -> None:
@@ -93,8 +93,8 @@ def test_detectors_that_are_fed_what_they_hear_say_what_those_say_that_are_fed_a
     settings = rule_settings(Rules())
     for seed in (1, 2, 3):
         alone = [make(settings[name]) for name, make in DETECTORS.items()]
-        panel, of_panel, of_all = AttemptDetectors(Rules()), Standing(), Standing()
-        for event, told, facets, restart in seen(seed):
+        panel, of_panel, of_all = AttemptDetectors(Rules()), StandingAnswers(), StandingAnswers()
+        for event, told, facets, restart in seen_events(seed):
             if restart:
                 panel.restart()
                 for each in alone:
@@ -107,7 +107,7 @@ def test_detectors_that_are_fed_what_they_hear_say_what_those_say_that_are_fed_a
         assert (bool(of_all.now), panel.broken) == (True, ())
 
 
-def calls(**tools: dict[str, object]) -> RepeatedCall:
+def repeated_call(**tools: dict[str, object]) -> RepeatedCall:
     return RepeatedCall.model_validate(
         {"notice_after": 3, "warn_after": 4, "critical_after": 0, "tools": tools}
     )
@@ -116,7 +116,7 @@ def calls(**tools: dict[str, object]) -> RepeatedCall:
 @pytest.mark.parametrize("override", [{"blow": 10}, {"warn_after": -1}])
 def test_a_wrong_override_is_refused(override: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Judge(Rules(repeated_call=calls(wait_less=override)))
+        Judge(Rules(repeated_call=repeated_call(wait_less=override)))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_wrong_override_is_refused(override: dict[str, object]) -> None:
 )
 def test_a_judge_keeps_to_the_thresholds_of_the_tool(tool: str, severities: list[Severity]) -> None:
     off = {name: {"enabled": False} for name in rule_settings(Rules())}
-    own = calls(
+    own = repeated_call(
         pay={"notice_after": 0, "warn_after": 2},
         build={"notice_after": 0, "warn_after": 0, "critical_after": 5},
         poll={"enabled": False},

@@ -16,19 +16,19 @@ ALSO = "{}, still in progress, also changed a.py"
 PLANS = "{}, still in progress, also plans to change a.py"
 
 
-def found(
+def change_finding(
     who: str, *steps: int, text: str = ALSO, others: int = 1, by: Severity = Severity.WARNING
 ) -> Finding:
     summary = text.format(who)
     return Finding(key=KEY, severity=by, value=others, summary=summary, evidence=steps)
 
 
-def planned(who: str, *steps: int, text: str = PLANS) -> Finding:
-    return found(who, *steps, text=text, by=Severity.NOTICE)
+def plan_finding(who: str, *steps: int, text: str = PLANS) -> Finding:
+    return change_finding(who, *steps, text=text, by=Severity.NOTICE)
 
 
 @pytest.fixture
-def named() -> ConflictDetector:
+def detector() -> ConflictDetector:
     """A detector that knows three attempts."""
     detector = ConflictDetector(WorkspaceConflict())
     for attempt, name in enumerate(("task fix", "task port", "task test"), start=1):
@@ -40,11 +40,14 @@ def test_each_is_told_once_of_a_file_that_both_change_and_again_when_a_third_com
     detector = ConflictDetector(WorkspaceConflict())
     assert detector.observe(1, editing(3, "a.py")) == []
     one = "another attempt"
-    assert detector.observe(2, editing(5, "a.py")) == [(1, found(one, 3)), (2, found(one, 5))]
+    assert detector.observe(2, editing(5, "a.py")) == [
+        (1, change_finding(one, 3)),
+        (2, change_finding(one, 5)),
+    ]
     assert detector.observe(1, editing(4, "a.py")) == []
     told = detector.observe(3, editing(9, "a.py"))
     assert told == [
-        (attempt, found("2 other attempts", at, others=2))
+        (attempt, change_finding("2 other attempts", at, others=2))
         for attempt, at in ((1, 4), (2, 5), (3, 9))
     ]
 
@@ -53,51 +56,53 @@ def test_each_is_told_once_of_a_file_that_both_change_and_again_when_a_third_com
     "other", [editing(1, "b.py"), step(edits=(edit("a.py", "d", writer=Writer.PERSON),))]
 )
 def test_different_files_and_what_others_write_are_no_conflict(
-    named: ConflictDetector, other: Step
+    detector: ConflictDetector, other: Step
 ) -> None:
-    named.observe(1, editing(1, "a.py"))
-    assert named.observe(2, other) == []
+    detector.observe(1, editing(1, "a.py"))
+    assert detector.observe(2, other) == []
 
 
-def test_who_is_left_alone_is_in_no_conflict(named: ConflictDetector) -> None:
+def test_who_is_left_alone_is_in_no_conflict(detector: ConflictDetector) -> None:
     for attempt in (1, 2, 3):
-        named.observe(attempt, editing(1, "a.py"))
-    assert [named.end(attempt) for attempt in (1, 2, 3)] == [[], [(3, OVER)], []]
-    assert named.observe(4, editing(1, "a.py")) == []
+        detector.observe(attempt, editing(1, "a.py"))
+    assert [detector.end(attempt) for attempt in (1, 2, 3)] == [[], [(3, OVER)], []]
+    assert detector.observe(4, editing(1, "a.py")) == []
 
 
-def test_two_that_mean_to_change_one_file_are_told_of_each_other(named: ConflictDetector) -> None:
-    assert named.plan(1, ["a.py"]) == []
-    both = [(1, planned("task port")), (2, planned("task fix"))]
-    assert named.plan(2, ["b.py", "./a.py"]) == both
-    assert named.plan(2, ["a.py", "b.py"]) == []
-    assert named.plan(2, ["b.py"]) == [(1, OVER), (2, OVER)]
-    assert named.plan(1, []) == []
+def test_two_that_mean_to_change_one_file_are_told_of_each_other(
+    detector: ConflictDetector,
+) -> None:
+    assert detector.plan(1, ["a.py"]) == []
+    both = [(1, plan_finding("task port")), (2, plan_finding("task fix"))]
+    assert detector.plan(2, ["b.py", "./a.py"]) == both
+    assert detector.plan(2, ["a.py", "b.py"]) == []
+    assert detector.plan(2, ["b.py"]) == [(1, OVER), (2, OVER)]
+    assert detector.plan(1, []) == []
 
 
-def test_who_means_to_change_what_another_changed_is_told_so(named: ConflictDetector) -> None:
-    named.observe(1, editing(3, "a.py"))
+def test_who_means_to_change_what_another_changed_is_told_so(detector: ConflictDetector) -> None:
+    detector.observe(1, editing(3, "a.py"))
     changed = "{}, still in progress, changed a.py, which this attempt plans to change"
-    told = [(1, planned("task port", 3)), (2, planned("task fix", text=changed))]
-    assert named.plan(2, ["a.py"]) == told
-    assert named.plan(1, ["a.py"]) == named.plan(1, []) == []  # nothing new
-    both = [(1, found("task port", 3)), (2, found("task fix", 4))]
-    assert named.observe(2, editing(4, "a.py")) == both
-    assert named.plan(2, []) == []  # once changed, whatever the plan says
+    told = [(1, plan_finding("task port", 3)), (2, plan_finding("task fix", text=changed))]
+    assert detector.plan(2, ["a.py"]) == told
+    assert detector.plan(1, ["a.py"]) == detector.plan(1, []) == []  # nothing new
+    both = [(1, change_finding("task port", 3)), (2, change_finding("task fix", 4))]
+    assert detector.observe(2, editing(4, "a.py")) == both
+    assert detector.plan(2, []) == []  # once changed, whatever the plan says
 
 
 def test_a_conflict_of_changes_ends_where_only_one_who_means_to_is_left(
-    named: ConflictDetector,
+    detector: ConflictDetector,
 ) -> None:
     for attempt in (1, 2):
-        named.observe(attempt, editing(1, "a.py"))
-    named.plan(3, ["a.py"])
-    assert [named.end(attempt) for attempt in (1, 2)] == [[(2, OVER)], [(3, OVER)]]
+        detector.observe(attempt, editing(1, "a.py"))
+    detector.plan(3, ["a.py"])
+    assert [detector.end(attempt) for attempt in (1, 2)] == [[(2, OVER)], [(3, OVER)]]
 
 
-def test_a_pattern_is_no_file_that_one_means_to_change(named: ConflictDetector) -> None:
+def test_a_pattern_is_no_file_that_one_means_to_change(detector: ConflictDetector) -> None:
     patterns = ["*.py", "a[1].py", ""]
-    assert [named.plan(attempt, patterns) for attempt in (1, 2)] == [[], []]
+    assert [detector.plan(attempt, patterns) for attempt in (1, 2)] == [[], []]
 
 
 def test_up_to_three_others_are_named() -> None:
@@ -122,8 +127,8 @@ def test_up_to_three_others_are_named() -> None:
     ids=["put back", "changed again", "made and deleted"],
 )
 def test_who_undoes_its_changes_leaves_the_conflict(
-    named: ConflictDetector, first: Edit, then: Edit, told: list[object]
+    detector: ConflictDetector, first: Edit, then: Edit, told: list[object]
 ) -> None:
-    named.observe(1, editing(1, "a.py"))
-    named.observe(2, step(1, edits=(first,)))
-    assert named.observe(2, step(2, edits=(then,))) == told
+    detector.observe(1, editing(1, "a.py"))
+    detector.observe(2, step(1, edits=(first,)))
+    assert detector.observe(2, step(2, edits=(then,))) == told

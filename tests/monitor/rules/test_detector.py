@@ -80,18 +80,18 @@ def act(action: str, result: str = "", **fields: Any) -> Act:
     return Act(1, work=True, action=digest(action), result=shown, **fields)
 
 
-changing = partial(act, changes=True)
+changing_act = partial(act, changes=True)
 LOOK, SILENT = act("11", "101"), act("13")
 CHECK = act("12", "102", failed=False, shell=True)
 TESTS = CHECK._replace(check=CheckKind.TESTS)
 FAIL = act("12", "103", failed=True, shell=True)
-EDIT = changing("14", "104", edits=(edit("a", "1"),))
-OTHER = changing("15", "104", edits=(edit("a", "2"),))
+EDIT = changing_act("14", "104", edits=(edit("a", "1"),))
+OTHER = changing_act("15", "104", edits=(edit("a", "2"),))
 PUT = EDIT._replace(action=digest("16"), shell=True)
-REVERT = changing("17", "107", reverted=("a",), shell=True)
+REVERT = changing_act("17", "107", reverted=("a",), shell=True)
 
 
-def last(*acts: Act) -> Echo:
+def last_echo(*acts: Act) -> Echo:
     repeats = Repeats()
     return [repeats.observe(act)._replace(times=0) for act in acts][-1]
 
@@ -113,7 +113,7 @@ def echo(repeat: Repeat, distance: int) -> Echo:
     ],
 )
 def test_what_is_new_or_gives_something_else_repeats_nothing(acts: tuple[Act, ...]) -> None:
-    assert last(*acts) == NO_ECHO
+    assert last_echo(*acts) == NO_ECHO
 
 
 COUNT = LOOK._replace(action=digest("count"), again=True)
@@ -145,7 +145,7 @@ LEFT = [COUNT._replace(result=digest(f"{n} left")) for n in range(3)]
 def test_a_repetition_is_of_the_kind_that_its_change_makes_it(
     acts: tuple[Act, ...], expected: Echo
 ) -> None:
-    assert last(*acts) == expected
+    assert last_echo(*acts) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_how_often_the_same_came_before_is_counted_up_to_eight() -> None:
 
 def test_steps_and_changes_are_counted_on_past_sixteen_bits() -> None:
     repeats = Repeats()
-    for each in [changing("1", "1", edits=EDIT.edits)] * (2**16 - 2):
+    for each in [changing_act("1", "1", edits=EDIT.edits)] * (2**16 - 2):
         repeats.observe(each)
     found = [repeats.observe(each)._replace(times=0) for each in (LOOK, CHECK, EDIT, LOOK, LOOK)]
     assert found[-2:] == [echo(Repeat.VERIFIED, 3), echo(Repeat.UNCHANGED, 1)]

@@ -21,13 +21,15 @@ ANEW = change(plan_step=2)
 GONE = edit(deleted=True)
 
 
-def only(rule: str, **settings: Any) -> Judge:
+def make_judge(rule: str, **settings: Any) -> Judge:
     off: dict[str, Any] = {name: {"enabled": False} for name in rule_settings(Rules())}
     own = {rule: {"hold": 0, "cooldown": 0, **settings}}
     return Judge(Rules.model_validate({"agreement": False, **off, **own}))
 
 
-def played(judge: Judge, events: Iterable[Event], path: str = "a.py") -> list[Alert | None]:
+def alerts_after_each(
+    judge: Judge, events: Iterable[Event], path: str = "a.py"
+) -> list[Alert | None]:
     """What stands of the file after each event; steps are numbered."""
     said, number = list[Alert | None](), 0
     for event in events:
@@ -40,24 +42,26 @@ def played(judge: Judge, events: Iterable[Event], path: str = "a.py") -> list[Al
 
 
 def values(judge: Judge, events: Iterable[Event], path: str = "a.py") -> str:
-    return "".join(f"{each.value:g}" if each else "-" for each in played(judge, events, path))
+    return "".join(
+        f"{each.value:g}" if each else "-" for each in alerts_after_each(judge, events, path)
+    )
 
 
 def severities(found: Iterable[Alert | None]) -> list[Severity]:
     return [each.severity for each in found if each]
 
 
-def put(*edits: Edit | str, **fields: Any) -> Step:
+def edit_step(*edits: Edit | str, **fields: Any) -> Step:
     """A step whose edits are these, or those that give `a.py` these contents."""
     made = tuple(edit(digest=each) if isinstance(each, str) else each for each in edits)
     return step(tool="edit_file", args=f"{[each.digest for each in made]}", edits=made, **fields)
 
 
-def writes(contents: str) -> list[Event]:
-    return [put(each) for each in contents]
+def edit_steps(contents: str) -> list[Event]:
+    return [edit_step(each) for each in contents]
 
 
-def checked(failure: str = "", line: str = "pytest") -> Step:
+def check_step(failure: str = "", line: str = "pytest") -> Step:
     code = int(bool(failure))
     said = f"ValueError: {failure}" if failure else "ok"
     return step(args=line, output=said, exit_code=code, ok=not code)
@@ -66,57 +70,70 @@ def checked(failure: str = "", line: str = "pytest") -> Step:
 @pytest.mark.parametrize(
     ("settings", "events", "counts"),
     [
-        pytest.param(CLOSE, [put(""), put(""), put("")], "123", id="no digest"),
-        pytest.param(CLOSE, writes("1213"), "1245", id="a return weighs more"),
-        pytest.param(CLOSE, [put("1"), put(GONE), put(GONE)], "122", id="deleted once"),
-        pytest.param(CLOSE, [put("1", "2", "3")], "1", id="one step"),
-        pytest.param(CLOSE, [put("1"), ANEW, put("1"), put("2")], "1--1", id="begun anew"),
+        pytest.param(CLOSE, [edit_step(""), edit_step(""), edit_step("")], "123", id="no digest"),
+        pytest.param(CLOSE, edit_steps("1213"), "1245", id="a return weighs more"),
         pytest.param(
-            CLOSE, [checked("a"), *writes("12"), checked(), put("3")], "-12-1", id="passed"
+            CLOSE, [edit_step(each) for each in ("1", GONE, GONE)], "122", id="deleted once"
+        ),
+        pytest.param(CLOSE, [edit_step("1", "2", "3")], "1", id="one step"),
+        pytest.param(
+            CLOSE, [edit_step("1"), ANEW, *edit_steps("12")], "1--1", id="begun anew"
         ),
         pytest.param(
-            CLOSE, [*writes("12"), replace(checked(), edits=(edit(digest="3"),))], "121",
+            CLOSE, [check_step("a"), *edit_steps("12"), check_step(), edit_step("3")], "-12-1",
+            id="passed",
+        ),
+        pytest.param(
+            CLOSE, [*edit_steps("12"), replace(check_step(), edits=(edit(digest="3"),))], "121",
             id="the edit of the step that passes comes after",
         ),
         pytest.param(
-            CLOSE, [checked("3 failed"), *writes("12"), checked("2 failed"), put("3")], "-12-1",
-            id="fewer failures",
+            CLOSE,
+            [check_step("3 failed"), *edit_steps("12"), check_step("2 failed"), edit_step("3")],
+            "-12-1", id="fewer failures",
         ),
         pytest.param(
-            TWO, [checked("3 failed"), *writes("12"), checked("2 failed"), checked(), put("3")],
+            TWO,
+            [
+                check_step("3 failed"), *edit_steps("12"), check_step("2 failed"), check_step(),
+                edit_step("3"),
+            ],
             "--22-3", id="seed",
         ),
         pytest.param(
-            SEED, [*writes("1"), checked(), *writes("2"), checked(), *writes("345")], "------5",
-            id="where checks confirm nothing",
+            SEED,
+            [edit_step("1"), check_step(), edit_step("2"), check_step(), *edit_steps("345")],
+            "------5", id="where checks confirm nothing",
         ),
     ],
 )  # fmt: skip
 def test_edits_are_counted_until_a_check_confirms_them(
     settings: dict[str, Any], events: list[Event], counts: str
 ) -> None:
-    assert values(only("repeated_edits", **settings), events) == counts
+    assert values(make_judge("repeated_edits", **settings), events) == counts
 
 
 @pytest.mark.parametrize("by", [Writer.PERSON, Writer.OTHER])
 def test_what_others_write_counts_for_nothing_but_becomes_known(by: Writer) -> None:
-    other = put(edit(digest="1", writer=by))
-    assert values(only("repeated_edits", **CLOSE), [other, *writes("121")]) == "--13"
+    other = edit_step(edit(digest="1", writer=by))
+    assert values(make_judge("repeated_edits", **CLOSE), [other, *edit_steps("121")]) == "--13"
 
 
 def test_a_program_confirms_what_it_does_not_write_unless_it_says_the_same_as_before() -> None:
-    run = checked(line="python try.py")
-    says = [put("1"), run, put("2"), run, put("3")]
-    assert values(only("repeated_edits", **CLOSE), says) == "1-112"
-    both = put("1", edit("b.py", "1"))
+    run = check_step(line="python try.py")
+    says = [edit_step("1"), run, edit_step("2"), run, edit_step("3")]
+    assert values(make_judge("repeated_edits", **CLOSE), says) == "1-112"
+    both = edit_step("1", edit("b.py", "1"))
     wrote = replace(run, edits=(edit(digest="9"),))
-    after = [both, wrote, put("2", edit("b.py", "2"))]
-    found = [values(only("repeated_edits", **CLOSE), after, path) for path in ("a.py", "b.py")]
+    after = [both, wrote, edit_step("2", edit("b.py", "2"))]
+    found = [
+        values(make_judge("repeated_edits", **CLOSE), after, path) for path in ("a.py", "b.py")
+    ]
     assert found == ["123", "1-1"]
 
 
 def test_by_default_the_eighth_edit_is_noticed_and_the_sixteenth_without_a_check_warns() -> None:
-    found = played(only("repeated_edits"), [put(f"d{n}") for n in range(20)])
+    found = alerts_after_each(make_judge("repeated_edits"), [edit_step(f"d{n}") for n in range(20)])
     assert severities(found) == [Severity.NOTICE] * 8 + [Severity.WARNING] * 5
     assert found[-1]
     assert found[-1].evidence == tuple(range(9, 21))  # the newest twelve
@@ -129,10 +146,10 @@ def test_by_default_the_eighth_edit_is_noticed_and_the_sixteenth_without_a_check
 def test_edits_whose_check_fails_the_same_way_each_time_warn(
     failures: str, severity: Severity
 ) -> None:
-    events = [checked("7")]
+    events = [check_step("7")]
     for number in range(18):
-        events += [put(f"d{number}"), checked(f"{failures[number % len(failures)]}")]
-    last = played(only("repeated_edits"), events)[-1]
+        events += [edit_step(f"d{number}"), check_step(f"{failures[number % len(failures)]}")]
+    last = alerts_after_each(make_judge("repeated_edits"), events)[-1]
     assert last
     assert last.severity is severity
     nothing = ", checks show nothing new" if severity is Severity.WARNING else ""
@@ -140,8 +157,8 @@ def test_edits_whose_check_fails_the_same_way_each_time_warn(
 
 
 def test_a_check_that_tells_something_new_ends_a_warning() -> None:
-    events = [*(put(f"d{n}") for n in range(16)), checked("7"), put("more")]
-    found = played(only("repeated_edits"), events)
+    events = [*(edit_step(f"d{n}") for n in range(16)), check_step("7"), edit_step("more")]
+    found = alerts_after_each(make_judge("repeated_edits"), events)
     assert (found[-2], severities(found[-3:])) == (None, [Severity.WARNING, Severity.NOTICE])
 
 
@@ -150,15 +167,17 @@ def test_edits_that_only_add_are_no_alarm_however_many_they_are() -> None:
         step(args=f"cat >> a.py <<E\n{n}\nE", edits=(edit(digest=f"d{n}"),), exit_code=0)
         for n in range(30)
     ]
-    assert set(severities(played(only("repeated_edits"), adds))) == {Severity.NOTICE}
+    assert set(severities(alerts_after_each(make_judge("repeated_edits"), adds))) == {
+        Severity.NOTICE
+    }
 
 
 def test_the_file_least_recently_edited_is_dropped_and_that_is_no_recovery() -> None:
-    judge = only("repeated_edits", **CLOSE)
-    files = [put(edit(f"{number}", "1")) for number in range(MAX_FILES)]
-    others = put(*(edit(f"o{n}", "1", writer=Writer.OTHER) for n in range(10 * MAX_FILES)))
-    played(judge, [*files, others, put(edit("0", "2"))])
-    gone, _ = judge.observe(put(edit("new", "1"), number=99)).alerts
+    judge = make_judge("repeated_edits", **CLOSE)
+    files = [edit_step(edit(f"{number}", "1")) for number in range(MAX_FILES)]
+    others = edit_step(*(edit(f"o{n}", "1", writer=Writer.OTHER) for n in range(10 * MAX_FILES)))
+    alerts_after_each(judge, [*files, others, edit_step(edit("0", "2"))])
+    gone, _ = judge.observe(edit_step(edit("new", "1"), number=99)).alerts
     assert (gone.key.subject, gone.resolution) == ("1", Resolution.RESTARTED)
 
 
@@ -168,36 +187,38 @@ BACK = step(args="git checkout -- a.py", exit_code=0)
 @pytest.mark.parametrize(
     ("window", "events", "counts"),
     [
-        pytest.param(30, writes("12121212"), "----3456", id="to and fro"),
-        pytest.param(30, writes("123456789"), "-" * 9, id="it goes on"),
-        pytest.param(30, writes("111111111"), "-" * 9, id="it stays"),
-        pytest.param(30, [put("") for _ in range(9)], "-" * 9, id="no digest"),
+        pytest.param(30, edit_steps("12121212"), "----3456", id="to and fro"),
+        pytest.param(30, edit_steps("123456789"), "-" * 9, id="it goes on"),
+        pytest.param(30, edit_steps("111111111"), "-" * 9, id="it stays"),
+        pytest.param(30, [edit_step("") for _ in range(9)], "-" * 9, id="no digest"),
         pytest.param(
-            30, [*writes("12"), *(replace(BACK, edits=(edit(digest=each),)) for each in "121")],
+            30, [*edit_steps("12"), *(replace(BACK, edits=(edit(digest=each),)) for each in "121")],
             "----3", id="a command whose edit is seen too",
         ),
         pytest.param(
-            30, [put("1"), put(GONE), put("1"), put(GONE), put("1")], "----3", id="deleted"
+            30, [edit_step(each) for each in ("1", GONE, "1", GONE, "1")], "----3", id="deleted"
         ),
-        pytest.param(4, [*writes("1212"), *writes("56"), *writes("12")], "-" * 8, id="window"),
+        pytest.param(4, edit_steps("12125612"), "-" * 8, id="window"),
         pytest.param(
-            4, [*writes("12121"), *(step(args=f"{n}") for n in range(4))], "----3333-",
+            4, [*edit_steps("12121"), *(step(args=f"{n}") for n in range(4))], "----3333-",
             id="over once the window is",
         ),
-        pytest.param(30, [*writes("12121"), ANEW, *writes("212")], "----3---3", id="begun anew"),
+        pytest.param(
+            30, [*edit_steps("12121"), ANEW, *edit_steps("212")], "----3---3", id="begun anew"
+        ),
     ],
 )  # fmt: skip
 def test_returns_to_earlier_contents_are_counted_in_a_window(
     window: int, events: list[Event], counts: str
 ) -> None:
-    judge = only("revert_churn", window=window, notice_after=3, warn_after=5)
+    judge = make_judge("revert_churn", window=window, notice_after=3, warn_after=5)
     assert values(judge, events) == counts
 
 
 def test_returns_of_files_are_counted_apart_and_their_steps_are_named() -> None:
-    other = [put(edit("b.py", each)) for each in "343"]
-    events = [*writes("121x2"), *other, put("1"), put("2")]
-    found = played(only("revert_churn", notice_after=3, warn_after=5), events)
+    other = [edit_step(edit("b.py", each)) for each in "343"]
+    events = [*edit_steps("121x2"), *other, edit_step("1"), edit_step("2")]
+    found = alerts_after_each(make_judge("revert_churn", notice_after=3, warn_after=5), events)
     assert [each and each.value for each in found[-3:]] == [None, 3, 4]
     assert found[-2]
     assert found[-2].evidence == (3, 5, 9)

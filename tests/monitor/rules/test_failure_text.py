@@ -106,7 +106,7 @@ def test_a_search_that_finds_nothing_only_says_no(
     assert found_nothing_by_exit_code(step(output, exit_code=exit_code), line) is no
 
 
-def of(output: str, exit_code: int | None = None) -> int:
+def signature_of(output: str, exit_code: int | None = None) -> int:
     """The signature of a step that gave this output."""
     return signature(step(output, exit_code=exit_code))
 
@@ -115,21 +115,27 @@ def of(output: str, exit_code: int | None = None) -> int:
     ("one", "same", "other"),
     [
         pytest.param(
-            of("a.py:10: error: bad\nValueError: line 10"),
-            of("a.py:12: error: bad\nValueError: line 11"),
-            of("a.py:12: error: bad\nValueError: row 11"),
+            signature_of("a.py:10: error: bad\nValueError: line 10"),
+            signature_of("a.py:12: error: bad\nValueError: line 11"),
+            signature_of("a.py:12: error: bad\nValueError: row 11"),
             id="wherever its line has moved",
         ),
         pytest.param(
-            of("= 2 failed in 0.31s ="), of("= 2 failed in 1.02s ="), of("= 1 failed in 1.02s ="),
+            signature_of("= 2 failed in 0.31s ="),
+            signature_of("= 2 failed in 1.02s ="),
+            signature_of("= 1 failed in 1.02s ="),
             id="however long it took",
         ),
         pytest.param(
-            of("collected 5\nValueError: no"), of("collected 9\nValueError: no"), 0,
+            signature_of("collected 5\nValueError: no"),
+            signature_of("collected 9\nValueError: no"),
+            0,
             id="whatever else is said",
         ),
         pytest.param(
-            of("expected 42 got 41", 1), of("expected 42 got 41", 1), of("expected 42 got 40", 1),
+            signature_of("expected 42 got 41", 1),
+            signature_of("expected 42 got 41", 1),
+            signature_of("expected 42 got 40", 1),
             id="by its end where only the exit code tells",
         ),
         pytest.param(
@@ -145,7 +151,7 @@ def test_a_failure_is_the_same(one: int, same: int, other: int) -> None:
 
 
 def test_an_output_that_tells_of_no_failure_has_no_signature() -> None:
-    assert (of("all is well"), of("", 1), failure_line("")) == (0, 0, "")
+    assert (signature_of("all is well"), signature_of("", 1), failure_line("")) == (0, 0, "")
     assert signature(step("booked", ok=True, tool="book_room")) == 0
 
 

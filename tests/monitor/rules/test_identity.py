@@ -29,17 +29,17 @@ def result_of(done: Step, *, precise: bool = True) -> int:
     return result(done, answer(done, precise=precise))
 
 
-def act(done: Step) -> int:
+def act_number(done: Step) -> int:
     return identify(done, command(done))
 
 
-def told(text: str, *, digest: str = "") -> Step:
+def output_step(text: str, *, digest: str = "") -> Step:
     return call(tool="t", output=text, output_digest=digest)
 
 
 def test_an_act_is_its_tool_with_its_arguments_and_its_path() -> None:
     one, same, *others = (
-        act(call(number, tool, args=args, path=path))
+        act_number(call(number, tool, args=args, path=path))
         for number, (tool, args, path) in enumerate(
             [("a", "b", ""), ("a", "b", ""), ("a", "c", ""), ("ab", "", ""), ("a", "b", "p")]
         )
@@ -51,8 +51,8 @@ def test_an_act_is_its_tool_with_its_arguments_and_its_path() -> None:
 @pytest.mark.parametrize("key", ["description", "thought"])
 def test_an_argument_that_only_says_why_does_not_count(key: str) -> None:
     one, other = (step("read_file", path="a.py", **{key: why}) for why in ("first", "again"))
-    assert act(one) == act(other)
-    assert act(one) != act(step("read_file", path="b.py", **{key: "first"}))
+    assert act_number(one) == act_number(other)
+    assert act_number(one) != act_number(step("read_file", path="b.py", **{key: "first"}))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_act_waits_that_only_lets_time_pass(done: Step, waits: bool) -> None:
 
 def test_to_wait_longer_before_it_makes_an_act_no_other_one() -> None:
     one, same, other = (
-        act(step(command=line))
+        act_number(step(command=line))
         for line in ("tail -2 a.log", "sleep 120 && tail -2 a.log", "sleep 9; tail -3 a.log")
     )
     assert one == same != other
@@ -140,28 +140,36 @@ def test_what_was_kept_is_told_by_its_name() -> None:
 
 
 def test_a_result_is_what_came_of_it_without_what_differs_between_runs() -> None:
-    assert result_of(told("2 failed in 0.31s")) == result_of(told("2 failed in 1.02s\n"))
-    assert result_of(told("2 failed in 0.31s")) != result_of(told("3 failed in 0.31s"))
+    assert result_of(output_step("2 failed in 0.31s")) == result_of(
+        output_step("2 failed in 1.02s\n")
+    )
+    assert result_of(output_step("2 failed in 0.31s")) != result_of(
+        output_step("3 failed in 0.31s")
+    )
 
 
 def test_a_short_result_is_masked_even_where_that_is_not_asked_for() -> None:
-    short = [told("x" * (SHORT - 10) + end) for end in (" 1 s", " 2 s")]
-    long = [told("x" * SHORT + end) for end in (" 1 s", " 2 s")]
+    short = [output_step("x" * (SHORT - 10) + end) for end in (" 1 s", " 2 s")]
+    long = [output_step("x" * SHORT + end) for end in (" 1 s", " 2 s")]
     assert len({result_of(each, precise=False) for each in short}) == 1
     assert len({result_of(each, precise=False) for each in long}) == 2
     assert len({result_of(each) for each in long}) == 1
 
 
 def test_a_result_without_text_is_known_by_the_digest_of_the_whole() -> None:
-    one, same, other = (result_of(told("", digest=each)) for each in ("d", "d", "e"))
+    one, same, other = (result_of(output_step("", digest=each)) for each in ("d", "d", "e"))
     assert 0 != one == same != other
-    assert (result_of(told("")), result_of(told(" \n"))) == (0, 0)
+    assert (result_of(output_step("")), result_of(output_step(" \n"))) == (0, 0)
 
 
 def test_a_long_result_is_compared_by_its_head_and_its_tail() -> None:
-    assert result_of(told("a" + "x" * 50_000 + "b")) == result_of(told("a" + "x" * 60_000 + "b"))
-    assert result_of(told("a" + "x" * 50_000 + "b")) != result_of(told("a" + "x" * 50_000 + "c"))
-    assert result_of(told("x" * LOOKED_AT)) != result_of(told("x" * (LOOKED_AT - 1)))
+    assert result_of(output_step("a" + "x" * 50_000 + "b")) == result_of(
+        output_step("a" + "x" * 60_000 + "b")
+    )
+    assert result_of(output_step("a" + "x" * 50_000 + "b")) != result_of(
+        output_step("a" + "x" * 50_000 + "c")
+    )
+    assert result_of(output_step("x" * LOOKED_AT)) != result_of(output_step("x" * (LOOKED_AT - 1)))
 
 
 ARGUMENTS: dict[str, object] = {
@@ -176,17 +184,17 @@ ARGUMENTS: dict[str, object] = {
 
 def test_an_act_is_the_digest_of_its_tool_and_its_arguments_as_sorted_json() -> None:
     written = json.dumps(ARGUMENTS, sort_keys=True)
-    assert act(step("read", **ARGUMENTS)) == digest(f"read\0\0{written}\0")
+    assert act_number(step("read", **ARGUMENTS)) == digest(f"read\0\0{written}\0")
 
 
 def test_the_order_and_the_white_space_of_arguments_make_no_other_act() -> None:
     args = json.dumps(dict(reversed(ARGUMENTS.items())), indent=2, ensure_ascii=False) + "\n"
-    assert act(call(tool="read", args=args)) == act(step("read", **ARGUMENTS))
+    assert act_number(call(tool="read", args=args)) == act_number(step("read", **ARGUMENTS))
 
 
 @pytest.mark.parametrize("other", [True, 1.0, "1", None, [1]])
 def test_another_kind_of_value_is_another_act(other: object) -> None:
-    assert act(step("read", at=other)) != act(step("read", at=1))
+    assert act_number(step("read", at=other)) != act_number(step("read", at=1))
 
 
 @pytest.mark.parametrize("args", [{"command": "ls", "timeout": 5}, {"path": "a"}])

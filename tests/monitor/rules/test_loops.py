@@ -26,13 +26,13 @@ def event(word: str, number: int) -> Event:
     return step(number, args=line, output=output or line, exit_code=code, ok=not code)
 
 
-def only(rule: str, **settings: Any) -> Judge:
+def make_judge(rule: str, **settings: Any) -> Judge:
     off: dict[str, Any] = {name: {"enabled": False} for name in rule_settings(Rules())}
     own = {rule: {"hold": 0, "cooldown": 0, **settings}}
     return Judge(Rules.model_validate({"agreement": False, **off, **own}))
 
 
-def played(judge: Judge, words: Sequence[str]) -> list[str]:
+def values_after_each(judge: Judge, words: Sequence[str]) -> list[str]:
     """The value that stands after each word; `-` for none."""
     values: list[str] = []
     for number, word in enumerate(words, start=1):
@@ -81,8 +81,8 @@ MISSING = ["!x|a: command not found"] * 3
 def test_a_finding_names_its_subject_and_its_steps(
     rule: str, words: Sequence[str], told: tuple[object, ...]
 ) -> None:
-    judge = only(rule)
-    played(judge, words)
+    judge = make_judge(rule)
+    values_after_each(judge, words)
     [alert] = judge.firing
     assert (alert.severity, alert.value, alert.key.subject, alert.evidence) == told
     assert alert.summary == SUMMARIES[rule].format(value=alert.value)
@@ -121,7 +121,7 @@ SUMMARIES = {
 def test_what_repeats_is_counted_in_its_window(
     rule: str, settings: dict[str, int], words: Sequence[str], values: str
 ) -> None:
-    assert played(only(rule, **settings), words) == list(values)
+    assert values_after_each(make_judge(rule, **settings), words) == list(values)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_repeats_is_counted_in_its_window(
 def test_a_failure_outlives_changes_until_its_command_passes_or_fails_otherwise(
     words: Sequence[str], values: str
 ) -> None:
-    assert played(only("same_failure"), words) == list(values)
+    assert values_after_each(make_judge("same_failure"), words) == list(values)
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_a_failure_outlives_changes_until_its_command_passes_or_fails_otherwise(
 def test_an_obstacle_stands_until_it_is_not_met_for_twenty_steps(
     words: Sequence[str], values: str
 ) -> None:
-    assert played(only("blocked_environment"), words) == list(values)
+    assert values_after_each(make_judge("blocked_environment"), words) == list(values)

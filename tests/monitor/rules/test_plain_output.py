@@ -11,7 +11,7 @@ LONG = json.dumps({"ok": True, "data": "x" * 30_000})
 """Too long to be read at each step."""
 
 
-def plain(output: str) -> str:
+def plain_output(output: str) -> str:
     return unwrap(step(tool="look_up", output=output)).output
 
 
@@ -31,11 +31,11 @@ def plain(output: str) -> str:
     ],
 )
 def test_the_same_answer_is_the_same_in_whatever_it_is_wrapped(output: str) -> None:
-    assert plain(output) == "no such order"
+    assert plain_output(output) == "no such order"
 
 
 def test_an_object_that_wraps_nothing_but_two_streams_gives_both() -> None:
-    assert plain('{"stdout": "a\\n", "stderr": "b", "exit_code": 1}') == "a\nb"
+    assert plain_output('{"stdout": "a\\n", "stderr": "b", "exit_code": 1}') == "a\nb"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_object_that_wraps_nothing_but_two_streams_gives_both() -> None:
     ],
 )
 def test_what_says_more_than_its_content_stays_as_it_is(output: str) -> None:
-    assert plain(output) == output
+    assert plain_output(output) == output
 
 
 def test_words_of_people_are_never_unwrapped() -> None:

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent / "timelines"
 TIMELINES = sorted(HERE.rglob("*.yaml"))
 
 
-def timeline(folder: Path, text: str) -> Path:
+def write_timeline(folder: Path, text: str) -> Path:
     path = folder / "timeline.yaml"
     path.write_text(f"about: an example\n{text}")
     return path
@@ -42,7 +42,7 @@ def test_cases_are_judged_by_the_built_in_rules(folder: str, never: bool) -> Non
 
 
 def test_a_timeline_that_is_wrong_is_told_entry_by_entry(tmp_path: Path) -> None:
-    path = timeline(
+    path = write_timeline(
         tmp_path,
         "timeline:\n  - {kind: message, firing: [low_confidence warning]}\n  - {kind: message}\n",
     )
@@ -52,7 +52,7 @@ def test_a_timeline_that_is_wrong_is_told_entry_by_entry(tmp_path: Path) -> None
 
 
 def test_rounds_have_their_numbers_in_them(tmp_path: Path) -> None:
-    path = timeline(
+    path = write_timeline(
         tmp_path,
         "timeline:\n"
         "  - repeat: 2\n"
@@ -75,7 +75,7 @@ def test_rounds_have_their_numbers_in_them(tmp_path: Path) -> None:
 def test_an_alarm_counts_steps_and_a_mismatch_entries(
     tmp_path: Path, alarm: str, wrong: tuple[int, str] | None
 ) -> None:
-    path = timeline(
+    path = write_timeline(
         tmp_path,
         f"alarm: {alarm}\n"
         "timeline:\n"
@@ -89,7 +89,7 @@ def test_an_alarm_counts_steps_and_a_mismatch_entries(
 
 def test_rules_in_force_hold_where_the_timeline_names_no_others(tmp_path: Path) -> None:
     rules = Rules(low_confidence=LowConfidence(below=50, hold=Length(steps=1, text="1")))
-    path = timeline(
+    path = write_timeline(
         tmp_path,
         "rules: {low_confidence: {hold: 0}}\n"
         "timeline:\n"
@@ -105,7 +105,7 @@ def test_a_wrong_rule_of_a_timeline_is_named_with_its_line_and_the_nearest_key(
 ) -> None:
     text = "rules: {low_confidence: {belo: 3}, cycle: 4}\ntimeline: [{kind: turn}]\n"
     with pytest.raises(ConfigError) as wrong:
-        check_timeline(timeline(tmp_path, text))
+        check_timeline(write_timeline(tmp_path, text))
     assert wrong.value.lines == (
         f"{tmp_path}/timeline.yaml:2: rules.low_confidence.belo: unknown key "
         "(did you mean `below`?)",

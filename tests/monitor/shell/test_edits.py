@@ -15,7 +15,7 @@ def paths_of(edits: Iterable[Edit]) -> list[str]:
     return ["-" + edit.path if edit.deleted else edit.path for edit in edits]
 
 
-def written(command: str, *, cwd: str = "") -> list[str]:
+def written_paths(command: str, *, cwd: str = "") -> list[str]:
     """The paths that a command alone writes."""
     return paths_of(Shell().edits(command, cwd=cwd))
 
@@ -74,7 +74,7 @@ def test_content_that_only_the_run_knows_has_no_digest(command: str) -> None:
     ],
 )
 def test_what_a_program_says_is_no_edit(command: str) -> None:
-    assert written(command) == []
+    assert written_paths(command) == []
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_a_program_says_is_no_edit(command: str) -> None:
     ],
 )
 def test_programs_write_what_they_are_told_to(command: str, paths: list[str]) -> None:
-    assert written(command) == paths
+    assert written_paths(command) == paths
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_programs_write_what_they_are_told_to(command: str, paths: list[str]) ->
     ],
 )
 def test_a_command_line_is_followed_as_a_shell_would(command: str, paths: list[str]) -> None:
-    assert written(command) == paths
+    assert written_paths(command) == paths
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_command_line_is_followed_as_a_shell_would(command: str, paths: list[s
     ],
 )
 def test_one_file_has_one_path(command: str, cwd: str, path: str) -> None:
-    assert written(command, cwd=cwd) == [path]
+    assert written_paths(command, cwd=cwd) == [path]
 
 
 def test_a_file_is_edited_once_and_its_last_content_wins() -> None:
@@ -196,7 +196,7 @@ BLOCKS = (
     ],
 )
 def test_a_patch_writes_the_files_that_it_names(command: str, paths: list[str]) -> None:
-    assert written(command) == paths
+    assert written_paths(command) == paths
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_what_version_control_puts_back_is_named(command: str, paths: tuple[str,
 
 
 def test_git_moves_removes_and_puts_back() -> None:
-    assert written("git checkout -- a.py . && git reset --hard") == ["a.py"]
-    assert written("git mv a.py b.py; git rm --cached c; git -C lib rm d") == [
+    assert written_paths("git checkout -- a.py . && git reset --hard") == ["a.py"]
+    assert written_paths("git mv a.py b.py; git rm --cached c; git -C lib rm d") == [
         *("-a.py", "b.py", "-lib/d")
     ]
 
@@ -268,7 +268,7 @@ def test_git_moves_removes_and_puts_back() -> None:
     ],
 )
 def test_a_python_program_writes_what_it_opens_for_writing(program: str, paths: list[str]) -> None:
-    assert written(f"python - <<'END'\n{program}\nEND\n") == paths
+    assert written_paths(f"python - <<'END'\n{program}\nEND\n") == paths
 
 
 @pytest.mark.parametrize(

@@ -20,24 +20,24 @@ def line(kind: str, message: Line, **more: object) -> Line:
     return {"type": kind, "message": {"role": kind, **message}, **shown, **more}
 
 
-def typed(text: str, **more: object) -> Line:
+def prompt_line(text: str, **more: object) -> Line:
     return line("user", {"content": text}, **more)
 
 
-def answered(block: Line, id: str = "m1", **more: object) -> Line:
+def answer_line(block: Line, id: str = "m1", **more: object) -> Line:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 2}
     return line("assistant", {"id": id, "content": [block], "usage": usage}, **more)
 
 
-def said(text: str, id: str = "m1", **more: object) -> Line:
-    return answered({"type": "text", "text": text}, id, **more)
+def text_line(text: str, id: str = "m1", **more: object) -> Line:
+    return answer_line({"type": "text", "text": text}, id, **more)
 
 
-def called(tool: str, given: object, call: str = "c1", id: str = "m1", **more: object) -> Line:
-    return answered({"type": "tool_use", "id": call, "name": tool, "input": given}, id, **more)
+def call_line(tool: str, given: object, call: str = "c1", id: str = "m1", **more: object) -> Line:
+    return answer_line({"type": "tool_use", "id": call, "name": tool, "input": given}, id, **more)
 
 
-def came(content: object, call: str = "c1", *, error: bool = False, **more: object) -> Line:
+def result_line(content: object, call: str = "c1", *, error: bool = False, **more: object) -> Line:
     block: Line = {"type": "tool_result", "tool_use_id": call, "content": content}
     if error:
         block["is_error"] = True
@@ -53,10 +53,10 @@ def steps(folder: Path, *lines: object) -> list[Step]:
 def test_a_call_with_its_result_is_a_step(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
-        typed("Do it."),
-        said("I look."),
-        called("Read", {"limit": 3, "file_path": "/repo/src/a.py"}),
-        came("1\tx"),
+        prompt_line("Do it."),
+        text_line("I look."),
+        call_line("Read", {"limit": 3, "file_path": "/repo/src/a.py"}),
+        result_line("1\tx"),
     )
     assert taken == [
         make_step(
@@ -76,12 +76,12 @@ def test_a_call_with_its_result_is_a_step(tmp_path: Path) -> None:
 def test_parallel_calls_are_one_step_each_of_one_request(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
-        called("Grep", {}, "c1"),
-        called("Glob", {}, "c2"),
-        came("two", "c2"),
-        came("one", "c1"),
-        called("LS", {}, "c3", "m2"),
-        came("three", "c3"),
+        call_line("Grep", {}, "c1"),
+        call_line("Glob", {}, "c2"),
+        result_line("two", "c2"),
+        result_line("one", "c1"),
+        call_line("LS", {}, "c3", "m2"),
+        result_line("three", "c3"),
     )
     facts = [(step.number, step.tool, step.request, step.tokens) for step in taken]
     assert facts == [(1, "Glob", 1, 0), (2, "Grep", 1, 17), (3, "LS", 2, 17)]
@@ -102,7 +102,9 @@ def test_a_command_has_an_exit_code(
 ) -> None:
     command = "sed -i s/a/b/ a.py"
     (step,) = steps(
-        tmp_path, called("Bash", {"command": command, "timeout": 9}), came(content, **more)
+        tmp_path,
+        call_line("Bash", {"command": command, "timeout": 9}),
+        result_line(content, **more),
     )
     assert (step.args, step.exit_code, step.ok) == (command, code, ok)
     assert step.edits == ((Edit(path="a.py"),) if written else ())
@@ -126,10 +128,10 @@ def test_an_editing_tool_changes_its_file_unless_it_is_refused(
 ) -> None:
     done, refused = steps(
         tmp_path,
-        called(tool, given),
-        came("updated"),
-        called(tool, given, "c2", "m2"),
-        came("<tool_use_error>no</tool_use_error>", "c2", error=True),
+        call_line(tool, given),
+        result_line("updated"),
+        call_line(tool, given, "c2", "m2"),
+        result_line("<tool_use_error>no</tool_use_error>", "c2", error=True),
     )
     assert (done.path, done.edits) == ("a.py", (Edit(path="a.py", digest=digest),))
     assert (refused.ok, refused.edits) == (False, ())
@@ -138,20 +140,25 @@ def test_an_editing_tool_changes_its_file_unless_it_is_refused(
 def test_a_script_that_was_written_is_followed_in_whatever_folder_it_runs(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
-        called("Write", {"file_path": "/repo/fix.py", "content": "open('a.py', 'w').write('x')"}),
-        came("ok"),
-        called("Bash", {"command": "cd src"}, "c2"),
-        came("", "c2"),
-        called("Bash", {"command": "python ../fix.py"}, "c3", "m2", cwd="/repo/src"),
-        came("", "c3"),
+        call_line(
+            "Write", {"file_path": "/repo/fix.py", "content": "open('a.py', 'w').write('x')"}
+        ),
+        result_line("ok"),
+        call_line("Bash", {"command": "cd src"}, "c2"),
+        result_line("", "c2"),
+        call_line("Bash", {"command": "python ../fix.py"}, "c3", "m2", cwd="/repo/src"),
+        result_line("", "c3"),
     )
     assert taken[2].edits == (Edit(path="src/a.py"),)
 
 
 def test_what_a_sub_agent_does_is_read_only_in_a_session_of_its_own(tmp_path: Path) -> None:
-    own = called("Read", {}, "s1", "s", isSidechain=True), came("x", "s1", isSidechain=True)
-    within = steps(tmp_path, called("Task", {}), *own, came("found"))
-    alone = steps(tmp_path, typed("Find it.", isSidechain=True), *own)
+    own = (
+        call_line("Read", {}, "s1", "s", isSidechain=True),
+        result_line("x", "s1", isSidechain=True),
+    )
+    within = steps(tmp_path, call_line("Task", {}), *own, result_line("found"))
+    alone = steps(tmp_path, prompt_line("Find it.", isSidechain=True), *own)
     assert [[step.tool for step in taken] for taken in (within, alone)] == [["Task"], ["Read"]]
 
 
@@ -161,14 +168,14 @@ def test_what_a_sub_agent_does_is_read_only_in_a_session_of_its_own(tmp_path: Pa
         {"type": "summary", "summary": "x", "leafUuid": "u"},
         {"type": "system", "content": "x"},
         {"type": "file-history-snapshot", "snapshot": {}},
-        typed("Caveat", isMeta=True),
-        said("API Error: 500", "m9", isApiErrorMessage=True),
-        answered({"type": "thinking", "thinking": "hm"}, "m9"),
-        came("nobody asked", "c9"),
+        prompt_line("Caveat", isMeta=True),
+        text_line("API Error: 500", "m9", isApiErrorMessage=True),
+        answer_line({"type": "thinking", "thinking": "hm"}, "m9"),
+        result_line("nobody asked", "c9"),
     ],
 )
 def test_other_lines_are_no_steps(tmp_path: Path, other: Line) -> None:
-    taken = steps(tmp_path, typed("x"), other, said("Done."))
+    taken = steps(tmp_path, prompt_line("x"), other, text_line("Done."))
     assert [(step.number, step.text) for step in taken] == [(1, "Done.")]
 
 
@@ -176,9 +183,13 @@ def test_what_stream_json_prints_is_read(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
         {"type": "system", "subtype": "init", "cwd": "/repo"},
-        {"type": "assistant", "message": called("Read", {"file_path": "/repo/a"})["message"]},
-        {"type": "assistant", "parent_tool_use_id": "c1", "message": said("no", "s")["message"]},
-        {"type": "user", "message": came([{"type": "text", "text": "x"}])["message"]},
+        {"type": "assistant", "message": call_line("Read", {"file_path": "/repo/a"})["message"]},
+        {
+            "type": "assistant",
+            "parent_tool_use_id": "c1",
+            "message": text_line("no", "s")["message"],
+        },
+        {"type": "user", "message": result_line([{"type": "text", "text": "x"}])["message"]},
         {"type": "result", "total_cost_usd": 1},
     )
     assert [(step.tool, step.path, step.output, step.at) for step in taken] == [
@@ -191,15 +202,15 @@ def changes(folder: Path, *lines: object) -> list[Lifecycle | None]:
     return [event.lifecycle for event in events if isinstance(event, Change)]
 
 
-def ended(block: Line, **more: object) -> Line:
+def end_line(block: Line, **more: object) -> Line:
     return line("assistant", {"id": "m1", "content": [block], "stop_reason": "end_turn"}, **more)
 
 
-DONE = ended({"type": "text", "text": "Done."})
+DONE = end_line({"type": "text", "text": "Done."})
 
 
 def test_an_answer_ends_its_turn_with_its_words_and_not_with_its_thoughts(tmp_path: Path) -> None:
-    lines = [ended({"type": "thinking", "thinking": "hm"}), DONE]
+    lines = [end_line({"type": "thinking", "thinking": "hm"}), DONE]
     assert changes(tmp_path, lines[0]) == []
     assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
     assert [step.text for step in steps(tmp_path, *lines)] == ["Done."]
@@ -208,18 +219,18 @@ def test_an_answer_ends_its_turn_with_its_words_and_not_with_its_thoughts(tmp_pa
 @pytest.mark.parametrize(
     ("follows", "told"),
     [
-        (typed("Go on."), [Lifecycle.WORKING]),
-        (said("I go on by myself.", "m2"), [Lifecycle.WORKING]),
-        (typed("<command-name>/cost</command-name>"), []),
-        (typed("Caveat", isMeta=True), []),
-        (typed("What came before", isCompactSummary=True), []),
-        (typed("[Request interrupted by user]"), []),
+        (prompt_line("Go on."), [Lifecycle.WORKING]),
+        (text_line("I go on by myself.", "m2"), [Lifecycle.WORKING]),
+        (prompt_line("<command-name>/cost</command-name>"), []),
+        (prompt_line("Caveat", isMeta=True), []),
+        (prompt_line("What came before", isCompactSummary=True), []),
+        (prompt_line("[Request interrupted by user]"), []),
     ],
 )
 def test_the_model_goes_on_with_a_prompt_or_by_itself(
     tmp_path: Path, follows: Line, told: list[Lifecycle]
 ) -> None:
-    assert changes(tmp_path, typed("x"), DONE, follows) == [Lifecycle.INPUT_REQUIRED, *told]
+    assert changes(tmp_path, prompt_line("x"), DONE, follows) == [Lifecycle.INPUT_REQUIRED, *told]
 
 
 INTERRUPTED: Line = {"type": "text", "text": "[Request interrupted by user for tool use]"}
@@ -231,7 +242,7 @@ INTERRUPTED: Line = {"type": "text", "text": "[Request interrupted by user for t
 def test_a_turn_that_a_person_or_a_hook_ended_waits_for_a_person(
     tmp_path: Path, last: Line
 ) -> None:
-    lines = called("Bash", {"command": "make"}), came("stopped", error=True), last
+    lines = call_line("Bash", {"command": "make"}), result_line("stopped", error=True), last
     assert changes(tmp_path, *lines) == [Lifecycle.INPUT_REQUIRED]
 
 
@@ -239,8 +250,8 @@ def test_a_turn_that_a_person_or_a_hook_ended_waits_for_a_person(
 def test_a_session_whose_agent_asks_at_its_own_terminal_waits_for_the_answer(
     tmp_path: Path, tool: str
 ) -> None:
-    asked = (typed("x"), called(tool, {}))
+    asked = (prompt_line("x"), call_line(tool, {}))
     assert changes(tmp_path, *asked) == [Lifecycle.INPUT_REQUIRED]
     told = [Lifecycle.INPUT_REQUIRED, Lifecycle.WORKING]
-    assert changes(tmp_path, *asked, came("Yes.")) == told
-    assert changes(tmp_path, typed("x"), called("Bash", {})) == []
+    assert changes(tmp_path, *asked, result_line("Yes.")) == told
+    assert changes(tmp_path, prompt_line("x"), call_line("Bash", {})) == []

@@ -15,26 +15,26 @@ PATCH = (
 )
 
 
-def called(tool: str, given: object, call: str = "c1", namespace: str = "") -> Line:
+def call_line(tool: str, given: object, call: str = "c1", namespace: str = "") -> Line:
     told = {"name": tool, "arguments": json.dumps(given), "call_id": call, "namespace": namespace}
     return codex_line("response_item", type="function_call", **told)
 
 
-def came(output: object, call: str = "c1", kind: str = "function_call_output") -> Line:
+def result_line(output: object, call: str = "c1", kind: str = "function_call_output") -> Line:
     return codex_line("response_item", type=kind, call_id=call, output=output)
 
 
-def said(text: str) -> Line:
+def text_line(text: str) -> Line:
     content = [{"type": "output_text", "text": text}]
     return codex_line("response_item", type="message", role="assistant", content=content)
 
 
-def counted(total: int) -> Line:
+def token_count_line(total: int) -> Line:
     usage = {"total_token_usage": {"total_tokens": total}}
     return codex_line("event_msg", type="token_count", info=usage)
 
 
-def recorded(total: int) -> Line:
+def token_record_line(total: int) -> Line:
     return codex_line("token_usage_record", thread_token_usage={"total_tokens": total})
 
 
@@ -59,7 +59,7 @@ def test_a_command_is_read_from_what_the_model_was_told_where_nothing_else_tells
     tmp_path: Path, output: str, code: int | None, ok: bool | None, text: str | None, written: bool
 ) -> None:
     command = "sed -i s/a/b/ a.py"
-    (step,) = steps(tmp_path, called("exec_command", {"cmd": command}), came(output))
+    (step,) = steps(tmp_path, call_line("exec_command", {"cmd": command}), result_line(output))
     assert (step.args, step.exit_code, step.ok) == (command, code, ok)
     assert step.output == (output if text is None else text)
     assert step.edits == ((Edit(path="a.py"),) if written else ())
@@ -68,16 +68,16 @@ def test_a_command_is_read_from_what_the_model_was_told_where_nothing_else_tells
 @pytest.mark.parametrize("later", [False, True])
 def test_a_call_that_is_told_in_two_ways_counts_once(tmp_path: Path, later: bool) -> None:
     seen = codex_item("CommandExecution", id="c1", aggregated_output="x", exit_code=0)
-    told = came("Process exited with code 0\nOutput:\nx")
+    told = result_line("Process exited with code 0\nOutput:\nx")
     order = [told, seen] if later else [seen, told]
-    (step,) = steps(tmp_path, called("shell", {"command": ["bash", "-lc", "make"]}), *order)
+    (step,) = steps(tmp_path, call_line("shell", {"command": ["bash", "-lc", "make"]}), *order)
     assert (step.args, step.exit_code, step.output) == ("make", 0, "x")
 
 
 def test_a_command_runs_in_its_own_folder(tmp_path: Path) -> None:
     given = {"cmd": "sed -i s/a/b/ a.py", "workdir": "src"}
     seen = codex_item("CommandExecution", id="c1", exit_code=0)
-    (step,) = steps(tmp_path, called("exec_command", given), seen)
+    (step,) = steps(tmp_path, call_line("exec_command", given), seen)
     assert step.edits == (Edit(path="src/a.py"),)
 
 
@@ -95,11 +95,11 @@ def test_a_command_runs_in_its_own_folder(tmp_path: Path) -> None:
             codex_item("FileChange", id="c1", status="completed"),
         ),
         (
-            called("apply_patch", {"input": PATCH}),
-            came("Exit code: 0\nOutput:\nDone"),
+            call_line("apply_patch", {"input": PATCH}),
+            result_line("Exit code: 0\nOutput:\nDone"),
         ),
         (
-            called("exec_command", {"cmd": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}),
+            call_line("exec_command", {"cmd": f"apply_patch <<'EOF'\n{PATCH}\nEOF"}),
             codex_item("CommandExecution", id="c1", exit_code=0),
         ),
     ],
@@ -114,7 +114,7 @@ def test_a_tool_of_a_server_has_the_servers_name(tmp_path: Path) -> None:
     result = {"content": [{"type": "text", "text": "no"}], "isError": True}
     (step,) = steps(
         tmp_path,
-        called("reflect", {"b": 1, "a": 2}, namespace="mcp__midwatch"),
+        call_line("reflect", {"b": 1, "a": 2}, namespace="mcp__midwatch"),
         codex_item("McpToolCall", id="c1", status="completed", result=result),
     )
     assert (step.tool, step.args) == ("mcp__midwatch__reflect", '{"a":2,"b":1}')
@@ -141,22 +141,22 @@ def test_a_tool_of_a_server_has_the_servers_name(tmp_path: Path) -> None:
 def test_a_call_whose_line_is_missing_is_told_by_its_result(
     tmp_path: Path, item: Line, facts: tuple[object, ...]
 ) -> None:
-    (step,) = steps(tmp_path, item, called("exec_command", {"cmd": "late"}))
+    (step,) = steps(tmp_path, item, call_line("exec_command", {"cmd": "late"}))
     assert (step.tool, step.args, step.edits) == facts
 
 
 def test_what_was_said_goes_to_the_first_call_and_all_tokens_to_some_step(tmp_path: Path) -> None:
     taken = steps(
         tmp_path,
-        said("I look."),
-        called("exec_command", {"cmd": "ls"}, "c1"),
-        called("exec_command", {"cmd": "cat a"}, "c2"),
-        recorded(100),
-        came("Process exited with code 0\nOutput:\n", "c1"),
-        came("Process exited with code 0\nOutput:\n", "c2"),
-        counted(100),
-        said("Done."),
-        counted(150),
+        text_line("I look."),
+        call_line("exec_command", {"cmd": "ls"}, "c1"),
+        call_line("exec_command", {"cmd": "cat a"}, "c2"),
+        token_record_line(100),
+        result_line("Process exited with code 0\nOutput:\n", "c1"),
+        result_line("Process exited with code 0\nOutput:\n", "c2"),
+        token_count_line(100),
+        text_line("Done."),
+        token_count_line(150),
     )
     facts = [(step.text, step.request, step.tokens) for step in taken]
     assert facts == [("I look.", 1, 100), ("", 1, 0), ("Done.", 2, 50)]
@@ -178,9 +178,9 @@ def test_a_turn_that_was_aborted_waits(tmp_path: Path) -> None:
         codex_line("response_item", type="reasoning", summary=[]),
         codex_line("response_item", type="message", role="developer", content=[{"text": "x"}]),
         codex_line("compacted", message="x"),
-        came("nobody asked", "c9"),
+        result_line("nobody asked", "c9"),
     ],
 )
 def test_other_lines_are_no_steps(tmp_path: Path, other: Line) -> None:
-    taken = steps(tmp_path, other, said("Done."))
+    taken = steps(tmp_path, other, text_line("Done."))
     assert [(step.number, step.text) for step in taken] == [(1, "Done.")]

@@ -32,11 +32,11 @@ def qwen_steps(folder: Path, *lines: object) -> list[Step]:
     return [event for event in open_trace(path) if isinstance(event, Step)]
 
 
-def called(*calls: Line, text: str = "") -> Line:
+def answer_line(*calls: Line, text: str = "") -> Line:
     return gemini_line("gemini", "m1", text, tokens={"total": 9}, toolCalls=list(calls))
 
 
-def asked(*calls: tuple[str, Line], parts: tuple[Line, ...] = ()) -> Line:
+def qwen_answer_line(*calls: tuple[str, Line], parts: tuple[Line, ...] = ()) -> Line:
     """An answer of qwen-code with calls `c1`, `c2` …"""
     told = [
         {"functionCall": {"id": f"c{n}", "name": tool, "args": given}}
@@ -50,7 +50,10 @@ def test_a_message_that_is_written_again_is_one_answer(tmp_path: Path) -> None:
     second = gemini_call("glob", {}, "x", call="c2")
     early = gemini_line("gemini", "m1", "I lo", tokens=None)
     read, glob = steps(
-        tmp_path, early, called(call, text="I look."), called(call, second, text="I look.")
+        tmp_path,
+        early,
+        answer_line(call, text="I look."),
+        answer_line(call, second, text="I look."),
     )
     assert (read.kind, read.tool, read.path) == (StepKind.TOOL, "read_file", "src/a.py")
     assert (read.text, read.tokens, read.request) == ("I look.", 9, 1)
@@ -62,7 +65,7 @@ def test_a_message_that_is_written_again_is_one_answer(tmp_path: Path) -> None:
 def test_a_session_that_is_one_document_has_the_same_steps(
     tmp_path: Path, indent: int | None
 ) -> None:
-    look = called(gemini_call("glob", {}, "x"), text="I look.")
+    look = answer_line(gemini_call("glob", {}, "x"), text="I look.")
     said = [gemini_line("user", "u1", "Look."), look]
     whole = tmp_path / "session-1.json"
     whole.write_text(json.dumps({**HEAD, "messages": said}, indent=indent))
@@ -76,7 +79,7 @@ def test_an_answer_at_work_looks_like_one_that_has_ended_until_its_call_is_writt
     tmp_path: Path,
 ) -> None:
     early = gemini_line("gemini", "m1", "I look.")
-    lines = [HEAD, early, called(gemini_call("glob", {}, "x"), text="I look.")]
+    lines = [HEAD, early, answer_line(gemini_call("glob", {}, "x"), text="I look.")]
     events = list(open_trace(write(tmp_path / "s.jsonl", lines)))
     told = [
         event.tool if isinstance(event, Step) else event.lifecycle
@@ -88,7 +91,9 @@ def test_an_answer_at_work_looks_like_one_that_has_ended_until_its_call_is_writt
 
 def test_what_was_said_and_cost_goes_to_the_first_call(tmp_path: Path) -> None:
     parts: tuple[Line, ...] = ({"text": "hm", "thought": True}, {"text": "I look."})
-    answer = asked(("read_file", {"absolute_path": "/repo/src/a.py"}), ("glob", {}), parts=parts)
+    answer = qwen_answer_line(
+        ("read_file", {"absolute_path": "/repo/src/a.py"}), ("glob", {}), parts=parts
+    )
     taken = qwen_steps(tmp_path, answer, qwen_result("two", call="c2"), qwen_result("one"))
     assert [(step.call, step.text, step.tokens, step.path) for step in taken] == [
         ("c2", "", 0, ""),
@@ -115,7 +120,7 @@ def test_what_was_said_and_cost_goes_to_the_first_call(tmp_path: Path) -> None:
 def test_a_command_of_gemini_has_an_exit_code(
     tmp_path: Path, told: str, more: Line, code: int | None, ok: bool, written: bool
 ) -> None:
-    (step,) = steps(tmp_path, called(gemini_call(SHELL, SED, told) | more))
+    (step,) = steps(tmp_path, answer_line(gemini_call(SHELL, SED, told) | more))
     assert (step.args, step.exit_code, step.ok) == (SED["command"], code, ok)
     assert step.edits == ((Edit(path="a.py"),) if written else ())
 
@@ -134,7 +139,7 @@ def test_a_command_of_gemini_has_an_exit_code(
 def test_a_command_of_qwen_has_an_exit_code(
     tmp_path: Path, output: str, told: Line, code: int | None, ok: bool, written: bool
 ) -> None:
-    (step,) = qwen_steps(tmp_path, asked((SHELL, SED)), qwen_result(output, told))
+    (step,) = qwen_steps(tmp_path, qwen_answer_line((SHELL, SED)), qwen_result(output, told))
     assert (step.args, step.exit_code, step.ok) == (SED["command"], code, ok)
     assert step.edits == ((Edit(path="a.py"),) if written else ())
 
@@ -142,7 +147,7 @@ def test_a_command_of_qwen_has_an_exit_code(
 def test_a_command_runs_in_its_own_folder(tmp_path: Path) -> None:
     given: Line = {**SED, "dir_path": "src"}
     calls = gemini_call(SHELL, given, ""), gemini_call(SHELL, SED, "", call="c2")
-    taken = steps(tmp_path, called(*calls))
+    taken = steps(tmp_path, answer_line(*calls))
     assert [step.edits for step in taken] == [(Edit(path="src/a.py"),), (Edit(path="a.py"),)]
 
 
@@ -152,11 +157,11 @@ def test_an_editing_tool_changes_its_file_unless_it_fails(
 ) -> None:
     refused: Line = {"functionResponse": {"id": "c2", "response": {"error": "no such text"}}}
     answers = qwen_result("ok"), qwen_line("tool_result", refused)
-    of_qwen = qwen_steps(tmp_path, asked((tool, WRITE), (tool, WRITE)), *answers)
+    of_qwen = qwen_steps(tmp_path, qwen_answer_line((tool, WRITE), (tool, WRITE)), *answers)
     assert of_qwen[1].output == "no such text"
     name = tool.replace("edit", "replace")
     failing = gemini_call(name, WRITE, "", call="c2", status="error")
-    of_gemini = steps(tmp_path, called(gemini_call(name, WRITE, "ok"), failing))
+    of_gemini = steps(tmp_path, answer_line(gemini_call(name, WRITE, "ok"), failing))
     for done, failed in (of_qwen, of_gemini):
         assert (done.path, done.edits) == ("a.py", (Edit(path="a.py", digest=digest),))
         assert (failed.ok, failed.edits) == (False, ())

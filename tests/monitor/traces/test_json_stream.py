@@ -30,7 +30,7 @@ def document(array: str, entries: object) -> str:
     return json.dumps({array: entries} if array else entries)
 
 
-def count(path: Path) -> tuple[int, list[Damage]]:
+def count_steps(path: Path) -> tuple[int, list[Damage]]:
     """The number of steps, and the damage."""
     steps, damage = 0, list[Damage]()
     for event in open_trace(path):
@@ -61,7 +61,7 @@ def test_a_format_is_known_by_its_content(
     path = tmp_path / name
     path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     assert recognise(path) == format
-    assert count(path)[0] <= 1
+    assert count_steps(path)[0] <= 1
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_document_that_breaks_off_gives_what_came_before(
     text = document(array, [entry, entry]).removesuffix("}")
     path = tmp_path / "run.json"
     path.write_bytes((text[: text.rindex("]")] + tail).encode(errors="surrogateescape"))
-    steps, damage = count(path)
+    steps, damage = count_steps(path)
     assert steps >= 1
     assert [each.line for each in damage] == [3]
     assert damage[0].problem.startswith("the document breaks off after item 2: ")
@@ -111,7 +111,7 @@ def test_a_line_that_is_too_long_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     line, long = json.dumps(CLAUDE), "x" * (MAX_LINE + 1)
     path.write_text(f"{line}\n{long}\n{line}\n{long * 2}")
-    steps, damage = count(path)
+    steps, damage = count_steps(path)
     assert (steps, [each.line for each in damage]) == (2, [2, 4])
 
 
@@ -159,7 +159,7 @@ def test_the_memory_of_a_long_trace_is_that_of_a_short_one(
         file.writelines(write(300, "x" * 100_000))
     assert path.stat().st_size > 28 * MIB
     tracemalloc.start()
-    steps, damage = count(path)
+    steps, damage = count_steps(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (steps, damage) == (300, [])

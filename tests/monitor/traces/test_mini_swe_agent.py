@@ -15,29 +15,29 @@ LATER = datetime(2026, 11, 21, 12, 1, tzinfo=UTC)
 REFUSAL = "Please always provide EXACTLY ONE action in triple backticks, found 2 actions."
 
 
-def user(content: str) -> object:
+def user_message(content: str) -> object:
     return {"role": "user", "content": content}
 
 
-def said(content: str, **extra: object) -> object:
+def assistant_message(content: str, **extra: object) -> object:
     return {"role": "assistant", "content": content, "extra": extra}
 
 
-def ran(code: int, output: str = "") -> object:
-    return user(f"<returncode>{code}</returncode>\n<output>\n{output}</output>")
+def result_message(code: int, output: str = "") -> object:
+    return user_message(f"<returncode>{code}</returncode>\n<output>\n{output}</output>")
 
 
-def answered(content: str, role: str = "tool", **extra: object) -> object:
+def tool_message(content: str, role: str = "tool", **extra: object) -> object:
     return {"role": role, "content": content, "tool_call_id": "c1", "extra": extra}
 
 
-def asked(*commands: str, **extra: object) -> object:
+def call_message(*commands: str, **extra: object) -> object:
     actions = [{"command": command, "tool_call_id": "c1"} for command in commands]
-    return said("Let me look.", actions=actions, **extra)
+    return assistant_message("Let me look.", actions=actions, **extra)
 
 
-def fenced(command: str) -> object:
-    return said(f"THOUGHT: look\n\n```bash\n{command}\n```")
+def fenced_message(command: str) -> object:
+    return assistant_message(f"THOUGHT: look\n\n```bash\n{command}\n```")
 
 
 def steps(folder: Path, *messages: object) -> list[Step]:
@@ -45,7 +45,7 @@ def steps(folder: Path, *messages: object) -> list[Step]:
     environment = {"cwd": "/repo"}
     document = {
         "info": {"config": {"environment": environment}},
-        "messages": [{"role": "system", "content": "You are."}, user("Do it."), *messages],
+        "messages": [{"role": "system", "content": "You are."}, user_message("Do it."), *messages],
         "trajectory_format": "mini-swe-agent-1",
     }
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -57,7 +57,9 @@ def test_a_message_with_one_block_is_a_command(tmp_path: Path) -> None:
     usage = {"total_tokens": 12, "cost": 0.5}
     response = {"created": NOON.timestamp(), "usage": usage}
     content = "THOUGHT: look\n\n```bash\nls -a\n```"
-    (step,) = steps(tmp_path, said(content, response=response), ran(0, "a.py\n"))
+    (step,) = steps(
+        tmp_path, assistant_message(content, response=response), result_message(0, "a.py\n")
+    )
     assert step == make_step(
         at=NOON,
         request=1,
@@ -73,8 +75,8 @@ def test_a_message_with_one_block_is_a_command(tmp_path: Path) -> None:
 def test_a_call_of_the_second_version_is_a_command(tmp_path: Path) -> None:
     (step,) = steps(
         tmp_path,
-        asked("make", cost=0.25, timestamp=NOON.timestamp()),
-        answered("…", raw_output="no rule\n", returncode=2, timestamp=LATER.timestamp()),
+        call_message("make", cost=0.25, timestamp=NOON.timestamp()),
+        tool_message("…", raw_output="no rule\n", returncode=2, timestamp=LATER.timestamp()),
     )
     assert step == make_step(
         at=LATER,
@@ -93,7 +95,13 @@ def test_a_call_of_the_second_version_is_a_command(tmp_path: Path) -> None:
     "content", ["```bash\nls\n```\nor\n```bash\npwd\n```", "I am done.", "```python\n1\n```"]
 )
 def test_a_refused_message_is_no_command(tmp_path: Path, content: str) -> None:
-    taken = steps(tmp_path, said(content), user(REFUSAL), fenced("ls"), ran(0))
+    taken = steps(
+        tmp_path,
+        assistant_message(content),
+        user_message(REFUSAL),
+        fenced_message("ls"),
+        result_message(0),
+    )
     assert [step.kind for step in taken] == [StepKind.MESSAGE, StepKind.TOOL]
     assert taken[0] == Step(
         number=1, kind=StepKind.MESSAGE, request=1, ok=False, output=REFUSAL, text=content
@@ -105,12 +113,12 @@ def test_what_the_second_version_refused_is_of_no_step_and_the_submission_is_one
 ) -> None:
     taken = steps(
         tmp_path,
-        asked("ls"),
-        answered("", raw_output="a\n", returncode=0),
-        answered("Tool call error", role="user", interrupt_type="FormatError"),
-        asked("pwd"),
-        fenced("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
-        answered("diff --git a/x b/x", role="exit", exit_status="Submitted"),
+        call_message("ls"),
+        tool_message("", raw_output="a\n", returncode=0),
+        tool_message("Tool call error", role="user", interrupt_type="FormatError"),
+        call_message("pwd"),
+        fenced_message("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
+        tool_message("diff --git a/x b/x", role="exit", exit_status="Submitted"),
     )
     assert [(step.args, step.output, step.ok) for step in taken[:2]] == [
         ("ls", "a\n", True),
@@ -125,11 +133,12 @@ CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 TIMED_OUT = "The last command <command>x</command> timed out and has been killed.\nOutput: y"
 EXCEPTION = "<exception>An error occurred: timed out</exception>"
 WARNING = "<returncode>0</returncode>\n<warning>\nToo long\n</warning><output_head>\nx\n"
-EMPTY = answered("<returncode>0</returncode>\n<output>\n</output>")
+EMPTY = tool_message("<returncode>0</returncode>\n<output>\n</output>")
 LISTED, FALSE = (
-    answered("", raw_output=output, returncode=code) for output, code in (("a\n", 0), ("no\n", 1))
+    tool_message("", raw_output=output, returncode=code)
+    for output, code in (("a\n", 0), ("no\n", 1))
 )
-BROKEN = answered("The server is gone", role="exit", exit_status="InternalServerError")
+BROKEN = tool_message("The server is gone", role="exit", exit_status="InternalServerError")
 PARTS = {"role": "assistant", "content": [{"type": "text", "text": "```bash\nls\n```"}]}
 
 
@@ -140,31 +149,37 @@ PARTS = {"role": "assistant", "content": [{"type": "text", "text": "```bash\nls\
         ([CALLING, EMPTY], {"args": "ls", "call": "c7", "exit_code": 0, "output": ""}),
         # Another kind of block is a command where it ran.
         (
-            [said("I look.\n```sh\nls\n```"), ran(0, "a\n")],
+            [assistant_message("I look.\n```sh\nls\n```"), result_message(0, "a\n")],
             {"kind": StepKind.TOOL, "args": "ls", "exit_code": 0},
         ),
         # Several calls of one message fail with the first.
         (
-            [asked("false", "ls"), FALSE, LISTED],
+            [call_message("false", "ls"), FALSE, LISTED],
             {"args": "false\nls", "exit_code": 1, "ok": False, "output": "no\n\na\n"},
         ),
         # A command that timed out failed.
-        ([fenced("x"), user(TIMED_OUT)], {"ok": False, "exit_code": None, "output": TIMED_OUT}),
-        ([fenced("x"), answered(EXCEPTION, raw_output="")], {"ok": False, "output": EXCEPTION}),
+        (
+            [fenced_message("x"), user_message(TIMED_OUT)],
+            {"ok": False, "exit_code": None, "output": TIMED_OUT},
+        ),
+        (
+            [fenced_message("x"), tool_message(EXCEPTION, raw_output="")],
+            {"ok": False, "output": EXCEPTION},
+        ),
         # How a run broke is no result of its last command.
-        ([asked("ls"), LISTED, BROKEN], {"output": "a\n", "ok": True}),
+        ([call_message("ls"), LISTED, BROKEN], {"output": "a\n", "ok": True}),
         # A command that never came back.
         (
-            [fenced("sleep 99")],
+            [fenced_message("sleep 99")],
             {"args": "sleep 99", "ok": None, "exit_code": None, "output": ""},
         ),
         # A warning beside the output is kept.
         (
-            [fenced("cat big"), user(WARNING)],
+            [fenced_message("cat big"), user_message(WARNING)],
             {"exit_code": 0, "output": WARNING.partition("\n")[2]},
         ),
         # Content may be a list of parts.
-        ([PARTS, ran(0)], {"args": "ls"}),
+        ([PARTS, result_message(0)], {"args": "ls"}),
     ],
 )
 def test_a_command_and_what_came_of_it_are_one_step(
@@ -178,5 +193,7 @@ def test_a_command_and_what_came_of_it_are_one_step(
 def test_what_a_command_writes_counts_if_it_ran_at_all(
     tmp_path: Path, code: int, paths: list[str]
 ) -> None:
-    (step,) = steps(tmp_path, fenced("cat > /repo/a.py <<'EOF'\nx\nEOF"), ran(code))
+    (step,) = steps(
+        tmp_path, fenced_message("cat > /repo/a.py <<'EOF'\nx\nEOF"), result_message(code)
+    )
     assert [edit.path for edit in step.edits] == paths

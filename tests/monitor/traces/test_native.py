@@ -328,7 +328,7 @@ ODD = (
 )
 
 
-def back(event: Event) -> Event | str:
+def read_back(event: Event) -> Event | str:
     """The event, written and read."""
     return LineReader().read(json.loads(write_event(event).encode()))
 
@@ -385,7 +385,7 @@ def events(seed: int, count: int) -> list[Event]:
     ]
 
 
-def judged(told: Iterable[Event | object]) -> list[tuple[Alert, ...]]:
+def alerts_by_event(told: Iterable[Event | object]) -> list[tuple[Alert, ...]]:
     judge = Judge(Rules())
     return [judge.observe(event).alerts for event in told if isinstance(event, Step | Change)]
 
@@ -398,7 +398,7 @@ def test_odd_text_survives_wherever_it_stands(odd: str) -> None:
         Step(number=1, kind=StepKind.CHECKPOINT, checkpoint=said),
         Change(doing=odd),
     ):
-        assert back(event) == event
+        assert read_back(event) == event
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -407,8 +407,8 @@ def test_a_written_run_is_read_as_it_was_and_judged_the_same(tmp_path: Path, see
     path = tmp_path / "run.jsonl"
     path.write_text("".join(write_event(event) + "\n" for event in told), encoding="utf-8")
     assert list(open_trace(path)) == told
-    assert judged(open_trace(path)) == judged(told)
-    assert any(judged(told))
+    assert alerts_by_event(open_trace(path)) == alerts_by_event(told)
+    assert any(alerts_by_event(told))
 
 
 def test_every_event_is_one_line_whoever_cuts_the_lines() -> None:
@@ -435,7 +435,7 @@ def test_what_is_zero_or_false_is_said_where_that_is_not_the_default() -> None:
 
 def test_a_command_without_edits_infers_none_when_it_is_read_back() -> None:
     quiet = replace(ACT, args='{"command": "echo 1 > a.py"}')
-    assert back(quiet) == quiet
+    assert read_back(quiet) == quiet
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_a_command_without_edits_infers_none_when_it_is_read_back() -> None:
 def test_arguments_are_an_object_where_they_stay_the_same_as_one(args: str, said: object) -> None:
     act = replace(ACT, args=args)
     assert json.loads(write_event(act))["args"] == said
-    assert back(act) == act
+    assert read_back(act) == act
 
 
 def test_a_budget_says_used_and_limit_of_what_it_has_and_no_number_that_is_none() -> None:

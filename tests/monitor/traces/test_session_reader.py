@@ -70,7 +70,7 @@ def run(dialect: Dialect) -> Lines:
     ]
 
 
-def taken(reader: SessionReader, lines: Lines) -> list[Event]:
+def read_events(reader: SessionReader, lines: Lines) -> list[Event]:
     """What the reader tells of the lines, one after the other."""
     events = [event for each in lines for event in reader.take(JsonNode(each))]
     return [*events, *reader.finish()]
@@ -80,7 +80,7 @@ def steps(path: Path) -> list[Step]:
     return [event for event in open_trace(path) if isinstance(event, Step)]
 
 
-def told(path: Path, format: str) -> list[object]:
+def event_labels(path: Path, format: str) -> list[object]:
     """For each event what tells it from the others."""
     return [
         event.tool or event.text if isinstance(event, Step) else event.lifecycle
@@ -109,7 +109,7 @@ def test_lines_taken_one_by_one_give_the_same_as_the_whole_file(
 ) -> None:
     path = write(tmp_path / "s.jsonl", run(dialect))
     reader = READERS[format]()
-    events = taken(reader, run(dialect))
+    events = read_events(reader, run(dialect))
     assert events == list(open_trace(path, format))
     heading = reader.heading
     assert (heading.id, heading.folder, heading.prompt) == ("s1", "/repo", "Mend it.")
@@ -159,7 +159,7 @@ def test_a_damaged_line_loses_nothing_else(tmp_path: Path, format: str, dialect:
     bad, long = b'\xff\xfe\n{"type": \n[1]\n', b'"' + b"x" * MAX_LINE + b'"\n'
     path = tmp_path / "damaged.jsonl"
     path.write_bytes(bad + text + whole.read_bytes() + bad + long)
-    assert told(path, format) == told(whole, format)
+    assert event_labels(path, format) == event_labels(whole, format)
     damage = [event for event in open_trace(path, format) if isinstance(event, Damage)]
     assert [each.line for each in damage[:3]] == [1, 2, 3]
     assert len(damage) == 7
@@ -189,7 +189,7 @@ PLACES = {
 }
 
 
-def kept(path: Path, at: datetime = NOW) -> Path:
+def write_session(path: Path, at: datetime = NOW) -> Path:
     """A file that was last written then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{}\n")
@@ -197,16 +197,16 @@ def kept(path: Path, at: datetime = NOW) -> Path:
     return path
 
 
-def found(agent: str, home: Path, **environ: str) -> list[Path]:
+def list_sessions(agent: str, home: Path, **environ: str) -> list[Path]:
     return find_sessions(KEPT[agent], environ, home, since=NOW)
 
 
 @pytest.mark.parametrize("agent", list(KEPT))
 def test_a_program_keeps_its_sessions_below_its_folder(tmp_path: Path, agent: str) -> None:
-    session = kept(tmp_path / PLACES[agent])
-    kept(session.with_name("notes.txt"))
-    kept(session.parent.parent / "else" / "deeper" / "other.jsonl")
-    assert found(agent, tmp_path) == [session]
+    session = write_session(tmp_path / PLACES[agent])
+    write_session(session.with_name("notes.txt"))
+    write_session(session.parent.parent / "else" / "deeper" / "other.jsonl")
+    assert list_sessions(agent, tmp_path) == [session]
     assert KEPT[agent].agent == agent
     assert agent in FORMATS
 
@@ -217,48 +217,49 @@ def test_a_program_keeps_its_sessions_below_its_folder(tmp_path: Path, agent: st
 def test_a_variable_names_another_folder_unless_it_is_empty(
     tmp_path: Path, agent: str, variable: str
 ) -> None:
-    at_home = kept(tmp_path / PLACES[agent])
+    at_home = write_session(tmp_path / PLACES[agent])
     place = PLACES[agent].partition("/")[2]
-    elsewhere = kept(tmp_path / "else" / place)
-    assert found(agent, tmp_path, **{variable: str(tmp_path / "else")}) == [elsewhere]
-    assert found(agent, tmp_path, **{variable: ""}) == [at_home]
+    elsewhere = write_session(tmp_path / "else" / place)
+    assert list_sessions(agent, tmp_path, **{variable: str(tmp_path / "else")}) == [elsewhere]
+    assert list_sessions(agent, tmp_path, **{variable: ""}) == [at_home]
 
 
 def test_sub_agents_have_sessions_of_their_own(tmp_path: Path) -> None:
-    session = kept(tmp_path / ".claude" / "projects" / "-repo" / "s.jsonl")
-    child = kept(session.with_suffix("") / "subagents" / "agent-1.jsonl")
-    assert found("claude-code", tmp_path) == [child, session]
+    session = write_session(tmp_path / ".claude" / "projects" / "-repo" / "s.jsonl")
+    child = write_session(session.with_suffix("") / "subagents" / "agent-1.jsonl")
+    assert list_sessions("claude-code", tmp_path) == [child, session]
     assert parent_of(child) == session
     assert parent_of(session) is None
 
 
 def test_what_was_last_written_before_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / ".qwen" / "projects" / "-repo" / "chats"
-    kept(folder / "old.jsonl", NOW - timedelta(seconds=1))
-    new = [kept(folder / f"{name}.jsonl", NOW + timedelta(seconds=1)) for name in "ba"]
-    assert found("qwen", tmp_path) == sorted(new)
+    write_session(folder / "old.jsonl", NOW - timedelta(seconds=1))
+    new = [write_session(folder / f"{name}.jsonl", NOW + timedelta(seconds=1)) for name in "ba"]
+    assert list_sessions("qwen", tmp_path) == sorted(new)
 
 
 def test_links_that_lead_out_and_what_is_no_file_are_passed_over(tmp_path: Path) -> None:
     folder = tmp_path / ".qwen" / "projects" / "-repo" / "chats"
-    session, outside = kept(folder / "s.jsonl"), kept(tmp_path / "else" / "chats" / "o.jsonl")
+    session = write_session(folder / "s.jsonl")
+    outside = write_session(tmp_path / "else" / "chats" / "o.jsonl")
     (folder / "inside.jsonl").symlink_to(session)
     (folder / "outside.jsonl").symlink_to(outside)
     (folder / "nowhere.jsonl").symlink_to(folder / "gone")
     (folder / "itself.jsonl").symlink_to(folder / "itself.jsonl")
     (folder / "folder.jsonl").mkdir()
     (tmp_path / ".qwen" / "projects" / "linked").symlink_to(outside.parent.parent)
-    assert found("qwen", tmp_path) == [folder / "inside.jsonl", session]
-    assert found("codex", tmp_path) == []  # it was never started
+    assert list_sessions("qwen", tmp_path) == [folder / "inside.jsonl", session]
+    assert list_sessions("codex", tmp_path) == []  # it was never started
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
 def test_folders_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
-    session = kept(tmp_path / ".qwen" / "projects" / "a" / "chats" / "s.jsonl")
-    closed = kept(tmp_path / ".qwen" / "projects" / "b" / "chats" / "s.jsonl").parent
+    session = write_session(tmp_path / ".qwen" / "projects" / "a" / "chats" / "s.jsonl")
+    closed = write_session(tmp_path / ".qwen" / "projects" / "b" / "chats" / "s.jsonl").parent
     closed.chmod(0)
     try:
-        assert found("qwen", tmp_path) == [session]
+        assert list_sessions("qwen", tmp_path) == [session]
     finally:
         closed.chmod(0o700)
 
