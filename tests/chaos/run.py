@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "stage"))
 
-from play import LONGEST, LONGEST_SECONDS, Outcome, Plan, Play
+from chaos_run import LONGEST, LONGEST_SECONDS, ChaosRun, Outcome, Plan
 
 from midwatch_stage.orphans import end_orphans_with_this_process
 from midwatch_stage.verdict import Verdict
@@ -76,7 +76,7 @@ async def _run(folder: Path, given: argparse.Namespace) -> Outcome:
         seed=given.seed,
         quiet=given.json,
     )
-    return await Play(folder=folder, plan=plan).perform()
+    return await ChaosRun(folder=folder, plan=plan).perform()
 
 
 def _figures(outcome: Outcome) -> dict[str, object]:

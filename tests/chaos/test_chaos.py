@@ -1,4 +1,4 @@
-"""A short storm over a small fleet: `chaos/run.py`, which has the long one, as people run it."""
+"""A short run of `chaos/run.py`, as people run it: parts of a small fleet are killed in turn."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 from midwatch_stage import broker, database
 from midwatch_stage.orphans import marked
 
-pytestmark = pytest.mark.long  # a storm takes minutes; single kills are tried everywhere
+pytestmark = pytest.mark.long  # a run takes minutes; single kills are tried everywhere
 
 PROGRAM = Path(__file__).with_name("run.py")
 SECONDS = 1800

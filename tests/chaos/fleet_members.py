@@ -23,8 +23,8 @@ _BESIDE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backdrop:
-    """What all processes of a run through chaos share."""
+class Surroundings:
+    """What all processes of a chaos run share."""
 
     folder: Path
     journal: str
@@ -54,21 +54,21 @@ class Backdrop:
         }
 
 
-class Player:
+class FleetMember:
     """One process, and its lines to the servers. While it is meant to be up, it is kept up."""
 
-    def __init__(self, kind: str, name: str, backdrop: Backdrop, *, seed: int) -> None:
+    def __init__(self, kind: str, name: str, surroundings: Surroundings, *, seed: int) -> None:
         """Run `midwatch KIND --name NAME`."""
         self.name = name
-        self.database = TcpProxy(backdrop.database)
-        self.broker = HintProxy(backdrop.broker, seed=seed)
-        config = str(backdrop.folder / "midwatch.yaml")
+        self.database = TcpProxy(surroundings.database)
+        self.broker = HintProxy(surroundings.broker, seed=seed)
+        config = str(surroundings.folder / "midwatch.yaml")
         self.process = KeptProcess(
             name,
             (*MIDWATCH, kind, "--name", name, "--config", config),
-            folder=backdrop.folder / name,
-            logs=backdrop.logs,
-            environ=backdrop.environ(database=self.database.port, broker=self.broker.port),
+            folder=surroundings.folder / name,
+            logs=surroundings.logs,
+            environ=surroundings.environ(database=self.database.port, broker=self.broker.port),
             greeting=f"{kind.capitalize()} {name} ",
         )
 
@@ -94,13 +94,13 @@ class Player:
         await self.broker.restore()
 
 
-async def command(backdrop: Backdrop, *words: str) -> None:
+async def run_command(surroundings: Surroundings, *words: str) -> None:
     """Run one command of `midwatch` to its end; raises RuntimeError with its words if it fails."""
     process = await asyncio.create_subprocess_exec(
         *MIDWATCH,
         *words,
-        cwd=backdrop.folder,
-        env=backdrop.environ(database=backdrop.database, broker=backdrop.broker),
+        cwd=surroundings.folder,
+        env=surroundings.environ(database=surroundings.database, broker=surroundings.broker),
         stdin=DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -113,9 +113,9 @@ async def command(backdrop: Backdrop, *words: str) -> None:
         )
 
 
-def sweep(backdrop: Backdrop) -> int:
+def kill_leftover_commands(surroundings: Surroundings) -> int:
     """Kill what nodes have left running of their workers' commands; how many there were."""
-    return kill_marked(MARKS, str(backdrop.marks))
+    return kill_marked(MARKS, str(surroundings.marks))
 
 
 # -- the repository, its tasks and the configuration ---------------------------------------------
@@ -157,20 +157,22 @@ CONFIG = {
 """What differs from the built-in defaults: shorter times, as nobody has all night here."""
 
 
-def pace(*, attempts: int, nodes: int, seconds: float) -> float:
+def answer_pause(*, attempts: int, nodes: int, seconds: float) -> float:
     """The mean pause before an answer, so that all attempts would take a third of the time."""
     rounds = max(1.0, attempts / (nodes * SLOTS))
     return min(2.0, max(0.02, 0.33 * seconds / rounds / REQUESTS))
 
 
-def build(folder: Path, *, attempts: int, pause: float) -> Path:
+def write_project(folder: Path, *, attempts: int, pause: float) -> Path:
     """Write the repository, `midwatch.yaml` and the task file; answers the path of the latter."""
     repository = folder / "repository"
     repository.mkdir(parents=True)
-    (repository / "README.md").write_text("A project that is worked on in a storm.\n")
+    (repository / "README.md").write_text(
+        "A project that is worked on while parts of the fleet fail.\n"
+    )
     _git(repository, "init", "--quiet", "--initial-branch=main")
     _git(repository, "add", "--all")
-    _git(repository, "commit", "--quiet", "--message", "Before the storm")
+    _git(repository, "commit", "--quiet", "--message", "Before all failures")
     (folder / "midwatch.yaml").write_text(json.dumps(CONFIG, indent=1))
     path = folder / "tasks.yaml"
     path.write_text(json.dumps(_tasks(attempts, pause), indent=1))

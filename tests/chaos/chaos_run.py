@@ -1,4 +1,4 @@
-"""A run through chaos, from the first server to the last count."""
+"""A chaos run, from the first server to the last count."""
 
 import asyncio
 import random
@@ -12,10 +12,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from players import LOST_AFTER, Backdrop, Player, build, command, pace, sweep
+from faults import FaultInjector, Operator, Targets
+from fleet_members import (
+    LOST_AFTER,
+    FleetMember,
+    Surroundings,
+    answer_pause,
+    kill_leftover_commands,
+    run_command,
+    write_project,
+)
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 from sqlalchemy import Connection, select
-from storm import Cast, Operator, Storm
 
 from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError
@@ -109,13 +117,13 @@ class Progress:
 
 
 @dataclass(slots=True, kw_only=True)
-class Play:
+class ChaosRun:
     """The servers, the processes, and what becomes of them."""
 
     folder: Path
     plan: Plan
-    players: list[Player] = field(default_factory=list[Player])
-    storm: Storm | None = None
+    members: list[FleetMember] = field(default_factory=list[FleetMember])
+    injector: FaultInjector | None = None
     operator: Operator | None = None
     ending: bool = False
     """Whether nothing more is to go wrong."""
@@ -134,21 +142,21 @@ class Play:
         return self._outcome(found, failure, seconds=time.monotonic() - began)
 
     async def _gather_evidence(self, stack: AsyncExitStack) -> Evidence:
-        backdrop, journal = await self._prepare(stack)
+        surroundings, journal = await self._prepare(stack)
         try:
             late = await self._act(journal)
         finally:
-            await asyncio.gather(*(each.process.stop(STOP_SECONDS) for each in self.players))
-            self.left = sweep(backdrop)
+            await asyncio.gather(*(each.process.stop(STOP_SECONDS) for each in self.members))
+            self.left = kill_leftover_commands(surroundings)
         self._say("all processes have ended")
         async with asyncio.timeout(READ_SECONDS):
-            found = await evidence(journal, backdrop.marks, late=late)
-        write_down(found, self.folder / "journal.txt")
+            found = await read_evidence(journal, surroundings.marks, late=late)
+        write_log(found, self.folder / "journal.txt")
         return found
 
     def _outcome(self, found: Evidence, failure: str, *, seconds: float) -> Outcome:
-        kept = [player.process for player in self.players]
-        outages = self.storm.outages if self.storm else ()
+        kept = [member.process for member in self.members]
+        outages = self.injector.outages if self.injector else ()
         exits = {each.name: unexpected_exits(each.name, each.exits, outages) for each in kept}
         return Outcome(
             findings=Findings(
@@ -158,47 +166,49 @@ class Play:
                 left=self.left,
                 failure=failure,
             ),
-            kills=dict(self.storm.kills if self.storm else Counter[str]()),
-            cuts=self.storm.cuts if self.storm else 0,
-            hints=_hints(self.players),
+            kills=dict(self.injector.kills if self.injector else Counter[str]()),
+            cuts=self.injector.cuts if self.injector else 0,
+            hints=_hints(self.members),
             acts=self.operator.acts if self.operator else 0,
             seconds=seconds,
         )
 
-    async def _prepare(self, stack: AsyncExitStack) -> tuple[Backdrop, Journal]:
+    async def _prepare(self, stack: AsyncExitStack) -> tuple[Surroundings, Journal]:
         """Start the servers, submit the tasks, start all nodes and all monitors."""
         for name in ("logs", "marks"):
             (self.folder / name).mkdir()
         plan = self.plan
-        pause = pace(attempts=plan.attempts, nodes=NODES, seconds=plan.seconds)
-        tasks = build(self.folder, attempts=plan.attempts, pause=pause)
+        pause = answer_pause(attempts=plan.attempts, nodes=NODES, seconds=plan.seconds)
+        tasks = write_project(self.folder, attempts=plan.attempts, pause=pause)
         database = await asyncio.to_thread(Database.start)
         stack.push_async_callback(asyncio.to_thread, database.stop)
         broker = await asyncio.to_thread(Broker, self.folder / "broker")
         stack.push_async_callback(asyncio.to_thread, broker.stop)
         url = await asyncio.to_thread(database.create, "chaos")
-        backdrop = Backdrop(
+        surroundings = Surroundings(
             folder=self.folder, journal=url, database=database.port, broker=broker.port
         )
         journal = await stack.enter_async_context(await Journal.open(url))
-        await command(backdrop, "submit", str(tasks), "--config", f"{self.folder}/midwatch.yaml")
+        await run_command(
+            surroundings, "submit", str(tasks), "--config", f"{self.folder}/midwatch.yaml"
+        )
         names = [("node", f"node-{at + 1}") for at in range(NODES)]
         names += [("monitor", f"monitor-{at + 1}") for at in range(MONITORS)]
         for at, (kind, name) in enumerate(names):
-            player = Player(kind, name, backdrop, seed=1000 * plan.seed + at)
-            self.players.append(await stack.enter_async_context(player))
-        nodes, monitors = self.players[:NODES], self.players[NODES:]
-        self._engage(
-            Cast(nodes=nodes, monitors=monitors, database=database, broker=broker), journal
+            member = FleetMember(kind, name, surroundings, seed=1000 * plan.seed + at)
+            self.members.append(await stack.enter_async_context(member))
+        nodes, monitors = self.members[:NODES], self.members[NODES:]
+        self._make_injector_and_operator(
+            Targets(nodes=nodes, monitors=monitors, database=database, broker=broker), journal
         )
-        return backdrop, journal
+        return surroundings, journal
 
-    def _engage(self, cast: Cast, journal: Journal) -> None:
+    def _make_injector_and_operator(self, targets: Targets, journal: Journal) -> None:
         plan = self.plan
-        self.storm = Storm(
-            cast=cast,
+        self.injector = FaultInjector(
+            targets=targets,
             chance=random.Random(plan.seed),
-            calm=min(5.0, max(1.5, plan.seconds / 40)),
+            mean_pause=min(5.0, max(1.5, plan.seconds / 40)),
             cut_seconds=2 * LOST_AFTER,
             say=self._say,
         )
@@ -207,37 +217,37 @@ class Play:
         )
 
     async def _act(self, journal: Journal) -> bool:
-        """Let the storm blow, then wait until all is over; whether work still got on then."""
+        """Inject the faults, then wait until all is over; whether work still got on then."""
         assert self.operator is not None
         progress = Progress(journal, Nodes(journal))
         await self._wait(progress.read_nodes, lambda: progress.up == NODES, START_SECONDS)
         self._say(f"{progress.up} nodes are there")
         working = asyncio.create_task(self.operator.work())
-        blowing = asyncio.create_task(self._blow(SHARE * self.plan.seconds))
+        injecting = asyncio.create_task(self._inject_faults(SHARE * self.plan.seconds))
 
         def is_over() -> bool:
-            if blowing.done():
-                blowing.result()
+            if injecting.done():
+                injecting.result()
             return len(progress.over) >= self.plan.attempts and all(progress.over.values())
 
         try:
             why = await self._wait(progress.read, is_over)
             self._say(why or "all tasks are over")
             self.ending = True
-            await blowing
+            await injecting
             if not why:
                 await self._wait(progress.read, lambda: not progress.open)
         finally:
-            # The storm is not cancelled: what it has taken down it puts up again.
+            # The injector is not cancelled: what it has taken down it puts up again.
             self.ending = True
             working.cancel()
-            await asyncio.gather(working, blowing, return_exceptions=True)
+            await asyncio.gather(working, injecting, return_exceptions=True)
         return why == LATE
 
-    async def _blow(self, seconds: float) -> None:
-        assert self.storm is not None
-        await self.storm.blow(seconds, lambda: self.ending)
-        self._say("the storm is over")
+    async def _inject_faults(self, seconds: float) -> None:
+        assert self.injector is not None
+        await self.injector.inject(seconds, lambda: self.ending)
+        self._say("nothing more goes wrong")
 
     async def _wait(
         self,
@@ -268,8 +278,8 @@ class Play:
             sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
 
 
-def _hints(players: Sequence[Player]) -> dict[str, int]:
-    tallies = [player.broker.tally for player in players]
+def _hints(members: Sequence[FleetMember]) -> dict[str, int]:
+    tallies = [member.broker.tally for member in members]
     return {
         "seen": sum(each.seen for each in tallies),
         "dropped": sum(each.dropped for each in tallies),
@@ -278,10 +288,10 @@ def _hints(players: Sequence[Player]) -> dict[str, int]:
     }
 
 
-# -- what is left after a storm, read from the journal and from the marks --------------------------
+# -- what is left in the end, read from the journal and from the marks -----------------------------
 
 
-async def evidence(journal: Journal, marks: Path, *, late: bool) -> Evidence:
+async def read_evidence(journal: Journal, marks: Path, *, late: bool) -> Evidence:
     """All of it."""
     tasks = [task for run in await journal.runs() for task in await journal.tasks(run.id)]
     attempts = [each for task in tasks for each in await journal.attempts(task.id)]
@@ -296,7 +306,7 @@ async def evidence(journal: Journal, marks: Path, *, late: bool) -> Evidence:
     )
 
 
-def write_down(evidence: Evidence, file: Path) -> None:
+def write_log(evidence: Evidence, file: Path) -> None:
     """Write the whole log for people who look for what went wrong, an entry a line."""
     with file.open("w") as lines:
         for each in evidence.entries:

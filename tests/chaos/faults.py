@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from players import Player
+from fleet_members import FleetMember
 
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
@@ -28,22 +28,22 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """Whom it hits."""
+class Targets:
+    """What may be killed or cut off."""
 
-    nodes: Sequence[Player]
-    monitors: Sequence[Player]
+    nodes: Sequence[FleetMember]
+    monitors: Sequence[FleetMember]
     database: Server
     broker: Server
 
 
 @dataclass(slots=True, kw_only=True)
-class Storm:
-    """Goes on until it is cancelled. What it has taken down, it has put up again by then."""
+class FaultInjector:
+    """Makes things go wrong, one after the other. What it takes down, it puts up again."""
 
-    cast: Cast
+    targets: Targets
     chance: random.Random
-    calm: float
+    mean_pause: float
     """Seconds between one thing that goes wrong and the next, on average."""
     cut_seconds: float
     """How long a node is cut off; longer than it takes to be given up."""
@@ -52,15 +52,15 @@ class Storm:
     cuts: int = 0
     outages: list[Outage] = field(default_factory=list[Outage])
 
-    async def blow(self, seconds: float, over: Callable[[], bool]) -> None:
+    async def inject(self, seconds: float, is_over: Callable[[], bool]) -> None:
         """Let things go wrong in turn, for so long or until all is over.
 
         What has begun to go wrong by then is put right again.
         """
         end = asyncio.get_running_loop().time() + seconds
         acts: list[Callable[[], Awaitable[None]]] = []
-        while asyncio.get_running_loop().time() < end and not over():
-            await self._pause(self.calm)
+        while asyncio.get_running_loop().time() < end and not is_over():
+            await self._pause(self.mean_pause)
             acts = acts or self._round()
             await acts.pop(0)()
 
@@ -80,28 +80,28 @@ class Storm:
         await asyncio.sleep(self.chance.uniform(0.5 * mean, 1.5 * mean))
 
     async def _kill_node(self) -> None:
-        await self._kill("node", [self.chance.choice(self.cast.nodes)])
+        await self._kill("node", [self.chance.choice(self.targets.nodes)])
 
     async def _kill_monitor(self) -> None:
-        await self._kill("monitor", [self.chance.choice(self.cast.monitors)])
+        await self._kill("monitor", [self.chance.choice(self.targets.monitors)])
 
     async def _kill_both_monitors(self) -> None:
-        await self._kill("monitor", self.cast.monitors)
+        await self._kill("monitor", self.targets.monitors)
 
-    async def _kill(self, what: str, players: Sequence[Player]) -> None:
-        for player in players:
-            if await player.process.kill():
+    async def _kill(self, what: str, members: Sequence[FleetMember]) -> None:
+        for member in members:
+            if await member.process.kill():
                 self.kills[what] += 1
-                self.say(f"killed {player.name}")
-        await self._pause(0.5 * self.calm)
-        for player in players:
-            player.process.start()
+                self.say(f"killed {member.name}")
+        await self._pause(0.5 * self.mean_pause)
+        for member in members:
+            member.process.start()
 
     async def _kill_broker(self) -> None:
-        await self._kill_server("broker", self.cast.broker)
+        await self._kill_server("broker", self.targets.broker)
 
     async def _kill_database(self) -> None:
-        await self._kill_server("database", self.cast.database)
+        await self._kill_server("database", self.targets.database)
 
     async def _kill_server(self, what: str, server: Server) -> None:
         began = time.monotonic()
@@ -109,14 +109,14 @@ class Storm:
         self.kills[what] += 1
         self.say(f"killed the {what}")
         try:
-            await self._pause(0.5 * self.calm)
+            await self._pause(0.5 * self.mean_pause)
         finally:
             await asyncio.to_thread(server.restart)
         if what == "database":
             self.outages.append(Outage(began=began, ended=time.monotonic()))
 
     async def _cut_off(self, how: Cut) -> None:
-        node = self.chance.choice(self.cast.nodes)
+        node = self.chance.choice(self.targets.nodes)
         self.say(f"cut off {node.name} ({how})")
         self.cuts += 1
         began = time.monotonic()
