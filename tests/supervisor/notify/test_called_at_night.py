@@ -38,7 +38,7 @@ TASKS = """
 
 
 @asynccontextmanager
-async def at_night(
+async def stuck_run(
     harness: RunHarness, link: str = ""
 ) -> AsyncGenerator[tuple[Receiver, ModelServer]]:
     """A run whose worker turns in circles; the phone, and the worker's model."""
@@ -49,33 +49,33 @@ async def at_night(
         try:
             yield phone, model
         finally:
-            await ended(run)
+            await end_run(run)
 
 
-async def ended(process: Process) -> None:
+async def end_run(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
     await asyncio.wait_for(process.communicate(), 300)
 
 
-def texts(phone: Receiver) -> list[str]:
+def message_texts(phone: Receiver) -> list[str]:
     return [json.loads(body)["message"] for body in phone.bodies]
 
 
-async def said(harness: RunHarness, phone: Receiver, pattern: str) -> str:
-    """What the first message that fits has there."""
+async def wait_for_message(harness: RunHarness, phone: Receiver, pattern: str) -> str:
+    """What the pattern finds in the first message that has it."""
     found = list[str]()
 
-    def told() -> bool:
-        found.extend(each for text in texts(phone) for each in re.findall(pattern, text))
+    def has_match() -> bool:
+        found.extend(each for text in message_texts(phone) for each in re.findall(pattern, text))
         return bool(found)
 
-    await harness.until(told)
+    await harness.until(has_match)
     return found[0]
 
 
-async def heard(harness: RunHarness, model: ModelServer, before: int) -> None:
-    """The next request after these has the answer in its last messages, and no earlier one has."""
+async def expect_answer(harness: RunHarness, model: ModelServer, before: int) -> None:
+    """The next request has the answer in its last messages, and no earlier one has."""
     await harness.until(lambda: len(model.asked) > before)
     assert not any(ANSWER in json.dumps(each) for each in model.asked[:before])
     assert ANSWER in json.dumps(model.asked[before]["messages"][-2:])
@@ -94,16 +94,16 @@ async def first_alert(journal: Journal) -> datetime:
 async def test_the_phone_has_the_alert_in_time_and_its_command_answers_the_agent(
     harness: RunHarness,
 ) -> None:
-    async with at_night(harness) as (phone, model):
-        command = await said(harness, phone, r'midwatch tell fix --run 1 "your answer"')
+    async with stuck_run(harness) as (phone, model):
+        command = await wait_for_message(harness, phone, r'midwatch tell fix --run 1 "your answer"')
         before = len(model.asked)
         words = shlex.split(command.replace("your answer", ANSWER))
         telling = await harness.start(*words[1:])
         out, errors = await asyncio.wait_for(telling.communicate(), 300)
         assert telling.returncode == 0, (out, errors)
-        await heard(harness, model, before)
+        await expect_answer(harness, model, before)
         delay = (phone.times[0] - await first_alert(harness.journal)).total_seconds()
-    assert "firing warning" in texts(phone)[0]
+    assert "firing warning" in message_texts(phone)[0]
     assert delay < LIMIT
 
 
@@ -112,15 +112,20 @@ async def test_the_link_opens_the_attempt_where_the_answer_is_typed(
 ) -> None:
     port = free_port()
     link = f"http://{LOOPBACK}:{port}/attempt/{{attempt}}"
-    async with chromium(tmp_path / "profile") as browser, at_night(harness, link) as (phone, model):
+    async with (
+        chromium(tmp_path / "profile") as browser,
+        stuck_run(harness, link) as (phone, model),
+    ):
         serving = await harness.start("watch", "--web", "--port", str(port))
         try:
             assert serving.stdout is not None
             address = (await serving.stdout.readline()).split()[-1].decode()
             await browser.open(address)
             await browser.until(lambda rows: "fix#1" in rows)
-            opened = await said(harness, phone, rf"http://{LOOPBACK}:{port}/attempt/\d+")
-            await said(harness, phone, "waits for an answer")
+            opened = await wait_for_message(
+                harness, phone, rf"http://{LOOPBACK}:{port}/attempt/\d+"
+            )
+            await wait_for_message(harness, phone, "waits for an answer")
             before = len(model.asked)
             await browser.open("about:blank")
             await browser.evaluate(f"location.href = {json.dumps(opened)}")
@@ -128,6 +133,6 @@ async def test_the_link_opens_the_attempt_where_the_answer_is_typed(
             await browser.press("i")
             await browser.until(lambda rows: "Guidance for fix#1" in rows)
             await browser.press(*ANSWER, "Enter")
-            await heard(harness, model, before)
+            await expect_answer(harness, model, before)
         finally:
-            await ended(serving)
+            await end_run(serving)

@@ -30,13 +30,13 @@ def script_for(role: Role, key: str) -> Script:
     return Script(phases=(Phase(turns=(Turn(calls=(look,)),), repeat=1),))
 
 
-async def ended(process: Process) -> tuple[int | None, str, str]:
+async def read_output(process: Process) -> tuple[int | None, str, str]:
     out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 
 @pytest.fixture
-def signed(monkeypatch: pytest.MonkeyPatch) -> None:
+def hook_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOK", "key-of-the-hook")
 
 
@@ -46,7 +46,7 @@ def configure(harness: RunHarness, targets: str, more: str = "") -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("signed")
+@pytest.mark.usefixtures("hook_secret")
 async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_named(
     harness: RunHarness,
 ) -> None:
@@ -57,7 +57,7 @@ async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_name
         ways = {"away": away, "silent": silent.url, "team": receiver.url}
         targets = (f"{name}: {{webhook: '{url}', secret_env: HOOK}}" for name, url in ways.items())
         configure(harness, f"{{{', '.join(targets)}}}")
-        _, _, errors = await ended(await harness.start("run", "tasks.yaml", "--headless"))
+        _, _, errors = await read_output(await harness.start("run", "tasks.yaml", "--headless"))
         over = datetime.now(UTC)
     said = "not all messages were sent before the end: no answer from silent\n"
     assert errors == said
@@ -76,7 +76,7 @@ async def test_receivers_that_are_away_or_never_answer_slow_nothing_and_are_name
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("signed")
+@pytest.mark.usefixtures("hook_secret")
 async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_works(
     harness: RunHarness,
 ) -> None:
@@ -85,22 +85,22 @@ async def test_a_receiver_that_fails_is_said_by_the_run_and_by_status_until_it_w
     async with webhook() as receiver:
         configure(harness, f"{{bad: {{webhook: '{receiver.url}', secret_env: HOOK, ends: true}}}}")
         receiver.status = 500
-        _, out, _ = await ended(await harness.start(*words))
+        _, out, _ = await read_output(await harness.start(*words))
         said = "fix: fault: the message to bad failed: the webhook answered HTTP 500"
         assert [line[9:] for line in out.splitlines() if "HTTP" in line] == [said]
-        _, status, _ = await ended(await harness.start("status", "--journal", "j.db"))
+        _, status, _ = await read_output(await harness.start("status", "--journal", "j.db"))
         (told,) = (line for line in status.splitlines() if "HTTP" in line)
         assert told.startswith("messages of run 1 to bad have failed since 20")
         receiver.status = 200
-        await ended(await harness.start(*words))
-    _, status, _ = await ended(await harness.start("status", "--all", "--journal", "j.db"))
+        await read_output(await harness.start(*words))
+    _, status, _ = await read_output(await harness.start("status", "--all", "--journal", "j.db"))
     assert status.count("to bad have failed") == 1
-    _, lines, _ = await ended(await harness.start("status", "--json", "--journal", "j.db"))
+    _, lines, _ = await read_output(await harness.start("status", "--json", "--journal", "j.db"))
     assert '"type": "target"' not in lines
 
 
 @pytest.fixture
-def beside(harness: RunHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def harness_folder(harness: RunHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands are given in this process, in the folder of the harness."""
     monkeypatch.chdir(harness.folder)
 
@@ -116,7 +116,7 @@ def test_a_missing_variable_ends_a_run_before_it_begins(
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
-@pytest.mark.usefixtures("signed", "beside")
+@pytest.mark.usefixtures("hook_secret", "harness_folder")
 async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_code(
     harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +144,7 @@ async def test_a_test_message_goes_to_each_target_and_one_failure_is_the_exit_co
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise imports it
-@pytest.mark.usefixtures("signed", "beside")
+@pytest.mark.usefixtures("hook_secret", "harness_folder")
 async def test_a_target_that_is_configured_wrongly_keeps_the_others_from_nothing(
     harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +169,7 @@ def test_nothing_of_it_is_imported_where_nobody_is_called() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("signed", "beside")
+@pytest.mark.usefixtures("hook_secret", "harness_folder")
 async def test_of_a_webhook_that_hangs_it_is_said_how_long_it_was_waited_for(
     harness: RunHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:

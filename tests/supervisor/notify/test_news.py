@@ -174,7 +174,7 @@ def news(kind: NewsKind = NewsKind.ALERT, at: datetime = AT, **fields: Any) -> N
 WAITS = news(NewsKind.WAITING)
 
 
-def said(
+def due_keys(
     *what: News,
     now: datetime,
     told: Mapping[str, datetime] | None = None,
@@ -190,7 +190,7 @@ def said(
 
 def test_what_comes_within_the_time_of_a_group_is_one_message() -> None:
     both = news(), news(at=after(20), key="alert:2")
-    group = partial(said, *both, group_seconds=30)
+    group = partial(due_keys, *both, group_seconds=30)
     assert group(now=after(29)) == []
     assert group(now=after(30)) == ["alert:1", "alert:2"]
     assert group(now=after(30), told={"alert:1": after(10)}) == []
@@ -205,28 +205,28 @@ def test_an_alert_is_told_from_the_severity_of_the_target_on(
     severity: str, least: str, *, told: bool
 ) -> None:
     alert = news(severity=Severity(severity))
-    assert bool(said(alert, now=after(60), target={"from": least})) == told
-    assert said(WAITS, now=after(60), target={"from": "critical"}) == [WAITS.key]
+    assert bool(due_keys(alert, now=after(60), target={"from": least})) == told
+    assert due_keys(WAITS, now=after(60), target={"from": "critical"}) == [WAITS.key]
 
 
 def test_the_end_of_a_run_is_told_to_those_who_want_it() -> None:
     end = news(NewsKind.END)
-    assert said(end, now=after(60)) == []
-    assert said(end, now=after(60), target={"ends": True}) == [end.key]
+    assert due_keys(end, now=after(60)) == []
+    assert due_keys(end, now=after(60), target={"ends": True}) == [end.key]
 
 
 def test_what_still_waits_is_said_again_and_an_alert_is_not() -> None:
     told = {WAITS.key: after(30), "alert:1": after(30)}
-    assert said(WAITS, news(), now=after(30, minutes=29), told=told) == []
-    assert said(WAITS, news(), now=after(30, minutes=30), told=told) == [WAITS.key]
-    assert said(WAITS, now=after(minutes=9000), told=told, repeat_minutes=0) == []
+    assert due_keys(WAITS, news(), now=after(30, minutes=29), told=told) == []
+    assert due_keys(WAITS, news(), now=after(30, minutes=30), told=told) == [WAITS.key]
+    assert due_keys(WAITS, now=after(minutes=9000), told=told, repeat_minutes=0) == []
 
 
 def test_an_alert_of_the_day_before_yesterday_is_not_told_and_what_still_waits_is() -> None:
-    assert said(news(), WAITS, now=AT + timedelta(days=2)) == [WAITS.key]
+    assert due_keys(news(), WAITS, now=AT + timedelta(days=2)) == [WAITS.key]
 
 
-def home(day: int, hour: int, minute: int = 0) -> datetime:
+def local_time(day: int, hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 10, day, hour, minute, tzinfo=HOME)
 
 
@@ -238,29 +238,29 @@ def utc(hour: int) -> datetime:
 @pytest.mark.parametrize(
     ("begin", "end", "at", "now", "told"),
     [
-        ("22:00", "07:00", home(20, 21, 58), home(20, 21, 59), True),
-        ("22:00", "07:00", home(20, 21, 58), home(20, 22), False),
-        ("22:00", "07:00", home(20, 23), home(21, 6, 59), False),
-        ("22:00", "07:00", home(20, 23), home(21, 7), True),
-        ("22:00", "07:00", home(24, 23), utc(5), False),
-        ("22:00", "07:00", home(24, 23), utc(6), True),
-        ("12:00", "13:00", home(21, 8), home(21, 12), False),
-        ("12:00", "13:00", home(21, 9), home(21, 13), True),
-        ("12:00", "13:00", home(20, 23), home(21, 3), True),
+        ("22:00", "07:00", local_time(20, 21, 58), local_time(20, 21, 59), True),
+        ("22:00", "07:00", local_time(20, 21, 58), local_time(20, 22), False),
+        ("22:00", "07:00", local_time(20, 23), local_time(21, 6, 59), False),
+        ("22:00", "07:00", local_time(20, 23), local_time(21, 7), True),
+        ("22:00", "07:00", local_time(24, 23), utc(5), False),
+        ("22:00", "07:00", local_time(24, 23), utc(6), True),
+        ("12:00", "13:00", local_time(21, 8), local_time(21, 12), False),
+        ("12:00", "13:00", local_time(21, 9), local_time(21, 13), True),
+        ("12:00", "13:00", local_time(20, 23), local_time(21, 3), True),
     ],
 )
 def test_in_quiet_hours_nothing_is_told(
     begin: str, end: str, at: datetime, now: datetime, *, told: bool
 ) -> None:
-    assert bool(said(news(at=at), now=now, quiet={"from": begin, "to": end})) == told
+    assert bool(due_keys(news(at=at), now=now, quiet={"from": begin, "to": end})) == told
 
 
 def test_over_midnight_only_what_is_excepted_is_told_and_the_rest_in_the_morning() -> None:
-    quiet = partial(said, quiet={"from": "22:00", "to": "07:00"})
-    late = home(20, 23)
+    quiet = partial(due_keys, quiet={"from": "22:00", "to": "07:00"})
+    late = local_time(20, 23)
     grave = news(at=late, key="alert:2", severity=Severity.CRITICAL)
     all = (news(at=late), grave, news(NewsKind.WAITING, at=late))
-    for now in (home(20, 23, 30), home(21, 0), home(21, 6, 59)):
+    for now in (local_time(20, 23, 30), local_time(21, 0), local_time(21, 6, 59)):
         assert quiet(*all, now=now) == ["alert:2"]
-    told = {grave.key: home(20, 23, 1)}
-    assert quiet(*all, now=home(21, 7), told=told) == ["alert:1", "waiting:1"]
+    told = {grave.key: local_time(20, 23, 1)}
+    assert quiet(*all, now=local_time(21, 7), told=told) == ["alert:1", "waiting:1"]

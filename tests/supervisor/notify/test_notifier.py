@@ -46,7 +46,7 @@ async def recorder(fleet: Fleet) -> Recorder:
 
 
 @asynccontextmanager
-async def telling(fleet: Fleet, settings: NotifySettings) -> AsyncGenerator[None]:
+async def notifier(fleet: Fleet, settings: NotifySettings) -> AsyncGenerator[None]:
     """A process that tells what run 1 says."""
     async with run_notifier(
         fleet.journal,
@@ -66,16 +66,16 @@ async def ask(recorder: Recorder) -> None:
     await recorder.record(make.delivery(entry.id), make.transition(Lifecycle.INPUT_REQUIRED))
 
 
-async def alarm(recorder: Recorder, subject: str = "plan.py") -> None:
+async def fire_alert(recorder: Recorder, subject: str = "plan.py") -> None:
     await recorder.record(make.alert(subject=subject, summary=f"{subject} again"))
 
 
 async def test_an_alert_and_a_question_are_one_signed_message_without_any_content(
     fleet: Fleet, recorder: Recorder
 ) -> None:
-    await alarm(recorder)
+    await fire_alert(recorder)
     await ask(recorder)
-    async with webhook() as receiver, telling(fleet, settings_of(receiver.url)):
+    async with webhook() as receiver, notifier(fleet, settings_of(receiver.url)):
         await fleet.until_told(Notified)
     (body,) = receiver.bodies
     signed = hmac.new(b"key", body, hashlib.sha256).hexdigest()
@@ -108,9 +108,9 @@ async def test_each_way_to_people_has_one_message_and_what_waits_again(
             "chat": f"matrix://token@{LOOPBACK}:{chat.port}?mode=matrix",
         }
         others = {name: {"url": url} for name, url in ways.items()}
-        await alarm(recorder)
+        await fire_alert(recorder)
         await ask(recorder)
-        async with telling(fleet, settings_of(team.url, others=others, repeat_minutes=5)):
+        async with notifier(fleet, settings_of(team.url, others=others, repeat_minutes=5)):
             await fleet.until_told(Notified, 5)
             fleet.ahead = timedelta(minutes=6)
             await fleet.until_told(Notified, 10)
@@ -139,12 +139,12 @@ async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(
     begin, end = ((now + timedelta(hours=each)).strftime("%H:%M") for each in (-1, 1))
     async with webhook() as receiver:
         settings = settings_of(receiver.url, quiet={"from": begin, "to": end})
-        await alarm(recorder)
+        await fire_alert(recorder)
         await ask(recorder)
-        async with telling(fleet, settings):
+        async with notifier(fleet, settings):
             pass
         assert receiver.bodies == []
-        async with telling(fleet, settings):
+        async with notifier(fleet, settings):
             fleet.ahead = timedelta(hours=2)
             await fleet.until_told(Notified)
     assert len(receiver.bodies) == 1
@@ -154,8 +154,8 @@ async def test_in_quiet_hours_nothing_comes_and_afterwards_all_of_it_as_one(
 async def test_who_wants_the_content_gets_it_without_secrets(
     fleet: Fleet, recorder: Recorder
 ) -> None:
-    async with webhook() as receiver, telling(fleet, settings_of(receiver.url, content=True)):
-        await alarm(recorder, "token=ghp_" + "a1B2" * 9)
+    async with webhook() as receiver, notifier(fleet, settings_of(receiver.url, content=True)):
+        await fire_alert(recorder, "token=ghp_" + "a1B2" * 9)
     (item,) = receiver.items
     assert "again" in item["text"]
     assert "[masked: " in item["text"]
@@ -167,11 +167,11 @@ async def test_a_process_that_is_started_again_does_not_repeat_it(
     await ask(recorder)
     async with webhook() as receiver:
         for _ in range(2):
-            async with telling(fleet, settings_of(receiver.url)):
+            async with notifier(fleet, settings_of(receiver.url)):
                 await fleet.until_told(Notified)
         assert len(receiver.items) == 1
         fleet.ahead = timedelta(minutes=31)
-        async with telling(fleet, settings_of(receiver.url)):
+        async with notifier(fleet, settings_of(receiver.url)):
             await fleet.until_told(Notified, 2)
     assert [each["kind"] for each in receiver.items] == ["waiting", "waiting"]
 
@@ -179,13 +179,13 @@ async def test_a_process_that_is_started_again_does_not_repeat_it(
 async def test_who_does_not_answer_is_said_once_and_the_rest_is_told_once_he_does(
     fleet: Fleet, recorder: Recorder
 ) -> None:
-    await alarm(recorder)
+    await fire_alert(recorder)
     nobody = settings_of(f"http://{LOOPBACK}:{free_port()}/")
     for _ in range(2):
-        async with telling(fleet, nobody):
+        async with notifier(fleet, nobody):
             await fleet.until_told(Fault)
     assert [each.part for each in await fleet.records(Fault)] == ["message to team"]
-    async with webhook() as receiver, telling(fleet, settings_of(receiver.url)):
+    async with webhook() as receiver, notifier(fleet, settings_of(receiver.url)):
         await fleet.until_told(Notified)
     assert len(receiver.items) == 1
 
@@ -197,8 +197,8 @@ async def test_a_receiver_that_refuses_does_not_hold_up_another(
         refuses.status = 503
         given = settings_of(refuses.url).targets | {"other": settings_of(takes.url).targets["team"]}
         settings = NotifySettings(targets=given, group_seconds=0)
-        async with telling(fleet, settings):
-            await alarm(recorder)
+        async with notifier(fleet, settings):
+            await fire_alert(recorder)
             await fleet.until_told(Notified)
             assert await fleet.records(Fault) == []
     (fault,) = await fleet.records(Fault)
@@ -216,7 +216,7 @@ async def test_of_two_monitors_one_tells_and_the_other_takes_over(fleet: Fleet) 
         await ask(recorder)
         await fleet.until_told(Notified)
         works[0].cancel()
-        await alarm(recorder)
+        await fire_alert(recorder)
         await fleet.until_told(Notified, 2)
         works[1].cancel()
         await asyncio.gather(*works, return_exceptions=True)
@@ -224,7 +224,7 @@ async def test_of_two_monitors_one_tells_and_the_other_takes_over(fleet: Fleet) 
 
 
 async def test_a_monitor_that_looks_once_tells_what_is_due(fleet: Fleet) -> None:
-    await alarm(await fleet.begin())
+    await fire_alert(await fleet.begin())
     async with webhook() as receiver:
         settings = SETTINGS.model_copy(update={"notify": settings_of(receiver.url)})
         senders = senders_of(settings.notify, SECRET)

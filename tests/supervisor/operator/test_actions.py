@@ -78,8 +78,8 @@ def tasks(*names: str) -> str:
     return f"models: {{worker: none}}\nworkers:\n{workers}\ntasks:\n{wanted}\n"
 
 
-class Room:
-    """An operator's room: the journal of the run of another process, and a desk on it."""
+class OtherRun:
+    """A run of another process, and what an operator does over its journal."""
 
     def __init__(self, harness: RunHarness) -> None:
         self.harness = harness
@@ -97,76 +97,82 @@ class Room:
         """The attempt at a task, once there is one."""
         found: list[Attempt] = []
 
-        async def begun() -> bool:
+        async def has_attempt() -> bool:
             runs = await self.harness.journal.runs()
             for task in await self.harness.journal.tasks(runs[0].id) if runs else []:
                 if task.name == name:
                     found.extend(await self.harness.journal.attempts(task.id))
             return bool(found)
 
-        await self.harness.until(begun)
+        await self.harness.until(has_attempt)
         return found[0]
 
     async def entry(self, attempt: Attempt, kind: type[T], *, after: int = 0) -> tuple[Entry, T]:
         """The first entry of a kind about an attempt, once it is there."""
         found: list[tuple[Entry, T]] = []
 
-        async def there() -> bool:
+        async def has_entry() -> bool:
             for entry in await self.harness.journal.entries(after, attempt=attempt.id):
                 if isinstance(entry.record, kind):
                     found.append((entry, entry.record))
             return bool(found)
 
-        await self.harness.until(there)
+        await self.harness.until(has_entry)
         return found[0]
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         (self.harness.folder / "go").touch()
 
 
 @pytest.fixture
-def room(harness: RunHarness) -> Room:
-    return Room(harness)
+def other_run(harness: RunHarness) -> OtherRun:
+    return OtherRun(harness)
 
 
-async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(room: Room) -> None:
-    process = await room.start("holder")
-    attempt = await room.attempt("holder")
-    await room.harness.until((room.harness.folder / "held").exists)
-    id = await room.desk.act(attempt, Action.NUDGE, "Look up.")
-    room.let_go()
+async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(
+    other_run: OtherRun,
+) -> None:
+    process = await other_run.start("holder")
+    attempt = await other_run.attempt("holder")
+    await other_run.harness.until((other_run.harness.folder / "held").exists)
+    id = await other_run.desk.act(attempt, Action.NUDGE, "Look up.")
+    other_run.release()
     assert await asyncio.wait_for(process.wait(), 300) == 0
     arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
-    assert await room.harness.told(Delivery) == [arrived]
-    bodies = [message.body.decode() for message in await room.harness.journal.messages(attempt.id)]
+    assert await other_run.harness.told(Delivery) == [arrived]
+    bodies = [
+        message.body.decode() for message in await other_run.harness.journal.messages(attempt.id)
+    ]
     said = re.compile(rf"\[midwatch [0-9a-f]{{8}} #{id} from your operator\] Look up\.")
     assert [said.search(body) is not None for body in bodies] == [False, False, False, True, False]
 
 
 @pytest.mark.matrix
-async def test_a_decision_that_waits_is_approved_from_another_process(room: Room) -> None:
-    process = await room.start("asker")
-    attempt = await room.attempt("asker")
-    held, asked = await room.entry(attempt, Intervention)
+async def test_a_decision_that_waits_is_approved_from_another_process(other_run: OtherRun) -> None:
+    process = await other_run.start("asker")
+    attempt = await other_run.attempt("asker")
+    held, asked = await other_run.entry(attempt, Intervention)
     assert asked.needs_approval
     decision = InterventionState.begin(held, asked)
-    await room.desk.settle(attempt, held.id, decision, agreed=True, step=1)
+    await other_run.desk.settle(attempt, held.id, decision, agreed=True, step=1)
     assert await asyncio.wait_for(process.wait(), 300) == 0
-    stamps = [(each.intervention, each.state) for each in await room.harness.told(Delivery)]
+    stamps = [(each.intervention, each.state) for each in await other_run.harness.told(Delivery)]
     assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
 
 
 @pytest.mark.matrix
-async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(room: Room) -> None:
-    process = await room.start("asker", "holder", answer=Action.ASK_OPERATOR)
-    attempt = await room.attempt("asker")
-    asked, _ = await room.entry(attempt, Intervention)
-    _, parked = await room.entry(attempt, AttemptTransition, after=asked.id)
+async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(
+    other_run: OtherRun,
+) -> None:
+    process = await other_run.start("asker", "holder", answer=Action.ASK_OPERATOR)
+    attempt = await other_run.attempt("asker")
+    asked, _ = await other_run.entry(attempt, Intervention)
+    _, parked = await other_run.entry(attempt, AttemptTransition, after=asked.id)
     assert parked.lifecycle is Lifecycle.INPUT_REQUIRED
-    id = await room.desk.act(attempt, Action.RESUME)
-    issued, _ = await room.entry(attempt, Intervention, after=id - 1)
-    answered, state = await room.entry(attempt, AttemptTransition, after=id)
+    id = await other_run.desk.act(attempt, Action.RESUME)
+    issued, _ = await other_run.entry(attempt, Intervention, after=id - 1)
+    answered, state = await other_run.entry(attempt, AttemptTransition, after=id)
     assert state.lifecycle is Lifecycle.WORKING
     assert answered.at - issued.at < SECOND
-    room.let_go()
+    other_run.release()
     assert await asyncio.wait_for(process.wait(), 300) == 0

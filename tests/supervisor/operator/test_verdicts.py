@@ -40,15 +40,15 @@ async def test_who_accepts_what_was_rejected_takes_its_lesson_back(past: PastAtt
 
 
 async def test_no_lesson_is_drawn_from_a_rejection_taken_back(past: PastAttempts) -> None:
-    async def lesson_is_open() -> bool:
+    async def is_lesson_open() -> bool:
         return Chore.LESSON in {each.chore for each in await past.learned.chores(tries=3)}
 
     attempt = await past.attempt()
     await past.end(attempt, Ending.DONE)
     await past.say(attempt, REJECTED)
-    assert await lesson_is_open()
+    assert await is_lesson_open()
     await OperatorActions(past.journal, author="ada").judge(attempt, accepted=True)
-    assert not await lesson_is_open()
+    assert not await is_lesson_open()
 
 
 @pytest.mark.parametrize("reads", [1, 2])
@@ -61,7 +61,7 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
     text = Lesson(text="Cents are lost.", verdict=verdict, origin=Origin.EXPLICIT)
     done = Study(about=verdict, chore=Chore.LESSON, state=StudyState.DONE)
 
-    class Drawing(Journal):
+    class LessonDuringRead(Journal):
         left = reads
 
         async def read(self, function: Any, *given: Any, **named: Any) -> Any:
@@ -72,7 +72,7 @@ async def test_a_lesson_that_is_drawn_at_that_moment_is_taken_back_too(
                 await past.say(attempt, text, done)
             return found
 
-    async with await Drawing.open(location) as drawing:
+    async with await LessonDuringRead.open(location) as drawing:
         await OperatorActions(drawing, author="ada").judge(attempt, accepted=True)
     known = await past.learned.lessons(attempt=attempt.id)
     assert [each.obsolete for each in known] == [True]

@@ -47,7 +47,7 @@ def task(id: int, name: str, *after: str, parent: str = "") -> Task:
     return make.task(id, name, spec=spec.model_dump_json())
 
 
-def account(*said: Record) -> TaskState:
+def task_state(*said: Record) -> TaskState:
     """A task with one attempt, if anything is said of one."""
     made = TaskState(task=task(1, "a"))
     for id, record in enumerate(said, start=1):
@@ -75,7 +75,7 @@ def account(*said: Record) -> TaskState:
 def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
     said: tuple[Record, ...], course: WithdrawalResult
 ) -> None:
-    assert TaskReading(state=account(*said)).course is course
+    assert TaskReading(state=task_state(*said)).course is course
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_becomes_of_a_task_depends_on_who_is_at_work_on_it(
 )
 def test_a_split_task_ends_with_its_parts(over: bool, course: WithdrawalResult) -> None:
     parts = (task(2, "a.1", parent="a"),)
-    look = TaskReading(state=account(SPLIT), parts=parts, parts_over=over)
+    look = TaskReading(state=task_state(SPLIT), parts=parts, parts_over=over)
     assert look.course is course
 
 
@@ -98,7 +98,7 @@ def test_a_split_task_ends_with_its_parts(over: bool, course: WithdrawalResult) 
     ],
 )
 def test_a_stop_that_will_arrive_is_known(said: tuple[Record, ...], found: int | None) -> None:
-    assert stop_on_its_way(account(*said).attempts[7]) == found
+    assert stop_on_its_way(task_state(*said).attempts[7]) == found
 
 
 def test_what_depends_on_others_is_withdrawn_before_them() -> None:

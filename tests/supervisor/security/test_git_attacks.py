@@ -34,7 +34,7 @@ Attack = Callable[["Trap", Path], None]
 Act = Callable[[Workspace, Path], Awaitable[object]]
 
 
-def by_worker(folder: Path, *command: str) -> None:
+def run_worker_git(folder: Path, *command: str) -> None:
     """git as a worker calls it, whatever comes of it."""
     who = ("-c", "user.name=worker", "-c", "user.email=w@localhost")
     subprocess.run(["git", *who, *command], cwd=folder, capture_output=True, check=False)
@@ -58,11 +58,11 @@ class Trap:
             *("filter.x.clean", "filter.x.smudge", "filter.x.process", "merge.x.driver"),
             *("diff.x.textconv", "diff.x.command", "alias.status", "alias.diff", "alias.add"),
         ):
-            by_worker(folder, "config", key, str(self.program))
-        by_worker(folder, "config", "filter.x.required", "true")
-        by_worker(folder, "config", "core.hooksPath", str(self.hooks()))
-        by_worker(folder, "config", "commit.gpgSign", "true")
-        by_worker(folder, "config", "log.showSignature", "true")
+            run_worker_git(folder, "config", key, str(self.program))
+        run_worker_git(folder, "config", "filter.x.required", "true")
+        run_worker_git(folder, "config", "core.hooksPath", str(self.hooks()))
+        run_worker_git(folder, "config", "commit.gpgSign", "true")
+        run_worker_git(folder, "config", "log.showSignature", "true")
 
     def hooks(self) -> Path:
         folder = self.program.parent / "hooks"
@@ -72,7 +72,7 @@ class Trap:
         return folder
 
     @property
-    def sprung(self) -> str:
+    def calls(self) -> str:
         return self.trace.read_text() if self.trace.exists() else ""
 
 
@@ -101,31 +101,31 @@ def edit(folder: Path) -> None:
 # -- attacks -------------------------------------------------------------------------------
 
 
-def another_repository(trap: Trap, folder: Path) -> None:
+def replace_repository(trap: Trap, folder: Path) -> None:
     """`.git` is replaced by a repository of the worker's own."""
     edit(folder)
     (folder / ".git").unlink()
-    by_worker(folder, "init")
-    by_worker(folder, "add", "a.txt")
-    by_worker(folder, "commit", "-m", "mine")
+    run_worker_git(folder, "init")
+    run_worker_git(folder, "add", "a.txt")
+    run_worker_git(folder, "commit", "-m", "mine")
     trap.configure(folder)
 
 
-def another_pointer(trap: Trap, folder: Path) -> None:
+def move_repository(trap: Trap, folder: Path) -> None:
     """`.git` names a repository that stands in the workspace under another name."""
-    another_repository(trap, folder)
+    replace_repository(trap, folder)
     (folder / ".git").rename(folder / "config")
     (folder / ".git").write_text(f"gitdir: {folder / 'config'}\n")
 
 
-def repository_inside(trap: Trap, folder: Path) -> None:
+def add_inner_repository(trap: Trap, folder: Path) -> None:
     """A repository below the workspace, which git would ask as a submodule."""
     inner = folder / "inner"
     inner.mkdir()
-    by_worker(inner, "init")
+    run_worker_git(inner, "init")
     (inner / "b.txt").write_text("b\n")
-    by_worker(inner, "add", "b.txt")
-    by_worker(inner, "commit", "-m", "inner")
+    run_worker_git(inner, "add", "b.txt")
+    run_worker_git(inner, "commit", "-m", "inner")
     trap.configure(inner)
     (inner / "b.txt").write_text("changed\n")
     text = '[submodule "inner"]\n\tpath = inner\n\turl = ext::sh\n\tignore = none\n'
@@ -133,13 +133,13 @@ def repository_inside(trap: Trap, folder: Path) -> None:
     edit(folder)
 
 
-def drivers_of_the_owner(trap: Trap, folder: Path) -> None:
+def use_owner_drivers(trap: Trap, folder: Path) -> None:
     """The worker names drivers that the repository's owner has set up: they run among its files."""
     trap.configure(folder)  # a worktree shares the configuration of its repository
     edit(folder)
 
 
-async def keep_twice(workspace: Workspace, _: Path) -> None:
+async def commit_twice(workspace: Workspace, _: Path) -> None:
     await commit_work(workspace, "First")
     (workspace.folder / "a.txt").write_text("three\n")
     await commit_work(workspace, "Second")
@@ -151,17 +151,17 @@ async def compare(workspace: Workspace, _: Path) -> None:
     await list_files(workspace)
 
 
-async def compare_what_is_kept(workspace: Workspace, source: Path) -> None:
+async def compare_committed(workspace: Workspace, source: Path) -> None:
     await commit_work(workspace, "First")
     await compare(workspace, source)
 
 
-async def snapshot(workspace: Workspace, source: Path) -> None:
+async def check_out_snapshot(workspace: Workspace, source: Path) -> None:
     files = await files_of(workspace, source.parent / "private.git")
     await check_out(files, (await take_snapshot(files, SnapshotMark(of="fix-1 of now"))).commit)
 
 
-async def watch(workspace: Workspace, _: Path) -> None:
+async def watch_files(workspace: Workspace, _: Path) -> None:
     tree = Tree(workspace.folder, max_files=100, ignored_by_git=ignored_in(workspace.at))
     await tree.begin()
     (workspace.folder / "seen.txt").write_text("seen\n")
@@ -191,47 +191,56 @@ async def build_on(workspace: Workspace, source: Path) -> None:
     await take_over_files(workspace, later, ["a.txt", "new.txt"], number=1)
 
 
-async def moved(workspace: Workspace, source: Path) -> None:
+async def move_workspace(workspace: Workspace, source: Path) -> None:
     await move_aside(workspace.folder, source, branch=BRANCH)
 
 
-ACTS = (keep_twice, compare, compare_what_is_kept, snapshot, watch, merge, build_on, moved)
+ACTS = (
+    commit_twice,
+    compare,
+    compare_committed,
+    check_out_snapshot,
+    watch_files,
+    merge,
+    build_on,
+    move_workspace,
+)
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize(
-    "attack", [another_repository, another_pointer, repository_inside, drivers_of_the_owner]
+    "attack", [replace_repository, move_repository, add_inner_repository, use_owner_drivers]
 )
 async def test_nothing_that_a_worker_wrote_is_run(
     trap: Trap, workspace: Workspace, source: Path, attack: Attack, act: Act
 ) -> None:
     attack(trap, workspace.folder)
     trap.trace.unlink(missing_ok=True)  # the worker's own git has met its own traps
-    replaced = attack in {another_repository, another_pointer}
+    replaced = attack in {replace_repository, move_repository}
     try:
         await act(workspace, source)
         refused = ""
     except WorkspaceError as error:
         refused = str(error)
-    assert trap.sprung == ""
-    if act is watch:  # its steps go on; what git ignores is not known any more
+    assert trap.calls == ""
+    if act is watch_files:  # its steps go on; what git ignores is not known any more
         assert refused == ""
-    elif replaced and act is not moved:
+    elif replaced and act is not move_workspace:
         assert refused.endswith("is no longer the workspace that was made: its .git was replaced")
     else:
         assert refused == ""
 
 
 async def test_the_traps_are_real(trap: Trap, source: Path) -> None:
-    drivers_of_the_owner(trap, source)
-    by_worker(source, "add", "--all")
-    assert "trap.sh" in trap.sprung
+    use_owner_drivers(trap, source)
+    run_worker_git(source, "add", "--all")
+    assert "trap.sh" in trap.calls
 
 
 async def test_commands_that_meet_no_files_run_no_driver(
     trap: Trap, source: Path, tmp_path: Path
 ) -> None:
-    drivers_of_the_owner(trap, source)
+    use_owner_drivers(trap, source)
     (source / ".gitignore").write_text("ignored.txt\n")
     for command in (
         f"bundle create {tmp_path}/all.bundle --all",
@@ -249,7 +258,7 @@ async def test_commands_that_meet_no_files_run_no_driver(
         "branch --move main another",
     ):
         await git(source, *command.split())
-        assert trap.sprung == "", command
+        assert trap.calls == "", command
 
 
 async def test_a_plain_folder_in_which_the_worker_makes_a_repository_is_not_asked(
@@ -257,21 +266,21 @@ async def test_a_plain_folder_in_which_the_worker_makes_a_repository_is_not_aske
 ) -> None:
     (plain := tmp_path / "plain").mkdir()
     workspace = Workspace(folder=plain)
-    by_worker(plain, "init")
+    run_worker_git(plain, "init")
     edit(plain)
     trap.configure(plain)
     await commit_work(workspace, "First")
     assert await changes(workspace) is None
     assert "new.txt" in await list_files(workspace)
-    await snapshot(workspace, tmp_path / "project")
-    assert trap.sprung == ""
+    await check_out_snapshot(workspace, tmp_path / "project")
+    assert trap.calls == ""
 
 
 async def test_an_embedded_agent_cannot_make_its_watch_run_a_program(
     trap: Trap, tmp_path: Path
 ) -> None:
     (root := tmp_path / "root" / "below").mkdir(parents=True)
-    by_worker(root.parent, "init")
+    run_worker_git(root.parent, "init")
     (root.parent / ".gitignore").write_text("*.log\n")
     trap.configure(root.parent)
     tree = Tree(root, max_files=100, ignored_by_git=ignored_below(root))
@@ -280,7 +289,7 @@ async def test_an_embedded_agent_cannot_make_its_watch_run_a_program(
         (root / name).write_text("x")
     assert [edit.path for edit in await tree.changes(Writer.WORKER)] == ["a.py"]
     assert main_worktree(root) == root.parent
-    assert trap.sprung == ""
+    assert trap.calls == ""
 
 
 async def test_a_git_that_a_worker_wrote_is_not_the_one_that_runs(
@@ -292,13 +301,13 @@ async def test_a_git_that_a_worker_wrote_is_not_the_one_that_runs(
     monkeypatch.setenv("PATH", f".::{workspace.folder / 'bin'}:{os.environ['PATH']}")
     monkeypatch.chdir(workspace.folder)
     await commit_work(workspace, "First")
-    assert trap.sprung == ""
+    assert trap.calls == ""
 
 
 async def test_git_gets_no_key_in_its_environment(
     tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_worker(source, "config", "alias.environ", f"!env > '{tmp_path / 'environ'}'")
+    run_worker_git(source, "config", "alias.environ", f"!env > '{tmp_path / 'environ'}'")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("GIT_DIR", str(tmp_path))
     await git(source, "environ")
@@ -321,7 +330,7 @@ async def test_a_link_in_the_workspace_before_leads_no_file_into_the_next(tmp_pa
 
 
 async def test_another_branch_is_not_kept_or_compared(workspace: Workspace) -> None:
-    by_worker(workspace.folder, "checkout", "-b", "elsewhere")
+    run_worker_git(workspace.folder, "checkout", "-b", "elsewhere")
     edit(workspace.folder)
     for act in (changes(workspace), commit_work(workspace, "First")):
         with pytest.raises(WorkspaceError, match=f"its branch {BRANCH} is not checked out"):

@@ -34,18 +34,18 @@ NAME = f"x\n{FORGED}\r{FORGED}\x1b[2J\x9b31m\u202e"
 
 def script_for(role: Role, key: str) -> Script:
     del role, key
-    calls = (Call(tool="nothing", args=json.dumps({"text": HOSTILE})),)
+    calls = (Call(tool="repeat_text", args=json.dumps({"text": HOSTILE})),)
     return Script(phases=(Phase(turns=(Turn(say=HOSTILE, calls=calls), Turn(say=HOSTILE))),))
 
 
-async def nothing(text: str) -> str:
+async def repeat_text(text: str) -> str:
     """Say a text again."""
     return text
 
 
 TASKS: dict[str, Any] = {
     "models": {"worker": f"scripted:{__name__}@0", "supervisor": "none"},
-    "workers": {"clerk": {"kind": "task", "tools": [f"{__name__}:nothing"]}},
+    "workers": {"clerk": {"kind": "task", "tools": [f"{__name__}:repeat_text"]}},
     "tasks": [
         {
             "id": "fix",
@@ -200,17 +200,17 @@ COMMANDS: dict[str, list[list[str]]] = {
 SAY_NOTHING_OF_OTHERS = {"rules list", *(f"hook {agent}" for agent in ADAPTERS)}
 
 
-def named(app: App, *words: str) -> Iterator[str]:
+def command_names(app: App, *words: str) -> Iterator[str]:
     """Every command that can be called."""
     if app.default_command is not None:
         yield " ".join(words)
     for word in app:
         if not word.startswith("-"):
-            yield from named(app[word], *words, word)
+            yield from command_names(app[word], *words, word)
 
 
 def test_every_command_is_attacked_here() -> None:
-    assert COMMANDS.keys() == set(named(build()))
+    assert COMMANDS.keys() == set(command_names(build()))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -222,15 +222,15 @@ def test_no_command_lets_the_text_of_others_steer_a_terminal_or_forge_a_line(
         main([*command.split(" "), *(each.format(**ids) for each in argv)])
         printed += "".join(capsys.readouterr())
     # `git apply` needs the tabs of a patch; they move nothing but the cursor, and to the right.
-    assert wrong(printed.replace("\t", " ") if "diff" in command else printed) == []
+    assert harmful_lines(printed.replace("\t", " ") if "diff" in command else printed) == []
     assert (FORGED in printed) == (command not in SAY_NOTHING_OF_OTHERS), printed
     main([*command.split(" "), f"--none{HOSTILE}"])
     out, err = capsys.readouterr()
     assert FORGED in err
-    assert wrong(out + err) == []
+    assert harmful_lines(out + err) == []
 
 
-def wrong(printed: str) -> list[str]:
+def harmful_lines(printed: str) -> list[str]:
     """The lines that hold more than what can be printed, or were forged."""
     return [
         line for line in printed.split("\n") if not line.isprintable() or line.startswith(FORGED)
@@ -253,7 +253,7 @@ def test_on_a_terminal_only_our_own_colours_are_sent(ids: dict[str, int], tmp_pa
     assert "\x1b[32m" in printed
     uncoloured = re.sub(r"\x1b\[[0-9;]*m", "", printed).replace("\r\n", "\n")
     assert FORGED in uncoloured
-    assert wrong(uncoloured.replace("\t", " ")) == []
+    assert harmful_lines(uncoloured.replace("\t", " ")) == []
 
 
 def test_an_unexpected_error_steers_nothing(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_an_unexpected_error_steers_nothing(tmp_path: Path) -> None:
     )
     printed = done.stderr.decode()
     assert printed.count("ValueError") == 1
-    assert wrong(printed) == []
+    assert harmful_lines(printed) == []
 
 
 def read_terminal(seen: FileIO) -> str:

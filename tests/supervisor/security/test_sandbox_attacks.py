@@ -84,15 +84,15 @@ async def docker(tmp_path: Path) -> AsyncGenerator[Path]:
     """The socket of a service that does what it is told, to whoever can connect."""
     path = Path(tempfile.mkdtemp(prefix="s")) / "docker.sock"  # its path must be short
 
-    def hear(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def close_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    async with await asyncio.start_unix_server(hear, path):
+    async with await asyncio.start_unix_server(close_connection, path):
         yield path
     shutil.rmtree(path.parent)
 
 
-async def outputs(harness: RunHarness, *wanted: tuple[str, dict[str, str]]) -> list[str]:
+async def worker_outputs(harness: RunHarness, *wanted: tuple[str, dict[str, str]]) -> list[str]:
     """What a worker of a run gets to see for its calls; the run ends well."""
     calls[:] = wanted
     run = RunSettings(sandbox=Sandbox.REQUIRED, grace_seconds=2)
@@ -173,7 +173,7 @@ async def test_no_command_sees_a_secret_or_reaches_what_is_not_its_own(
     connect = CONNECT.format(path=str(docker), said=REACHED)
     fixed = {"SECRET": SECRET, "REACHED": REACHED, "CORE": CORE, "connect": connect, "other": other}
     tried = [(why, each.format(**names, **fixed)) for why, all in IN_VAIN.items() for each in all]
-    seen = await outputs(harness, *(command(each) for _, each in tried))
+    seen = await worker_outputs(harness, *(command(each) for _, each in tried))
     assert len(seen) == len(tried)
     won = [
         each for each, said in zip(tried, seen, strict=True) if SECRET in said or REACHED in said
@@ -192,7 +192,7 @@ async def test_git_reads_inside_and_shows_no_password(
         "echo two >> a.txt; git diff; git status --short",
         "git remote --verbose; cat $(git rev-parse --git-common-dir)/config",
     )
-    log, blame, diff, config = await outputs(harness, *map(command, commands))
+    log, blame, diff, config = await worker_outputs(harness, *map(command, commands))
     assert "First" in log
     assert "one" in blame
     assert "+two" in diff
@@ -204,7 +204,7 @@ async def test_git_reads_inside_and_shows_no_password(
 async def test_the_file_tools_follow_no_link_out_of_the_workspace(
     harness: RunHarness, project: Path, home: Path, bubblewrap: SandboxKind
 ) -> None:
-    seen = await outputs(
+    seen = await worker_outputs(
         harness,
         command(f"ln -s {home} out; ln -s {home}/.ssh/id_x key"),
         ("read_file", {"path": "key"}),
@@ -221,7 +221,7 @@ async def test_what_drops_its_mark_and_its_session_ends_with_the_attempt(
     harness: RunHarness, project: Path, bubblewrap: SandboxKind
 ) -> None:
     left = f"env -i {shutil.which('setsid')} {LOCK} >/dev/null 2>&1 & until [ -e held ]; do :; done"
-    await outputs(harness, command(left))
+    await worker_outputs(harness, command(left))
     (folder,) = (harness.home / "work/r1").iterdir()
     done = await asyncio.create_subprocess_exec("flock", "--wait", "30", folder / "held", "true")
     assert await done.wait() == 0

@@ -15,7 +15,7 @@ CLAUDE = DIALECTS["claude-code"]
 COMMAND, TIMES = "echo boom; exit 2", 7
 OFFERED = "missed_checkpoint"
 """The rule about a tool that only a worker has."""
-Told = tuple[list[int | None], list[tuple[str, int, str, str]]]
+Summary = tuple[list[int | None], list[tuple[str, int, str, str]]]
 
 
 async def test_by_its_hooks_by_its_session_file_and_over_acp(
@@ -25,7 +25,7 @@ async def test_by_its_hooks_by_its_session_file_and_over_acp(
     harness.set(mode=Mode.ADVISE, policy={"person": PersonSettings(hold_after=0)})
     acts = [{"run": COMMAND}] * TIMES
     assert await harness.run(fake_in(tmp_path)(*acts, GREETS)) == 0
-    over_acp = told(await harness.told(Step, attempt=1), await harness.told(Alert, attempt=1))
+    over_acp = summary(await harness.told(Step, attempt=1), await harness.told(Alert, attempt=1))
 
     lines = asked(CLAUDE)
     for n in range(TIMES):
@@ -41,13 +41,13 @@ async def test_by_its_hooks_by_its_session_file_and_over_acp(
     for state in (await agents.attempts())[1:]:
         steps = await harness.told(Step, attempt=state.id)
         alerts = await harness.told(Alert, attempt=state.id)
-        assert told(steps, alerts) == over_acp
+        assert summary(steps, alerts) == over_acp
     assert len(await agents.attempts()) == 3
     assert "error_streak" in json.dumps(over_acp)
 
 
-def told(steps: list[Step], alerts: list[Alert]) -> Told:
-    """What the steps came to, and the alarms about them, as far as the command was repeated."""
+def summary(steps: list[Step], alerts: list[Alert]) -> Summary:
+    """The exit codes of the command, and the alarms while it was repeated."""
     return (
         [each.exit_code for each in steps if COMMAND in each.args],
         [

@@ -56,24 +56,24 @@ async def test_what_is_appended_is_taken_in_once(agents: ForeignAgents, format: 
 async def test_minutes_of_waiting_are_not_counted(agents: ForeignAgents, format: str) -> None:
     dialect, noon = DIALECTS[format], datetime.fromisoformat(NOON)
 
-    def minute(past: int, lines: Sequence[Line]) -> Lines:
+    def at_minute(past: int, lines: Sequence[Line]) -> Lines:
         return at(noon + timedelta(minutes=past), lines)
 
-    agents.write(FILES[format], [*minute(0, asked(dialect)), *minute(1, loop(dialect, 1))])
+    agents.write(FILES[format], [*at_minute(0, asked(dialect)), *at_minute(1, loop(dialect, 1))])
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 0
-    agents.write(FILES[format], [*minute(3, loop(dialect, 1, first=2))])
+    agents.write(FILES[format], [*at_minute(3, loop(dialect, 1, first=2))])
     await agents.another_watch().look()
-    agents.write(FILES[format], minute(4, dialect.said("Well?", NOON)))
+    agents.write(FILES[format], at_minute(4, dialect.said("Well?", NOON)))
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 3
-    agents.write(FILES[format], minute(30, dialect.prompt("Go on.", NOON)))
-    agents.write(FILES[format], minute(32, loop(dialect, 1, first=3)))
+    agents.write(FILES[format], at_minute(30, dialect.prompt("Go on.", NOON)))
+    agents.write(FILES[format], at_minute(32, loop(dialect, 1, first=3)))
     await agents.watch.look()
     assert (await agents.attempt()).budget.minutes.used == 5
 
 
-def document(agents: ForeignAgents, *lines: Line, indent: int | None = 2) -> Path:
+def write_document(agents: ForeignAgents, *lines: Line, indent: int | None = 2) -> Path:
     """A session of Gemini CLI as older versions keep it, written anew: each message stands once."""
     head, *said = lines
     messages = list({each["id"]: each for each in said if "id" in each}.values())
@@ -91,21 +91,21 @@ async def test_a_session_that_is_one_document_is_taken_in_as_it_is_written_anew(
 ) -> None:
     gemini = DIALECTS["gemini"]
     said, more = [*asked(gemini), *loop(gemini, 7)], gemini.prompt("More.", NOON)
-    path = document(agents, *asked(gemini), *loop(gemini, 2), indent=indent)
+    path = write_document(agents, *asked(gemini), *loop(gemini, 2), indent=indent)
     paths = {"program": (), "file": (path,), "folder": (path.parent,)}[named]
     watch = agents.another_watch(*paths)
     assert await watch.look()
-    document(agents, *said[:-2], indent=indent)  # the last call is at work
+    write_document(agents, *said[:-2], indent=indent)  # the last call is at work
     await watch.look()
-    whole = document(agents, *said, indent=indent).read_text()
+    whole = write_document(agents, *said, indent=indent).read_text()
     path.write_text(whole[: len(whole) * 2 // 3])  # it is being written
     await watch.look()
     path.write_text(whole)
     await watch.look()
     assert not await watch.look()
-    document(agents, *said, *more, indent=indent)
+    write_document(agents, *said, *more, indent=indent)
     await watch.look()
-    document(agents, *said, *more, *loop(gemini, 1, first=8), indent=indent)
+    write_document(agents, *said, *more, *loop(gemini, 1, first=8), indent=indent)
     await watch.look()
     await agents.another_watch(*paths).look()
     assert [each.call for each in await agents.steps()] == [f"c{n}" for n in range(1, 9)]
@@ -128,7 +128,7 @@ async def test_damage_in_a_document_is_noted_once(agents: ForeignAgents) -> None
 
 async def test_where_a_document_breaks_off_is_noted_once_it_stays_so(agents: ForeignAgents) -> None:
     said = [*asked(DIALECTS["gemini"]), *loop(DIALECTS["gemini"], 3)]
-    path = document(agents, *said)
+    path = write_document(agents, *said)
     whole = path.read_text()
     for end in (-60, -90):  # it is being written
         path.write_text(whole[:end])
@@ -260,7 +260,7 @@ async def test_what_cannot_reach_it_is_refused(agents: ForeignAgents, transcript
     assert "it can be guided and stopped from here" in out_of_reach(state, Action.RESTART)
 
 
-async def looking(agents: ForeignAgents, *more: object) -> Path:
+async def write_watched_session(agents: ForeignAgents, *more: object) -> Path:
     """The file of a session at work after one call, which is watched."""
     path = agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 1), *more])
     await agents.watch.look()
@@ -277,7 +277,7 @@ async def test_two_sub_agents_that_begin_together_have_one_run(agents: ForeignAg
 
 
 async def test_a_sub_agent_alone_begins_no_other_run(agents: ForeignAgents) -> None:
-    path = await looking(agents)
+    path = await write_watched_session(agents)
     await agents.hook(hook("SessionEnd", path))
     agents.write_sub_agent(loop(CLAUDE, 1))
     await agents.another_watch().look()
@@ -288,7 +288,7 @@ async def test_a_sub_agent_alone_begins_no_other_run(agents: ForeignAgents) -> N
 async def test_what_a_journal_did_not_take_is_read_again(location: str, tmp_path: Path) -> None:
     async with await Away.open(location) as journal:
         agents = ForeignAgents(journal, tmp_path / "home")
-        await looking(agents)
+        await write_watched_session(agents)
         journal.times = 1
         path = agents.write(SESSION, loop(CLAUDE, 2, first=2))
         with pytest.raises(JournalError):
@@ -317,7 +317,7 @@ async def test_a_session_that_another_follows_keeps_nobody_back(agents: ForeignA
 
 
 async def test_a_killed_agent_is_let_go_until_it_comes_back(agents: ForeignAgents) -> None:
-    await looking(agents)
+    await write_watched_session(agents)
     agents.now += timedelta(days=1)
     await agents.watch.look()
     assert (await agents.attempt()).transition.ending is Ending.ERROR
@@ -340,7 +340,7 @@ async def test_links_to_nowhere_and_pipes_are_none(agents: ForeignAgents, tmp_pa
 async def test_a_file_with_two_paths_is_followed_once(
     agents: ForeignAgents, tmp_path: Path
 ) -> None:
-    await looking(agents, *CLAUDE.said("Done.", NOON))
+    await write_watched_session(agents, *CLAUDE.said("Done.", NOON))
     (tmp_path / "linked").symlink_to(agents.home)
     linked = tmp_path / "linked" / SESSION
     await agents.hook(hook("Stop", linked))
@@ -390,7 +390,7 @@ async def test_a_file_that_appears_after_a_restart_repeats_nothing(agents: Forei
 
 @pytest.mark.parametrize("action", [Action.NUDGE, Action.STOP])
 async def test_what_two_hooks_are_told_counts_once(agents: ForeignAgents, action: Action) -> None:
-    path = await looking(agents)
+    path = await write_watched_session(agents)
     await agents.say(action)
     replies = [await agents.hook(hook("PreToolUse", path)) for _ in range(2)]
     for reply in replies:
@@ -400,7 +400,7 @@ async def test_what_two_hooks_are_told_counts_once(agents: ForeignAgents, action
 
 
 async def test_a_stop_after_the_end_does_not_end_what_follows(agents: ForeignAgents) -> None:
-    path = await looking(agents)
+    path = await write_watched_session(agents)
     await agents.say(Action.STOP)
     reply = await agents.hook(hook("PreToolUse", path))
     await agents.hook(hook("SessionEnd", path))

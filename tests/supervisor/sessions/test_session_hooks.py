@@ -35,17 +35,17 @@ class Session(ForeignAgents):
 
     transcript: Path
 
-    async def does(self, name: str, **more: str) -> Reply:
-        """What its hook is answered."""
+    async def call_hook(self, name: str, **more: str) -> Reply:
+        """The answer to its hook."""
         return await self.hook({**hook(name, self.transcript), **more})
 
-    async def heeds(self, name: str, **more: str) -> Reply:
-        """The same, where the agent has it."""
-        reply = await self.does(name, **more)
+    async def deliver_hook(self, name: str, **more: str) -> Reply:
+        """The same, once the agent has the answer."""
+        reply = await self.call_hook(name, **more)
         await self.heard.note_delivery(reply)
         return reply
 
-    async def passes(self, **time: float) -> None:
+    async def look_later(self, **time: float) -> None:
         """Look again later."""
         self.now += timedelta(**time)
         await self.watch.look()
@@ -60,42 +60,46 @@ async def session(journal: Journal, tmp_path: Path) -> AsyncGenerator[Session]:
     made.watch.close()
 
 
-def before(n: int) -> Fields:
+def pre_tool_use(n: int) -> Fields:
     """The hook before a call."""
     told = {"tool_use_id": f"c{n}", "tool_name": "Bash", "tool_input": {"command": "make"}}
     return {"hook_event_name": "PreToolUse", **told}
 
 
-def failed(n: int) -> Fields:
+def tool_failure(n: int) -> Fields:
     """The hook after a call that failed."""
-    return {**before(n), "hook_event_name": "PostToolUseFailure", "error": "Exit code 2\nboom"}
+    return {
+        **pre_tool_use(n),
+        "hook_event_name": "PostToolUseFailure",
+        "error": "Exit code 2\nboom",
+    }
 
 
-async def hear(agents: ForeignAgents, *events: Fields) -> None:
-    """Hooks without any session file."""
+async def call_hooks(agents: ForeignAgents, *events: Fields) -> None:
+    """Call hooks without any session file."""
     for each in events:
         await agents.hook(each)
 
 
 async def test_guidance_is_given_until_the_agent_has_it(session: Session) -> None:
     await session.say(Action.NUDGE, "Read the error.")
-    assert (await session.does("PostToolUseFailure")).text == ""
-    lost = await session.does("PreToolUse")
-    again = await session.does("PreToolUse")
+    assert (await session.call_hook("PostToolUseFailure")).text == ""
+    lost = await session.call_hook("PreToolUse")
+    again = await session.call_hook("PreToolUse")
     assert "Read the error." in lost.text
     assert lost.text == again.text
     await session.heard.note_delivery(again)
     assert len(await session.records(Delivery)) == 1
-    assert (await session.does("PreToolUse")).text == ""
+    assert (await session.call_hook("PreToolUse")).text == ""
 
 
 async def test_a_stop_ends_the_attempt_once_the_turn_is_over(session: Session) -> None:
     await session.say(Action.STOP, "Enough.")
-    assert json.loads((await session.heeds("PreToolUse")).text)["continue"] is False
+    assert json.loads((await session.deliver_hook("PreToolUse")).text)["continue"] is False
     session.write(SESSION, loop(CLAUDE, 1, first=3))  # the call that was under way
-    await session.passes(minutes=1)
+    await session.look_later(minutes=1)
     assert not (await session.attempt()).over
-    over = json.loads((await session.does("Stop")).text)
+    over = json.loads((await session.call_hook("Stop")).text)
     assert over["continue"] is False  # whatever other hooks want
     state = await session.attempt()
     assert (state.lifecycle, state.transition.ending) == (Lifecycle.CANCELED, Ending.CANCELED)
@@ -103,20 +107,20 @@ async def test_a_stop_ends_the_attempt_once_the_turn_is_over(session: Session) -
     assert "Enough." in state.transition.reason
 
 
-async def refuse(session: Session, *calls: int) -> None:
+async def expect_refusal(session: Session, *calls: int) -> None:
     """What an agent that was told to stop still calls; its model takes 13 s for each answer."""
     for n in calls:
-        assert "deny" in (await session.heeds("PreToolUse")).text
+        assert "deny" in (await session.deliver_hook("PreToolUse")).text
         session.write(SESSION, loop(CLAUDE, 1, first=n))
-        await session.passes(seconds=13)
+        await session.look_later(seconds=13)
 
 
 async def test_who_does_not_heed_a_stop_is_refused_and_a_person_called(session: Session) -> None:
     await session.say(Action.STOP)
-    await refuse(session, 3, 4, 5)
+    await expect_refusal(session, 3, 4, 5)
     state = await session.attempt()
     assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, False)
-    await refuse(session, 6, 7, 8)
+    await expect_refusal(session, 6, 7, 8)
     state = await session.attempt()
     assert (state.status, calls_person(state)) == (AttemptStatus.STOPPING, True)
     assert attempt_waits_for(state) == "you to end it in its terminal: told to stop, still running"
@@ -126,14 +130,14 @@ async def test_who_does_not_heed_a_stop_is_refused_and_a_person_called(session: 
 
 async def test_a_stop_stands_for_who_watches_next_and_for_sub_agents(session: Session) -> None:
     await session.say(Action.STOP)
-    assert "deny" in (await session.does("PreToolUse", agent_id="a1")).text
-    await refuse(session, 3)
-    await session.does("Stop", agent_id="a1")
+    assert "deny" in (await session.call_hook("PreToolUse", agent_id="a1")).text
+    await expect_refusal(session, 3)
+    await session.call_hook("Stop", agent_id="a1")
     assert not (await session.attempt()).over
     await session.another_watch().look()
-    await refuse(session, 4, 5)
+    await expect_refusal(session, 4, 5)
     assert not calls_person(await session.attempt())
-    await session.does("SessionEnd")
+    await session.call_hook("SessionEnd")
     assert (await session.attempt()).lifecycle is Lifecycle.CANCELED
 
 
@@ -141,15 +145,15 @@ async def test_a_stop_stands_for_who_watches_next_and_for_sub_agents(session: Se
 async def test_a_sub_agent_has_its_own_hooks(session: Session, action: Action, word: str) -> None:
     session.write_sub_agent(loop(CLAUDE, 1))
     await session.watch.look()
-    await session.does("PreToolUse", agent_id="a1")
+    await session.call_hook("PreToolUse", agent_id="a1")
     assert out_of_reach((await session.attempts())[1], action) == ""
     await session.say(action, "Enough.", to=1)
-    assert (await session.does("PreToolUse")).text == ""
-    assert word in (await session.heeds("PreToolUse", agent_id="a1")).text
+    assert (await session.call_hook("PreToolUse")).text == ""
+    assert word in (await session.deliver_hook("PreToolUse", agent_id="a1")).text
     if action is Action.NUDGE:  # a stop lets it say nothing more
         session.write_sub_agent(CLAUDE.said("I end.", NOON))
     await session.watch.look()
-    await session.passes(seconds=10)
+    await session.look_later(seconds=10)
     parent, sub_agent = await session.attempts()
     assert (parent.over, sub_agent.over) == (False, True)
     assert (sub_agent.lifecycle is Lifecycle.CANCELED) == (action is Action.STOP)
@@ -167,12 +171,12 @@ async def test_a_sub_agent_has_ended_once_its_hook_says_so_or_its_session_has(
 ) -> None:
     session.write_sub_agent(loop(CLAUDE, 1))
     await session.watch.look()
-    await session.does("PreToolUse", agent_id="a1")
+    await session.call_hook("PreToolUse", agent_id="a1")
     await session.hook({**hook("", session.transcript), **end})
     session.write_sub_agent(loop(CLAUDE, 1, first=2))  # its last line may come later
-    await session.passes(seconds=9)
+    await session.look_later(seconds=9)
     assert not (await session.attempts())[1].over
-    await session.passes(seconds=10)
+    await session.look_later(seconds=10)
     state = (await session.attempts())[1]
     assert (state.status, state.transition.reason) == (AttemptStatus.ENDED, reason)
     assert state.last_step == 2
@@ -189,37 +193,37 @@ async def test_a_session_whose_sub_agent_works_is_not_abandoned(session: Session
 
 async def test_a_turn_that_a_hook_ended_is_over_although_no_hook_says_so(session: Session) -> None:
     await session.say(Action.STOP)
-    await session.heeds("PostToolBatch")
+    await session.deliver_hook("PostToolBatch")
     session.write(SESSION, [claude_stopped()])
     await session.watch.look()
     assert not (await session.attempt()).over
-    await session.passes(seconds=10)
+    await session.look_later(seconds=10)
     assert (await session.attempt()).lifecycle is Lifecycle.CANCELED
 
 
 async def test_a_stopped_session_that_is_silent_has_ended_after_an_hour(session: Session) -> None:
     await session.say(Action.STOP)
-    await refuse(session, 3)
-    await session.passes(hours=1)
+    await expect_refusal(session, 3)
+    await session.look_later(hours=1)
     reason = (await session.attempt()).transition.reason
     assert reason.endswith("; nothing was heard from it for an hour")
 
 
 async def test_a_new_prompt_of_a_person_after_a_stop_begins_anew(session: Session) -> None:
     await session.say(Action.STOP)
-    await refuse(session, 3)
-    await session.does("UserPromptSubmit", prompt="")
-    await refuse(session, 4)
+    await expect_refusal(session, 3)
+    await session.call_hook("UserPromptSubmit", prompt="")
+    await expect_refusal(session, 4)
     assert not (await session.attempt()).over
-    await session.does("UserPromptSubmit", prompt="Go on.")
+    await session.call_hook("UserPromptSubmit", prompt="Go on.")
     session.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 1, first=5)])
-    assert (await session.does("PreToolUse")).text == ""
+    assert (await session.call_hook("PreToolUse")).text == ""
     first, second = await session.attempts()
     assert (first.over, second.over, second.last_step) == (True, False, 1)
 
 
 async def test_a_session_that_goes_on_has_the_turns_of_each_time(session: Session) -> None:
-    await session.does("SessionEnd")
+    await session.call_hook("SessionEnd")
     session.write(SESSION, [*CLAUDE.prompt("Go on.", NOON), *loop(CLAUDE, 3, first=3)])
     await session.another_watch().look()
     cases = [
@@ -232,8 +236,8 @@ async def test_a_session_that_goes_on_has_the_turns_of_each_time(session: Sessio
 async def test_without_a_file_hooks_give_the_same_steps_and_alarms(agents: ForeignAgents) -> None:
     prompt: Fields = {"hook_event_name": "UserPromptSubmit", "prompt": "Mend it."}
     stop: Fields = {"hook_event_name": "Stop", "last_assistant_message": "I give up."}
-    calls = [each for n in range(1, 8) for each in (before(n), failed(n))]
-    await hear(agents, prompt, *calls, stop)
+    calls = [each for n in range(1, 8) for each in (pre_tool_use(n), tool_failure(n))]
+    await call_hooks(agents, prompt, *calls, stop)
     by_hooks, alarms = await agents.steps(), await agents.alarms()
     told = [*asked(CLAUDE), *loop(CLAUDE, 7), *CLAUDE.said("I give up.", NOON)]
     agents.write(".claude/projects/-repo/other.jsonl", [{**e, "sessionId": "s2"} for e in told])
@@ -245,7 +249,7 @@ async def test_without_a_file_hooks_give_the_same_steps_and_alarms(agents: Forei
 
 
 async def test_a_call_of_which_only_the_result_is_told_is_a_step(agents: ForeignAgents) -> None:
-    await hear(agents, failed(1), failed(1), before(2), failed(2))
+    await call_hooks(agents, tool_failure(1), tool_failure(1), pre_tool_use(2), tool_failure(2))
     assert [(each.call, each.args, each.exit_code) for each in await agents.steps()] == [
         ("c1", "make", 2),
         ("c2", "make", 2),
@@ -262,20 +266,22 @@ async def test_that_a_hook_told_what_cannot_be_read_is_logged(
 
 async def test_a_worker_whose_hooks_report_is_not_taken_in(agents: ForeignAgents) -> None:
     cwd = str(folder_of(Path("/repo/.midwatch"), "r1.2", "fix", 1) / "src")
-    await hear(agents, {**before(1), "cwd": cwd}, {**failed(1), "cwd": cwd})
+    await call_hooks(agents, {**pre_tool_use(1), "cwd": cwd}, {**tool_failure(1), "cwd": cwd})
     assert await agents.attempts() == []
 
 
 async def test_a_session_file_that_appears_later_repeats_nothing(agents: ForeignAgents) -> None:
     path = str(agents.file(SESSION))
-    await hear(agents, *({**each, "transcript_path": path} for each in (before(1), failed(1))))
+    await call_hooks(
+        agents, *({**each, "transcript_path": path} for each in (pre_tool_use(1), tool_failure(1)))
+    )
     agents.write(SESSION, [*asked(CLAUDE), *loop(CLAUDE, 2)])
-    await hear(agents, {**before(3), "transcript_path": path})
+    await call_hooks(agents, {**pre_tool_use(3), "transcript_path": path})
     assert [each.call for each in await agents.steps()] == ["c1", "c2"]
 
 
 async def test_the_end_of_a_session_ends_its_attempt_and_is_no_verdict(session: Session) -> None:
-    await session.does("SessionEnd")
+    await session.call_hook("SessionEnd")
     state = await session.attempt()
     assert (state.transition.reason, state.status) == ("the session ended", AttemptStatus.ENDED)
     told = [verdict_of(each.record) async for each in session.journal.all_entries()]
@@ -286,7 +292,7 @@ async def test_the_end_of_a_session_ends_its_attempt_and_is_no_verdict(session: 
 async def test_a_transcript_that_is_none_is_not_read(agents: ForeignAgents, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("the launch code is 0000\n", encoding="utf-8")
-    await hear(agents, {**before(1), "transcript_path": str(secret)}, failed(1))
+    await call_hooks(agents, {**pre_tool_use(1), "transcript_path": str(secret)}, tool_failure(1))
     told = [repr(each) async for each in agents.journal.all_entries()]
     assert len(await agents.steps()) == 1
     assert not [each for each in told if "launch" in each]
@@ -314,7 +320,7 @@ def ask(agents: ForeignAgents, folder: Path, event: Fields, agent: str = "claude
 
 async def test_a_hook_asks_over_the_socket_and_has_its_word(session: Session, folder: Path) -> None:
     await session.say(Action.NUDGE, "Read the error.")
-    event: Fields = {"transcript_path": str(session.transcript), **before(3)}
+    event: Fields = {"transcript_path": str(session.transcript), **pre_tool_use(3)}
     async with listen_for_hooks(folder / "hook.sock", session.watch):
         answer = await asyncio.to_thread(ask, session, folder, event)
     assert "Read the error." in answer
@@ -355,7 +361,7 @@ async def test_a_hook_of_another_program_waits(agents: ForeignAgents, folder: Pa
     watch = agents.another_watch(agents=["claude-code"])
     async with listen_for_hooks(folder / "hook.sock", watch):
         for agent in ("codex", "claude-code"):
-            await asyncio.to_thread(ask, agents, folder, before(1), agent)
+            await asyncio.to_thread(ask, agents, folder, pre_tool_use(1), agent)
     assert [each.name.agent for each in watch.sessions] == ["claude-code"]
     (line,) = take_inbox(folder)
     heard = await agents.another_watch().hear(line)
@@ -366,7 +372,7 @@ async def test_a_hook_of_another_program_waits(agents: ForeignAgents, folder: Pa
 @pytest.mark.parametrize("watched", [SESSION, ".claude"], ids=["a file", "a folder"])
 async def test_a_watch_of_a_path_hears_only_its_hooks(session: Session, watched: str) -> None:
     watch = session.another_watch(session.home / watched)
-    await session.does("PreToolUse")
+    await session.call_hook("PreToolUse")
     other = session.write("elsewhere/s2.jsonl", asked(CLAUDE))
     for path in (str(other), "", "\0", "\ud800"):
         line = line_of({**hook("PreToolUse", path), "session_id": "s2"})

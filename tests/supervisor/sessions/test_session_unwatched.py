@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("by_ada")
 
 
 @pytest.fixture
-async def hooked(agents: ForeignAgents, transcript: Path) -> ForeignAgents:
+async def hooked_agents(agents: ForeignAgents, transcript: Path) -> ForeignAgents:
     """With a session that is watched and has its hooks."""
     await agents.hook(hook("PreToolUse", transcript))
     return agents
 
 
-@pytest.mark.usefixtures("hooked")
+@pytest.mark.usefixtures("hooked_agents")
 async def test_a_watched_session_hears_at_its_next_step_what_it_is_told(capsys: Capture) -> None:
     (told,) = await ask(capsys, "status")
     assert (told["status"], told["lifecycle"], told["stands"]) == ("working",) * 3
@@ -48,8 +48,8 @@ async def test_a_watched_session_hears_at_its_next_step_what_it_is_told(capsys: 
     assert "delivery of stop" in told["waits_for"]  # not of what was said first
 
 
-async def test_what_is_told_waits_for_attach(hooked: ForeignAgents, capsys: Capture) -> None:
-    hooked.watch.close()
+async def test_what_is_told_waits_for_attach(hooked_agents: ForeignAgents, capsys: Capture) -> None:
+    hooked_agents.watch.close()
     (said,) = await read(capsys, "tell", "repo-s1", "--stop")
     assert said.endswith(
         "; nothing is watching it now: it waits for `midwatch attach` and the agent's next step"
@@ -59,19 +59,22 @@ async def test_what_is_told_waits_for_attach(hooked: ForeignAgents, capsys: Capt
         True,
         "`midwatch attach`: nothing is watching it",
     )
-    await hooked.another_watch().look()
+    await hooked_agents.another_watch().look()
     (told,) = await ask(capsys, "status")
     assert (told["interrupted"], told["stands"]) == (False, "stopping…")
-    assert "stopped by ada" in (await hooked.hook(hook("PreToolUse", hooked.file(SESSION)))).text
+    reply = await hooked_agents.hook(hook("PreToolUse", hooked_agents.file(SESSION)))
+    assert "stopped by ada" in reply.text
 
 
-async def test_a_canceled_session_begins_anew(hooked: ForeignAgents, capsys: Capture) -> None:
-    hooked.watch.close()
+async def test_a_canceled_session_begins_anew(
+    hooked_agents: ForeignAgents, capsys: Capture
+) -> None:
+    hooked_agents.watch.close()
     (said,) = await read(capsys, "cancel", "repo-s1")
     assert said == "canceled repo-s1; nothing is watching it, so its agent is not told"
-    hooked.write(SESSION, loop(CLAUDE, 1, first=3))
-    await hooked.another_watch().look()
-    first, second = await hooked.attempts()
+    hooked_agents.write(SESSION, loop(CLAUDE, 1, first=3))
+    await hooked_agents.another_watch().look()
+    first, second = await hooked_agents.attempts()
     assert (first.lifecycle, second.lifecycle) == (Lifecycle.CANCELED, Lifecycle.WORKING)
 
 
@@ -83,11 +86,13 @@ async def test_no_stop_is_sent_to_a_session_that_is_only_watched(capsys: Capture
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_the_console_says_when_it_is_stopped(hooked: ForeignAgents, watched: bool) -> None:
+async def test_the_console_says_when_it_is_stopped(
+    hooked_agents: ForeignAgents, watched: bool
+) -> None:
     if not watched:
-        hooked.watch.close()
+        hooked_agents.watch.close()
     waits = "nothing is watching it now: it waits for `midwatch attach` and the agent's next step"
-    async with console_on(hooked.journal) as seat:
+    async with console_on(hooked_agents.journal) as seat:
         await seat.press("x")
         facts = seat.text(".quote Static")
         await seat.press("y")

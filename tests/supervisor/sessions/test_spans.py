@@ -37,14 +37,14 @@ def span_watch(journal: Journal, agents: ForeignAgents) -> SpanWatch:
     return SpanWatch(desk)
 
 
-def spans_of(watch: SpanWatch) -> AbstractAsyncContextManager[int]:
-    """The port where spans are taken."""
+def serve_spans(watch: SpanWatch) -> AbstractAsyncContextManager[int]:
+    """Take spans; yields the port."""
     return serve("127.0.0.1", 0, web.post("/v1/traces", watch.answer))
 
 
 @pytest.fixture
 async def port(journal: Journal, agents: ForeignAgents) -> AsyncGenerator[int]:
-    async with spans_of(span_watch(journal, agents)) as taken:
+    async with serve_spans(span_watch(journal, agents)) as taken:
         yield taken
 
 
@@ -53,7 +53,7 @@ def exporter(port: int) -> OTLPSpanExporter:
     return OTLPSpanExporter(endpoint=url, compression=Compression.Gzip, timeout=60)
 
 
-def loops(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
+def run_looping_agent(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
     """A fake agent that calls the same tool again and again, and gets nowhere."""
     with tracing(exporter(port)) as tracer:
         for _ in range(times):
@@ -61,7 +61,7 @@ def loops(port: int, times: int, args: str | None = '{"city": "Bern"}') -> None:
 
 
 async def test_an_agent_that_loops_is_found_by_spans(port: int, agents: ForeignAgents) -> None:
-    await asyncio.to_thread(loops, port, 6)
+    await asyncio.to_thread(run_looping_agent, port, 6)
     state = await agents.attempt()
     assert {"repeated_call", "error_streak"} <= {each.key.rule for each in state.firing}
     steps = await agents.steps()
@@ -83,8 +83,8 @@ async def test_where_no_span_comes_for_half_a_minute_it_is_said_what_to_look_at(
 ) -> None:
     watch = span_watch(agents.journal, agents)
     if came:
-        async with spans_of(watch) as port:
-            await asyncio.to_thread(loops, port, 1)
+        async with serve_spans(watch) as port:
+            await asyncio.to_thread(run_looping_agent, port, 1)
     for seconds in (29, 1, 1):
         agents.now += timedelta(seconds=seconds)
         with pytest.raises(TimeoutError):
@@ -95,7 +95,7 @@ async def test_where_no_span_comes_for_half_a_minute_it_is_said_what_to_look_at(
 
 
 async def test_calls_without_arguments_all_differ(port: int, agents: ForeignAgents) -> None:
-    await asyncio.to_thread(loops, port, 6, None)
+    await asyncio.to_thread(run_looping_agent, port, 6, None)
     assert "repeated_call" not in {each.key.rule for each in (await agents.attempt()).firing}
     assert len(await agents.steps()) == 6
 
@@ -272,8 +272,8 @@ async def test_who_comes_next_goes_on_with_the_session_and_ends_it_once_it_hears
 ) -> None:
     first, second, last = (span_watch(journal, agents) for _ in range(3))
     for watch in (first, second):
-        async with spans_of(watch) as port:
-            await asyncio.to_thread(loops, port, 2)
+        async with serve_spans(watch) as port:
+            await asyncio.to_thread(run_looping_agent, port, 2)
     assert [each.number for each in await agents.steps()] == [1, 2, 3, 4]
     first.close()
     second.close()
@@ -288,27 +288,30 @@ async def test_who_comes_next_goes_on_with_the_session_and_ends_it_once_it_hears
 async def test_a_session_whose_watch_is_gone_waits_for_one_that_takes_it_up(
     journal: Journal, agents: ForeignAgents, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def waits() -> object:
+    async def read_waits_for() -> object:
         (line,) = await ask(capsys, "status")
         return line["waits_for"]
 
     watch = span_watch(journal, agents)
-    async with spans_of(watch) as port:
-        await asyncio.to_thread(loops, port, 2)
-        assert await waits() is None
+    async with serve_spans(watch) as port:
+        await asyncio.to_thread(run_looping_agent, port, 2)
+        assert await read_waits_for() is None
     watch.close()
-    assert await waits() == "`midwatch attach otlp`: nothing is watching it"
+    assert await read_waits_for() == "`midwatch attach otlp`: nothing is watching it"
     (said,) = await read(capsys, "cancel", "shopbot-conv-1", "--dry-run")
     assert said.startswith("would cancel")
     watch = span_watch(journal, agents)
     await watch.settle()
-    assert await waits() is None
+    assert await read_waits_for() is None
     watch.close()
 
 
 async def test_spans_that_were_not_taken_come_again(location: str, agents: ForeignAgents) -> None:
     sent = body(span(1, gen_ai__tool__name="find"), span(2, gen_ai__tool__name="find"))
-    async with await Away.open(location) as journal, spans_of(span_watch(journal, agents)) as port:
+    async with (
+        await Away.open(location) as journal,
+        serve_spans(span_watch(journal, agents)) as port,
+    ):
         journal.times = 1
         assert [await post(port, sent) for _ in range(3)] == [503, 200, 200]
     assert [each.number for each in await agents.steps()] == [1, 2]

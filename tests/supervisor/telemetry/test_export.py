@@ -64,7 +64,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 @pytest.fixture
-def taken() -> Iterator[Collector]:
+def receiver() -> Iterator[Collector]:
     with collector() as opened:
         yield opened
 
@@ -77,12 +77,12 @@ async def run(harness: RunHarness, tmp_path: Path, **telemetry: object) -> None:
 
 
 async def test_steps_are_spans_below_the_span_of_their_attempt(
-    harness: RunHarness, tmp_path: Path, taken: Collector
+    harness: RunHarness, tmp_path: Path, receiver: Collector
 ) -> None:
-    await run(harness, tmp_path, endpoint=taken.url)
-    (attempt,) = taken.named("invoke_agent")
-    steps = [each for each in taken.spans if each.name != attempt.name]
-    assert set(taken.paths) == {"/v1/traces"}
+    await run(harness, tmp_path, endpoint=receiver.url)
+    (attempt,) = receiver.named("invoke_agent")
+    steps = [each for each in receiver.spans if each.name != attempt.name]
+    assert set(receiver.paths) == {"/v1/traces"}
     assert {(each.trace_id, each.parent_span_id) for each in steps} == {
         (attempt.trace_id, attempt.span_id)
     }
@@ -91,7 +91,7 @@ async def test_steps_are_spans_below_the_span_of_their_attempt(
     assert [each.name for each in steps if each.name.startswith("execute_tool")] == [
         each for each in names if each != "chat"
     ]
-    assert all(s.start_time_unix_nano <= s.end_time_unix_nano for s in taken.spans)
+    assert all(s.start_time_unix_nano <= s.end_time_unix_nano for s in receiver.spans)
     assert attempt.start_time_unix_nano <= min(each.start_time_unix_nano for each in steps)
     told = attributes(attempt.attributes)
     assert told["gen_ai.operation.name"] == "invoke_agent"
@@ -104,22 +104,24 @@ async def test_steps_are_spans_below_the_span_of_their_attempt(
 
 
 async def test_alerts_decisions_and_interventions_are_events_and_an_answer_has_its_model(
-    journal: Journal, attempt: Attempt, at: datetime, taken: Collector
+    journal: Journal, attempt: Attempt, at: datetime, receiver: Collector
 ) -> None:
     later = at + timedelta(seconds=5)
-    async with export_spans(TelemetrySettings(endpoint=taken.url), journal, bus=LocalBus(), run=1):
+    async with export_spans(
+        TelemetrySettings(endpoint=receiver.url), journal, bus=LocalBus(), run=1
+    ):
         begun = (transition(), change(model="google-gla:gemini"))
         await write(journal, attempt, at, *begun, alert("cycle"), escalation(), decision())
         nudge = await write(journal, attempt, at, intervention(Action.NUDGE))
         idle = change(activity=Activity.IDLE, at=later)
         answer = message(at=later)
         await write(journal, attempt, later, delivery(nudge), idle, answer, ended())
-    (span,) = taken.named("chat")
+    (span,) = receiver.named("chat")
     assert span.end_time_unix_nano - span.start_time_unix_nano == 5_000_000_000
     told = attributes(span.attributes)
     model = ("gen_ai.provider.name", "gen_ai.request.model")
     assert [told[each] for each in model] == ["gcp.gemini", "gemini"]
-    (span,) = taken.named("invoke_agent")
+    (span,) = receiver.named("invoke_agent")
     events = [(each.name, attributes(each.attributes)) for each in span.events]
     said = [(name, t.get("midwatch.rule"), t.get("midwatch.action")) for name, t in events]
     assert said == [
@@ -131,34 +133,34 @@ async def test_alerts_decisions_and_interventions_are_events_and_an_answer_has_i
 
 
 async def test_no_word_of_the_work_is_sent_and_headers_from_the_environment_stand_in_no_journal(
-    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
+    harness: RunHarness, tmp_path: Path, receiver: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLLECTOR_HEADERS", "x-team=night,x-key=a%20b")
-    await run(harness, tmp_path, endpoint=f"{taken.url}/", headers_env="COLLECTOR_HEADERS")
-    assert taken.spans
-    assert not any(SAID.encode() in body for body in taken.bodies)
-    assert {(each["x-team"], each["x-key"]) for each in taken.headers} == {("night", "a b")}
+    await run(harness, tmp_path, endpoint=f"{receiver.url}/", headers_env="COLLECTOR_HEADERS")
+    assert receiver.spans
+    assert not any(SAID.encode() in body for body in receiver.bodies)
+    assert {(each["x-team"], each["x-key"]) for each in receiver.headers} == {("night", "a b")}
     assert "night" not in (await harness.journal.runs())[0].settings
 
 
 async def test_with_content_arguments_and_outputs_are_sent_and_by_who_goes_on_only_what_is_new(
-    harness: RunHarness, tmp_path: Path, taken: Collector
+    harness: RunHarness, tmp_path: Path, receiver: Collector
 ) -> None:
-    await run(harness, tmp_path, endpoint=taken.url, content=True)
-    commands = [attributes(each.attributes) for each in taken.named("execute_tool run")]
+    await run(harness, tmp_path, endpoint=receiver.url, content=True)
+    commands = [attributes(each.attributes) for each in receiver.named("execute_tool run")]
     assert SAID in str(commands[0]["gen_ai.tool.call.arguments"])
     assert SAID in str(commands[0]["gen_ai.tool.call.result"])
-    sent = len(taken.spans)
+    sent = len(receiver.spans)
     await harness.resume()
-    assert len(taken.spans) == sent
+    assert len(receiver.spans) == sent
 
 
 async def test_nothing_is_sent_unless_a_collector_is_configured(
-    harness: RunHarness, tmp_path: Path, taken: Collector, monkeypatch: pytest.MonkeyPatch
+    harness: RunHarness, tmp_path: Path, receiver: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", taken.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
     await run(harness, tmp_path)
-    assert taken.bodies == []
+    assert receiver.bodies == []
 
 
 FORM = "COLLECTOR_HEADERS is not of the form name=value,name=value"
@@ -193,10 +195,10 @@ def test_headers_that_are_missing_or_wrong_end_a_run_before_it_begins_without_th
 
 
 async def test_a_collector_that_refuses_is_said_once(
-    harness: RunHarness, tmp_path: Path, taken: Collector, caplog: pytest.LogCaptureFixture
+    harness: RunHarness, tmp_path: Path, receiver: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    taken.status = 400
-    await run(harness, tmp_path, endpoint=taken.url)
+    receiver.status = 400
+    await run(harness, tmp_path, endpoint=receiver.url)
     said = [each for each in caplog.records if "telemetry" in each.getMessage()]
     assert [each.levelno for each in said] == [logging.WARNING]
 
@@ -236,29 +238,29 @@ def fleet(journal: Journal, location: str) -> Fleet:
 
 
 async def test_of_two_monitors_one_sends_with_links_and_nothing_of_a_process(
-    fleet: Fleet, taken: Collector
+    fleet: Fleet, receiver: Collector
 ) -> None:
-    telemetry = TelemetrySettings(endpoint=taken.url)
+    telemetry = TelemetrySettings(endpoint=receiver.url)
     settings = SETTINGS.model_copy(update={"telemetry": telemetry})
     recorder, other = await fleet.begin(), await fleet.begin(supervised_by=SupervisedBy.PROCESS)
     await other.record(step(1, tool="elsewhere"))
 
-    async def sent() -> bool:  # at first no monitor has the post
+    async def has_spans() -> bool:  # at first no monitor exports
         call = f"span {7:032x} {5:016x}"
         await recorder.record(step(recorder.last_step + 1, tool="late", call=call))
-        return bool(taken.spans)
+        return bool(receiver.spans)
 
     async with fleet.monitor("a", settings=settings), fleet.monitor("b", settings=settings):
-        await fleet.until(sent)
+        await fleet.until(has_spans)
         for each in (other, recorder):
             await each.end(OVER, DONE)
-        await fleet.until(lambda: bool(taken.named("invoke_agent")))
-    assert {each.name for each in taken.spans} == {"execute_tool late", "invoke_agent w"}
-    assert len({each.span_id for each in taken.spans}) == len(taken.spans)
-    (attempt,) = taken.named("invoke_agent")
+        await fleet.until(lambda: bool(receiver.named("invoke_agent")))
+    assert {each.name for each in receiver.spans} == {"execute_tool late", "invoke_agent w"}
+    assert len({each.span_id for each in receiver.spans}) == len(receiver.spans)
+    (attempt,) = receiver.named("invoke_agent")
     told = attributes(attempt.attributes)
     assert (told["midwatch.attempt"], told["midwatch.steps"]) == (1, recorder.last_step)
     assert told["error.type"] == "stuck"
-    for span in taken.spans:
+    for span in receiver.spans:
         (link,) = span.links
         assert (link.trace_id.hex(), link.span_id.hex()) == (f"{7:032x}", f"{5:016x}")

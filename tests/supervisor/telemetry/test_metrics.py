@@ -38,7 +38,7 @@ def figures(text: str) -> Figures:
     }
 
 
-async def worked(journal: Journal, attempt: Attempt, at: datetime) -> None:
+async def write_work(journal: Journal, attempt: Attempt, at: datetime) -> None:
     """Three steps, an alert, a nudge that helped, and a question that nobody has answered."""
     used = Budget(requests=Meter(used=3), tokens=Meter(used=250), cost_usd=Meter(used=0.5))
     begun = (transition(), step(1), step(2), step(3), change(budget=used))
@@ -54,7 +54,7 @@ async def worked(journal: Journal, attempt: Attempt, at: datetime) -> None:
 async def test_the_figures_are_those_of_status(
     journal: Journal, attempt: Attempt, at: datetime, capsys: Capture
 ) -> None:
-    await worked(journal, attempt, at)
+    await write_work(journal, attempt, at)
     assert await midwatch("metrics") == 0
     found = figures(capsys.readouterr().out)
     assert await midwatch("status", "--json") == 0
@@ -76,7 +76,7 @@ async def test_the_figures_are_those_of_status(
 async def test_they_are_served_to_who_asks(
     journal: Journal, attempt: Attempt, at: datetime
 ) -> None:
-    await worked(journal, attempt, at)
+    await write_work(journal, attempt, at)
     program = "import sys; from midwatch_supervisor.cli import main; sys.exit(main())"
     words = (sys.executable, "-u", "-c", program, "metrics", "--serve", "127.0.0.1:0")
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
@@ -85,18 +85,18 @@ async def test_they_are_served_to_who_asks(
         async with asyncio.timeout(300):
             line = (await process.stdout.readline()).decode()
             url = line.split()[2].rstrip(",")
-            text = await asyncio.to_thread(read, url)
+            text = await asyncio.to_thread(read_figures, url)
             assert figures(text)["midwatch_steps_total",] == 3
             await write(journal, attempt, at, step(4))
-            assert figures(await asyncio.to_thread(read, url))["midwatch_steps_total",] == 4
+            assert figures(await asyncio.to_thread(read_figures, url))["midwatch_steps_total",] == 4
             with pytest.raises(HTTPError, match="404"):
-                await asyncio.to_thread(read, url.replace("/metrics", "/"))
+                await asyncio.to_thread(read_figures, url.replace("/metrics", "/"))
     finally:
         process.terminate()
         await process.wait()
 
 
-def read(url: str) -> str:
+def read_figures(url: str) -> str:
     with urlopen(url, timeout=60) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return answer.read().decode()

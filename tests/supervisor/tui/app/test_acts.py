@@ -59,11 +59,11 @@ WANTED = replace(GRANT, terms=Terms(grant=Grant(requests=20)), petition=5)
 REPLAN = replace(MINE, action=Action.REPLAN, message="Approved.", plan=("x", "y"), petition=5)
 
 
-def stamp(state: DeliveryState, comment: str = "", *, id: int = 5) -> Delivery:
+def own_delivery(state: DeliveryState, comment: str = "", *, id: int = 5) -> Delivery:
     return Delivery(intervention=id, state=state, step=4, author="ada", comment=comment)
 
 
-APPROVED, REJECTED = stamp(DeliveryState.APPROVED), stamp(DeliveryState.REJECTED)
+APPROVED, REJECTED = own_delivery(DeliveryState.APPROVED), own_delivery(DeliveryState.REJECTED)
 
 Sit = Callable[..., AbstractAsyncContextManager[ConsoleDriver[Journal]]]
 
@@ -134,7 +134,7 @@ ACTS_BY_KEYS: dict[str, tuple[tuple[Record, ...], str, Sequence[Record]]] = {
     "reject the policy's answer": (
         (BUDGET, GRANTED_BY_POLICY),
         "r n o enter",
-        [stamp(DeliveryState.REJECTED, "no", id=6), replace(REFUSED, message="no")],
+        [own_delivery(DeliveryState.REJECTED, "no", id=6), replace(REFUSED, message="no")],
     ),
     "grant another amount": ((BUDGET,), "B , 5 space m i n u t e s ctrl+j g o enter", [LESS]),
     "switch the model": ((), "M b i g enter", [BIG]),

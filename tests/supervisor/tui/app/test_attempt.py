@@ -56,15 +56,22 @@ PLAN = Plan(
 ALERT = alert("repeated_edits", subject="a.py", step=3, evidence=(1, 3))
 
 
-def write(number: int) -> Step:
+def write_step(number: int) -> Step:
     return editing(number, "a.py", tool="write_file", output=f"{CODE} {number}")
 
 
 EVERYTHING = (
-    *(WORKING, PLAN, write(1), reflecting(2, 40, 30, blockers=("no key",)), write(3), ALERT),
+    *(
+        WORKING,
+        PLAN,
+        write_step(1),
+        reflecting(2, 40, 30, blockers=("no key",)),
+        write_step(3),
+        ALERT,
+    ),
     escalation(1, "repeated_edits"),
     intervention(Action.NUDGE, Actor.OPERATOR, author="eve", answers=(ALERT.key,)),
-    *(delivery(8, step=3), write(4), replace(ALERT, state=AlertState.RESOLVED, step=4)),
+    *(delivery(8, step=3), write_step(4), replace(ALERT, state=AlertState.RESOLVED, step=4)),
     *(outcome(8, step=4), Fault(part="cycle", error="boom")),
     acceptance(passed=False, detail="1 failed"),
 )
@@ -76,7 +83,7 @@ Sit = Callable[..., AbstractAsyncContextManager[Seat]]
 
 
 @asynccontextmanager
-async def sitting(
+async def open_console(
     folder: Path,
     *,
     bare: bool = False,
@@ -84,7 +91,7 @@ async def sitting(
     poll_seconds: float = 60,
     **task: str,
 ) -> AsyncGenerator[Seat]:
-    """Opens the console on a journal with one attempt, which holds everything unless told."""
+    """The console on a journal with one attempt, which holds everything unless told."""
     async with console_in(folder, size=size, poll_seconds=poll_seconds) as driver:
         await driver.add(title="Fix it", **task)
         await driver.write(*([WORKING] if bare else EVERYTHING))
@@ -93,20 +100,20 @@ async def sitting(
 
 @pytest.fixture
 def sit(tmp_path: Path) -> Sit:
-    return partial(sitting, tmp_path)
+    return partial(open_console, tmp_path)
 
 
 @pytest.fixture(scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
-    async with sitting(tmp_path_factory.mktemp("attempt")) as driver:
+async def shared_console(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seat]:
+    async with open_console(tmp_path_factory.mktemp("attempt")) as driver:
         yield driver
 
 
 @pytest.fixture
-async def seat(shared: Seat) -> Seat:
+async def seat(shared_console: Seat) -> Seat:
     """The console before an attempt that holds everything, for tests that write nothing."""
-    await shared.first_screen()
-    return shared
+    await shared_console.first_screen()
+    return shared_console
 
 
 async def test_a_time_of_another_day_is_told_with_its_day(sit: Sit) -> None:
@@ -143,7 +150,7 @@ async def test_enter_shows_all_of_a_step_and_escape_closes_it_then_goes_back(sea
 
 async def test_keys_scroll_a_detail_and_act_on_its_attempt_meanwhile(sit: Sit) -> None:
     async with sit(bare=True, size=(80, 24)) as seat:
-        await seat.write(WORKING, replace(write(1), output="\n".join("abcdefghijklmnop")))
+        await seat.write(WORKING, replace(write_step(1), output="\n".join("abcdefghijklmnop")))
         view = await seat.open_attempt()
         detail = view.query_one(Detail)
         await seat.press("enter", "tab", "G")
@@ -168,16 +175,16 @@ async def test_the_keys_turn_through_all_sides(seat: Seat) -> None:
 async def test_what_is_added_appears_and_the_cursor_at_the_end_follows(sit: Sit) -> None:
     async with sit() as seat:
         view = await seat.open_attempt()
-        await seat.write(write(5))
+        await seat.write(write_step(5))
         await seat.until(lambda: view.timeline.state.last_step == 5)
         assert seat.lines("timeline")[-1].startswith(">20:00:00    5")
         await seat.app.push_screen(Screen[None]())  # it is not missed behind another screen
-        await seat.write(write(6))
+        await seat.write(write_step(6))
         await seat.until(lambda: view.timeline.state.last_step == 6)
         await seat.app.pop_screen()
         assert seat.lines("timeline")[-1].startswith(">20:00:00    6")
         await seat.press("g", "j")
-        await seat.write(write(7))
+        await seat.write(write_step(7))
         await seat.until(lambda: view.timeline.state.last_step == 7)
         assert seat.lines("timeline")[1].startswith(">")
 
@@ -248,22 +255,22 @@ async def test_the_header_says_where_the_rules_do_not_go_by_it(tmp_path: Path) -
         await seat.until(lambda: "confidence 80% (worthless)" in seat.text("#standing"))
 
 
-def read(number: int, what: str, **fields: object) -> Step:
+def read_step(number: int, what: str, **fields: object) -> Step:
     return replace(step(number, "read_file", path=what), **fields)
 
 
 STEPS = (
     transition(),
-    *(read(number, f"docs/page_{number}.md") for number in range(1, 20)),
-    read(20, "docs/rates.md"),
-    *(read(number, f"docs/page_{number}.md") for number in range(21, 40)),
+    *(read_step(number, f"docs/page_{number}.md") for number in range(1, 20)),
+    read_step(20, "docs/rates.md"),
+    *(read_step(number, f"docs/page_{number}.md") for number in range(21, 40)),
     editing(40, "totals.py"),
     step(41, "run_command", ok=False, output="the Rates are wrong"),
     reflecting(42, notes="I look at the rates again."),
     alert("cycle", step=42, evidence=(3, 41)),
     Plan(steps=(PlanStep(title="Read the tables"), PlanStep(title="Round"))),
     acceptance(check="pytest", passed=False, detail="1 failed"),
-    *(read(number, f"docs/page_{number}.md") for number in range(43, 60)),
+    *(read_step(number, f"docs/page_{number}.md") for number in range(43, 60)),
 )
 
 
@@ -276,7 +283,7 @@ async def shared_lines(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerat
 
 
 @pytest.fixture
-async def long(shared_lines: Seat) -> Seat:
+async def long_attempt(shared_lines: Seat) -> Seat:
     """The attempt's view, opened anew, for tests that write nothing."""
     await shared_lines.first_screen()
     shared_lines.app.noticed.clear()
@@ -288,94 +295,98 @@ async def test_what_is_written_meanwhile_is_searched_too(tmp_path: Path) -> None
     async with console_in(tmp_path, *STEPS, size=(120, 30)) as seat:
         await seat.open_attempt()
         await seat.press("slash", *"rates", "enter")
-        await seat.write(read(60, "rates.csv"))
-        await seat.until(lambda: place(seat) == "1 of 4 found")
+        await seat.write(read_step(60, "rates.csv"))
+        await seat.until(lambda: list_position(seat) == "1 of 4 found")
         assert "docs/rates.md" in seat.cursor_line
         await seat.write(transition(), task="port")
         await seat.press("escape", "escape", "slash", *"port", "enter")
-        assert place(seat, "fleet") == "1 of 2 match"
+        assert list_position(seat, "fleet") == "1 of 2 match"
         await seat.press("escape", "2", "slash", *"nothing")
         said = seat.text("#checkpoints-pane > .nothing")
         assert said == "No line matches the filter; escape clears it."
 
 
-def place(seat: Seat, name: str = "timeline") -> str:
+def list_position(seat: Seat, name: str = "timeline") -> str:
     """What stands at the end of the titles."""
     return seat.text(f"#{name}-pane > .titles").rsplit("  ", 1)[-1].strip()
 
 
-async def test_a_search_goes_to_the_first_match_and_leaves_the_lines_around(long: Seat) -> None:
-    lines = long.list("timeline").count
-    await long.press("slash", *"rates", "enter")
-    assert "docs/rates.md" in long.cursor_line
-    assert long.list("timeline").count == lines
-    assert place(long) == "1 of 3 found"
-    seen = long.list("timeline").seen
-    assert seen.start < long.list("timeline").cursor - 3 < seen.stop - 6
+async def test_a_search_goes_to_the_first_match_and_leaves_the_lines_around(
+    long_attempt: Seat,
+) -> None:
+    lines = long_attempt.list("timeline").count
+    await long_attempt.press("slash", *"rates", "enter")
+    assert "docs/rates.md" in long_attempt.cursor_line
+    assert long_attempt.list("timeline").count == lines
+    assert list_position(long_attempt) == "1 of 3 found"
+    seen = long_attempt.list("timeline").seen
+    assert seen.start < long_attempt.list("timeline").cursor - 3 < seen.stop - 6
 
 
-async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(long: Seat) -> None:
+async def test_letters_typed_at_once_after_the_key_are_searched_and_are_no_acts(
+    long_attempt: Seat,
+) -> None:
     for key in ("slash", *"xrates"):
-        long.app.post_message(events.Key(key, "/" if key == "slash" else key))
-    typed = long.app.screen.query_one("#timeline-filter", Input)
-    await long.until(lambda: typed.value == "xrates")
-    assert len(long.app.screen_stack) == 2
-    assert not long.app.noticed
+        long_attempt.app.post_message(events.Key(key, "/" if key == "slash" else key))
+    typed = long_attempt.app.screen.query_one("#timeline-filter", Input)
+    await long_attempt.until(lambda: typed.value == "xrates")
+    assert len(long_attempt.app.screen_stack) == 2
+    assert not long_attempt.app.noticed
 
 
-async def test_n_and_shift_n_walk_from_match_to_match_and_round(long: Seat) -> None:
-    await long.press("slash", *"rates", "enter", "n")
-    assert "n Match" in long.footer
-    assert "run_command" in long.cursor_line
-    found = [line for line in long.lines("timeline") if line.startswith("•")]
+async def test_n_and_shift_n_walk_from_match_to_match_and_round(long_attempt: Seat) -> None:
+    await long_attempt.press("slash", *"rates", "enter", "n")
+    assert "n Match" in long_attempt.footer
+    assert "run_command" in long_attempt.cursor_line
+    found = [line for line in long_attempt.lines("timeline") if line.startswith("•")]
     assert [line.split()[2] for line in found] == ["◆"]
-    await long.press("n", "n")
-    assert "docs/rates.md" in long.cursor_line
-    await long.press("N")
-    assert "checkpoint" in long.cursor_line
-    assert place(long) == "3 of 3 found"
-    await long.press("j")
-    assert place(long) == "3 found"
-    await long.press("escape")
-    assert "n Match" not in long.footer
+    await long_attempt.press("n", "n")
+    assert "docs/rates.md" in long_attempt.cursor_line
+    await long_attempt.press("N")
+    assert "checkpoint" in long_attempt.cursor_line
+    assert list_position(long_attempt) == "3 of 3 found"
+    await long_attempt.press("j")
+    assert list_position(long_attempt) == "3 found"
+    await long_attempt.press("escape")
+    assert "n Match" not in long_attempt.footer
 
 
-async def test_a_word_for_a_kind_leaves_only_such_lines(long: Seat) -> None:
-    every = long.list("timeline").count
+async def test_a_word_for_a_kind_leaves_only_such_lines(long_attempt: Seat) -> None:
+    every = long_attempt.list("timeline").count
     for wanted, kinds in {
         "is:failed": ["run_command", "check"],
         "is:edit": ["edit_file"],
         "is:check": ["checkpoint"],
         "is:alert is:checkpoint": ["checkpoint", "alert"],
     }.items():
-        await long.press("slash", *wanted, "enter")
-        lines = long.lines("timeline")
+        await long_attempt.press("slash", *wanted, "enter")
+        lines = long_attempt.lines("timeline")
         assert all(kind in line for kind, line in zip(kinds, lines, strict=True))
-        assert place(long) == f"{len(kinds)} of {every} match"
-        await long.press("escape")
+        assert list_position(long_attempt) == f"{len(kinds)} of {every} match"
+        await long_attempt.press("escape")
 
 
-async def test_n_goes_through_lines_of_a_kind_and_escape_stays_on_one(long: Seat) -> None:
-    every = long.list("timeline").count
-    await long.press("slash", *"is:failed rates", "enter")
-    assert long.list("timeline").count == 2
-    assert place(long) == "1 of 1 found"
-    await long.press("escape", "slash", *"is:failed", "enter", "g")
-    first = long.cursor_line
+async def test_n_goes_through_lines_of_a_kind_and_escape_stays_on_one(long_attempt: Seat) -> None:
+    every = long_attempt.list("timeline").count
+    await long_attempt.press("slash", *"is:failed rates", "enter")
+    assert long_attempt.list("timeline").count == 2
+    assert list_position(long_attempt) == "1 of 1 found"
+    await long_attempt.press("escape", "slash", *"is:failed", "enter", "g")
+    first = long_attempt.cursor_line
     for key, line in (("n", "check"), ("n", first), ("N", "check"), ("g", "run_command")):
-        await long.press(key)
-        assert line in long.cursor_line
-    await long.press("escape")
-    assert long.list("timeline").count == every
-    assert "run_command" in long.cursor_line
-    assert isinstance(long.app.screen, AttemptScreen)
-    await long.press("escape")
-    assert not isinstance(long.app.screen, AttemptScreen)
+        await long_attempt.press(key)
+        assert line in long_attempt.cursor_line
+    await long_attempt.press("escape")
+    assert long_attempt.list("timeline").count == every
+    assert "run_command" in long_attempt.cursor_line
+    assert isinstance(long_attempt.app.screen, AttemptScreen)
+    await long_attempt.press("escape")
+    assert not isinstance(long_attempt.app.screen, AttemptScreen)
 
 
-async def test_an_unknown_kind_says_which_there_are_as_the_help_does(long: Seat) -> None:
-    await long.press("slash", *"is:broken", "enter")
-    assert long.text("#timeline-pane > .nothing") == (
+async def test_an_unknown_kind_says_which_there_are_as_the_help_does(long_attempt: Seat) -> None:
+    await long_attempt.press("slash", *"is:broken", "enter")
+    assert long_attempt.text("#timeline-pane > .nothing") == (
         "No line matches the filter; escape clears it."
         " Kinds of lines: is:failed is:edit is:checkpoint is:alert."
     )
@@ -383,48 +394,48 @@ async def test_an_unknown_kind_says_which_there_are_as_the_help_does(long: Seat)
     assert all(f"`is:{kind}`" in said for kind in KINDS)
 
 
-async def test_evidence_is_reached_through_a_filter_that_hides_it(long: Seat) -> None:
-    await long.press("slash", *"is:failed", "enter", "f3", "enter")
-    await long.until(lambda: "run_command" in long.cursor_line)
-    assert long.list("timeline").count == 2  # it shows this one, and stays
-    await long.press("e")
-    assert "page_3.md" in long.cursor_line
+async def test_evidence_is_reached_through_a_filter_that_hides_it(long_attempt: Seat) -> None:
+    await long_attempt.press("slash", *"is:failed", "enter", "f3", "enter")
+    await long_attempt.until(lambda: "run_command" in long_attempt.cursor_line)
+    assert long_attempt.list("timeline").count == 2  # it shows this one, and stays
+    await long_attempt.press("e")
+    assert "page_3.md" in long_attempt.cursor_line
 
 
-async def test_the_detail_follows_the_matches(long: Seat) -> None:
-    await long.press("slash", *"rates", "enter", "space", "n")
-    assert long.app.screen.query_one(Detail).text.endswith("the Rates are wrong")
-    await long.press("escape")
-    assert place(long) == "2 of 3 found"
+async def test_the_detail_follows_the_matches(long_attempt: Seat) -> None:
+    await long_attempt.press("slash", *"rates", "enter", "space", "n")
+    assert long_attempt.app.screen.query_one(Detail).text.endswith("the Rates are wrong")
+    await long_attempt.press("escape")
+    assert list_position(long_attempt) == "2 of 3 found"
 
 
-async def test_every_list_of_an_attempt_can_be_searched(long: Seat) -> None:
+async def test_every_list_of_an_attempt_can_be_searched(long_attempt: Seat) -> None:
     wanted = {"f3": ("alerts", "firing"), "f5": ("plan", "tables"), "f8": ("checks", "failed")}
     for key, (name, word) in wanted.items():
-        await long.press(key, "slash", *word, "enter")
-        assert place(long, name) == "1 of 1 found"
+        await long_attempt.press(key, "slash", *word, "enter")
+        assert list_position(long_attempt, name) == "1 of 1 found"
 
 
-async def test_where_there_are_no_lines_no_filter_is_offered(long: Seat) -> None:
-    assert "Search" in long.footer
-    await long.press("f4", "slash")
-    assert "Search" not in long.footer
-    assert not isinstance(long.app.focused, Input)
-    await long.press("escape")
-    assert "Filter" in long.footer
-    await long.press("4", "slash")
-    assert "Filter" not in long.footer
-    assert not isinstance(long.app.focused, Input)
+async def test_where_there_are_no_lines_no_filter_is_offered(long_attempt: Seat) -> None:
+    assert "Search" in long_attempt.footer
+    await long_attempt.press("f4", "slash")
+    assert "Search" not in long_attempt.footer
+    assert not isinstance(long_attempt.app.focused, Input)
+    await long_attempt.press("escape")
+    assert "Filter" in long_attempt.footer
+    await long_attempt.press("4", "slash")
+    assert "Filter" not in long_attempt.footer
+    assert not isinstance(long_attempt.app.focused, Input)
 
 
-async def test_a_long_list_says_which_lines_are_seen(long: Seat) -> None:
-    every = long.list("timeline").count
-    seen = long.list("timeline").seen
-    assert place(long) == f"{every - len(seen) + 1}-{every} of {every}"
-    await long.press("g")
-    await long.until(lambda: place(long) == f"1-{len(seen)} of {every}")
-    await long.press("f5")
-    assert " of " not in place(long, "plan")
+async def test_a_long_list_says_which_lines_are_seen(long_attempt: Seat) -> None:
+    every = long_attempt.list("timeline").count
+    seen = long_attempt.list("timeline").seen
+    assert list_position(long_attempt) == f"{every - len(seen) + 1}-{every} of {every}"
+    await long_attempt.press("g")
+    await long_attempt.until(lambda: list_position(long_attempt) == f"1-{len(seen)} of {every}")
+    await long_attempt.press("f5")
+    assert " of " not in list_position(long_attempt, "plan")
 
 
 async def test_what_is_told_covers_nothing(tmp_path: Path) -> None:

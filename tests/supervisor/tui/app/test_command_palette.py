@@ -27,7 +27,7 @@ async def watch(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watc
         yield driver
 
 
-async def found(watch: Watch, letters: str = "") -> dict[str, str]:
+async def palette_commands(watch: Watch, letters: str = "") -> dict[str, str]:
     """What the palette lists for some letters, the best first: each command with its help."""
     commands = ConsoleCommands(watch.app.screen)
     hits: list[Hit | DiscoveryHit] = []
@@ -39,29 +39,29 @@ async def found(watch: Watch, letters: str = "") -> dict[str, str]:
 
 
 async def test_our_commands_come_first_and_what_makes_no_sense_is_left_out(watch: Watch) -> None:
-    lines = [*await found(watch)]
+    lines = [*await palette_commands(watch)]
     assert lines[0] == "Send guidance to the worker"
     assert lines.index("Quit the console") < lines.index("Quit")
     assert APPROVE not in lines
     ours = {*lines, APPROVE} - {"Quit", "Theme", "Keys", "Maximize", "Screenshot"}
     for letters in ("quit", "theme", "pause", "guid", "approve"):
-        of_ours = [line in ours for line in await found(watch, letters)]
+        of_ours = [line in ours for line in await palette_commands(watch, letters)]
         assert of_ours == sorted(of_ours, reverse=True)
 
 
 async def test_a_restart_is_found_by_its_names(watch: Watch) -> None:
     for letters in ("restart", "begin again", "restart task"):
-        first, *_ = await found(watch, letters)
+        first, *_ = await palette_commands(watch, letters)
         assert first == AGAIN
 
 
 async def test_what_is_searched_for_and_makes_no_sense_now_says_why(watch: Watch) -> None:
-    help = (await found(watch, "approve"))[APPROVE]
+    help = (await palette_commands(watch, "approve"))[APPROVE]
     assert help == "key a; not now: no decision is waiting for approval"
     await watch.press("4")
     stop = "Stop the attempt"
-    assert not {AGAIN, stop} & {*await found(watch)}
-    assert (await found(watch, "stop"))[stop] == "key x; not now: no attempt is selected"
+    assert not {AGAIN, stop} & {*await palette_commands(watch)}
+    assert (await palette_commands(watch, "stop"))[stop] == "key x; not now: no attempt is selected"
     await watch.press("1")
 
 
@@ -78,21 +78,21 @@ async def test_what_an_agent_asks_for_is_no_markup_in_the_palette(journal: Journ
 WORKING = transition()
 
 
-def titled(row: Row, title: str) -> Row:
+def with_title(row: Row, title: str) -> Row:
     row.title = title
     return row
 
 
 ROWS = (
-    titled(row(id=1, name="delivery"), "Deliveries skip holidays"),
+    with_title(row(id=1, name="delivery"), "Deliveries skip holidays"),
     row(id=4, name="delivery", number=2),
     row(id=2, name="delivery-notes"),
     row(id=3, name="express-delivery"),
-    titled(row(id=5, name="plan"), "A plan for Nodes"),
+    with_title(row(id=5, name="plan"), "A plan for Nodes"),
 )
 
 
-def names(text: str, *, in_attempt: bool = False) -> list[str]:
+def target_names(text: str, *, in_attempt: bool = False) -> list[str]:
     known = places(in_attempt=in_attempt)
     return [each.name for each in targets(text, known, ROWS, in_attempt=in_attempt)]
 
@@ -109,26 +109,26 @@ def names(text: str, *, in_attempt: bool = False) -> list[str]:
     ],
 )
 def test_equal_names_and_newest_attempts_come_first(text: str, found: list[str]) -> None:
-    assert names(text) == found
+    assert target_names(text) == found
 
 
 def test_in_an_attempt_a_number_is_a_step_and_its_sides_come_first() -> None:
-    assert names("")[:3] == ["fleet", "checkpoints", "attention"]
-    assert names("", in_attempt=True)[:2] == ["timeline", "alerts"]
-    assert names("17", in_attempt=True) == names("017", in_attempt=True) == ["17"]
-    assert names("1" * 5_000, in_attempt=True) == []
-    assert names("plan", in_attempt=True) == ["plan", "plan#1"]
+    assert target_names("")[:3] == ["fleet", "checkpoints", "attention"]
+    assert target_names("", in_attempt=True)[:2] == ["timeline", "alerts"]
+    assert target_names("17", in_attempt=True) == target_names("017", in_attempt=True) == ["17"]
+    assert target_names("1" * 5_000, in_attempt=True) == []
+    assert target_names("plan", in_attempt=True) == ["plan", "plan#1"]
 
 
 def test_what_agents_wrote_does_nothing_in_the_list() -> None:
-    evil = titled(row(name="a\x1b[31m"), "\u202eb")
+    evil = with_title(row(name="a\x1b[31m"), "\u202eb")
     (found,) = targets("a", (), [evil], in_attempt=False)
     assert (found.name, found.what) == ("a#1", f"{evil.status}: b")
     assert isinstance(found, JumpTarget)
 
 
 @pytest.fixture(scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watch]:
+async def shared_console(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Watch]:
     """A console on the tasks `fix` and `port`; the first of them has made twenty steps."""
     steps = (step(number) for number in range(1, 20))
     async with console_in(tmp_path_factory.mktemp("jump"), WORKING, *steps) as driver:
@@ -138,10 +138,10 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Wat
 
 
 @pytest.fixture
-async def seat(shared: Watch) -> Watch:
-    await shared.first_screen()
-    await shared.press("1")
-    return shared
+async def seat(shared_console: Watch) -> Watch:
+    await shared_console.first_screen()
+    await shared_console.press("1")
+    return shared_console
 
 
 async def test_a_pane_is_reached_by_its_name_from_anywhere(seat: Watch) -> None:

@@ -18,28 +18,28 @@ from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
 
 
-def opened(
+def open_console(
     journal: Journal, settings: ConsoleSettings | None = None, work: RunWork | None = None
 ) -> AbstractAsyncContextManager[ConsoleDriver[Journal]]:
     return console_on(journal, size=(80, 24), console={"settings": settings, "work": work})
 
 
-async def for_ever() -> int:
+async def work_forever() -> int:
     await asyncio.Event().wait()
     return 0
 
 
-async def four() -> int:
+async def return_four() -> int:
     return 4
 
 
-async def breaks() -> int:
+async def fail() -> int:
     raise JournalError("the disk is full")
 
 
 async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journal) -> None:
     settings = ConsoleSettings(theme="midwatch-safe", keys={"checkpoints": "f2", "help": "!"})
-    async with opened(six_tasks, settings) as seat:
+    async with open_console(six_tasks, settings) as seat:
         assert seat.app.theme == "midwatch-safe"
         await seat.press("2")
         assert seat.tab == "fleet-tab"
@@ -50,7 +50,7 @@ async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journ
 
 
 async def test_help_opens_and_closes_over_a_fleet_that_is_up_to_date(six_tasks: Journal) -> None:
-    async with opened(six_tasks) as seat:
+    async with open_console(six_tasks) as seat:
         count = seat.app.panes.fleet.list.count
         for key in ("escape", "q", "question_mark"):
             await seat.press("question_mark")
@@ -64,12 +64,14 @@ async def test_help_opens_and_closes_over_a_fleet_that_is_up_to_date(six_tasks: 
 
 
 @pytest.mark.parametrize(
-    ("work", "code"), [(None, 0), (four, 4), (breaks, 1)], ids=["no run", "a run", "broken off"]
+    ("work", "code"),
+    [(None, 0), (return_four, 4), (fail, 1)],
+    ids=["no run", "a run", "broken off"],
 )
 async def test_it_stays_after_the_run_and_leaves_with_its_code(
     six_tasks: Journal, work: RunWork | None, code: int
 ) -> None:
-    async with opened(six_tasks, work=work) as seat:
+    async with open_console(six_tasks, work=work) as seat:
         await seat.pilot.pause()
         assert (seat.app.code, seat.app.is_running) == (code if work else None, True)
         await seat.press("q")
@@ -77,7 +79,7 @@ async def test_it_stays_after_the_run_and_leaves_with_its_code(
 
 
 async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
-    async with opened(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
+    async with open_console(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
         await seat.press("ctrl+c")
         assert seat.app.told == ["Q quits the console"]
         assert seat.app.is_running
@@ -85,7 +87,7 @@ async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
 async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: str) -> None:
-    async with opened(six_tasks, work=for_ever) as seat:
+    async with open_console(six_tasks, work=work_forever) as seat:
         await seat.press(key)
         assert isinstance(seat.app.screen, ConfirmDialog)
         await seat.press("enter")
@@ -97,11 +99,11 @@ async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: s
 async def test_a_run_of_this_process_goes_on_with_a_task_begun_again(six_tasks: Journal) -> None:
     begun: list[int] = []
 
-    async def ends_at_once() -> int:
+    async def end_at_once() -> int:
         begun.append(len(begun))
         return len(begun)
 
-    async with opened(six_tasks, work=ends_at_once) as seat:
+    async with open_console(six_tasks, work=end_at_once) as seat:
         await seat.pilot.pause()
         assert (begun, seat.app.code) == ([0], 1)
         task = next(iter(seat.app.board.attempts.values())).task
@@ -129,7 +131,7 @@ async def test_a_run_that_begins_while_another_is_shown_is_told_of(journal: Jour
         )
 
 
-def drawn(widget: Widget) -> str:
+def rendered_widget(widget: Widget) -> str:
     """A widget and its parts as they are seen, with frames and colours."""
     parts = (widget, *widget.query("*"))
     strips = [strip for part in parts for strip in part.render_lines(part.outer_size.region)]
@@ -164,7 +166,7 @@ async def test_what_has_the_focus_looks_otherwise_than_without_it(
             await seat.press("tab")
             focused = seat.app.focused
             assert focused is not None
-            seen = drawn(focused)
+            seen = rendered_widget(focused)
             await seat.press("shift+tab")
-            await seat.until(lambda focused=focused, seen=seen: drawn(focused) != seen)
+            await seat.until(lambda focused=focused, seen=seen: rendered_widget(focused) != seen)
             await seat.press("tab")

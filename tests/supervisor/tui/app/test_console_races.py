@@ -36,24 +36,24 @@ PAUSE = replace(MINE, action=Action.PAUSE)
 GO_ON = replace(MINE, action=Action.RESUME, message="Go on.")
 
 
-class Slow(Journal):
+class SlowJournal(Journal):
     """A journal whose answers wait for an event, or that fails, as it is told."""
 
-    stories: asyncio.Event | None = None
+    timelines: asyncio.Event | None = None
     """What the view of an attempt waits for before it has what it has read."""
     acts: asyncio.Event | None = None
     """What the first act that is stored from now on waits for."""
     facts: asyncio.Event | None = None
     """What the first look at facts from now on waits for."""
     fails: str = ""
-    """The name of a function that cannot be read with; `story` for the view of an attempt."""
+    """The name of a function that cannot be read with; `timeline` for the view of an attempt."""
 
     async def entries(self, after: int = 0, **rest: Any) -> list[Entry]:
-        if "task" in rest and self.fails == "story":
+        if "task" in rest and self.fails == "timeline":
             raise JournalError("it is away")
         found = await super().entries(after, **rest)
-        if "task" in rest and self.stories is not None:
-            await self.stories.wait()
+        if "task" in rest and self.timelines is not None:
+            await self.timelines.wait()
         return found
 
     async def write(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -72,7 +72,7 @@ class Slow(Journal):
         return found
 
 
-async def hurry(seat: ConsoleDriver[Slow], *keys: str) -> None:
+async def press_at_once(seat: ConsoleDriver[SlowJournal], *keys: str) -> None:
     """Press keys that are all there before the first of them is looked at."""
     for key in keys:
         character = {"enter": "\r"}.get(key, key if len(key) == 1 else None)
@@ -81,7 +81,7 @@ async def hurry(seat: ConsoleDriver[Slow], *keys: str) -> None:
     await seat.pilot.pause()
 
 
-Sit = Callable[..., AbstractAsyncContextManager[ConsoleDriver[Slow]]]
+Sit = Callable[..., AbstractAsyncContextManager[ConsoleDriver[SlowJournal]]]
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def sit(tmp_path: Path) -> Sit:
     """Opens the console on a journal that holds `records` of one attempt."""
 
     @asynccontextmanager
-    async def seat(*records: Record) -> AsyncGenerator[ConsoleDriver[Slow]]:
+    async def seat(*records: Record) -> AsyncGenerator[ConsoleDriver[SlowJournal]]:
         async with (
-            await Slow.open(tmp_path / "journal.db") as journal,
+            await SlowJournal.open(tmp_path / "journal.db") as journal,
             console_of(journal, transition(), message(4), *records, project="p") as operator,
         ):
             yield operator
@@ -99,7 +99,7 @@ def sit(tmp_path: Path) -> Sit:
     return seat
 
 
-def stamp(id: int) -> Delivery:
+def approval(id: int) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.APPROVED, step=4, author="ada")
 
 
@@ -108,7 +108,7 @@ async def test_words_sent_twice_are_said_once_and_close_only_their_dialog(sit: S
         for _ in range(2):
             below = seat.app.screen
             await seat.pilot.press("i", "h")
-            await hurry(seat, "enter", "enter")
+            await press_at_once(seat, "enter", "enter")
             assert seat.app.screen is below
             await seat.open_attempt()
         assert await seat.written() == [replace(MINE, message="h")] * 2
@@ -119,7 +119,7 @@ async def test_a_command_of_the_palette_that_is_chosen_twice_is_carried_out_once
         await seat.pilot.press("ctrl+p", *"pause the")
         commands = seat.app.screen.query_one(CommandList)
         await seat.until(lambda: bool(commands.option_count))
-        await hurry(seat, "enter", "enter")
+        await press_at_once(seat, "enter", "enter")
         await seat.until(lambda: bool(seat.app.told))
         assert await seat.written() == [PAUSE]
         assert len(seat.app.screen_stack) == 1
@@ -127,8 +127,8 @@ async def test_a_command_of_the_palette_that_is_chosen_twice_is_carried_out_once
 
 async def test_a_decision_is_approved_once_and_no_other_in_its_place(sit: Sit) -> None:
     async with sit(HELD, HELD) as seat:
-        await hurry(seat, "a", "a")
-        assert await seat.written() == [stamp(seat.before - 1)]
+        await press_at_once(seat, "a", "a")
+        assert await seat.written() == [approval(seat.before - 1)]
         assert "fix#1: that decision has already been settled" in seat.app.told
 
 
@@ -142,13 +142,13 @@ async def test_what_was_not_stored_can_be_said_again(sit: Sit) -> None:
         await seat.until(lambda: bool(seat.app.told))
         seat.app.operator = desk
         await seat.pilot.press("a")
-        assert await seat.written() == [stamp(seat.before)]
+        assert await seat.written() == [approval(seat.before)]
 
 
 async def test_what_is_said_is_stored_in_the_order_of_the_keys(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = first = asyncio.Event()
-        await hurry(seat, "p", "p")
+        await press_at_once(seat, "p", "p")
         first.set()
         assert await seat.written() == [PAUSE, GO_ON]
 
@@ -156,7 +156,7 @@ async def test_what_is_said_is_stored_in_the_order_of_the_keys(sit: Sit) -> None
 async def test_whoever_leaves_leaves_when_what_was_said_is_stored(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = stored = asyncio.Event()
-        await hurry(seat, "p", "q")
+        await press_at_once(seat, "p", "q")
         assert seat.app.return_value is None
         stored.set()
         await seat.until(lambda: seat.app.return_value is not None)
@@ -166,27 +166,27 @@ async def test_whoever_leaves_leaves_when_what_was_said_is_stored(sit: Sit) -> N
 async def test_whoever_leaves_again_does_not_wait_for_the_journal(sit: Sit) -> None:
     async with sit() as seat:
         seat.journal.acts = asyncio.Event()
-        await hurry(seat, "p", "q", "q")
+        await press_at_once(seat, "p", "q", "q")
         assert seat.app.return_value == 0
 
 
 async def test_a_decision_that_the_view_does_not_tell_yet_is_not_approved(sit: Sit) -> None:
     async with sit(HELD) as seat:
         screen, first = await seat.open_attempt(), seat.before
-        seat.journal.stories = read = asyncio.Event()
-        last = await seat.write(stamp(first), HELD)
+        seat.journal.timelines = read = asyncio.Event()
+        last = await seat.write(approval(first), HELD)
         await seat.pilot.press("a")
         assert await seat.written() == []
         assert seat.app.told == ["fix#1: what is waiting has just changed: look at it first"]
         read.set()
         await seat.until(lambda: screen.timeline.last_id == last)
         await seat.pilot.press("a")
-        assert await seat.written() == [stamp(last)]
+        assert await seat.written() == [approval(last)]
 
 
-async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -> None:
+async def test_a_timeline_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -> None:
     async with sit() as seat:
-        seat.journal.fails = "story"
+        seat.journal.fails = "timeline"
         await seat.pilot.press("enter")
         screen = seat.app.screen
         assert isinstance(screen, AttemptScreen)
@@ -198,7 +198,7 @@ async def test_a_story_that_could_not_be_read_is_read_when_it_can_be(sit: Sit) -
 
 async def test_an_attempt_says_nothing_untrue_until_it_is_read(sit: Sit) -> None:
     async with sit() as seat:
-        seat.journal.stories = read = asyncio.Event()
+        seat.journal.timelines = read = asyncio.Event()
         seat.app.open_attempt(seat.app.board.rows[seat.attempt.id])
         await seat.until(lambda: isinstance(seat.app.screen, AttemptScreen))
         lines = seat.app.screen.query(".nothing, .empty").results(Static)
@@ -221,7 +221,7 @@ async def test_what_an_earlier_recall_was_of_is_not_told_of_the_newest(sit: Sit)
         assert "New." in screen.timeline.items[-1].detail
 
 
-async def test_what_is_cut_off_a_long_story_is_there_until_the_rest_is_shown(sit: Sit) -> None:
+async def test_what_is_cut_off_a_long_timeline_is_there_until_the_rest_is_shown(sit: Sit) -> None:
     async with sit() as seat:
         screen = await seat.open_attempt()
         timeline = screen.query_one(TimelineTab)
@@ -244,12 +244,12 @@ async def test_a_view_that_is_closed_as_it_has_read_does_not_end_the_console(sit
     async with sit() as seat:
         await seat.open_attempt()
         await seat.first_screen()
-        seat.journal.stories = asyncio.Event()
+        seat.journal.timelines = asyncio.Event()
         seat.app.open_attempt(seat.app.board.rows[seat.attempt.id])
         await seat.until(lambda: isinstance(seat.app.screen, AttemptScreen))
         screen = seat.app.screen
         await screen.remove_children()
-        seat.journal.stories.set()
+        seat.journal.timelines.set()
         await seat.until(lambda: isinstance(screen, AttemptScreen) and not screen.reading)
         await seat.first_screen()
         assert seat.opened is None

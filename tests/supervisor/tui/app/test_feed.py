@@ -38,11 +38,11 @@ async def commit(journal: Journal, attempt: Attempt, steps: int) -> None:
     await journal.commit(Commit(drafts=drafts(attempt, records)))
 
 
-def feed(journal: Journal, *, run: int | None = None, **more: Any) -> Feed:
+def make_feed(journal: Journal, *, run: int | None = None, **more: Any) -> Feed:
     return Feed(journal, run=run, bus=LocalBus(), poll_seconds=0.01, hertz=1_000, **more)
 
 
-async def read(found: Feed, entries: int) -> list[FeedBatch]:
+async def read_batches(found: Feed, entries: int) -> list[FeedBatch]:
     """The batches until so many entries have come; two minutes at most."""
     batches: list[FeedBatch] = []
     async with asyncio.timeout(120), aclosing(found.batches()) as coming:
@@ -58,7 +58,7 @@ async def test_a_long_history_comes_once_in_order_and_in_pieces_that_say_that_mo
 ):
     async with journal_of(3, 400) as journal:
         last = await journal.last_id()
-        batches = await read(feed(journal), last)
+        batches = await read_batches(make_feed(journal), last)
     assert [each.id for batch in batches for each in batch.entries] == [*range(1, last + 1)]
     assert max(len(batch.entries) for batch in batches) <= 500
     assert [batch.more for batch in batches] == [True, True, False]
@@ -68,7 +68,7 @@ async def test_tasks_and_attempts_are_met_once_whether_few_or_many() -> None:
     for tasks in (2, 9):
         async with journal_of(tasks, 2) as journal:
             for run in (1, None):
-                batches = await read(feed(journal, run=run), await journal.last_id())
+                batches = await read_batches(make_feed(journal, run=run), await journal.last_id())
                 met = [task.name for batch in batches for task in batch.tasks]
                 tried = [each.task for batch in batches for each in batch.attempts]
                 assert met == [f"t{n}" for n in range(tasks)]
@@ -77,7 +77,7 @@ async def test_tasks_and_attempts_are_met_once_whether_few_or_many() -> None:
 
 async def test_what_is_added_later_comes_without_a_bus() -> None:
     async with journal_of(1, 1) as journal:
-        found = feed(journal)
+        found = make_feed(journal)
         coming = found.batches()
         async with asyncio.timeout(120), aclosing(coming):
             await anext(coming)
@@ -88,16 +88,16 @@ async def test_what_is_added_later_comes_without_a_bus() -> None:
 
 async def test_a_key_is_heard_while_a_long_history_loads() -> None:
     async with journal_of(1, 1) as journal:
-        app = Console(feed(journal), OperatorActions(journal, author="ann"), now=lambda: AT)
+        app = Console(make_feed(journal), OperatorActions(journal, author="ann"), now=lambda: AT)
         async with app.run_test(), asyncio.timeout(120):
             await commit(journal, await journal.attempt(1), 10_000)
-            await until(lambda: 1 in app.board.rows and app.board.rows[1].state.last_step > 1)
+            await wait_until(lambda: 1 in app.board.rows and app.board.rows[1].state.last_step > 1)
             app.simulate_key("question_mark")
-            await until(lambda: len(app.screen_stack) > 1)
+            await wait_until(lambda: len(app.screen_stack) > 1)
             assert app.board.rows[1].state.last_step < 5_000
 
 
-async def until(happened: Callable[[], bool]) -> None:
+async def wait_until(happened: Callable[[], bool]) -> None:
     # Nothing of the console tells of it, and a pilot waits until the whole history is there.
     while not happened():  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -114,7 +114,7 @@ async def test_nodes_read_before_something_failed_are_told_later(nodes_now: Node
         return ()
 
     async with journal_of(1, 1) as journal:
-        (batch,) = await read(feed(journal, nodes=nodes_now, monitors=monitors), 1)
+        (batch,) = await read_batches(make_feed(journal, nodes=nodes_now, monitors=monitors), 1)
         assert failed
         assert batch.nodes == await nodes_now()
 
@@ -122,56 +122,58 @@ async def test_nodes_read_before_something_failed_are_told_later(nodes_now: Node
 LISTS = ("fleet", "checkpoints", "attention")
 
 
-class Gate:
-    """Something beside the entries that is read with them, and takes its time."""
+class SlowNodes:
+    """Nodes that are read with the entries, and take their time."""
 
-    def __init__(self, lets: int = 0) -> None:
-        self.opened = asyncio.Event()
-        self._lets = lets
+    def __init__(self, quick: int = 0) -> None:
+        self.ready = asyncio.Event()
+        self._quick = quick
 
-    async def nodes(self) -> Sequence[NodeStatus]:
-        """No nodes; so many looks are answered at once."""
-        self._lets -= 1
-        if self._lets < 0:
-            await self.opened.wait()
+    async def read(self) -> Sequence[NodeStatus]:
+        """No nodes; the first reads are answered at once."""
+        self._quick -= 1
+        if self._quick < 0:
+            await self.ready.wait()
         return ()
 
 
 @asynccontextmanager
-async def opening(journal: Journal, gate: Gate) -> AsyncGenerator[ConsoleDriver[Journal]]:
+async def open_console(
+    journal: Journal, nodes: SlowNodes
+) -> AsyncGenerator[ConsoleDriver[Journal]]:
     """The console from its first frame on."""
-    async with console_on(journal, read=False, nodes=gate.nodes) as driver:
+    async with console_on(journal, read=False, nodes=nodes.read) as driver:
         yield driver
-        gate.opened.set()
+        nodes.ready.set()
 
 
-def nothing(driver: ConsoleDriver[Journal], name: str) -> str:
+def empty_text(driver: ConsoleDriver[Journal], name: str) -> str:
     """What a list says where it has no line."""
     return driver.text(f"#{name}-pane .nothing")
 
 
 async def test_an_unread_journal_is_not_called_empty(journal: Journal, attempt: Attempt) -> None:
     await journal.commit(Commit(drafts=drafts(attempt, [transition()])))
-    gate = Gate()
-    async with opening(journal, gate) as driver:
+    nodes = SlowNodes()
+    async with open_console(journal, nodes) as driver:
         await driver.pilot.pause()
-        assert {nothing(driver, name) for name in LISTS} == {"Reading the journal…"}
+        assert {empty_text(driver, name) for name in LISTS} == {"Reading the journal…"}
         assert "Reading the journal…" in driver.text("TitleLine")
         await driver.press("4")
         assert driver.app.query_one(OverviewPane).text.startswith("Reading the journal… So far:")
-        gate.opened.set()
+        nodes.ready.set()
         await driver.until(lambda: not driver.app.board.loading)
         assert "Reading" not in driver.app.query_one(OverviewPane).text
         assert "Reading" not in driver.text("TitleLine")
         await driver.press("2")
-        assert nothing(driver, "checkpoints").startswith("No checkpoints yet")
+        assert empty_text(driver, "checkpoints").startswith("No checkpoints yet")
 
 
 async def test_an_empty_journal_is_read_at_once(journal: Journal, attempt: Attempt) -> None:
     assert attempt.number == 1
-    async with opening(journal, Gate(lets=1)) as driver:
+    async with open_console(journal, SlowNodes(quick=1)) as driver:
         await driver.until(lambda: not driver.app.board.loading)
-        assert nothing(driver, "fleet").startswith("No tasks yet")
+        assert empty_text(driver, "fleet").startswith("No tasks yet")
 
 
 async def test_of_a_long_journal_it_says_how_far_it_is(journal: Journal, attempt: Attempt) -> None:

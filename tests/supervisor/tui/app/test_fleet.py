@@ -34,8 +34,8 @@ DONE = transition(Lifecycle.COMPLETED)
 REPORT = reflecting(1, 50, 70)
 
 
-class Watch(App[None]):
-    """Only the fleet."""
+class FleetApp(App[None]):
+    """The fleet's pane alone."""
 
     def __init__(self, board: FleetBoard) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Watch(App[None]):
 class FleetDriver:
     """A person before the fleet."""
 
-    app: Watch
+    app: FleetApp
     board: FleetBoard
     pilot: Pilot[None]
     names: list[str] = field(default_factory=list[str])
@@ -99,22 +99,22 @@ class FleetDriver:
         return str(self.app.query_one(".titles", Static).content).split()
 
     @property
-    def shown(self) -> list[str]:
+    def row_names(self) -> list[str]:
         """The names of all lines; of a heading, its title."""
         items = self.app.pane.items
         return [each.name if isinstance(each, Row) else each.title for each in items]
 
     @property
-    def chosen(self) -> str:
+    def cursor_row(self) -> str:
         """The name of the row under the cursor."""
         chosen = self.app.pane.chosen
         return chosen.name if chosen else ""
 
 
 @asynccontextmanager
-async def seated(width: int = 120, height: int = 24) -> AsyncGenerator[FleetDriver]:
+async def open_fleet(width: int = 120, height: int = 24) -> AsyncGenerator[FleetDriver]:
     board = FleetBoard()
-    app = Watch(board)
+    app = FleetApp(board)
     async with app.run_test(size=(width, height)) as pilot:
         yield FleetDriver(app, board, pilot)
 
@@ -127,7 +127,7 @@ def test_numbers_are_drawn_as_bars_and_spans() -> None:
 
 
 async def test_an_empty_fleet_says_what_brings_tasks() -> None:
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.draw()
         said = str(seat.app.query_one(".nothing", Static).content)
         assert all(each in said for each in ("midwatch run", "midwatch submit", "midwatch demo"))
@@ -137,15 +137,15 @@ async def test_an_empty_fleet_says_what_brings_tasks() -> None:
 
 
 async def test_the_cursor_is_on_the_top_until_the_history_is_read_then_stays_on_its_row() -> None:
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.add("a", "b", "c", read=False)
         await seat.say("c", ASKS)
-        assert (seat.chosen, seat.shown) == ("c", ["c", "a", "b"])
+        assert (seat.cursor_row, seat.row_names) == ("c", ["c", "a", "b"])
         seat.app.pane.settle()
         await seat.pilot.press("j", "j")
-        assert seat.chosen == "b"
+        assert seat.cursor_row == "b"
         await seat.say("a", ASKS)
-        assert (seat.shown, seat.chosen) == (["a", "c", "b"], "b")
+        assert (seat.row_names, seat.cursor_row) == (["a", "c", "b"], "b")
         assert [line[0] for line in seat.lines] == [" ", " ", ">"]
 
 
@@ -154,7 +154,7 @@ ALL = "! task state plan progress conf why, or latest checkpoint idle budget wor
 
 
 async def test_columns_without_a_value_or_a_place_are_left_out() -> None:
-    async with seated(200) as seat:
+    async with open_fleet(200) as seat:
         await seat.add("fix")
         assert " ".join(seat.titles) == "! task state why, or latest checkpoint idle worker model"
         await seat.say("fix", *FULL)
@@ -175,7 +175,7 @@ async def test_columns_without_a_value_or_a_place_are_left_out() -> None:
 
 @pytest.mark.parametrize("width", [80, 130])
 async def test_a_long_name_is_cut_last_and_in_its_middle(width: int) -> None:
-    async with seated(width) as seat:
+    async with open_fleet(width) as seat:
         await seat.add("p2-a0d7/agent-a5046f1f4c42f813e", "p2-a0d7/agent-a10fd559bf7e30734")
         await seat.say(seat.names[0], *FULL)
         names = [word for line in seat.lines for word in line.split() if "p2" in word]
@@ -184,7 +184,7 @@ async def test_a_long_name_is_cut_last_and_in_its_middle(width: int) -> None:
 
 
 async def test_the_run_is_named_once_there_are_two() -> None:
-    async with seated(80) as seat:
+    async with open_fleet(80) as seat:
         seat.board.meet_run(run())
         await seat.add("fix")
         before = seat.titles
@@ -196,7 +196,7 @@ async def test_the_run_is_named_once_there_are_two() -> None:
         assert {line.partition(" fix#1")[0].split()[-1] for line in seat.lines} == {"1", "2"}
 
 
-async def by_node(seat: FleetDriver) -> None:
+async def group_by_node(seat: FleetDriver) -> None:
     await seat.add("a", "b", "c")
     while seat.app.pane.order.grouping.name != "node":
         seat.app.pane.regroup()
@@ -204,44 +204,44 @@ async def by_node(seat: FleetDriver) -> None:
 
 
 async def test_a_heading_says_how_many_stand_where_and_is_no_attempt() -> None:
-    async with seated() as seat:
-        await by_node(seat)
+    async with open_fleet() as seat:
+        await group_by_node(seat)
         await seat.say("c", ASKS)
         assert seat.lines[2].strip() == "▾ node-1 (2)  1 waits for you, 1 working"
         await seat.pilot.press("g")
-        assert (seat.lines[0], seat.chosen) == (">▾ node-0 (1)  1 working", "")
+        assert (seat.lines[0], seat.cursor_row) == (">▾ node-0 (1)  1 working", "")
         await seat.pilot.press("j")
-        assert seat.chosen == "b"
+        assert seat.cursor_row == "b"
 
 
 async def test_who_folds_a_group_stands_on_its_heading() -> None:
-    async with seated() as seat:
-        await by_node(seat)
+    async with open_fleet() as seat:
+        await group_by_node(seat)
         await seat.pilot.press("G")
-        assert (seat.chosen, seat.app.pane.fold()) == ("c", True)
-        assert seat.shown == ["▾ node-0 (1)", "b", "▸ node-1 (2)"]
+        assert (seat.cursor_row, seat.app.pane.fold()) == ("c", True)
+        assert seat.row_names == ["▾ node-0 (1)", "b", "▸ node-1 (2)"]
         assert seat.lines[2].startswith(">▸ node-1")
         await seat.say("a", ASKS)
         assert seat.lines[2] == ">▸ node-1 (2)  1 waits for you, 1 working"
         assert seat.app.pane.fold()
-        assert seat.shown[2:] == ["▾ node-1 (2)", "a", "c"]
+        assert seat.row_names[2:] == ["▾ node-1 (2)", "a", "c"]
 
 
 async def test_a_row_under_the_cursor_is_seen_to_its_end() -> None:
-    async with seated(height=10) as seat:
+    async with open_fleet(height=10) as seat:
         await seat.add(*(f"t{n:02}" for n in range(20)))
         await seat.pilot.press("j")
         for n in range(15):
             seat.fold(f"t{n:02}", DONE)
         await seat.draw()
-        assert (seat.shown[-2:], seat.chosen) == (["▸ done (15)", "t01"], "t01")
+        assert (seat.row_names[-2:], seat.cursor_row) == (["▸ done (15)", "t01"], "t01")
         await seat.pilot.press("k")
         await seat.draw()
-        assert (seat.shown[-1], seat.chosen) == ("▸ done (15)", "")
+        assert (seat.row_names[-1], seat.cursor_row) == ("▸ done (15)", "")
 
 
 async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> None:
-    async with seated(200) as seat:
+    async with open_fleet(200) as seat:
         await seat.add("a")
         await seat.say("a", reflecting(1, 50, 70))
         seen: list[tuple[str, str]] = []
@@ -260,7 +260,7 @@ async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> N
 
 
 async def test_lines_sorted_by_confidence_stand_still_while_somebody_goes_through_them() -> None:
-    async with seated(200) as seat:
+    async with open_fleet(200) as seat:
         await seat.add("a", "b", "c")
         for name, confidence in (("a", 20), ("b", 50), ("c", 70)):
             await seat.say(name, reflecting(1, 50, confidence))
@@ -274,53 +274,53 @@ async def test_lines_sorted_by_confidence_stand_still_while_somebody_goes_throug
                 await seat.pilot.press(key)
             seat.app.time = after(at)
             await seat.draw()
-            seen.append("".join(seat.shown))
+            seen.append("".join(seat.row_names))
         assert seen == ["abc", "bca", "bca", "bca", "bca"]
         seat.app.time = after(187)
         await seat.draw()
-        assert (seat.shown, seat.chosen) == (["c", "a", "b"], "a")
+        assert (seat.row_names, seat.cursor_row) == (["c", "a", "b"], "a")
 
 
 async def test_a_filter_shows_the_lines_that_hold_its_words_until_it_is_dropped() -> None:
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.add("fix", "fetch", "build")
         seat.app.pane.open_filter()
         await seat.pilot.press(*"F WORK")
-        assert seat.shown == ["fetch", "fix"]
+        assert seat.row_names == ["fetch", "fix"]
         assert seat.app.pane.close_filter()
         await seat.pilot.pause()
-        assert (seat.shown, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.list)
+        assert (seat.row_names, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.list)
 
 
 async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.add("a", "b", "c")
         await seat.pilot.click("#fleet", offset=(5, 2))
-        assert (seat.chosen, seat.app.opened) == ("c", [])
+        assert (seat.cursor_row, seat.app.opened) == ("c", [])
         await seat.pilot.click("#fleet", offset=(5, 1), times=2)
-        assert (seat.chosen, seat.app.opened) == ("b", [1])
+        assert (seat.cursor_row, seat.app.opened) == ("b", [1])
 
 
 async def test_the_keys_reach_both_ends_and_who_scrolls_away_is_left_alone() -> None:
-    async with seated(height=10) as seat:
+    async with open_fleet(height=10) as seat:
         await seat.add(*(f"t{n:02}" for n in range(40)))
         reached: list[str] = []
         for key in ("G", "k", "g", "ctrl+d", "pageup", "enter"):
             await seat.pilot.press(key)
-            reached.append(seat.chosen)
+            reached.append(seat.cursor_row)
         assert reached == ["t39", "t38", "t00", "t08", "t00", "t00"]
         assert seat.app.opened == [0]
         roll = seat.app.pane.list
         roll.scroll_to(y=20, animate=False)
         for name, record in (("t05", REPORT), ("t39", ASKS)):
             await seat.say(name, record)
-            assert (roll.scroll_offset.y, seat.chosen) == (20, "t00")
+            assert (roll.scroll_offset.y, seat.cursor_row) == (20, "t00")
         roll.go(2)
-        assert (roll.scroll_offset.y, seat.chosen) == (2, "t01")
+        assert (roll.scroll_offset.y, seat.cursor_row) == (2, "t01")
 
 
 async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign_in_every_theme() -> None:
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.add("a", "b")
         for theme in THEMES:
             seat.app.theme = theme.name
@@ -341,7 +341,7 @@ async def test_what_agents_wrote_does_nothing_to_a_line() -> None:
         "x" * 100_000: "xxx",
         "e" + "\u0301" * 5_000: "e",
     }
-    async with seated() as seat:
+    async with open_fleet() as seat:
         await seat.add("fix", "next")
         for doing, shown in said.items():
             await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))

@@ -38,11 +38,11 @@ class Reader(ConsoleDriver[Journal]):
     async def until(self, happened: Callable[[], bool]) -> None:
         """Wait for the console, which reads what was learned whenever it is drawn."""
 
-        def drawn() -> bool:
+        def refresh_and_check() -> bool:
             self.app.refresh_panes()
             return happened()
 
-        await super().until(drawn)
+        await super().until(refresh_and_check)
 
     @property
     def detail(self) -> str:
@@ -50,13 +50,13 @@ class Reader(ConsoleDriver[Journal]):
         return self.app.learned.query_one(Detail).text
 
     @property
-    def seen(self) -> tuple[str, str]:
-        """The pane and the part that are seen."""
+    def place(self) -> tuple[str, str]:
+        """The pane and the part on the screen."""
         return self.tab.removesuffix("-tab"), self.app.learned.tab
 
 
 @asynccontextmanager
-async def sitting(journal: Journal) -> AsyncGenerator[Reader]:
+async def open_reader(journal: Journal) -> AsyncGenerator[Reader]:
     async with console_on(journal, size=(120, 40), now=lambda: NOW) as driver:
         reader = Reader(**vars(driver))
         await reader.press("5")
@@ -67,30 +67,30 @@ async def sitting(journal: Journal) -> AsyncGenerator[Reader]:
 @pytest.fixture
 async def writer(shop: Journal) -> AsyncGenerator[Reader]:
     """Somebody who writes."""
-    async with sitting(shop) as seated:
+    async with open_reader(shop) as seated:
         await seated.until(lambda: bool(seated.app.learned.view.lessons))
         yield seated
 
 
 @pytest.fixture(scope="module")
-async def shared(shop_to_read: Journal) -> AsyncGenerator[Reader]:
-    async with sitting(shop_to_read) as seated:
+async def shared_reader(shop_to_read: Journal) -> AsyncGenerator[Reader]:
+    async with open_reader(shop_to_read) as seated:
         await seated.until(lambda: bool(seated.app.learned.view.lessons))
         yield seated
 
 
 @pytest.fixture
-async def reader(shared: Reader) -> Reader:
+async def reader(shared_reader: Reader) -> Reader:
     """Somebody who only reads, at the first line of the first part, with nothing open."""
-    await shared.press("escape", "escape", "escape", "1", "g", "5", "f2", "g")
-    shared.app.noticed.clear()
-    assert shared.seen == ("learned", "lessons")
-    return shared
+    await shared_reader.press("escape", "escape", "escape", "1", "g", "5", "f2", "g")
+    shared_reader.app.noticed.clear()
+    assert shared_reader.place == ("learned", "lessons")
+    return shared_reader
 
 
 @pytest.fixture
-async def nobody(six_tasks: Journal) -> AsyncGenerator[Reader]:
-    async with sitting(six_tasks) as seated:
+async def empty_reader(six_tasks: Journal) -> AsyncGenerator[Reader]:
+    async with open_reader(six_tasks) as seated:
         yield seated
 
 
@@ -131,15 +131,15 @@ async def test_r58_a_person_rates_a_lesson_with_a_comment(writer: Reader) -> Non
 
 
 async def test_a_retired_lesson_can_be_brought_back_as_the_footer_says(writer: Reader) -> None:
-    def acts() -> set[str]:
+    def offered_acts() -> set[str]:
         words = ("Approve", "Reject", "Roll back", "Rate", "Retire", "Restore")
         return {each for each in words if each in writer.footer}
 
     (lesson,) = writer.app.learned.view.lessons
-    assert acts() == {"Rate", "Retire"}
+    assert offered_acts() == {"Rate", "Retire"}
     await writer.press("u", "x", "enter")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">⊘"))
-    assert acts() == {"Rate", "Restore"}
+    assert offered_acts() == {"Rate", "Restore"}
     await writer.press("u")
     await writer.until(lambda: writer.words("lessons")[0].startswith(">✎"))
     assert writer.app.noticed == [
@@ -148,7 +148,7 @@ async def test_a_retired_lesson_can_be_brought_back_as_the_footer_says(writer: R
         f"lesson {lesson.id} is back",
     ]
     await writer.press("f5")
-    assert acts() == set()
+    assert offered_acts() == set()
 
 
 async def test_v11_a_conflict_is_shown_with_both_sides(reader: Reader) -> None:
@@ -188,9 +188,9 @@ async def test_c5_approving_a_version_makes_it_live(writer: Reader, shop: Journa
     live = await Learned(shop).live_guidelines("shop")
     assert live is not None
     assert (live.id, live.author) == (proposed.id, "ada")
-    lore = writer.app.learned
-    await writer.until(lambda: lore.view.newest(before) != before)
-    assert [each.state for each in lore.view.guidelines] == [
+    learned = writer.app.learned
+    await writer.until(lambda: learned.view.newest(before) != before)
+    assert [each.state for each in learned.view.guidelines] == [
         GuidelinesState.LIVE,
         GuidelinesState.FORMER,
     ]
@@ -246,7 +246,7 @@ async def test_r20_r73_statistics_tell_verdicts_by_origin_and_newest_first(reade
 async def test_proposed_guidelines_wait_in_the_attention_queue(reader: Reader) -> None:
     for keys in (("1", "n"), ("3", "enter")):
         await reader.press(*keys)
-        assert reader.seen == ("learned", "guidelines")
+        assert reader.place == ("learned", "guidelines")
     assert "+- Keep amounts as integers." in reader.detail
 
 
@@ -255,10 +255,10 @@ async def test_r20_an_attempt_tells_what_it_was_given_and_every_verdict_on_it(
 ) -> None:
     reader.before = 0  # it need not wait for what other attempts said
     reader.attempts |= {row.name: row.state.attempt for row in reader.app.board.rows.values()}
-    story = (await reader.open_attempt("discount")).timeline
-    place = next(n for n, item in enumerate(story.items) if isinstance(item.record, Recall))
-    await reader.until(lambda: story.items[place].given != NOTHING)
-    told = story.items[place]
+    timeline = (await reader.open_attempt("discount")).timeline
+    place = next(n for n, item in enumerate(timeline.items) if isinstance(item.record, Recall))
+    await reader.until(lambda: timeline.items[place].given != NOTHING)
+    told = timeline.items[place]
     assert told.told.text == "1 lesson, 1 fact, guidelines v1, 240 tokens"
     assert "(found by tags, fits 75 %) Rounded before the discount;" in told.detail
     assert "Tests run with python3 -m unittest." in told.detail
@@ -272,17 +272,19 @@ async def test_r20_an_attempt_tells_what_it_was_given_and_every_verdict_on_it(
     assert said == ">✗ reject result rejected by ada Discounts come out wrong."
 
 
-async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(nobody: Reader) -> None:
+async def test_an_empty_part_says_what_would_fill_it_and_nothing_is_marked(
+    empty_reader: Reader,
+) -> None:
     for part, key in (("lessons", "f2"), ("facts", "f3"), ("guidelines", "f4")):
-        await nobody.press(key, *"saxo")
-        assert nobody.app.learned.query_one(f"#{part}-pane").has_class("empty")
-        assert nobody.app.noticed == ["no line is selected"] * 4
-        nobody.app.noticed.clear()
-    assert await nobody.written() == []
+        await empty_reader.press(key, *"saxo")
+        assert empty_reader.app.learned.query_one(f"#{part}-pane").has_class("empty")
+        assert empty_reader.app.noticed == ["no line is selected"] * 4
+        empty_reader.app.noticed.clear()
+    assert await empty_reader.written() == []
 
 
 async def test_a_journal_opened_to_be_read_shows_all_and_refuses_marks(shop: Journal) -> None:
-    async with await Journal.open_to_read(shop.name) as closed, sitting(closed) as reader:
+    async with await Journal.open_to_read(shop.name) as closed, open_reader(closed) as reader:
         await reader.until(lambda: bool(reader.words("lessons")))
         assert reader.app.offers() == ()
         await reader.press("x", "enter")

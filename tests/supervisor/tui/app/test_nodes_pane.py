@@ -33,7 +33,7 @@ TASKS = (
 )
 
 
-def seated(
+def open_console(
     journal: Journal,
     nodes: NodesNow | None = None,
     *,
@@ -43,7 +43,7 @@ def seated(
     return console_on(journal, nodes=nodes, size=size, now=lambda: NOW, poll_seconds=0.05, **feed)
 
 
-def seconds_pass(app: Console, seconds: int = 6) -> None:
+def pass_seconds(app: Console, seconds: int = 6) -> None:
     for _ in range(seconds):
         app.pass_a_second()
 
@@ -51,7 +51,7 @@ def seconds_pass(app: Console, seconds: int = 6) -> None:
 async def test_a_lost_node_leads_to_the_nodes_and_enter_on_a_node_shows_what_is_at_work_there(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
-    async with seated(three_nodes, nodes_now) as seat:
+    async with open_console(three_nodes, nodes_now) as seat:
         for keys in ("n", "3 enter", "6"):
             await seat.press("1", *keys.split())
             assert seat.tab == "nodes-tab"
@@ -65,21 +65,21 @@ async def test_a_lost_node_leads_to_the_nodes_and_enter_on_a_node_shows_what_is_
 
 async def test_why_there_is_no_broker_is_said_until_there_is_one(six_tasks: Journal) -> None:
     there = False
-    async with seated(six_tasks, connected=lambda: there) as seat:
+    async with open_console(six_tasks, connected=lambda: there) as seat:
         app, title = seat.app, seat.app.query_one(TitleLine)
-        seconds_pass(app)
+        pass_seconds(app)
         # A broker that is away is a small mark, and nothing else.
         assert (NO_BROKER in str(title.render()), app.banner.said) == (True, "")
         logging.getLogger("midwatch_monitor.bus.client").warning("it refuses the user %r", "ada")
-        seconds_pass(app)
+        pass_seconds(app)
         assert "it refuses the user 'ada' →" in app.banner.said
         there = True
-        seconds_pass(app, 2)
+        pass_seconds(app, 2)
         assert (NO_BROKER in str(title.render()), app.banner.said) == (False, "")
 
 
 @pytest.fixture
-async def handed_over() -> AsyncGenerator[Journal]:
+async def unstarted_run() -> AsyncGenerator[Journal]:
     """A run of a fleet of which nothing has begun."""
     async with await Journal.open(":memory:") as journal:
         run = await journal.add_run(
@@ -111,7 +111,7 @@ class Fleet:
         return ()
 
 
-def shown(app: Console) -> list[str]:
+def screen_lines(app: Console) -> list[str]:
     """The lines of the screen."""
     lines: dict[float, str] = defaultdict(str)
     pieces = r'<text [^>]* y="([\d.]+)"[^>]*>([^<]*)</text>'
@@ -120,23 +120,25 @@ def shown(app: Console) -> list[str]:
     return [line for _, line in sorted(lines.items())]
 
 
-async def test_a_fleet_without_any_node_says_how_one_comes(handed_over: Journal) -> None:
-    async with seated(handed_over, Fleet().nodes) as seat:
+async def test_a_fleet_without_any_node_says_how_one_comes(unstarted_run: Journal) -> None:
+    async with open_console(unstarted_run, Fleet().nodes) as seat:
         await seat.until(lambda: seat.app.board.node_list.read)
         await seat.press("6")
         assert seat.app.told == ["No nodes: `midwatch node` starts one"]
 
 
-async def test_a_line_says_why_its_task_waits_and_leads_to_the_nodes(handed_over: Journal) -> None:
-    async with seated(handed_over, Fleet(EAST).nodes, size=(80, 24)) as seat:
+async def test_a_line_says_why_its_task_waits_and_leads_to_the_nodes(
+    unstarted_run: Journal,
+) -> None:
+    async with open_console(unstarted_run, Fleet(EAST).nodes, size=(80, 24)) as seat:
         await seat.until(lambda: len(seat.app.queue.calling) == 1)
-        queued = [line.strip(">").split() for line in shown(seat.app) if " queued " in line]
+        queued = [line.strip(">").split() for line in screen_lines(seat.app) if " queued " in line]
         lines = {words[1]: " ".join(words) for words in queued}
         assert "no node: fpga" in lines["flash"]
         assert "no free slot" in lines["totals"]
         assert "after totals" in lines["labels"]
         await seat.press("3")
-        lines = shown(seat.app)
+        lines = screen_lines(seat.app)
         assert any("flash" in line and "no node has the label" in line for line in lines)
         await seat.press("enter")
         assert seat.tab == "nodes-tab"
@@ -144,13 +146,15 @@ async def test_a_line_says_why_its_task_waits_and_leads_to_the_nodes(handed_over
         assert seat.tab == "nodes-tab"
 
 
-async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> None:
+async def test_work_that_nobody_watches_is_told_on_top(unstarted_run: Journal) -> None:
     fleet = Fleet(EAST)
-    async with seated(handed_over, fleet.nodes, monitors=fleet.monitors, size=(80, 24)) as seat:
+    async with open_console(
+        unstarted_run, fleet.nodes, monitors=fleet.monitors, size=(80, 24)
+    ) as seat:
         await seat.until(lambda: seat.app.board.node_list.monitors is not None)
         seat.app.pass_a_second()
         await seat.pilot.pause()
-        said = " ".join(line.strip() for line in shown(seat.app)[:5])
+        said = " ".join(line.strip() for line in screen_lines(seat.app)[:5])
         assert "no monitor is running: nobody escalates" in said
         assert "`midwatch monitor` starts one" in said
 
@@ -158,7 +162,7 @@ async def test_work_that_nobody_watches_is_told_on_top(handed_over: Journal) -> 
 async def test_before_the_nodes_were_read_nothing_is_said_of_them(journal: Journal) -> None:
     fleet = Fleet(EAST)
     fleet.answers.clear()
-    async with seated(journal, fleet.nodes) as seat:
+    async with open_console(journal, fleet.nodes) as seat:
         await seat.press("6")
         assert seat.app.told == ["the nodes have not been read yet: try again in a moment"]
         fleet.answers.set()

@@ -35,7 +35,7 @@ HELD = intervention(Action.NUDGE, Actor.SUPERVISOR, message="Look up.", needs_ap
 STUCK = alert(severity=Severity.CRITICAL, summary="the same acts", step=4)
 
 
-def approved(id: int, step: int = 1) -> Delivery:
+def approval(id: int, step: int = 1) -> Delivery:
     return Delivery(intervention=id, state=DeliveryState.APPROVED, step=step, author="ada")
 
 
@@ -47,7 +47,7 @@ async def watch(tmp_path: Path) -> AsyncGenerator[Watch]:
         yield driver
 
 
-async def two_checkpoints(watch: Watch) -> int:
+async def write_two_checkpoints(watch: Watch) -> int:
     held = await watch.write(WORKING, reflecting(1), HELD, task="one")
     await watch.press("2")
     await watch.write(WORKING, reflecting(1), HELD, task="two")
@@ -55,7 +55,7 @@ async def two_checkpoints(watch: Watch) -> int:
 
 
 async def test_a_checkpoint_takes_no_act_until_it_was_picked(watch: Watch) -> None:
-    first = await two_checkpoints(watch)
+    first = await write_two_checkpoints(watch)
     second = watch.before
     await watch.press("a", "x", "p", "i")
     assert watch.app.told == [FOLLOWS] * 4
@@ -63,20 +63,20 @@ async def test_a_checkpoint_takes_no_act_until_it_was_picked(watch: Watch) -> No
     await watch.press("k", "a")
     await watch.pilot.click("#checkpoints", offset=(4, 1))
     await watch.press("a")
-    assert await watch.written() == [approved(first), approved(second)]
+    assert await watch.written() == [approval(first), approval(second)]
 
 
 async def test_the_newest_checkpoint_is_picked_by_a_move_and_keeps_the_cursor(watch: Watch) -> None:
-    await two_checkpoints(watch)
+    await write_two_checkpoints(watch)
     second = watch.before
     await watch.press("j")
     await watch.write(WORKING, reflecting(1), HELD, task="three")
     await watch.press("a")
-    assert await watch.written() == [approved(second)]
+    assert await watch.written() == [approval(second)]
 
 
 async def test_the_cursor_follows_again_when_the_pick_is_put_away(watch: Watch) -> None:
-    await two_checkpoints(watch)
+    await write_two_checkpoints(watch)
     for number, key in enumerate(("G", "escape"), start=2):
         await watch.press("k", key)
         await watch.write(reflecting(number), task="one")
@@ -96,7 +96,7 @@ async def test_a_row_that_jumps_under_the_cursor_at_the_start_takes_no_act(watch
     assert watch.app.told == [SLIPPED]
     assert await watch.written() == []
     await watch.press("k", "a")
-    assert await watch.written() == [approved(watch.before, step=0)]
+    assert await watch.written() == [approval(watch.before, step=0)]
 
 
 async def test_what_follows_an_answered_line_is_not_answered_with_it(watch: Watch) -> None:
@@ -106,10 +106,10 @@ async def test_what_follows_an_answered_line_is_not_answered_with_it(watch: Watc
     await watch.until(lambda: watch.list("attention").count == 1)
     await watch.press("a")
     assert watch.app.told[-1] == SLIPPED
-    assert await watch.written() == [approved(first, step=0)]
+    assert await watch.written() == [approval(first, step=0)]
     watch.app.glance_seconds = 0
     await watch.press("a")
-    assert (await watch.written())[1:] == [approved(second, step=0)]
+    assert (await watch.written())[1:] == [approval(second, step=0)]
 
 
 async def test_the_next_that_needs_a_person_is_looked_at_first(watch: Watch) -> None:
@@ -123,7 +123,7 @@ async def test_the_next_that_needs_a_person_is_looked_at_first(watch: Watch) -> 
     assert isinstance(page, AttemptScreen)
     await watch.until(lambda: page.shows(held))  # it reads the journal first
     await watch.press("a")
-    assert await watch.written() == [approved(held, step=0)]
+    assert await watch.written() == [approval(held, step=0)]
 
 
 async def test_a_row_that_leaves_the_filter_does_not_hand_its_act_to_the_next(watch: Watch) -> None:
@@ -161,7 +161,7 @@ async def test_the_footer_shows_what_can_be_done_about_the_chosen_row(watch: Wat
     await watch.open_attempt()
     await watch.pilot.pause()
     assert watch.footer.startswith(answers)
-    await watch.write(approved(watch.before))
+    await watch.write(approval(watch.before))
     assert watch.footer.startswith("i Guide p Pause x Stop b Restart")
     await watch.first_screen()
     await watch.write(transition(Lifecycle.COMPLETED))
@@ -178,7 +178,7 @@ async def test_what_was_asked_for_shows_until_it_arrives(watch: Watch) -> None:
 
 
 async def test_the_footer_offers_nothing_about_a_followed_checkpoint(watch: Watch) -> None:
-    await two_checkpoints(watch)
+    await write_two_checkpoints(watch)
     assert watch.footer.startswith("⏎ Open n Next / Filter")
     await watch.press("j")
     assert watch.footer.startswith("a Approve m Modify r Reject")
@@ -200,7 +200,7 @@ STANDINGS: dict[str, tuple[Record, ...]] = {
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Open:
+def open_console(tmp_path: Path) -> Open:
     """Opens the console on a journal with one attempt after `records`, or an empty one."""
 
     return partial(console_in, tmp_path, size=(120, 30))
@@ -214,7 +214,7 @@ def test_no_command_ends_something_at_once(command: OperatorCommand, standing: s
     assert asks or refusal(command, about) or command.effect.action in HARMLESS
 
 
-async def press_each_alone(watch: Watch) -> None:
+async def press_each_key(watch: Watch) -> None:
     """Press one key after the other, and leave what it opens."""
     for key in KEYS:
         await press(watch.pilot, key)
@@ -222,29 +222,29 @@ async def press_each_alone(watch: Watch) -> None:
             await press(watch.pilot, "escape")
 
 
-async def only_harmless(watch: Watch) -> bool:
+async def is_harmless(watch: Watch) -> bool:
     written = await watch.written()
     return all(isinstance(each, Intervention) and each.action in HARMLESS for each in written)
 
 
-async def test_no_single_key_does_more_than_can_be_taken_back(opened: Open) -> None:
-    async with opened(*STANDINGS["approval"]) as watch:
+async def test_no_single_key_does_more_than_can_be_taken_back(open_console: Open) -> None:
+    async with open_console(*STANDINGS["approval"]) as watch:
         for pane in "12345":
             await watch.press(pane)
-            await press_each_alone(watch)
-        assert await only_harmless(watch)
+            await press_each_key(watch)
+        assert await is_harmless(watch)
 
 
-async def test_nor_does_one_in_an_attempts_view(opened: Open) -> None:
-    async with opened(*STANDINGS["approval"]) as watch:
+async def test_nor_does_one_in_an_attempts_view(open_console: Open) -> None:
+    async with open_console(*STANDINGS["approval"]) as watch:
         await watch.open_attempt()
-        await press_each_alone(watch)
-        assert await only_harmless(watch)
+        await press_each_key(watch)
+        assert await is_harmless(watch)
 
 
-async def test_no_key_breaks_an_empty_pane(opened: Open) -> None:
+async def test_no_key_breaks_an_empty_pane(open_console: Open) -> None:
     keys = [key for each in (*ACTS, *LIST) for key in each.keys.split(",")]
-    async with opened() as watch:
+    async with open_console() as watch:
         for pane in "12345":
             await watch.press(pane, *keys, "escape")
         assert await watch.written() == []
@@ -258,8 +258,8 @@ async def test_no_key_breaks_an_empty_pane(opened: Open) -> None:
         pytest.param(("x\n\n", "a\n\n", "s\n\n"), id="enter, where something ends or is hidden"),
     ],
 )
-async def test_an_answer_by_mistake_is_no_yes(opened: Open, answers: tuple[str, ...]) -> None:
-    async with opened(*STANDINGS["approval"]) as watch:
+async def test_an_answer_by_mistake_is_no_yes(open_console: Open, answers: tuple[str, ...]) -> None:
+    async with open_console(*STANDINGS["approval"]) as watch:
         for keys in answers:
             await watch.press("1", *("enter" if key == "\n" else key for key in keys))
             assert await watch.written() == [], keys

@@ -91,7 +91,7 @@ def _utc() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     time.tzset()
 
 
-async def settled(app: Console, pilot: Pilot[int]) -> str:
+async def settled_picture(app: Console, pilot: Pilot[int]) -> str:
     """What is seen once it no longer changes, without what a clock would take away."""
     app.clear_notifications()
     for words in app.screen.query(TextArea):
@@ -109,26 +109,26 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
     return seen
 
 
-Look = Callable[[str], Awaitable[bool]]
+LooksSame = Callable[[str], Awaitable[bool]]
 """Whether what is seen looks as it did under this name."""
 
 
 @asynccontextmanager
-async def watching(
+async def open_console(
     journal: Journal, size: Size, snapshot: SnapshotAssertion, nodes: NodesNow | None = None
-) -> AsyncGenerator[tuple[Console, Pilot[int], Look]]:
+) -> AsyncGenerator[tuple[Console, Pilot[int], LooksSame]]:
     """A console that shows all that the journal holds."""
     about = {"about": ABOUT}
     async with console_on(journal, size=size, now=lambda: NOW, console=about, nodes=nodes) as seat:
         seat.app.pass_a_second()
         await seat.pilot.pause()
 
-        async def look(name: str) -> bool:
-            return await settled(seat.app, seat.pilot) == snapshot(
+        async def looks_same(name: str) -> bool:
+            return await settled_picture(seat.app, seat.pilot) == snapshot(
                 name=name, extension_class=Picture
             )
 
-        yield seat.app, seat.pilot, look
+        yield seat.app, seat.pilot, looks_same
 
 
 def picture(app: Console) -> str:
@@ -146,25 +146,25 @@ async def test_a_screen_looks_as_it_did(
     size: Size, six_tasks: Journal, snapshot: SnapshotAssertion
 ) -> None:
     screens = SCREENS | VARIANTS if size == NARROW else SCREENS
-    async with watching(six_tasks, size, snapshot) as (_, pilot, look):
+    async with open_console(six_tasks, size, snapshot) as (_, pilot, looks_same):
         for screen, keys in screens.items():
             await pilot.press(*keys)
-            assert await look(screen), screen
+            assert await looks_same(screen), screen
 
 
 async def test_a_fleet_that_is_grouped_looks_as_it_did(
     six_tasks: Journal, snapshot: SnapshotAssertion
 ) -> None:
-    async with watching(six_tasks, NARROW, snapshot) as (_, pilot, look):
+    async with open_console(six_tasks, NARROW, snapshot) as (_, pilot, looks_same):
         await pilot.press("v")
-        assert await look("by_task")
+        assert await looks_same("by_task")
 
 
 @pytest.mark.parametrize("size", SIZES, ids=SIZE_NAMES)
 async def test_a_side_of_an_attempt_looks_as_it_did(
     size: Size, six_tasks: Journal, snapshot: SnapshotAssertion
 ) -> None:
-    async with watching(six_tasks, size, snapshot) as (app, pilot, look):
+    async with open_console(six_tasks, size, snapshot) as (app, pilot, looks_same):
         row = next(row for row in app.board.rows.values() if row.name == "totals")
         app.open_attempt(row)
         await pilot.pause()
@@ -175,10 +175,10 @@ async def test_a_side_of_an_attempt_looks_as_it_did(
                 await pilot.pause()
         for side in SIDES:
             await view.run_action(f"tab('{side}')")
-            assert await look(side), side
+            assert await looks_same(side), side
 
 
-def lacks(app: Console) -> bool:
+def is_incomplete(app: Console) -> bool:
     """Whether something that is seen was not read or summed up yet."""
     learned = app.learned
     if app.panes.current is not learned:
@@ -194,15 +194,15 @@ def lacks(app: Console) -> bool:
 async def test_what_was_learned_looks_as_it_did(
     size: Size, screens: Keys, shop: Journal, snapshot: SnapshotAssertion
 ) -> None:
-    async with watching(shop, size, snapshot) as (app, pilot, look):
+    async with open_console(shop, size, snapshot) as (app, pilot, looks_same):
         for screen, keys in screens.items():
             for key in keys:
                 await pilot.press(key)
                 async with asyncio.timeout(120):
-                    while lacks(app):
+                    while is_incomplete(app):
                         app.refresh_panes()
                         await pilot.pause()
-            assert await look(screen), screen
+            assert await looks_same(screen), screen
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_a_fleet_looks_as_it_did(
     nodes_now: NodesNow,
     snapshot: SnapshotAssertion,
 ) -> None:
-    async with watching(three_nodes, size, snapshot, nodes_now) as (_, pilot, look):
+    async with open_console(three_nodes, size, snapshot, nodes_now) as (_, pilot, looks_same):
         for screen, keys in screens.items():
             await pilot.press(*keys)
-            assert await look(screen), screen
+            assert await looks_same(screen), screen
