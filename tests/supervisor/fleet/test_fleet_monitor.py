@@ -20,6 +20,8 @@ from midwatch_monitor.records import (
     Action,
     Activity,
     Actor,
+    Alert,
+    AlertState,
     Change,
     Decision,
     Escalation,
@@ -148,6 +150,14 @@ async def test_who_was_silent_for_a_day_is_left_alone_until_something_is_heard(
         assert keeping.runs == {2}
         await recorder.record(UNSURE)
         await fleet.until(lambda: 1 in keeping.runs)
+
+
+async def test_silence_is_seen_without_any_entry(fleet: Fleet) -> None:
+    await (await fleet.begin(settings=SILENT)).record(Change(activity=Activity.COMMAND))
+    async with fleet.monitor("a"):
+        await fleet.until_told(Escalation)
+    alerts = [each for each in await fleet.records(Alert) if each.state is AlertState.FIRING]
+    assert [each.key.rule for each in alerts] == ["silence"]
 
 
 async def test_one_of_all_learns(fleet: Fleet) -> None:

@@ -1,7 +1,7 @@
 """One node of a fleet: what it takes, gives back, lets wait, leaves behind and puts away."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,9 @@ from midwatch_monitor.records import (
     Intervention,
     Lifecycle,
     NodeState,
+    Part,
     TaskTransition,
+    Terms,
 )
 from midwatch_stage.acting import DONE, script, task_file
 from midwatch_stage.command import midwatch
@@ -60,10 +62,6 @@ def script_for(role: Role, key: str) -> Script:
     return script(turn(call("gate", name=key)), DONE)
 
 
-def tasks(*items: str) -> str:
-    return task_file(__name__, *items, tools=(gate,))
-
-
 def item(name: str, more: str = "") -> str:
     return f"id: {name}, goal: Do it., acceptance: [file: out.txt]{more}"
 
@@ -82,9 +80,9 @@ class Fleet:
             fleet=FleetSettings(slots=2, drain_seconds=20, lost_after_seconds=3),
         )
 
-    async def submit(self, *items: str) -> None:
+    async def submit(self, *items: str, tools: Sequence[Callable[..., object]] = (gate,)) -> None:
         """Hand tasks over, and hand out what can begin."""
-        file = TaskFile.model_validate(yaml.safe_load(tasks(*items)))
+        file = TaskFile.model_validate(yaml.safe_load(task_file(__name__, *items, tools=tools)))
         wanted = assignments(file, self.home)
         await submit(self.journal, wanted, source="tasks.yaml", settings=self.settings, clock=now)
         await self.look()
@@ -152,12 +150,20 @@ class Fleet:
 
         await self.until(over)
 
-    async def until_at(self, lifecycle: Lifecycle) -> None:
-        """Wait until the first attempt is there."""
+    async def until_at(self, lifecycle: Lifecycle, *, attempt: int = 1) -> None:
+        """Wait until an attempt is there."""
 
         async def there() -> bool:
-            states = await records_of(self.journal, AttemptTransition, 1)
+            states = await records_of(self.journal, AttemptTransition, attempt)
             return states[-1:] != [] and states[-1].lifecycle is lifecycle
+
+        await self.until(there)
+
+    async def until_node(self, state: NodeState) -> None:
+        """Wait until the first node is there."""
+
+        async def there() -> bool:
+            return (await self.nodes.all())[0].state is state
 
         await self.until(there)
 
@@ -171,10 +177,10 @@ class Fleet:
         }
         return [last[name] for name in names]
 
-    async def say(self, attempt: int, action: Action) -> None:
+    async def say(self, attempt: int, action: Action, terms: Terms | None = None) -> None:
         """Let an operator say something to an attempt."""
         of = await self.journal.attempt(attempt)
-        said = Intervention(action=action, by=Actor.OPERATOR)
+        said = Intervention(action=action, by=Actor.OPERATOR, terms=terms or Terms())
         await self.journal.commit(Commit(drafts=drafts(replace(of, started_at=now()), [said])))
 
 
@@ -277,6 +283,38 @@ async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
     assert [attempt.node for attempt in await fleet.journal.attempts(1)] == ["strong"]
 
 
+async def test_a_task_that_no_node_can_do_waits_with_the_reason(fleet: Fleet) -> None:
+    def absent() -> None:
+        """A tool of a module that the node does not have."""
+
+    absent.__module__ = "no_such_module"
+    await fleet.submit(item("a"), tools=(absent,))
+
+    async def refused() -> bool:
+        return (await fleet.states("a"))[0].reason != ""
+
+    async with fleet.node():
+        await fleet.until(refused)
+    (state,) = await fleet.states("a")
+    assert state.lifecycle is Lifecycle.SUBMITTED
+    assert state.reason.startswith("node-a cannot do it: ")
+    assert "no_such_module" in state.reason
+    assert await fleet.journal.attempts(1) == []
+
+
+@pytest.mark.matrix
+async def test_a_node_that_leaves_ends_what_it_has_in_hand(fleet: Fleet) -> None:
+    await fleet.submit(item("a"), item("b"), item("c"))
+    async with fleet.node() as node:
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.until_at(Lifecycle.WORKING, attempt=2)
+        node.stop()
+        await fleet.until_node(NodeState.DRAINING)
+        open_gate("a", "b", "c")
+        await fleet.until_over("a", "b")
+    assert [state.lifecycle for state in await fleet.states("c")] == [Lifecycle.SUBMITTED]
+
+
 async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None:
     await fleet.submit(item("a"))
     async with fleet.node("node-a"):
@@ -294,15 +332,11 @@ async def test_what_a_node_gives_back_another_goes_on_with(fleet: Fleet) -> None
 @pytest.mark.matrix
 async def test_a_node_that_was_taken_for_lost_gives_back_all_and_goes_on(fleet: Fleet) -> None:
     await fleet.submit(item("a"))
-
-    async def up() -> bool:
-        return (await fleet.nodes.all())[0].state is NodeState.UP
-
     async with fleet.node(beat_seconds=0.2):
         await fleet.until_at(Lifecycle.WORKING)
         first = await fleet.nodes.all()
         await fleet.nodes.beat(first[0].name, first[0].boot, busy=0, state=NodeState.LOST)
-        await fleet.until(up)
+        await fleet.until_node(NodeState.UP)
         open_gate("a")
         await fleet.until_over("a")
     assert [attempt.number for attempt in await fleet.journal.attempts(1)] == [1]
@@ -328,6 +362,37 @@ async def test_a_node_rides_out_a_database_that_is_killed(
         states = await records_of(journal, AttemptTransition)
         assert [state.lifecycle.over for state in states].count(True) == 2
         assert len(await journal.attempts(1)) == len(await journal.attempts(2)) == 1
+
+
+@pytest.mark.matrix
+async def test_a_restart_after_another_task_gives_up_its_slot_until_that_is_over(
+    fleet: Fleet,
+) -> None:
+    await fleet.submit("id: a, goal: Do it., acceptance: ['true']", item("b"))
+    async with fleet.node(slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.say(1, Action.RESTART, Terms(after="b"))
+        open_gate("b")
+        await fleet.until_over("a", "b")
+    attempts = [*await fleet.journal.attempts(1), *await fleet.journal.attempts(2)]
+    assert [(each.id, each.task) for each in attempts] == [(1, 1), (3, 1), (2, 2)]
+    assert [state.lifecycle for state in await fleet.states("a")] == [Lifecycle.COMPLETED]
+
+
+@pytest.mark.matrix
+async def test_the_parts_of_a_split_are_gone_on_with_by_another_node(fleet: Fleet) -> None:
+    await fleet.submit(item("a"))
+    parts = tuple(Part(title=f"Part {n}", goal="Half of it.") for n in (1, 2))
+    async with fleet.node("node-a", slots=1):
+        await fleet.until_at(Lifecycle.WORKING)
+        await fleet.say(1, Action.SPLIT, Terms(parts=parts))
+        await fleet.until_at(Lifecycle.WORKING, attempt=2)
+    open_gate("a", "a.1", "a.2")
+    async with fleet.node("node-b", slots=1):
+        await fleet.until_over("a", "a.1", "a.2")
+    states = await fleet.states("a", "a.1", "a.2")
+    assert [state.lifecycle for state in states] == 3 * [Lifecycle.COMPLETED]
+    assert [len(await fleet.journal.attempts(task)) for task in (1, 2, 3)] == [1, 1, 1]
 
 
 async def test_the_turn_of_a_canceled_task_is_taken_out_of_its_queue(

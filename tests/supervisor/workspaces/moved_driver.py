@@ -1,6 +1,6 @@
 """A program that is one node after the other, each in a process of its own.
 
-It reads lines `FOLDER NODE SECONDS` and answers each with the exit code of a node that began
+It reads lines `FOLDER NODE SECONDS PUSH` and answers each with the exit code of a node that began
 the run in that folder, or went on with it, until the end; negative for the signal that ended it.
 The worker's tool `die` kills the node where the folder holds a file `die-NODE`. Processes are
 forked from this one, which has imported all that they need.
@@ -82,14 +82,14 @@ async def _ignore(entries: Sequence[Entry]) -> None:
     return
 
 
-def node(folder: str, name: str, seconds: str) -> int:
+def node(folder: str, name: str, seconds: str, push: str) -> int:
     """Be one node."""
     os.environ["NODE"] = name
     os.chdir(folder)
     settings = Settings(
         monitor=MonitorSettings(poll_seconds=0.05, outcome_after=1000),
         run=RunSettings(sandbox=Sandbox.OFF, grace_seconds=1),
-        fleet=FleetSettings(save_seconds=float(seconds)),
+        fleet=FleetSettings(save_seconds=float(seconds), push=push == "push"),
     )
     home, tasks = Path(f"home-{name}").resolve(), Path("tasks.yaml").read_text()
 
@@ -118,7 +118,7 @@ def forked(*words: str) -> int:
 def main() -> None:
     """Answer one line after the other."""
     for line in sys.stdin:
-        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=2))}\n")
+        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=3))}\n")
         sys.stdout.flush()
 
 

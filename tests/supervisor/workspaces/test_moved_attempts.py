@@ -27,7 +27,7 @@ KILLED = -signal.SIGKILL
 class Node(Protocol):
     """Is a node, and answers its exit code."""
 
-    def __call__(self, folder: Path, name: str, seconds: float = 0, /) -> int: ...
+    def __call__(self, folder: Path, name: str, seconds: float = 0, push: str = "no", /) -> int: ...
 
 
 def prepare(folder: Path, *names: str, workspace: str = "shop") -> None:
@@ -55,8 +55,8 @@ def node() -> Iterator[Node]:
         assert driver.stdout is not None
         said, heard = driver.stdin, driver.stdout
 
-        def answer(folder: Path, name: str, seconds: float = 0) -> int:
-            print(folder, name, seconds, file=said, flush=True)
+        def answer(folder: Path, name: str, seconds: float = 0, push: str = "no") -> int:
+            print(folder, name, seconds, push, file=said, flush=True)
             return int(heard.readline())
 
         yield answer
@@ -151,6 +151,34 @@ async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_th
     ]
     assert {path.name for path in shop.glob("*.txt")} == made
     assert git(shop, "rev-parse", "refs/midwatch/merged/r1/use-1^1")
+
+
+@pytest.mark.matrix
+async def test_work_is_pushed_where_that_is_wanted(node: Node, tmp_path: Path) -> None:
+    prepare(tmp_path, "fix")
+    (tmp_path / "die-a").touch()
+    assert node(tmp_path, "a", 0, "push") == KILLED
+    assert node(tmp_path, "b", 0, "push") == 0
+    snapshots = [each for each in await told(tmp_path, Snapshot) if isinstance(each, Snapshot)]
+    assert {(each.branch, each.size) for each in snapshots} == {("midwatch/r1/fix-1", 0)}
+    tip = git(tmp_path / "shop", "rev-parse", "midwatch/r1/fix-1")
+    assert snapshots[-1].commit == tip
+    assert git(tmp_path / "shop", "show", f"{tip}:fix-2.txt") == "fix 2"
+
+
+@pytest.mark.matrix
+async def test_a_url_is_cloned_and_merged_into_the_clone_of_a_person(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(tmp_path, "fix", workspace=f"file://{tmp_path}/shop")
+    (tmp_path / "die-a").touch()
+    assert node(tmp_path, "a") == KILLED
+    assert node(tmp_path, "b") == 0
+    git(tmp_path, "clone", "--quiet", "shop", "mine")
+    monkeypatch.chdir(tmp_path / "mine")
+    monkeypatch.setenv("MIDWATCH_JOURNAL", str(tmp_path / "journal.db"))
+    assert await asyncio.to_thread(main, ["merge", "fix"]) == 0
+    assert (tmp_path / "mine" / "fix-2.txt").read_text() == "fix 2"
 
 
 @pytest.mark.matrix
