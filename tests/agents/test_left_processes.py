@@ -53,7 +53,7 @@ async def test_only_processes_with_the_mark_are_ended(
     assert await end(what) == 0
 
 
-def unwalled(folder: Path, mark: str) -> Workspace:
+def workspace_without_sandbox(folder: Path, mark: str) -> Workspace:
     return place(SandboxPaths(folder=folder), SandboxKind.NONE, network=True, env={MARK: mark})
 
 
@@ -74,7 +74,10 @@ WAIT = "until [ -e lock ] && ! flock --nonblock lock true; do :; done"
 )
 async def test_what_a_command_left_is_ended_whatever_it_dropped(left: str, tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
-    mine, other = unwalled(tmp_path, "test.left"), unwalled(tmp_path / "b", "test.other")
+    mine, other = (
+        workspace_without_sandbox(tmp_path, "test.left"),
+        workspace_without_sandbox(tmp_path / "b", "test.other"),
+    )
     for each in (mine, other):
         assert (await each.run(f"{left}\n{WAIT}", shell=True, timeout=300)).exit_code == 0
     assert await end_leftovers("test.left") >= 1
@@ -86,7 +89,7 @@ async def test_what_a_command_left_is_ended_whatever_it_dropped(left: str, tmp_p
 
 
 async def test_what_is_left_of_a_command_whose_time_is_over_is_ended_too(tmp_path: Path) -> None:
-    mine = unwalled(tmp_path, "test.late")
+    mine = workspace_without_sandbox(tmp_path, "test.late")
     late = f"env -i {SETSID} {HOLD} & {WAIT}; touch begun; sleep 1000"
     with pytest.raises(WorkspaceTimeoutError):
         await mine.run(late, shell=True, timeout=3)
@@ -111,11 +114,15 @@ async def test_a_command_ends_as_it_does_by_itself(
     command: str | list[str], code: int, said: str, tmp_path: Path
 ) -> None:
     shell = isinstance(command, str)
-    result = await unwalled(tmp_path, "test.code").run(command, shell=shell, timeout=300)
+    result = await workspace_without_sandbox(tmp_path, "test.code").run(
+        command, shell=shell, timeout=300
+    )
     assert result.exit_code == code
     assert said in result.stderr
 
 
 async def test_a_reader_that_goes_ends_a_command_that_writes(tmp_path: Path) -> None:
-    result = await unwalled(tmp_path, "test.pipe").run("yes | head -1", shell=True, timeout=300)
+    result = await workspace_without_sandbox(tmp_path, "test.pipe").run(
+        "yes | head -1", shell=True, timeout=300
+    )
     assert (result.stdout, result.stderr, result.exit_code) == ("y\n", "", 0)

@@ -84,7 +84,7 @@ DECIDING = calling(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedRun:
     """A run of one task, after its end."""
 
     code: int
@@ -96,19 +96,19 @@ class Finished:
     """What the attempt did, one after another."""
 
 
-def told(things: list[T]) -> T:
+def only(things: list[T]) -> T:
     """The only one."""
-    (only,) = things
-    return only
+    (thing,) = things
+    return thing
 
 
-def used(run: Finished) -> tuple[float, float]:
+def requests_and_tokens(run: FinishedRun) -> tuple[float, float]:
     """Model requests and tokens."""
     return run.budget.requests.used, run.budget.tokens.used
 
 
 @pytest.fixture
-def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Finished]]:
+def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[FinishedRun]]:
     """Runs one task whose worker is a coder with that model: it has to write `a.txt`."""
     harness.settings = Settings(
         run=RunSettings(sandbox=Sandbox.OFF), provider=ProviderSettings(max_outages=1)
@@ -119,7 +119,7 @@ def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Fi
         planner: ModelSpec | None = None,
         workers: dict[str, WorkerSpec] | None = None,
         **more: Any,
-    ) -> Finished:
+    ) -> FinishedRun:
         task = TaskSpec.model_validate(
             {"id": "write", "goal": "Write a.txt.", "acceptance": [{"file": "a.txt"}], **more}
         )
@@ -130,10 +130,10 @@ def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Fi
             models[Role.PLANNER] = planner
         file = TaskFile(models=models, workers=workers or {}, tasks=(task,))
         code = await harness.run(file)
-        attempt = told(await journal.attempts(1))
+        attempt = only(await journal.attempts(1))
         evidence = await AttemptEvidence.read(journal, attempt)
         changes = await records_of(journal, Change, attempt.id)
-        return Finished(
+        return FinishedRun(
             code=code,
             state=evidence.state.transition,
             steps=tuple(evidence.steps),
@@ -144,7 +144,7 @@ def perform(journal: Journal, harness: RunHarness) -> Callable[..., Awaitable[Fi
     return work
 
 
-Perform = Callable[..., Awaitable[Finished]]
+Perform = Callable[..., Awaitable[FinishedRun]]
 
 
 async def test_a_run_over_http_is_recorded_with_its_use(serve: Serve, perform: Perform) -> None:
@@ -155,7 +155,7 @@ async def test_a_run_over_http_is_recorded_with_its_use(serve: Serve, perform: P
         (StepKind.TOOL, "write_file", True, 1100),
         (StepKind.MESSAGE, "", None, 1100),
     ]
-    assert used(run) == (2, 2200)
+    assert requests_and_tokens(run) == (2, 2200)
     # 2.50 and 10 dollars a million tokens in and out, twice 1,000 and 100 of them.
     assert run.budget.cost_usd.used == pytest.approx(0.007)
 
@@ -168,7 +168,7 @@ async def test_after_a_passing_failure_the_run_goes_on_and_nothing_counts_twice(
     run = await perform(server.spec(tries=2))
     assert (run.code, run.state.ending, len(server.asked)) == (0, Ending.DONE, 3)
     assert server.asked[1] == server.asked[2]
-    assert used(run) == (2, 2200)
+    assert requests_and_tokens(run) == (2, 2200)
     assert [step.number for step in run.steps] == [1, 2]
     waited = run.activities.index(Activity.RATE_LIMITED)
     around = (Activity.MODEL, Activity.RATE_LIMITED, Activity.IDLE)
@@ -179,7 +179,7 @@ async def test_a_hanging_request_is_tried_again(serve: Serve, perform: Perform) 
     server = await serve(Reply(hangs=True), Reply(hangs=True), WRITING, DONE)
     run = await perform(server.spec(timeout_seconds=1, tries=3))
     assert (run.state.ending, len(server.asked)) == (Ending.DONE, 4)
-    assert used(run) == (2, 2200)
+    assert requests_and_tokens(run) == (2, 2200)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ async def test_a_refused_first_request_ends_the_run_with_the_servers_words_and_l
     assert str(refused.value).startswith(f"the worker's model gpt-4o got no answer: {server.url} ")
     assert words in str(refused.value)
     assert len(server.asked) == requests
-    state = (await AttemptEvidence.read(journal, told(await journal.attempts(1)))).state
+    state = (await AttemptEvidence.read(journal, only(await journal.attempts(1)))).state
     assert (state.lifecycle, state.health) == (Lifecycle.WORKING, Health.UNKNOWN)
 
 
@@ -316,7 +316,7 @@ async def test_a_pause_is_as_long_as_the_provider_asks(
     patient = PatientModel(model, tries=4, breaker=Breaker(ProviderSettings()), sleep=sleep)
     response = await model_request(patient, [ModelRequest.user_text_prompt("Hello")])
     assert response.text == "It is done."
-    assert shortest <= told(pauses) <= longest
+    assert shortest <= only(pauses) <= longest
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ async def fixed_form(case: Case) -> WrittenLesson:
     return await write_lesson(None, case, settings=SETTINGS)
 
 
-def paid(spending: Spending | None) -> tuple[str, str, int]:
+def spending_figures(spending: Spending | None) -> tuple[str, str, int]:
     """Who was paid, and for how many requests."""
     assert spending is not None
     assert spending.tokens > 0
@@ -141,7 +141,7 @@ async def test_r3_a_model_explains_a_failure_in_words() -> None:
         sources=(12,),
         waits=BY_A_MODEL,
     )
-    assert paid(taught.spending) == ("reflector", "larger", 1)
+    assert spending_figures(taught.spending) == ("reflector", "larger", 1)
 
 
 async def test_r22_it_sees_the_case_the_comment_and_what_is_known_as_data() -> None:
@@ -177,7 +177,7 @@ async def test_c4_a_faulty_lesson_is_handed_back_and_taken_once_it_is_corrected(
     assert said in reflector.told[1]
     assert taught.lesson is not None
     assert (taught.lesson.text, taught.lesson.steps) == (TEXT, (8, 9))
-    assert paid(taught.spending)[2] == 2
+    assert spending_figures(taught.spending)[2] == 2
 
 
 async def test_r46_what_a_person_changed_afterwards_is_shown() -> None:
@@ -197,7 +197,7 @@ async def test_r53_a_lesson_that_never_quotes_its_attempt_is_at_last_refused(quo
     assert taught.lesson is None
     assert "Your quote does not occur in what you were shown" in taught.refused
     assert quote not in taught.refused
-    assert (len(reflector.told), paid(taught.spending)[2]) == (3, 3)
+    assert (len(reflector.told), spending_figures(taught.spending)[2]) == (3, 3)
 
 
 @pytest.mark.parametrize("answer", ["I am sorry, I cannot do that.", {"lesson": 1}, {}])
@@ -206,7 +206,7 @@ async def test_s25_malformed_answers_store_nothing_after_two_corrections(answer:
     taught = await reflector.lesson()
     assert (taught.lesson, len(reflector.told)) == (None, 3)
     assert taught.refused.endswith("it is not in the form that was asked for")
-    assert paid(taught.spending) == ("reflector", "larger", 3)
+    assert spending_figures(taught.spending) == ("reflector", "larger", 3)
 
 
 async def test_what_is_known_already_is_not_learned_again() -> None:
@@ -254,7 +254,7 @@ async def test_a_model_that_only_calls_tools_it_does_not_have_gives_no_usable_an
     taught = await write_lesson(FunctionModel(call, model_name="larger"), CASE, settings=SETTINGS)
     assert taught.lesson is None
     assert taught.refused.startswith("no usable answer after 2 corrections: ")
-    assert paid(taught.spending) == ("reflector", "larger", 3)
+    assert spending_figures(taught.spending) == ("reflector", "larger", 3)
 
 
 async def test_a_model_that_never_answers_is_given_up_in_time() -> None:
@@ -272,7 +272,7 @@ async def test_s12_a_look_back_has_a_summary_topics_and_the_turns_of_the_case() 
     assert looked.summary == Summary(
         text=SUMMARY["summary"], topics=("rounding", "app.py", "cents"), turns=7, model="larger"
     )
-    assert (looked.facts, paid(looked.spending)[2]) == ((), 1)
+    assert (looked.facts, spending_figures(looked.spending)[2]) == ((), 1)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ async def test_a_useless_summary_is_replaced_by_the_fixed_form_and_costs_no_fact
     looked = await Reflector({**SUMMARY, "quote": "not there", "facts": [FACT]}).back()
     assert looked.summary == fixed_summary(CASE)
     assert [fact.text for fact in looked.facts] == ["`make check` runs all tests."]
-    assert paid(looked.spending)[2] == 3
+    assert spending_figures(looked.spending)[2] == 3
     assert await look_back(None, CASE, settings=SETTINGS) == LookBackResult(
         summary=fixed_summary(CASE)
     )

@@ -219,22 +219,22 @@ CONFIG = """\
 """
 
 
-class Busy(LocalWorkspaceBackend):
+class SlowBackend(LocalWorkspaceBackend):
     """On a machine that takes too long to start a process."""
 
     async def run(self, *args: object, **options: object) -> CommandResult:
         raise TimeoutError("local workspace subprocess operation exceeded its grace period")
 
 
-class BusyPlace(LocalWorkspace[object]):
+class SlowWorkspace(LocalWorkspace[object]):
     """The workspace there."""
 
-    def get_workspace(self, ctx: RunContext[object], *, ref: WorkspaceRef | None) -> Busy:
-        return Busy(self.working_dir)
+    def get_workspace(self, ctx: RunContext[object], *, ref: WorkspaceRef | None) -> SlowBackend:
+        return SlowBackend(self.working_dir)
 
 
 async def test_a_slow_start_of_a_process_fails_the_call_and_not_the_attempt(tmp_path: Path) -> None:
-    place = PrefixedCommands(BusyPlace(tmp_path))
+    place = PrefixedCommands(SlowWorkspace(tmp_path))
     agent = Agent(TestModel(call_tools=["run_command"]), capabilities=[place, Shell[object]()])
     said = (await agent.run("Run it.")).all_messages_json().decode()
     assert "the machine was too busy to start or end the command in time: try it again" in said
@@ -280,7 +280,9 @@ class Disk:
         paths = SandboxPaths(folder=self.folder, read=read, hidden=hidden)
         return [*mounts(paths, {"HOME": str(self.home), "PATH": path})]
 
-    def shown(self, *read: str, path: str = "", hidden: tuple[Path, ...] = ()) -> dict[str, str]:
+    def mount_options(
+        self, *read: str, path: str = "", hidden: tuple[Path, ...] = ()
+    ) -> dict[str, str]:
         """The option for each place below the root, in order."""
         found: dict[str, str] = {}
         last = ""
@@ -300,7 +302,7 @@ OWN = {"ada": "--tmpfs", "work/r1": "--tmpfs", "work/r1/a": "--bind"}
 
 
 def test_nothing_is_shown_but_the_workspace_and_an_empty_home(disk: Disk) -> None:
-    assert disk.shown() == OWN
+    assert disk.mount_options() == OWN
     arguments = disk.arguments()
     assert arguments[:2] == ["--tmpfs", "/"]
     assert arguments[-2:] == ["--remount-ro", "/"]
@@ -311,20 +313,20 @@ def test_caches_are_shown_without_the_credentials_beside_them(disk: Disk) -> Non
         disk.make(name)
     (disk.home / ".cargo/credentials.toml").touch()
     cargo, maven = "ada/.cargo/registry", "ada/.m2/repository"
-    assert disk.shown() == {**OWN, cargo: "--ro-bind-try", maven: "--ro-bind-try"}
+    assert disk.mount_options() == {**OWN, cargo: "--ro-bind-try", maven: "--ro-bind-try"}
 
 
 @pytest.mark.parametrize("name", ["", ".", "bin", "/", "{home}", "{root}", "{home}/.local"])
 def test_a_folder_of_programs_that_shows_too_much_is_not_shown(name: str, disk: Disk) -> None:
     disk.make("ada/.local")
     path = name.format(home=disk.home, root=disk.root)
-    assert disk.shown(path=path) == OWN
+    assert disk.mount_options(path=path) == OWN
 
 
 def test_a_virtual_environment_in_the_path_is_shown_with_its_python(disk: Disk) -> None:
     python, venv = disk.make("pythons/3.12/bin"), disk.make("project/.venv/bin")
     (venv.parent / "pyvenv.cfg").write_text(f"home = {python}\nversion = 3.12\n")
-    shown = disk.shown(path=str(venv))
+    shown = disk.mount_options(path=str(venv))
     assert {"pythons/3.12", "project/.venv"} <= shown.keys()
     assert not {"project", "pythons"} & shown.keys()
 
@@ -332,19 +334,25 @@ def test_a_virtual_environment_in_the_path_is_shown_with_its_python(disk: Disk) 
 def test_shims_in_the_path_are_shown_with_the_programs_that_they_call(disk: Disk) -> None:
     shims, calls = disk.make("pyenv/shims"), disk.make("pyenv/libexec").parent
     others = disk.make("tools/shims")
-    assert disk.shown(path=f"{shims}:{others}").keys() - OWN.keys() == {calls.name, "tools/shims"}
+    assert disk.mount_options(path=f"{shims}:{others}").keys() - OWN.keys() == {
+        calls.name,
+        "tools/shims",
+    }
 
 
 def test_what_is_to_be_read_is_shown_and_the_journal_in_it_only_by_name(disk: Disk) -> None:
     home = disk.make("project/.midwatch")
     disk.make("ada/data")
-    shown = disk.shown(str(disk.root / "project"), "~/data", hidden=(home,))
+    shown = disk.mount_options(str(disk.root / "project"), "~/data", hidden=(home,))
     assert [*shown] == ["ada", "project", "ada/data", "project/.midwatch", "work/r1", "work/r1/a"]
     assert shown["project/.midwatch"] == "--tmpfs"
     assert shown["ada/data"] == "--ro-bind-try"
-    assert disk.shown(str(home), hidden=(home,))["project/.midwatch"] == "--ro-bind-try"
+    assert disk.mount_options(str(home), hidden=(home,))["project/.midwatch"] == "--ro-bind-try"
 
 
 def test_the_home_directory_stays_empty_even_where_it_is_named(disk: Disk) -> None:
-    assert disk.shown(str(disk.home), str(disk.root)) == {**OWN, **disk.shown(str(disk.root))}
-    assert disk.shown(str(disk.home))["ada"] == "--tmpfs"
+    assert disk.mount_options(str(disk.home), str(disk.root)) == {
+        **OWN,
+        **disk.mount_options(str(disk.root)),
+    }
+    assert disk.mount_options(str(disk.home))["ada"] == "--tmpfs"

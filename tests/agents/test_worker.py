@@ -62,12 +62,12 @@ def somebodys_module(tmp_path_factory: pytest.TempPathFactory) -> Generator[None
     sys.path.remove(str(folder))
 
 
-def patient(model: Model) -> Model:
+def patient_model(model: Model) -> Model:
     return PatientModel(model, tries=1, breaker=Breaker(ProviderSettings()))
 
 
 @dataclass
-class Mind:
+class RecordingModel:
     """A model that makes some calls in its first turn, then ends, and keeps what it was given."""
 
     calls: Sequence[tuple[str, dict[str, Any]]] = ()
@@ -87,7 +87,7 @@ class Mind:
 
     @property
     def model(self) -> Model:
-        return patient(FunctionModel(self.answer))
+        return patient_model(FunctionModel(self.answer))
 
 
 Work = Callable[..., Awaitable[str]]
@@ -110,8 +110,8 @@ def work(claim: Callable[..., Awaitable[Recorder]], workspace: Path) -> Work:
     return run
 
 
-def worker(mind: Mind, **spec: Any) -> Worker:
-    return Worker(WorkerSpec.model_validate(spec), name="w", model=mind.model)
+def worker(recording_model: RecordingModel, **spec: Any) -> Worker:
+    return Worker(WorkerSpec.model_validate(spec), name="w", model=recording_model.model)
 
 
 @pytest.fixture
@@ -123,27 +123,27 @@ Steps = Callable[[], Awaitable[list[Step]]]
 
 
 async def test_a_coder_has_files_a_shell_and_the_watchs_tools(work: Work) -> None:
-    mind = Mind()
-    assert await work(worker(mind)) == "Done."
-    assert mind.tools == CODING | OWN
+    recording_model = RecordingModel()
+    assert await work(worker(recording_model)) == "Done."
+    assert recording_model.tools == CODING | OWN
 
 
 async def test_a_coder_is_told_its_instructions_before_the_protocol_and_the_repositorys(
     work: Work, workspace: Path
 ) -> None:
     (workspace / "AGENTS.md").write_text("Use tabs.")
-    mind = Mind()
-    await work(worker(mind, instructions="Be brief."))
-    assert mind.told.startswith("Be brief.")
-    assert "## Midwatch" in mind.told
-    assert "Use tabs." in mind.told
+    recording_model = RecordingModel()
+    await work(worker(recording_model, instructions="Be brief."))
+    assert recording_model.told.startswith("Be brief.")
+    assert "## Midwatch" in recording_model.told
+    assert "Use tabs." in recording_model.told
 
 
 async def test_a_coders_commands_run_in_the_workspace_under_the_mark(
     work: Work, workspace: Path, steps: Steps
 ) -> None:
     command = f"echo ${MARK} | tee mark.txt; exit 3"
-    await work(worker(Mind([("run_command", {"command": command})])))
+    await work(worker(RecordingModel([("run_command", {"command": command})])))
     step = (await steps())[0]
     assert (step.tool, step.ok, step.exit_code) == ("run_command", False, 3)
     assert "1.1" in step.output
@@ -151,10 +151,10 @@ async def test_a_coders_commands_run_in_the_workspace_under_the_mark(
 
 
 async def test_a_task_worker_has_only_the_tools_that_are_named(work: Work, steps: Steps) -> None:
-    mind = Mind([("double", {"number": 21}), ("request", {})])
+    recording_model = RecordingModel([("double", {"number": 21}), ("request", {})])
     tools = ["somebodys:double", "somebodys:request"]
-    await work(worker(mind, kind=WorkerKind.TASK, tools=tools))
-    assert mind.tools == {"double", "request"} | OWN
+    await work(worker(recording_model, kind=WorkerKind.TASK, tools=tools))
+    assert recording_model.tools == {"double", "request"} | OWN
     outputs = {step.tool: step.output for step in await steps() if step.tool}
     assert outputs == {"double": "42", "request": "request 1"}
 
@@ -166,18 +166,18 @@ async def test_a_ready_agent_needs_no_model_and_is_watched_too(work: Work, steps
 
 
 async def test_with_a_history_the_prompt_is_not_given_again(work: Work) -> None:
-    mind = Mind()
+    recording_model = RecordingModel()
     call = ToolCallPart("run_command", {"command": "true"})
     begun = [ModelRequest.user_text_prompt("Do it."), ModelResponse(parts=[call])]
-    assert await work(worker(mind), history=begun) == "Done."
-    assert mind.prompts == 1
+    assert await work(worker(recording_model), history=begun) == "Done."
+    assert recording_model.prompts == 1
 
 
 async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work) -> None:
     def fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise ModelHTTPError(401, "m", "no such key")
 
-    failing = Worker(WorkerSpec(), name="w", model=patient(FunctionModel(fail)))
+    failing = Worker(WorkerSpec(), name="w", model=patient_model(FunctionModel(fail)))
     with pytest.raises(WorkerError, match="status_code: 401, model_name: m, body: no such key"):
         await work(failing)
 
@@ -199,7 +199,7 @@ async def test_a_model_that_fails_is_a_workers_error_with_its_reason(work: Work)
 )
 def test_a_worker_that_cannot_be_built_says_why(spec: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=re.escape(told)):
-        worker(Mind(), **spec)
+        worker(RecordingModel(), **spec)
 
 
 def test_an_mcp_server_may_be_a_url_or_a_command_with_quotes() -> None:

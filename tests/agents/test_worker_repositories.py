@@ -181,7 +181,7 @@ _DEEP = 1500
 
 
 @pytest.fixture
-def worked(tmp_path: Path) -> Iterator[Path]:
+def hostile_folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "worked"
     folder.mkdir()
     (folder / "good").write_text("good\n")
@@ -200,20 +200,24 @@ def worked(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", "--", *map(str, tmp_path.iterdir())], check=True)
 
 
-async def test_a_hostile_folder_is_copied_for_the_next_task(worked: Path, tmp_path: Path) -> None:
-    made = await prepare(tmp_path / "next", worked, branch="", merges=(), plain=True)
+async def test_a_hostile_folder_is_copied_for_the_next_task(
+    hostile_folder: Path, tmp_path: Path
+) -> None:
+    made = await prepare(tmp_path / "next", hostile_folder, branch="", merges=(), plain=True)
 
     names = {each.name for each in entries_below(made.folder)}
     assert names == {"good", "itself", "d", "last"}
 
 
-async def test_a_hostile_folder_is_listed_and_handed_over(worked: Path, tmp_path: Path) -> None:
+async def test_a_hostile_folder_is_listed_and_handed_over(
+    hostile_folder: Path, tmp_path: Path
+) -> None:
     new = tmp_path / "next"
     new.mkdir()
     names = match_names(["good", "itself", "pipe"], ("**",))
 
-    assert "good" in (await list_files(Workspace(folder=worked))).splitlines()
-    await take_over_files(Workspace(folder=worked), Workspace(folder=new), names, number=1)
+    assert "good" in (await list_files(Workspace(folder=hostile_folder))).splitlines()
+    await take_over_files(Workspace(folder=hostile_folder), Workspace(folder=new), names, number=1)
 
     assert (new / "good").read_text() == "good\n"
     assert not (new / "pipe").exists()

@@ -84,13 +84,13 @@ async def test_a_child_that_left_its_group_can_no_longer_write_to_its_pipes(tmp_
 REFLECT = ToolDefinition(name="reflect", description="Report.", parameters_json_schema={"a": 1})
 
 
-async def answered(tool: str, args: Mapping[str, object]) -> Answered:
+async def answer_call(tool: str, args: Mapping[str, object]) -> Answered:
     return Answered(text=f"{tool}: {json.dumps(args)}", failed="wrong" in args)
 
 
 @pytest.fixture
 async def server() -> AsyncGenerator[ToolServer]:
-    async with serve(answered) as found:
+    async with serve(answer_call) as found:
         found.tools = [REFLECT]
         yield found
 
@@ -113,24 +113,24 @@ async def ask(client: Process, *lines: str) -> dict[str, object]:
         return json.loads(await client.stdout.readline())
 
 
-def asking(method: str, **params: object) -> str:
+def request_line(method: str, **params: object) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 
 
 async def test_it_greets_in_the_version_asked_offers_its_tools_and_answers_calls(
     client: Process,
 ) -> None:
-    answer = await ask(client, asking("initialize", protocolVersion="2024-11-05"))
+    answer = await ask(client, request_line("initialize", protocolVersion="2024-11-05"))
     assert answer["id"] == 7
     assert "2024-11-05" in json.dumps(answer["result"])
     # So that no agent hides it behind a search.
     seen = {"inputSchema": {"a": 1}, "_meta": {"anthropic/alwaysLoad": True}}
     offered = {"name": "reflect", "description": "Report.", **seen}
-    assert (await ask(client, asking("tools/list")))["result"] == {"tools": [offered]}
-    answer = await ask(client, asking("tools/call", name="reflect", arguments={"a": 1}))
+    assert (await ask(client, request_line("tools/list")))["result"] == {"tools": [offered]}
+    answer = await ask(client, request_line("tools/call", name="reflect", arguments={"a": 1}))
     text = {"type": "text", "text": 'reflect: {"a": 1}'}
     assert answer["result"] == {"content": [text], "isError": False}
-    answer = await ask(client, asking("tools/call", name="reflect", arguments={"wrong": 1}))
+    answer = await ask(client, request_line("tools/call", name="reflect", arguments={"wrong": 1}))
     assert '"isError": true' in json.dumps(answer)
 
 
@@ -141,9 +141,9 @@ async def test_what_is_damaged_or_unknown_breaks_nothing(client: Process) -> Non
         '{"method": "notifications/initialized"}',
         "\udcff".encode(errors="replace").decode(),
     )
-    answer = await ask(client, *noise, asking("tools/call", name="rm", arguments=[1]))
+    answer = await ask(client, *noise, request_line("tools/call", name="rm", arguments=[1]))
     assert "There is no tool 'rm'." in json.dumps(answer)
-    answer = await ask(client, asking("resources/list"))
+    answer = await ask(client, request_line("resources/list"))
     assert '"code": -32601' in json.dumps(answer)
 
 

@@ -19,7 +19,7 @@ from midwatch_tools.observation import Reading, read_result
 OURS = ("reflect", "report_error")
 
 
-def told(*updates: dict[str, Any]) -> AgentCall:
+def make_call(*updates: dict[str, Any]) -> AgentCall:
     """A call after some updates."""
     call = AgentCall(id="1")
     for each in updates:
@@ -31,7 +31,7 @@ def text_block(text: str) -> list[dict[str, Any]]:
     return [{"type": "content", "content": {"type": "text", "text": text}}]
 
 
-def begun(title: str, kind: str = "execute", **more: Any) -> dict[str, Any]:
+def call_start(title: str, kind: str = "execute", **more: Any) -> dict[str, Any]:
     return {"title": title, "kind": kind, "status": "in_progress", **more}
 
 
@@ -41,7 +41,7 @@ def read(call: AgentCall) -> Reading:
 
 
 def test_arguments_that_come_later_are_taken_in() -> None:
-    call = told(begun("bash", status="pending", rawInput={"cwd": "/w"}))
+    call = make_call(call_start("bash", status="pending", rawInput={"cwd": "/w"}))
     assert not call.running
     later = {"command": "pytest -q", "cwd": "/w"}
     call.tell(JsonNode({"title": "pytest -q", "status": "in_progress", "rawInput": later}))
@@ -51,7 +51,7 @@ def test_arguments_that_come_later_are_taken_in() -> None:
 
 @pytest.mark.parametrize(("title", "args"), [("Shell", {}), ("bash", {"cwd": "/w"})])
 def test_a_call_that_only_names_its_tool_has_no_command(title: str, args: dict[str, str]) -> None:
-    call = told(begun(title, status="pending", rawInput=args))
+    call = make_call(call_start(title, status="pending", rawInput=args))
     assert (call.unfilled, call.arguments()) == (True, args)
     call.tell(JsonNode({"title": "make (run)", "rawInput": {"command": "make"}}))
     assert (call.unfilled, call.words()) == (False, "run `make`")
@@ -59,23 +59,23 @@ def test_a_call_that_only_names_its_tool_has_no_command(title: str, args: dict[s
 
 def test_a_command_that_failed_has_its_exit_code_though_it_completed() -> None:
     result = {"output": "(no output)", "metadata": {"exit": 3, "truncated": False}}
-    call = told(begun("bash", status="completed", rawOutput=result))
+    call = make_call(call_start("bash", status="completed", rawOutput=result))
     assert (call.over, call.failed, call.exit_code, call.output) == (True, False, 3, "(no output)")
 
 
 def test_output_and_exit_code_of_a_command_of_codex_are_read() -> None:
     content = [{"type": "terminal", "terminalId": "1"}]
-    first = begun("make test", content=content, rawInput={"command": "make test", "cwd": "/w"})
+    first = call_start("make test", content=content, rawInput={"command": "make test", "cwd": "/w"})
     pieces = [{"_meta": {"terminal_output_delta": {"data": each}}} for each in ("1 fai", "led\n")]
     end = {"exit_code": 2, "signal": None, "terminal_id": "1"}
-    found = read(told(first, *pieces, {"status": "failed", "_meta": {"terminal_exit": end}}))
+    found = read(make_call(first, *pieces, {"status": "failed", "_meta": {"terminal_exit": end}}))
     assert (found.ok, found.exit_code, found.output) == (False, 2, "1 failed\n\n[exit code: 2]")
 
 
 @pytest.mark.parametrize(("meta", "output"), [({"data": "a = 1\n"}, "a = 1\n"), ({}, "")])
 def test_a_file_that_codex_reads_is_the_output(meta: dict[str, str], output: str) -> None:
     end = {"rawOutput": {"exit_code": 0}, "_meta": {"terminal_output_delta": meta}}
-    call = told(begun("Read file 'a.py'", "read"), {"status": "completed", **end})
+    call = make_call(call_start("Read file 'a.py'", "read"), {"status": "completed", **end})
     assert read(call).output == output
 
 
@@ -84,7 +84,7 @@ def test_of_a_command_of_qwen_only_what_it_printed_is_its_output(output: str) ->
     report = "Command: id\nOutput: uid=0\nError: (none)\nExit Code: 0\nProcess Group PGID: 1332"
     result = {"type": "shell_result", "text": "uid=0", "output": output, "exitCode": 0}
     end = {"status": "completed", "content": text_block(report), "rawOutput": result}
-    found = read(told(begun("Shell", _meta={"toolName": "run_shell_command"}), end))
+    found = read(make_call(call_start("Shell", _meta={"toolName": "run_shell_command"}), end))
     assert (found.ok, found.exit_code, found.output) == (True, 0, output)
 
 
@@ -94,13 +94,13 @@ def test_of_a_command_of_qwen_only_what_it_printed_is_its_output(output: str) ->
 )
 def test_claude_code_tells_the_exit_code_first(status: str, output: str, code: int | None) -> None:
     end = {"status": status, "rawOutput": output, "content": text_block(f"```\n{output}\n```")}
-    found = read(told(begun("make", _meta={"claudeCode": {"toolName": "Bash"}}), end))
+    found = read(make_call(call_start("make", _meta={"claudeCode": {"toolName": "Bash"}}), end))
     assert (found.exit_code, found.output.startswith(output)) == (code, True)
 
 
 def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
-    call = told(
-        begun("make test", content=text_block("[in /w] (Runs it)")),
+    call = make_call(
+        call_start("make test", content=text_block("[in /w] (Runs it)")),
         {"title": "make test", "status": "completed", "content": []},
     )
     assert (call.tool, call.arguments(), call.output) == ("execute", {"command": "make test"}, "")
@@ -112,7 +112,7 @@ def test_of_a_command_without_arguments_the_title_says_what_it_is() -> None:
     [{}, {"rawInput": {"command": "pytest"}}, {"rawInput": {"command": ["sh", "-c", "pytest"]}}],
 )
 def test_a_command_of_one_word_is_not_the_tool(told_args: dict[str, Any]) -> None:
-    call = told(begun("pytest", **told_args))
+    call = make_call(call_start("pytest", **told_args))
     assert (call.tool, "pytest" in call.words()) == ("execute", True)
 
 
@@ -129,24 +129,24 @@ def test_a_command_of_one_word_is_not_the_tool(told_args: dict[str, Any]) -> Non
 def test_without_arguments_the_title_and_the_place_stand_for_them(
     title: str, kind: str, path: str, args: dict[str, str]
 ) -> None:
-    call = told(begun(title, kind, locations=[{"path": path}]))
+    call = make_call(call_start(title, kind, locations=[{"path": path}]))
     assert (call.path, call.arguments()) == (path, args)
 
 
 @pytest.mark.parametrize(
     ("update", "tool"),
     [
-        (begun("`ls -l`", _meta={"claudeCode": {"toolName": "Bash"}}), "Bash"),
-        (begun("mcp__board__read", "other"), "mcp__board__read"),
-        (begun("calc.py", "read", locations=[{"path": "/w/calc.py"}]), "read"),
-        (begun("Writing to a.py", "edit", locations=[{"path": "/w/a.py"}]), "edit"),
+        (call_start("`ls -l`", _meta={"claudeCode": {"toolName": "Bash"}}), "Bash"),
+        (call_start("mcp__board__read", "other"), "mcp__board__read"),
+        (call_start("calc.py", "read", locations=[{"path": "/w/calc.py"}]), "read"),
+        (call_start("Writing to a.py", "edit", locations=[{"path": "/w/a.py"}]), "edit"),
         ({}, "tool"),
     ],
 )
 def test_the_name_of_a_tool_is_taken_where_an_agent_says_it(
     update: dict[str, Any], tool: str
 ) -> None:
-    assert told(update).tool == tool
+    assert make_call(update).tool == tool
 
 
 @pytest.mark.parametrize("value", [None, [], "x", {"toolCallId": 3}, {"title": {}, "rawInput": 1}])
@@ -154,7 +154,7 @@ def test_what_cannot_be_read_says_nothing(value: object) -> None:
     call = AgentCall(id="1")
     call.tell(JsonNode(value))
     assert (call.tool, call.path, call.output, call.over) == ("tool", "", "", False)
-    assert told({"rawInput": "ls"}).arguments() == {"input": "ls"}
+    assert make_call({"rawInput": "ls"}).arguments() == {"input": "ls"}
 
 
 @pytest.mark.parametrize(
@@ -176,16 +176,16 @@ def test_a_call_of_our_own_tools_is_known_by_any_of_its_names(name: str, *, ours
 @pytest.mark.parametrize(
     ("update", "words"),
     [
-        (begun("rm -rf build"), "run `rm -rf build`"),
-        (begun("bash", rawInput={"command": "# ls\nrm x"}), "run `# ls ⏎ rm x`"),
-        (begun("sh", rawInput={"command": ["sh", "-c", "rm x"]}), "run `sh -c 'rm x'`"),
-        (begun("E", "edit", locations=[{"path": "a.py"}]), "edit a.py"),
-        (begun("get", "fetch", rawInput={"url": "http://x"}), 'use get: {"url": "http://x"}'),
-        (begun("Confirm Agent Actions", "other"), "use Confirm Agent Actions"),
+        (call_start("rm -rf build"), "run `rm -rf build`"),
+        (call_start("bash", rawInput={"command": "# ls\nrm x"}), "run `# ls ⏎ rm x`"),
+        (call_start("sh", rawInput={"command": ["sh", "-c", "rm x"]}), "run `sh -c 'rm x'`"),
+        (call_start("E", "edit", locations=[{"path": "a.py"}]), "edit a.py"),
+        (call_start("get", "fetch", rawInput={"url": "http://x"}), 'use get: {"url": "http://x"}'),
+        (call_start("Confirm Agent Actions", "other"), "use Confirm Agent Actions"),
     ],
 )
 def test_what_a_call_would_do_is_said_in_words(update: dict[str, Any], words: str) -> None:
-    assert told(update).words() == words
+    assert make_call(update).words() == words
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_a_call_would_do_is_said_in_words(update: dict[str, Any], words: st
 def test_what_gemini_leaves_out_is_an_unknown_output(kind: str, output: str) -> None:
     note = text_block("[current folder /w] (run)")
     end: dict[str, Any] = {"status": "completed", "title": "ls", "content": []}
-    found = read(told(begun("ls", kind, content=note), end))
+    found = read(make_call(call_start("ls", kind, content=note), end))
     assert (found.ok, found.exit_code, found.output) == (True, None, output)
 
 

@@ -21,7 +21,7 @@ LINE = b'{"v":1,"agent":"codex","event":%b}' % EVENT
 
 
 @contextmanager
-def listening(folder: Path, answer: bytes = b"") -> Generator[list[bytes]]:
+def answer_one_hook(folder: Path, answer: bytes = b"") -> Generator[list[bytes]]:
     """One connection: its line is noted, and answered; without an answer it is left waiting."""
     with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as pool:
         listener.bind(str(folder / SOCKET))
@@ -43,7 +43,7 @@ def listening(folder: Path, answer: bytes = b"") -> Generator[list[bytes]]:
 
 
 @contextmanager
-def hung(folder: Path) -> Generator[socket.socket]:
+def hung_listener(folder: Path) -> Generator[socket.socket]:
     """A listener that takes no connection; the system takes them for it."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / SOCKET))
@@ -56,7 +56,7 @@ def hook(folder: Path, payload: bytes = EVENT, now: float = NOW) -> str:
 
 
 def test_what_the_listener_answers_is_printed(folder: Path) -> None:
-    with listening(folder, b'{"print":"{\\"a\\":1}"}\n') as lines:
+    with answer_one_hook(folder, b'{"print":"{\\"a\\":1}"}\n') as lines:
         assert hook(folder) == '{"a":1}'
     assert lines == [LINE + b"\n"]
     assert list(take_inbox(folder)) == []
@@ -73,7 +73,7 @@ def test_what_the_listener_answers_is_printed(folder: Path) -> None:
     ],
 )
 def test_a_damaged_answer_is_none(folder: Path, answer: bytes) -> None:
-    with listening(folder, answer) as lines:
+    with answer_one_hook(folder, answer) as lines:
         assert hook(folder) == ""
     assert len(lines) == 1
     assert list(take_inbox(folder)) == []
@@ -122,7 +122,7 @@ def test_of_what_is_no_event_the_size_is_told(folder: Path, payload: bytes) -> N
 
 def test_where_nobody_listens_any_more_events_wait_in_the_inbox(folder: Path) -> None:
     assert [hook(folder), hook(folder)] == ["", ""]
-    with hung(folder):  # and leaves its socket
+    with hung_listener(folder):  # and leaves its socket
         pass
     assert hook(folder) == ""
     assert list(take_inbox(folder)) == [LINE, LINE, LINE]
@@ -146,7 +146,7 @@ def test_of_an_event_with_a_transcript_only_where_that_is_waits(folder: Path) ->
 
 
 def test_a_listener_that_was_late_twice_is_not_asked_for_thirty_seconds(folder: Path) -> None:
-    with hung(folder) as listener:
+    with hung_listener(folder) as listener:
         hook(folder)
         hook(folder)
         hook(folder, now=NOW + 29)
@@ -166,11 +166,11 @@ def test_a_listener_that_was_late_twice_is_not_asked_for_thirty_seconds(folder: 
 
 
 def test_a_listener_that_begins_anew_is_asked_at_once(folder: Path) -> None:
-    with hung(folder):
+    with hung_listener(folder):
         hook(folder)
         hook(folder)
     (folder / SOCKET).unlink()
-    with listening(folder, b'{"print":"here"}\n'):
+    with answer_one_hook(folder, b'{"print":"here"}\n'):
         assert hook(folder) == "here"
 
 
@@ -184,7 +184,7 @@ def test_an_answer_in_time_makes_up_for_a_late_one(folder: Path) -> None:
             connection.sendall(b'{"print":"x"}\n')
             connection.recv(1 << 16)
 
-    with hung(folder) as listener:
+    with hung_listener(folder) as listener:
         hook(folder)
         with ThreadPoolExecutor(1) as pool:
             answering = pool.submit(answer_second)

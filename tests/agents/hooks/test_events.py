@@ -139,7 +139,7 @@ def hooks_of(tool: str, given: object, came: object, call: str) -> list[Fields]:
     return [{"hook_event_name": BEFORE, **asked}, {"hook_event_name": name, **asked, **done}]
 
 
-def told(agent: str, hooks: list[Fields], folder: Path) -> list[Step]:
+def recorded_steps(agent: str, hooks: list[Fields], folder: Path) -> list[Step]:
     events = [
         read_event(agent, JsonNode({"session_id": "s", "cwd": "/repo"} | each)) for each in hooks
     ]
@@ -182,7 +182,7 @@ def test_hooks_tell_the_steps_that_the_transcript_tells(tmp_path: Path) -> None:
         hooks += hooks_of(tool, given, came, call)
     transcript.append(line("assistant", {"type": "text", "text": "Done."}, id="last"))
     hooks.append({"hook_event_name": "Stop", "last_assistant_message": "Done."})
-    found = told("claude-code", hooks, tmp_path)
+    found = recorded_steps("claude-code", hooks, tmp_path)
     assert found == steps(transcript, tmp_path)
     assert [step.exit_code for step in found] == [0, 0, 3, None, None, None, None, None]
     assert found[-1].text == "Done."
@@ -190,7 +190,9 @@ def test_hooks_tell_the_steps_that_the_transcript_tells(tmp_path: Path) -> None:
 
 def test_what_a_call_wrote_is_told_with_its_content(tmp_path: Path) -> None:
     given = {"file_path": "/repo/c.py", "content": "x = 1\n"}
-    (step,) = told("claude-code", hooks_of("Write", given, {"filePath": "c"}, "c1"), tmp_path)
+    (step,) = recorded_steps(
+        "claude-code", hooks_of("Write", given, {"filePath": "c"}, "c1"), tmp_path
+    )
     assert [(edit.path, bool(edit.digest)) for edit in step.edits] == [("c.py", True)]
 
 
@@ -202,7 +204,7 @@ def test_a_command_of_qwen_says_its_exit_code_in_its_answer(
     tmp_path: Path, said: str, code: int | None, ok: bool
 ) -> None:
     given = {"command": "sed -i s/a/b/ d"}
-    (step,) = told(
+    (step,) = recorded_steps(
         "qwen", hooks_of("run_shell_command", given, {"llmContent": said}, "c1"), tmp_path
     )
     assert (step.tool, step.args, step.exit_code, step.ok) == ("Bash", given["command"], code, ok)
@@ -212,21 +214,21 @@ def test_a_command_of_qwen_says_its_exit_code_in_its_answer(
 
 def test_a_result_of_mcp_says_whether_it_failed(tmp_path: Path) -> None:
     came: Fields = {"content": [{"type": "text", "text": "no"}], "isError": True}
-    (step,) = told("codex", hooks_of("mcp__s__t", {}, came, "c1"), tmp_path)
+    (step,) = recorded_steps("codex", hooks_of("mcp__s__t", {}, came, "c1"), tmp_path)
     assert (step.ok, step.output) == (False, "no")
 
 
 def test_codex_does_not_say_whether_a_command_succeeded(tmp_path: Path) -> None:
     hooks = hooks_of("Bash", {"command": "ls"}, None, "c1")
     hooks[1]["tool_response"] = "a.py\n"
-    (step,) = told("codex", hooks, tmp_path)
+    (step,) = recorded_steps("codex", hooks, tmp_path)
     assert (step.tool, step.args, step.exit_code, step.output) == ("Bash", "ls", None, "a.py\n")
 
 
 def test_what_a_sub_agent_does_is_left_to_its_own_session(tmp_path: Path) -> None:
     own = hooks_of("Bash", {"command": "ls"}, {"stdout": ""}, "c1")
     theirs = [{**each, "tool_use_id": "c2", "agent_id": "a1"} for each in own]
-    assert len(told("claude-code", [*own, *theirs], tmp_path)) == 1
+    assert len(recorded_steps("claude-code", [*own, *theirs], tmp_path)) == 1
 
 
 def test_events_that_are_no_part_of_a_conversation_have_no_lines() -> None:

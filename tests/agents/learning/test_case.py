@@ -39,12 +39,12 @@ CASE = Case(
 )
 
 
-def coded(text: str) -> str:
+def with_codes(text: str) -> str:
     return text.replace("data name", "data-0badcafe name").replace("/data>", "/data-0badcafe>")
 
 
 def test_r22_a_case_shows_verdict_course_and_known_lessons_as_data() -> None:
-    assert case_text(CASE, 20_000, BLOCKS) == coded(
+    assert case_text(CASE, 20_000, BLOCKS) == with_codes(
         '<data name="task">\nRound the totals\nGoal: Totals are rounded up.\n'
         "Kind of work: coder\nTags: billing\nFiles that were changed: app.py\n</data>\n\n"
         '<data name="result">\nEnded: done, after step 9\nReason: every check passed\n'

@@ -48,7 +48,7 @@ POSTGRES = "The tests need PostgreSQL 16"
 SECRET = "The password is set by DB_PASSWORD=hunter2hunter2"
 
 
-def said(*corrected: Correction, missed: tuple[Missed, ...] = ()) -> Settlement:
+def settle_corrections(*corrected: Correction, missed: tuple[Missed, ...] = ()) -> Settlement:
     return settlement(ReviewReply(corrected=corrected, missed=missed), NEW, ())
 
 
@@ -73,7 +73,7 @@ def acts(settlement: Settlement) -> tuple[FactAct, ...]:
 def test_v12_keep_enrich_and_remove_do_what_they_say() -> None:
     state, maker = FactState.REVIEWED, FactMaker.REVIEW
     better = replace(NEW[0].fact, text=POSTGRES, state=state, maker=maker, sources=(3,))
-    assert said(enrich(1, POSTGRES), keep(2), remove(3)) == Settlement(
+    assert settle_corrections(enrich(1, POSTGRES), keep(2), remove(3)) == Settlement(
         moves=(
             Move(facts=(11,), act=REPLACED, fact=better, reason="the review: enrich"),
             Move(facts=(12,), act=REVIEWED),
@@ -107,7 +107,7 @@ WORDS = {
 def test_each_fact_becomes_what_the_answer_says_or_waits(
     corrected: tuple[Correction, ...], became: tuple[FactAct, ...]
 ) -> None:
-    found = said(*corrected)
+    found = settle_corrections(*corrected)
     assert (acts(found), found.empty) == (became, not corrected)
     assert (found.modified, found.removed) == (became.count(REPLACED), became.count(REMOVED))
 
@@ -120,7 +120,7 @@ def test_v19_the_fallback_is_every_fact_as_it_is_and_nothing_else() -> None:
 
 
 def test_requirement_19_a_structured_value_is_carried_over_untouched() -> None:
-    found = said(keep(1), enrich(2, "The dev server listens on port 8080"), keep(3))
+    found = settle_corrections(keep(1), enrich(2, "The dev server listens on port 8080"), keep(3))
     written = [move.fact for move in found.moves if move.fact]
     assert [fact.value for fact in written] == ['{"port": 8080}']
 
@@ -130,14 +130,14 @@ def test_requirement_19_a_structured_value_is_carried_over_untouched() -> None:
     [(1, "confirmed", CONFIRMED), (2, "inferred", CONFIRMED), (1, "certain", INFERRED)],
 )
 def test_v9_certainty_never_falls(number: int, certainty: str, after: Certainty) -> None:
-    found = said(enrich(number, "It is the server of src/app.py", certainty))
+    found = settle_corrections(enrich(number, "It is the server of src/app.py", certainty))
     assert [move.fact.certainty for move in found.moves if move.fact] == [after]
 
 
 def test_v13_what_was_missed_is_added() -> None:
     text = "CI runs on Python 3.11"
     missed = Missed(text=text, certainty="confirmed", files=("ci.yml",), **HARMLESS)
-    found = said(keep(1), *REST, missed=(missed,))
+    found = settle_corrections(keep(1), *REST, missed=(missed,))
     assert found.missed == 1
     assert found.moves[-1].fact == Fact(
         text=text,
@@ -150,13 +150,13 @@ def test_v13_what_was_missed_is_added() -> None:
 
 @pytest.mark.parametrize("text", ["", "It works now", NEW[1].fact.text, SECRET])
 def test_v4_what_says_nothing_new_is_not_added(text: str) -> None:
-    assert said(keep(1), missed=(Missed(text=text),)).missed == 0
+    assert settle_corrections(keep(1), missed=(Missed(text=text),)).missed == 0
 
 
 def test_v10_each_missed_fact_is_added_once_and_not_without_end() -> None:
     many = tuple(Missed(text=f"The port of service {n} is {n}") for n in range(MOST_MISSED + 5))
-    assert said(missed=(many[0], many[0])).missed == 1
-    assert said(missed=many).missed == MOST_MISSED
+    assert settle_corrections(missed=(many[0], many[0])).missed == 1
+    assert settle_corrections(missed=many).missed == MOST_MISSED
 
 
 @pytest.mark.parametrize("flag", HARMLESS)
@@ -164,7 +164,9 @@ def test_a_fact_of_which_the_review_has_a_doubt_waits_for_a_person(flag: str) ->
     doubted: dict[str, Any] = HARMLESS | {flag: True}
     better = Correction(number=2, action="enrich", text="The server listens on 8081", **doubted)
     missed = Missed(text="CI runs on Python 3.11", **doubted)
-    found = said(Correction(number=1, action="keep", **doubted), better, keep(3), missed=(missed,))
+    found = settle_corrections(
+        Correction(number=1, action="keep", **doubted), better, keep(3), missed=(missed,)
+    )
     assert acts(found) == (HELD, REPLACED, REVIEWED)
     assert [move.fact.state for move in found.moves if move.fact] == [FactState.WAITING] * 2
 
@@ -176,7 +178,9 @@ def test_the_doubt_is_told_as_the_reason_in_any_language() -> None:
 
 
 def test_what_looks_like_a_command_waits_whatever_the_review_says() -> None:
-    (better, *_) = said(enrich(1, "The tests run with `make check` alone"), *REST).moves
+    (better, *_) = settle_corrections(
+        enrich(1, "The tests run with `make check` alone"), *REST
+    ).moves
     assert (better.facts, better.act) == ((11,), REPLACED)
     assert better.fact is not None
     assert better.fact.state is FactState.WAITING
@@ -195,16 +199,16 @@ def test_v27_the_model_is_told_what_its_answer_lacks() -> None:
 
 # -- contradictions between new facts and known ones -------------------------------------------
 
-RIVALS = (fact(11, "The app uses React 19"), fact(12, "The tests run with vitest"))
+NEW_FACTS = (fact(11, "The app uses React 19"), fact(12, "The tests run with vitest"))
 OLD = (
     fact(1, "The app uses React 18", state=FactState.REVIEWED, attempt=1),
     fact(2, "The tests run with jest", state=FactState.REVIEWED, attempt=1),
 )
 
 
-def resolved(
+def settle_conflicts(
     *conflicts: Conflict,
-    new: tuple[KnownFact, ...] = RIVALS,
+    new: tuple[KnownFact, ...] = NEW_FACTS,
     known: tuple[KnownFact, ...] = OLD,
     corrected: tuple[Correction, ...] = (),
 ) -> Settlement:
@@ -212,10 +216,10 @@ def resolved(
     return settlement(ReviewReply(corrected=given, conflicts=conflicts), new, known)
 
 
-Way = tuple[tuple[int, ...], FactAct, int | None]
+ShortMove = tuple[tuple[int, ...], FactAct, int | None]
 
 
-def ways(settlement: Settlement) -> list[Way]:
+def short_moves(settlement: Settlement) -> list[ShortMove]:
     return [(move.facts, move.act, move.instead) for move in settlement.moves]
 
 
@@ -251,18 +255,18 @@ SETTLED = {
 
 @pytest.mark.parametrize(("conflicts", "became"), SETTLED.values(), ids=SETTLED)
 def test_a_contradiction_is_settled_or_keeps_both(
-    conflicts: tuple[Conflict, ...], became: list[Way]
+    conflicts: tuple[Conflict, ...], became: list[ShortMove]
 ) -> None:
-    found = resolved(*conflicts)
-    assert ways(found) == became
+    found = settle_conflicts(*conflicts)
+    assert short_moves(found) == became
     assert found.conflicts == sum(act is REPLACED for _, act, _ in became)
 
 
 def test_v11_merge_writes_one_fact_in_the_place_of_both() -> None:
     text = "The app uses React 19, and React 18 in packages/old"
     known = replace(OLD[0], fact=replace(OLD[0].fact, value='{"react": 18}', files=("a",)))
-    found = resolved(conflict("merge", text=text), known=(known,))
-    assert ways(found)[0] == ((11, 1), REPLACED, None)
+    found = settle_conflicts(conflict("merge", text=text), known=(known,))
+    assert short_moves(found)[0] == ((11, 1), REPLACED, None)
     assert found.moves[0].fact == Fact(
         text=text,
         files=("a",),
@@ -275,30 +279,30 @@ def test_v11_merge_writes_one_fact_in_the_place_of_both() -> None:
 
 def test_v3_what_is_inferred_ends_no_confirmed_fact() -> None:
     known = (fact(1, "The app uses React 18", CONFIRMED, state=FactState.REVIEWED),)
-    assert ways(resolved(NEW_WINS, known=known))[0] == ONE_WAITS
+    assert short_moves(settle_conflicts(NEW_WINS, known=known))[0] == ONE_WAITS
     new = (fact(11, "The app uses React 19", CONFIRMED),)
-    assert ways(resolved(KNOWN_WINS, new=new)) == [ONE_WAITS]
+    assert short_moves(settle_conflicts(KNOWN_WINS, new=new)) == [ONE_WAITS]
 
 
 def test_two_values_are_never_merged_into_one() -> None:
     new = (fact(11, "The port of the server", value="80"),)
     known = (fact(1, "The server's port", value="8080", state=FactState.REVIEWED),)
-    found = resolved(conflict("merge", text="The port of the server"), new=new, known=known)
-    assert ways(found) == [ONE_WAITS]
+    found = settle_conflicts(conflict("merge", text="The port of the server"), new=new, known=known)
+    assert short_moves(found) == [ONE_WAITS]
 
 
 def test_the_winner_of_a_contradiction_is_not_removed_but_may_be_worded_better() -> None:
-    assert ONE_STANDS in ways(resolved(NEW_WINS, corrected=(remove(1),)))
-    found = resolved(NEW_WINS, corrected=(enrich(1, "The app uses React 19.1"),))
-    assert ways(found)[:2] == [OLD_YIELDS, ((11,), REPLACED, None)]
+    assert ONE_STANDS in short_moves(settle_conflicts(NEW_WINS, corrected=(remove(1),)))
+    found = settle_conflicts(NEW_WINS, corrected=(enrich(1, "The app uses React 19.1"),))
+    assert short_moves(found)[:2] == [OLD_YIELDS, ((11,), REPLACED, None)]
     assert (found.conflicts, found.modified) == (1, 1)
 
 
 def test_what_waits_for_a_person_ends_nothing_that_is_shared() -> None:
     doubted = replace(keep(1), about_checks=True)
-    assert ways(resolved(NEW_WINS, corrected=(doubted, keep(2)))) == UNSETTLED
+    assert short_moves(settle_conflicts(NEW_WINS, corrected=(doubted, keep(2)))) == UNSETTLED
     merge = replace(conflict("merge", text="The app uses React 19 now"), about_instructions=True)
-    assert ways(resolved(merge)) == UNSETTLED
+    assert short_moves(settle_conflicts(merge)) == UNSETTLED
 
 
 # -- the same text -------------------------------------------------------------------------------
@@ -317,7 +321,7 @@ SAME = {
 
 @pytest.mark.parametrize(("certainty", "new", "became"), SAME.values(), ids=SAME)
 def test_v7_of_facts_in_the_same_words(
-    certainty: Certainty, new: KnownFact, became: list[Way]
+    certainty: Certainty, new: KnownFact, became: list[ShortMove]
 ) -> None:
     known = fact(1, TEXT, certainty, state=FactState.REVIEWED, attempt=1)
-    assert ways(resolved(new=(new,), known=(known,))) == became
+    assert short_moves(settle_conflicts(new=(new,), known=(known,))) == became

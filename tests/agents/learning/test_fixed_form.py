@@ -64,7 +64,7 @@ ENDED = replace(SILENT, origin=Origin.AUTOMATIC, sign=VerdictBasis.ENDED)
 EDITED = replace(SILENT, origin=Origin.IMPLIED, sign=VerdictBasis.EDITED, diff=DIFF)
 
 
-def taught(case: Case = CASE, **more: Any) -> Lesson:
+def make_lesson(case: Case = CASE, **more: Any) -> Lesson:
     lesson = fixed_lesson(replace(case, **more))
     assert lesson is not None
     return lesson
@@ -89,25 +89,25 @@ def test_r22_a_persons_words_are_told_with_what_was_seen_and_wait_for_nobody() -
 
 def test_what_an_operator_said_that_helped_is_a_persons_word_too() -> None:
     said = judged(Action.REPLAN, Outcome.RECOVERED, by=Actor.OPERATOR, message="List negatives")
-    assert taught(interventions=(said,)).insights == ("This helped (replan): List negatives.",)
+    assert make_lesson(interventions=(said,)).insights == ("This helped (replan): List negatives.",)
 
 
 @pytest.mark.parametrize("verdict", [ENDED, EDITED], ids=["checks", "an edit"])
 def test_words_of_workers_are_told_where_no_person_spoke_and_wait(verdict: Feedback) -> None:
-    lesson = taught(verdict=verdict)
+    lesson = make_lesson(verdict=verdict)
     assert "The worker's own analysis: int() cuts." in lesson.text
     assert {"Use ceil.", "This helped (replan): List negatives."} <= {*lesson.insights}
     assert lesson.waits
 
 
 def test_a_rejection_without_a_word_that_nothing_else_explains_waits_with_the_workers() -> None:
-    lesson = taught(verdict=SILENT, alarms=(), checks=())
+    lesson = make_lesson(verdict=SILENT, alarms=(), checks=())
     assert lesson.text.endswith("The worker's own analysis: int() cuts.")
     assert lesson.waits
 
 
 def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() -> None:
-    lesson = taught(BARE, verdict=EDITED)
+    lesson = make_lesson(BARE, verdict=EDITED)
     assert lesson.text == "A person changed the merged result afterwards, in app.py, notes.md."
     assert lesson.insights == (
         "The person's change begins: - return int(x) / ---- old / + return ceil(x) / "
@@ -118,7 +118,7 @@ def test_r46_an_edit_by_a_person_teaches_by_what_was_changed_in_which_files() ->
 
 def test_r46_work_that_was_taken_back_says_so() -> None:
     taken = replace(EDITED, sign=VerdictBasis.REVERTED, diff="", comment="Revert: too slow")
-    lesson = taught(BARE, verdict=taken)
+    lesson = make_lesson(BARE, verdict=taken)
     assert lesson.text == "The merged result was taken back: Revert: too slow."
     assert lesson.failure_class == "unknown"
 
@@ -133,7 +133,7 @@ def test_r53_where_nothing_specific_is_known_there_is_no_lesson(verdict: Feedbac
 
 
 def test_s30_a_lesson_rests_on_its_own_attempt_and_on_steps_that_were_seen() -> None:
-    lesson = taught(verdict=ENDED, shown=(9,), steps=6)
+    lesson = make_lesson(verdict=ENDED, shown=(9,), steps=6)
     assert (lesson.steps, lesson.sources) == ((3, 5), (12,))
 
 
@@ -162,7 +162,7 @@ def test_s12_a_summary_is_short_has_topics_and_the_turns_of_the_case() -> None:
 def test_r22_an_attempts_end_is_said_once_in_english(ending: str, reason: str, said: str) -> None:
     case = replace(CASE, ending=ending, reason=reason)
     assert f"The attempt {said.format(' after 8 turns')}. " in fixed_summary(case).text
-    lesson = taught(case, verdict=replace(ENDED, comment=reason))
+    lesson = make_lesson(case, verdict=replace(ENDED, comment=reason))
     assert lesson.text.startswith(f"The attempt {said.format('')}. ")
     assert lesson.origin is Origin.AUTOMATIC
 

@@ -26,18 +26,18 @@ from midwatch_supervisor.fleet.queue.queue import (
 RUN = run(7)
 
 
-def handed(task: int, number: int = 1, holder: str = "") -> TurnUnderWay:
+def turn_under_way(task: int, number: int = 1, holder: str = "") -> TurnUnderWay:
     return TurnUnderWay(ticket=QueuedTurn.of("night", RUN, task, number), holder=holder)
 
 
-MINE = handed(1, holder="a:1")
-OLDER, NEWER = handed(1, 3, "a:0"), handed(1, 4, "a:0")
-QUEUED, STRANDED = handed(1), handed(2, holder="gone:1")
+MINE = turn_under_way(1, holder="a:1")
+OLDER, NEWER = turn_under_way(1, 3, "a:0"), turn_under_way(1, 4, "a:0")
+QUEUED, STRANDED = turn_under_way(1), turn_under_way(2, holder="gone:1")
 UP, DOWN = NodeState.UP, NodeState.DOWN
 DUE: dict[str, tuple[list[int], list[TurnUnderWay], NodeState, Collection[int], dict[str, Any]]] = {
     "what nobody has begins": (
         [1, 2, 3],
-        [handed(2), handed(3, holder="a:1")],
+        [turn_under_way(2), turn_under_way(3, holder="a:1")],
         UP,
         (),
         {"begin": (1,)},
@@ -56,7 +56,7 @@ DUE: dict[str, tuple[list[int], list[TurnUnderWay], NodeState, Collection[int], 
     ),
     "of what is over nothing is left but what a node has": (
         [],
-        [QUEUED, STRANDED, handed(3, holder="a:1")],
+        [QUEUED, STRANDED, turn_under_way(3, holder="a:1")],
         UP,
         {1, 2, 3},
         {"drop": (STRANDED, QUEUED)},
@@ -130,7 +130,7 @@ def test_people_hear_why_a_node_is_given_up_and_which_tasks_it_left_behind() -> 
     assert rescue_line("a", list("abcdefghijkl")).endswith("i, j and 2 more")
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+def log_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     return [(each.levelno, each.getMessage()) for each in caplog.records]
 
 
@@ -150,7 +150,7 @@ async def test_an_outage_and_its_end_are_told_once(caplog: pytest.LogCaptureFixt
     for _ in range(2):
         await reach.of(say())
     assert not reach.away
-    assert told(caplog) == [
+    assert log_lines(caplog) == [
         (logging.WARNING, "one cannot reach the journal and will try again: refused"),
         (logging.INFO, "one reached the journal again after 0 s"),
     ]
@@ -171,6 +171,6 @@ async def test_an_answer_that_stays_away_is_an_outage_before_patience_ends(
     caplog.handler.addFilter(answer)
     assert await reach.of(may_answer.wait())
     caplog.handler.removeFilter(answer)
-    first, last = told(caplog)
+    first, last = log_lines(caplog)
     assert first[1].endswith("will try again: no answer from the database for 0.01 s")
     assert last[1].startswith("one reached the journal again after ")

@@ -89,14 +89,14 @@ async def test_a_node_that_the_broker_misses_is_doubted(fleet: Fleet) -> None:
     await nodes.enter(node("n", began=fleet.now), alive_seconds=1)
     bus = Brokered()
 
-    async def doubted() -> bool:
+    async def is_doubted() -> bool:
         return (await nodes.all())[0].doubted_at is not None
 
     async with fleet.monitor("a", bus):
         bus.gone.offer([NodeGone(name="n", boot="0")])  # an earlier start of it
         bus.gone.offer([NodeGone(name="nobody", boot="1")])
         bus.gone.offer([NodeGone(name="n", boot="1")])
-        await fleet.until(doubted)
+        await fleet.until(is_doubted)
 
 
 async def test_an_agent_that_came_by_itself_is_escalated_and_nudged_and_judged(
@@ -196,7 +196,7 @@ class Gate:
         self.open = asyncio.Event()
 
 
-class Gated(Journal):
+class GatedJournal(Journal):
     """A journal with gates at some of what it does, by name."""
 
     gates: dict[str, Gate]
@@ -237,94 +237,96 @@ class Gated(Journal):
 
 
 @pytest.fixture
-async def gated(location: str, journal: Journal) -> AsyncGenerator[Gated]:
+async def gated_journal(location: str, journal: Journal) -> AsyncGenerator[GatedJournal]:
     """The same journal once more, as the monitors have it."""
-    async with await Gated.open(location) as opened:
+    async with await GatedJournal.open(location) as opened:
         opened.gates, opened.denied = {}, {}
         yield opened
 
 
 @pytest.fixture
-def slowed(fleet: Fleet, gated: Gated) -> Fleet:
+def gated_fleet(fleet: Fleet, gated_journal: GatedJournal) -> Fleet:
     """The fleet, whose monitors have that journal."""
-    fleet.watched = gated
+    fleet.watched = gated_journal
     return fleet
 
 
-async def escalated(fleet: Fleet) -> Sequence[int]:
+async def escalated_attempts(fleet: Fleet) -> Sequence[int]:
     return [each.attempt for each in await fleet.records(Escalation)]
 
 
 async def test_a_claim_that_comes_while_a_round_writes_is_heeded(
-    slowed: Fleet, gated: Gated
+    gated_fleet: Fleet, gated_journal: GatedJournal
 ) -> None:
-    await slowed.begin()
-    bus, gate = Brokered(), gated.gate("_take_leases")
-    async with slowed.monitor("a", bus, SELDOM):
+    await gated_fleet.begin()
+    bus, gate = Brokered(), gated_journal.gate("_take_leases")
+    async with gated_fleet.monitor("a", bus, SELDOM):
         await gate.reached.wait()
-        second = (await slowed.begin()).attempt.id
+        second = (await gated_fleet.begin()).attempt.id
         bus.given.offer([Hint(entry=1, kind="attempt_state", attempt=second)])
         for _ in range(5):
             await asyncio.sleep(0)
         gate.open.set()
-        await slowed.until(lambda: slowed.held("a") == [1, second])
+        await gated_fleet.until(lambda: gated_fleet.held("a") == [1, second])
 
 
 async def test_what_could_not_be_taken_when_it_began_is_tried_again_at_once(
-    slowed: Fleet, gated: Gated
+    gated_fleet: Fleet, gated_journal: GatedJournal
 ) -> None:
-    await slowed.begin()
-    async with slowed.monitor("a", settings=SELDOM):
-        await slowed.until(lambda: slowed.held("a") == [1])
-        gated.gate("_take_leases", JournalError("away")).open.set()
-        await slowed.begin()
-        await slowed.until(lambda: slowed.held("a") == [1, 2])
+    await gated_fleet.begin()
+    async with gated_fleet.monitor("a", settings=SELDOM):
+        await gated_fleet.until(lambda: gated_fleet.held("a") == [1])
+        gated_journal.gate("_take_leases", JournalError("away")).open.set()
+        await gated_fleet.begin()
+        await gated_fleet.until(lambda: gated_fleet.held("a") == [1, 2])
 
 
 async def test_what_fails_all_night_while_the_rest_succeeds_is_logged_once(
-    slowed: Fleet, gated: Gated, caplog: pytest.LogCaptureFixture
+    gated_fleet: Fleet, gated_journal: GatedJournal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await slowed.begin()
-    async with slowed.monitor("a"):
-        await slowed.until(lambda: slowed.held("a") == [1])
-        gated.denied["_take_leases"] = 0
-        await slowed.until(lambda: gated.denied["_take_leases"] > 2)
+    await gated_fleet.begin()
+    async with gated_fleet.monitor("a"):
+        await gated_fleet.until(lambda: gated_fleet.held("a") == [1])
+        gated_journal.denied["_take_leases"] = 0
+        await gated_fleet.until(lambda: gated_journal.denied["_take_leases"] > 2)
     assert caplog.messages.count("cannot monitor now: denied") == 1
 
 
 async def test_a_lease_on_what_was_read_before_it_was_heard_of_is_used(
-    slowed: Fleet, gated: Gated
+    gated_fleet: Fleet, gated_journal: GatedJournal
 ) -> None:
     seldom = SETTINGS.monitor.model_copy(update={"tick_seconds": 3600})
     settings = SETTINGS.model_copy(update={"monitor": seldom}).model_dump_json()
-    first = await slowed.begin(settings=settings)
-    await MonitorLeases(slowed.journal, clock=lambda: slowed.now).take([1], holder="b:1", seconds=1)
-    async with slowed.monitor("a") as keeping:
-        await slowed.until(lambda: bool(keeping.runs))
-        gate = gated.gate("_read_news")
+    first = await gated_fleet.begin(settings=settings)
+    await MonitorLeases(gated_fleet.journal, clock=lambda: gated_fleet.now).take(
+        [1], holder="b:1", seconds=1
+    )
+    async with gated_fleet.monitor("a") as keeping:
+        await gated_fleet.until(lambda: bool(keeping.runs))
+        gate = gated_journal.gate("_read_news")
         await gate.reached.wait()
-        await (await slowed.follow(first.attempt.task, number=2)).record(UNSURE)
-        await slowed.until(lambda: slowed.held("a") == [1, 2])
+        await (await gated_fleet.follow(first.attempt.task, number=2)).record(UNSURE)
+        await gated_fleet.until(lambda: gated_fleet.held("a") == [1, 2])
         gate.open.set()
-        await slowed.until_told(Escalation)
-    assert {*await escalated(slowed)} == {2}
+        await gated_fleet.until_told(Escalation)
+    assert {*await escalated_attempts(gated_fleet)} == {2}
 
 
 async def test_a_run_that_is_heard_of_while_it_seems_to_be_over_is_watched_on(
-    slowed: Fleet, gated: Gated
+    gated_fleet: Fleet, gated_journal: GatedJournal
 ) -> None:
-    first = await slowed.begin(settings=SILENT)
-    async with slowed.monitor("a") as keeping:
-        await slowed.until(lambda: bool(keeping.runs))
-        gate = gated.gate("tasks of a run")
+    first = await gated_fleet.begin(settings=SILENT)
+    async with gated_fleet.monitor("a") as keeping:
+        await gated_fleet.until(lambda: bool(keeping.runs))
+        gate = gated_journal.gate("tasks of a run")
         await first.end(*OVER)
         await gate.reached.wait()
-        later = await slowed.journal.add_task(
-            run=1, name="later", title="", spec="{}", at=slowed.now
+        later = await gated_fleet.journal.add_task(
+            run=1, name="later", title="", spec="{}", at=gated_fleet.now
         )
-        second = await slowed.follow(later.id, number=1)
+        second = await gated_fleet.follow(later.id, number=1)
         await second.record(Change(activity=Activity.COMMAND))
-        await slowed.until(lambda: 2 in slowed.held("a"))
+        await gated_fleet.until(lambda: 2 in gated_fleet.held("a"))
         gate.open.set()
-        await slowed.until_told(Escalation)
-    assert {*await escalated(slowed)} == {2}
+        await gated_fleet.until_told(Escalation)
+    assert {*await escalated_attempts(gated_fleet)} == {2}

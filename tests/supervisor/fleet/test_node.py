@@ -96,7 +96,7 @@ class Fleet:
         async with await self.turn_queue() as turn_queue:
             await Dispatcher(self.journal, turn_queue, nodes, settings=fleet, clock=now).look()
 
-    async def queued(self) -> list[int]:
+    async def queued_tasks(self) -> list[int]:
         """The tasks whose turns are under way, or wait for a node."""
         async with await self.turn_queue() as turn_queue:
             return [each.ticket.task for each in await turn_queue.under_way()]
@@ -145,27 +145,27 @@ class Fleet:
     async def until_over(self, *names: str) -> None:
         """Wait until these tasks are over."""
 
-        async def over() -> bool:
+        async def are_over() -> bool:
             return all(state.lifecycle.over for state in await self.states(*names))
 
-        await self.until(over)
+        await self.until(are_over)
 
     async def until_at(self, lifecycle: Lifecycle, *, attempt: int = 1) -> None:
         """Wait until an attempt is there."""
 
-        async def there() -> bool:
+        async def is_there() -> bool:
             states = await records_of(self.journal, AttemptTransition, attempt)
             return states[-1:] != [] and states[-1].lifecycle is lifecycle
 
-        await self.until(there)
+        await self.until(is_there)
 
     async def until_node(self, state: NodeState) -> None:
         """Wait until the first node is there."""
 
-        async def there() -> bool:
+        async def is_there() -> bool:
             return (await self.nodes.all())[0].state is state
 
-        await self.until(there)
+        await self.until(is_there)
 
     async def states(self, *names: str) -> list[TaskTransition]:
         """Where these tasks stand, in order."""
@@ -284,17 +284,17 @@ async def test_a_task_waits_for_a_node_with_its_labels(fleet: Fleet) -> None:
 
 
 async def test_a_task_that_no_node_can_do_waits_with_the_reason(fleet: Fleet) -> None:
-    def absent() -> None:
+    def absent_tool() -> None:
         """A tool of a module that the node does not have."""
 
-    absent.__module__ = "no_such_module"
-    await fleet.submit(item("a"), tools=(absent,))
+    absent_tool.__module__ = "no_such_module"
+    await fleet.submit(item("a"), tools=(absent_tool,))
 
-    async def refused() -> bool:
+    async def is_refused() -> bool:
         return (await fleet.states("a"))[0].reason != ""
 
     async with fleet.node():
-        await fleet.until(refused)
+        await fleet.until(is_refused)
     (state,) = await fleet.states("a")
     assert state.lifecycle is Lifecycle.SUBMITTED
     assert state.reason.startswith("node-a cannot do it: ")
@@ -400,9 +400,9 @@ async def test_the_turn_of_a_canceled_task_is_taken_out_of_its_queue(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
-    assert await fleet.queued() == [1]
+    assert await fleet.queued_tasks() == [1]
     assert await fleet.cancel("--run", "1") == 0
-    assert await fleet.queued() == []
+    assert await fleet.queued_tasks() == []
 
 
 async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
@@ -410,14 +410,14 @@ async def test_a_turn_that_was_left_in_its_queue_is_taken_out_by_who_hands_out(
 ) -> None:
     await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
     await fleet.withdraw()
-    assert await fleet.queued() == [1]
+    assert await fleet.queued_tasks() == [1]
     await fleet.look()
-    assert await fleet.queued() == [2]
+    assert await fleet.queued_tasks() == [2]
 
 
 async def test_a_turn_is_taken_only_from_the_process_that_has_it(fleet: Fleet) -> None:
     await fleet.submit(item("a", ", labels: [gpu]"), item("b", ", depends_on: [a]"))
-    await asyncio.to_thread(_give, fleet.location, "node-b:1")
+    await asyncio.to_thread(_give_turns, fleet.location, "node-b:1")
     async with await fleet.turn_queue() as turn_queue:
         (handed,) = await turn_queue.under_way()
         of_others = [
@@ -428,7 +428,7 @@ async def test_a_turn_is_taken_only_from_the_process_that_has_it(fleet: Fleet) -
         assert await turn_queue.under_way() == [TurnUnderWay(ticket=handed.ticket)]
 
 
-def _give(location: str, holder: str) -> None:
+def _give_turns(location: str, holder: str) -> None:
     """Let a process have the turns that wait, as if it had taken them."""
     engine = create_engine(location)
     with engine.begin() as connection:
@@ -447,7 +447,7 @@ async def test_a_node_that_is_given_a_canceled_task_puts_it_away(fleet: Fleet) -
         TaskTransition(lifecycle=Lifecycle.FAILED, reason="it depends on a, which is canceled")
     ]
     assert await fleet.journal.attempts(1) == await fleet.journal.attempts(2) == []
-    assert await fleet.queued() == []
+    assert await fleet.queued_tasks() == []
 
 
 @pytest.mark.matrix

@@ -19,7 +19,7 @@ def report_of(journal: Journal, *, as_json: bool = False) -> NodeExitReport:
     return NodeExitReport(journal, name="one", settings=settings, json=as_json)
 
 
-async def said_by(
+async def printed_lines(
     journal: Journal, capsys: Capture, *ended: TurnOutcome | None, begin: int = 1
 ) -> list[str]:
     """What a node says that leaves with a task in hand, if anything becomes of it."""
@@ -45,7 +45,7 @@ async def said_by(
 async def test_it_says_what_it_waits_for_and_what_came_of_it(
     journal: Journal, capsys: Capture, outcome: TurnOutcome | None, said: str, sum: str
 ) -> None:
-    assert await said_by(journal, capsys, outcome) == [
+    assert await printed_lines(journal, capsys, outcome) == [
         "Node one takes no more turns. It waits up to 90 s for 1 task: fix#1",
         "A second SIGTERM or Ctrl-C gives them back at once: other nodes take them over",
         said,
@@ -77,12 +77,12 @@ async def test_the_end_of_a_task_is_told_by_the_journal(
 async def test_told_twice_it_says_that_it_gives_back_at_once(
     journal: Journal, capsys: Capture
 ) -> None:
-    said = await said_by(journal, capsys, None, begin=2)
+    said = await printed_lines(journal, capsys, None, begin=2)
     assert "Node one gives back all its tasks at once" in said
 
 
 async def test_with_nothing_in_hand_it_says_so(journal: Journal, capsys: Capture) -> None:
-    assert await said_by(journal, capsys) == [
+    assert await printed_lines(journal, capsys) == [
         "Node one takes no more turns, and none is running",
         "Node one has left",
     ]
@@ -93,5 +93,5 @@ async def test_a_journal_that_does_not_answer_holds_nothing_up(
     journal: Journal, capsys: Capture
 ) -> None:
     await journal.close()
-    said = await said_by(journal, capsys, TurnOutcome.OVER)
+    said = await printed_lines(journal, capsys, TurnOutcome.OVER)
     assert said[2:] == ["task number 1 is over", "Node one has left: 1 ended"]

@@ -53,13 +53,13 @@ def task_file(*items: str) -> str:
     """
 
 
-async def ended(process: Process) -> tuple[int | None, str, str]:
+async def process_result(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was said on both streams."""
     out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode(), errors.decode()
 
 
-class Company:
+class Fleet:
     """Processes on one journal in PostgreSQL, with a folder of their own."""
 
     def __init__(self, harness: RunHarness, location: str) -> None:
@@ -71,7 +71,7 @@ class Company:
 
     async def submit(self, *items: str) -> None:
         (self.folder / "tasks.yaml").write_text(task_file(*items))
-        assert (await ended(await self.start("submit", "tasks.yaml")))[0] == 0
+        assert (await process_result(await self.start("submit", "tasks.yaml")))[0] == 0
 
     async def start(self, *words: str) -> Process:
         process = await self.harness.start(*words, "--journal", self.location)
@@ -81,20 +81,20 @@ class Company:
     async def node(self, name: str) -> Process:
         return await self.start("node", "--name", name)
 
-    def began(self, node: str) -> list[str]:
+    def started_tasks(self, node: str) -> list[str]:
         """The tasks that this node began to work at."""
         return sorted(each.name.split("-")[1] for each in self.folder.glob(f"began-*-{node}"))
 
     async def until(self, happened: Callable[[], bool | Awaitable[bool]]) -> None:
         """Wait for something to be true, no longer than no process fails by itself."""
 
-        async def now() -> bool:
+        async def has_happened() -> bool:
             for process in self.processes:
                 if process.returncode not in (None, 0, -signal.SIGKILL):
-                    pytest.fail("\n".join((await ended(process))[1:]))
+                    pytest.fail("\n".join((await process_result(process))[1:]))
             return await found if isawaitable(found := happened()) else found
 
-        await self.harness.until(now)
+        await self.harness.until(has_happened)
 
     async def end(self) -> None:
         """End whatever still runs."""
@@ -105,20 +105,20 @@ class Company:
 
 
 @pytest.fixture
-async def company(harness: RunHarness, location: str) -> AsyncGenerator[Company]:
-    made = Company(harness, location)
+async def fleet(harness: RunHarness, location: str) -> AsyncGenerator[Fleet]:
+    made = Fleet(harness, location)
     try:
         yield made
     finally:
         await made.end()
 
 
-async def prove_each_once(company: Company, tasks: int) -> None:
+async def prove_each_once(fleet: Fleet, tasks: int) -> None:
     """Every attempt ended once, no step is missing or there twice, nothing was tried again."""
-    attempts = [await company.harness.journal.attempts(task) for task in range(1, tasks + 1)]
+    attempts = [await fleet.harness.journal.attempts(task) for task in range(1, tasks + 1)]
     assert [len(each) for each in attempts] == tasks * [1]
     for (attempt,) in attempts:
-        entries = await company.harness.journal.entries(attempt=attempt.id)
+        entries = await fleet.harness.journal.entries(attempt=attempt.id)
         seqs = [entry.seq for entry in entries if entry.seq is not None]
         assert seqs == list(range(1, len(seqs) + 1))
         steps = [entry.record.number for entry in entries if isinstance(entry.record, Step)]
@@ -129,27 +129,27 @@ async def prove_each_once(company: Company, tasks: int) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
-async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> None:
-    await company.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")
-    one, other = await company.node("one"), await company.node("other")
-    await company.until(lambda: len(company.began("one") + company.began("other")) == 4)
+async def test_what_a_killed_node_had_ends_once_on_another(fleet: Fleet) -> None:
+    await fleet.submit("id: a", "id: b", "id: c", "id: d", "id: e, depends_on: [a]", "id: f")
+    one, other = await fleet.node("one"), await fleet.node("other")
+    await fleet.until(lambda: len(fleet.started_tasks("one") + fleet.started_tasks("other")) == 4)
     one.kill()
-    mine, left = company.began("other"), company.began("one")
+    mine, left = fleet.started_tasks("other"), fleet.started_tasks("one")
     assert len(mine) == len(left) == 2
-    (company.folder / "go").touch()
+    (fleet.folder / "go").touch()
 
-    async def all_over() -> bool:
-        states = [state.lifecycle for state in await company.harness.told(TaskTransition)]
+    async def are_all_over() -> bool:
+        states = [state.lifecycle for state in await fleet.harness.told(TaskTransition)]
         return states.count(Lifecycle.COMPLETED) == 6
 
-    await company.until(all_over)
-    assert company.began("other") == ["a", "b", "c", "d", "e", "f"]
-    assert company.began("one") == left
-    await prove_each_once(company, 6)
-    listed = await ended(await company.start("nodes", "--json"))
+    await fleet.until(are_all_over)
+    assert fleet.started_tasks("other") == ["a", "b", "c", "d", "e", "f"]
+    assert fleet.started_tasks("one") == left
+    await prove_each_once(fleet, 6)
+    listed = await process_result(await fleet.start("nodes", "--json"))
     assert [json.loads(line)["state"] for line in listed[1].splitlines()] == ["lost", "up"]
     other.send_signal(signal.SIGTERM)
-    code, _, log = await ended(other)
+    code, _, log = await process_result(other)
     assert code == 0
     assert "WARNING node one is lost: no heartbeat came in time, last at " in log
     assert "WARNING other nodes take over the tasks of node one: " in log
@@ -157,25 +157,25 @@ async def test_what_a_killed_node_had_ends_once_on_another(company: Company) -> 
         assert log.count(f"INFO {name}#1 of node one continues on other, with its files as ") == 1
 
 
-async def until_draining(company: Company) -> None:
-    async def draining() -> bool:
-        return [each.state for each in await Nodes(company.harness.journal).all()] == ["draining"]
+async def until_draining(fleet: Fleet) -> None:
+    async def is_draining() -> bool:
+        return [each.state for each in await Nodes(fleet.harness.journal).all()] == ["draining"]
 
-    await company.until(draining)
+    await fleet.until(is_draining)
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("location", ["postgresql"], indirect=True)
 async def test_a_node_that_leaves_says_what_it_waits_for_and_what_came_of_it(
-    company: Company,
+    fleet: Fleet,
 ) -> None:
-    await company.submit("id: a", "id: b", "id: c")
-    one = await company.node("one")
-    await company.until(lambda: len(company.began("one")) == 2)
+    await fleet.submit("id: a", "id: b", "id: c")
+    one = await fleet.node("one")
+    await fleet.until(lambda: len(fleet.started_tasks("one")) == 2)
     one.send_signal(signal.SIGTERM)
-    await until_draining(company)
-    (company.folder / "go").touch()
-    code, out, errors = await ended(one)
+    await until_draining(fleet)
+    (fleet.folder / "go").touch()
+    code, out, errors = await process_result(one)
     assert code == 0
     assert errors.endswith(
         "INFO one takes no more turns and waits at most 300 s for those running (2)\n"

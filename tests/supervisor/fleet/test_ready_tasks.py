@@ -44,7 +44,7 @@ def task(id: int, name: str, *after: str, labels: tuple[str, ...] = (), parent: 
     return factories.task(id, name, spec=spec.model_dump_json())
 
 
-class Story:
+class TaskHistory:
     """Ready tasks, and the entries that they are told of."""
 
     def __init__(self, *tasks: Task) -> None:
@@ -67,117 +67,121 @@ class Story:
         self.say(task, stamp, WAITING, attempt=attempt)
 
 
-def said(action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False) -> Intervention:
+def make_intervention(
+    action: Action, by: Actor = Actor.OPERATOR, *, approval: bool = False
+) -> Intervention:
     return Intervention(action=action, by=by, message="Go on.", needs_approval=approval)
 
 
 def test_a_task_is_ready_once_those_that_it_depends_on_are_over() -> None:
     first = task(1, "a", labels=("gpu", "big", "gpu"))
-    story = Story(first, task(2, "b", "a"), task(3, "c", "a", "b"))
-    assert story.ready_tasks.labels(1) == ("big", "gpu")
-    story.say(1, WORKING, attempt=7)
-    assert (story.ready_tasks.ready(), story.ready_tasks.live(1)) == ([1], 7)
-    story.say(1, TaskTransition(lifecycle=Lifecycle.FAILED))
-    assert story.ready_tasks.ready() == [2]  # which fails with that reason
-    story.say(2, OVER)
-    assert story.ready_tasks.ready() == [3]
+    history = TaskHistory(first, task(2, "b", "a"), task(3, "c", "a", "b"))
+    assert history.ready_tasks.labels(1) == ("big", "gpu")
+    history.say(1, WORKING, attempt=7)
+    assert (history.ready_tasks.ready(), history.ready_tasks.live(1)) == ([1], 7)
+    history.say(1, TaskTransition(lifecycle=Lifecycle.FAILED))
+    assert history.ready_tasks.ready() == [2]  # which fails with that reason
+    history.say(2, OVER)
+    assert history.ready_tasks.ready() == [3]
 
 
 @pytest.mark.parametrize("spec", ["{}", '{"of": "a newer Midwatch"}'])
 def test_what_this_submit_did_not_make_is_never_ready(spec: str) -> None:
-    story = Story(Task(id=1, run=1, name="a", title="a", spec=spec))
-    assert story.ready_tasks.ready() == []
-    assert not story.ready_tasks.knows(1)
+    history = TaskHistory(Task(id=1, run=1, name="a", title="a", spec=spec))
+    assert history.ready_tasks.ready() == []
+    assert not history.ready_tasks.knows(1)
 
 
 @pytest.mark.parametrize(
     ("answer", "ready"),
     [
-        (said(Action.NUDGE), [1]),
-        (said(Action.RESUME, Actor.POLICY), [1]),
-        (said(Action.STOP), [1]),
-        (said(Action.RESTART, Actor.SUPERVISOR), [1]),
-        (said(Action.NUDGE, Actor.POLICY), []),
-        (said(Action.GRANT_BUDGET), []),
-        (said(Action.STOP, approval=True), []),
+        (make_intervention(Action.NUDGE), [1]),
+        (make_intervention(Action.RESUME, Actor.POLICY), [1]),
+        (make_intervention(Action.STOP), [1]),
+        (make_intervention(Action.RESTART, Actor.SUPERVISOR), [1]),
+        (make_intervention(Action.NUDGE, Actor.POLICY), []),
+        (make_intervention(Action.GRANT_BUDGET), []),
+        (make_intervention(Action.STOP, approval=True), []),
     ],
 )
 def test_a_parked_attempt_is_ready_once_somebody_may_end_the_waiting(
     answer: Intervention, ready: list[int]
 ) -> None:
-    story = Story(task(1, "a"))
-    story.say(1, said(Action.NUDGE), attempt=1)  # before the question: no answer
-    story.park(1)
-    assert story.ready_tasks.ready() == []
-    story.say(1, answer, attempt=1)
-    assert story.ready_tasks.ready() == ready
+    history = TaskHistory(task(1, "a"))
+    history.say(1, make_intervention(Action.NUDGE), attempt=1)  # before the question: no answer
+    history.park(1)
+    assert history.ready_tasks.ready() == []
+    history.say(1, answer, attempt=1)
+    assert history.ready_tasks.ready() == ready
 
 
 def test_an_approved_answer_is_one() -> None:
-    story = Story(task(1, "a"))
-    story.park(1)
-    held = story.say(1, said(Action.STOP, Actor.POLICY, approval=True), attempt=1)
-    story.say(1, Delivery(intervention=held, state=DeliveryState.APPROVED), attempt=1)
-    assert story.ready_tasks.ready() == [1]
+    history = TaskHistory(task(1, "a"))
+    history.park(1)
+    held = history.say(1, make_intervention(Action.STOP, Actor.POLICY, approval=True), attempt=1)
+    history.say(1, Delivery(intervention=held, state=DeliveryState.APPROVED), attempt=1)
+    assert history.ready_tasks.ready() == [1]
 
 
 def test_an_attempt_that_goes_on_and_asks_again_waits_again() -> None:
-    story = Story(task(1, "a"))
-    story.park(1)
-    told = story.say(1, said(Action.NUDGE), attempt=1)
+    history = TaskHistory(task(1, "a"))
+    history.park(1)
+    told = history.say(1, make_intervention(Action.NUDGE), attempt=1)
     stamp = Delivery(intervention=told, state=DeliveryState.DELIVERED)
-    story.say(1, stamp, WORKING, attempt=1)
-    assert story.ready_tasks.ready() == [1]
-    story.park(1)
-    assert story.ready_tasks.ready() == []
+    history.say(1, stamp, WORKING, attempt=1)
+    assert history.ready_tasks.ready() == [1]
+    history.park(1)
+    assert history.ready_tasks.ready() == []
 
 
-def restarted_after(story: Story, id: int, name: str) -> None:
+def restart_after(history: TaskHistory, id: int, name: str) -> None:
     order = Intervention(
         action=Action.RESTART, by=Actor.POLICY, message="", terms=Terms(after=name)
     )
-    issued = story.say(id, order, attempt=id)
-    story.say(id, Delivery(intervention=issued, state=DeliveryState.DELIVERED), attempt=id)
+    issued = history.say(id, order, attempt=id)
+    history.say(id, Delivery(intervention=issued, state=DeliveryState.DELIVERED), attempt=id)
 
 
 def test_a_restart_after_another_task_waits_for_it() -> None:
-    story = Story(task(1, "a"), task(2, "b"))
-    restarted_after(story, 1, "b")
-    assert story.ready_tasks.ready() == [2]
-    assert story.ready_tasks.concerns(1) == {1}
-    story.say(2, OVER)
-    assert story.ready_tasks.ready() == [1]
-    assert story.ready_tasks.concerns(1) == {1, 2}
+    history = TaskHistory(task(1, "a"), task(2, "b"))
+    restart_after(history, 1, "b")
+    assert history.ready_tasks.ready() == [2]
+    assert history.ready_tasks.concerns(1) == {1}
+    history.say(2, OVER)
+    assert history.ready_tasks.ready() == [1]
+    assert history.ready_tasks.concerns(1) == {1, 2}
 
 
 def test_two_restarts_after_each_other_do_not_wait_for_ever() -> None:
-    story = Story(task(1, "a"), task(2, "b"))
-    restarted_after(story, 1, "b")
-    restarted_after(story, 2, "a")
-    assert story.ready_tasks.ready() == [1, 2]
+    history = TaskHistory(task(1, "a"), task(2, "b"))
+    restart_after(history, 1, "b")
+    restart_after(history, 2, "a")
+    assert history.ready_tasks.ready() == [1, 2]
 
 
 def test_a_dependency_that_waits_for_its_dependent_still_holds_it_up() -> None:
-    story = Story(task(1, "a"), task(2, "b", "a"))
-    restarted_after(story, 1, "b")
-    assert story.ready_tasks.ready() == [1]
+    history = TaskHistory(task(1, "a"), task(2, "b", "a"))
+    restart_after(history, 1, "b")
+    assert history.ready_tasks.ready() == [1]
 
 
 def test_parts_of_a_split_are_done_with_the_whole_and_wait_for_it() -> None:
-    story = Story(task(1, "a"), task(2, "a.1", parent="a"), task(3, "a.2", "a.1", parent="a"))
-    assert story.ready_tasks.ready() == [1]
-    assert story.ready_tasks.concerns(1) == {1, 2, 3}
-    story.park(2, attempt=7)
-    assert story.ready_tasks.ready() == []
-    story.say(2, said(Action.NUDGE), attempt=7)
-    assert story.ready_tasks.ready() == [1]
-    assert story.ready_tasks.live(1) == 7
+    history = TaskHistory(
+        task(1, "a"), task(2, "a.1", parent="a"), task(3, "a.2", "a.1", parent="a")
+    )
+    assert history.ready_tasks.ready() == [1]
+    assert history.ready_tasks.concerns(1) == {1, 2, 3}
+    history.park(2, attempt=7)
+    assert history.ready_tasks.ready() == []
+    history.say(2, make_intervention(Action.NUDGE), attempt=7)
+    assert history.ready_tasks.ready() == [1]
+    assert history.ready_tasks.live(1) == 7
 
 
 SPEC = '{"of": "a fleet"}'
 
 
-async def stored(journal: Journal, *names: str, spec: str = SPEC) -> Run:
+async def store_run(journal: Journal, *names: str, spec: str = SPEC) -> Run:
     tasks = [NewTask(name=name, title="", spec=spec, project="p") for name in names]
     run, _ = await journal.write(submit, tasks, source="", settings="", at=AT)
     return run
@@ -185,14 +189,14 @@ async def stored(journal: Journal, *names: str, spec: str = SPEC) -> Run:
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_a_run_is_open_until_its_last_task_is_over_or_erased(journal: Journal) -> None:
-    async def become(task: int, lifecycle: Lifecycle) -> None:
+    async def set_lifecycle(task: int, lifecycle: Lifecycle) -> None:
         record = TaskTransition(lifecycle=lifecycle)
         await journal.commit(Commit(drafts=(draft(record, task=task, attempt=None),)))
 
     unfinished_runs = UnfinishedRuns(journal)
     assert await unfinished_runs.open() == []
-    first, second = await stored(journal, "a", "b"), await stored(journal, "a")
-    await stored(journal, "a", spec="{}")  # it came by itself
+    first, second = await store_run(journal, "a", "b"), await store_run(journal, "a")
+    await store_run(journal, "a", spec="{}")  # it came by itself
     await journal.add_task(
         run=(await journal.add_run(source="", settings="", at=AT)).id,
         name="kept by a process",
@@ -201,10 +205,10 @@ async def test_a_run_is_open_until_its_last_task_is_over_or_erased(journal: Jour
         at=AT,
     )
     assert await unfinished_runs.open() == [first, second]
-    await become(1, Lifecycle.COMPLETED)
-    await become(2, Lifecycle.WORKING)
+    await set_lifecycle(1, Lifecycle.COMPLETED)
+    await set_lifecycle(2, Lifecycle.WORKING)
     assert await unfinished_runs.open() == [first, second]
-    await become(2, Lifecycle.FAILED)
+    await set_lifecycle(2, Lifecycle.FAILED)
     assert await unfinished_runs.open() == await UnfinishedRuns(journal).open() == [second]
     with pytest.raises(UsageError):
         await Learned(journal).forget("q", author="ada", at=AT)

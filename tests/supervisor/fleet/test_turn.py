@@ -53,7 +53,7 @@ def script_for(role: Role, key: str) -> Script:
     return script(DONE)
 
 
-class Yard:
+class Fleet:
     """A journal with one task, and nodes that take turns of it."""
 
     def __init__(self, journal: Journal, folder: Path) -> None:
@@ -80,13 +80,13 @@ class Yard:
         settings = settings or SETTINGS.model_dump_json()
         await self.journal.write(submit, [task], source="t.yaml", settings=settings, at=AT)
 
-    async def up(self, *names: str) -> None:
+    async def enter_nodes(self, *names: str) -> None:
         """Let nodes be there."""
         for name in names:
             status = status_of(Identity(name=name, boot="1"), slots=1, labels=())
             await Nodes(self.journal).enter(status, alive_seconds=1)
 
-    async def turn(self, name: str, *, minutes: float = 0) -> TurnOutcome:
+    async def take_turn(self, name: str, *, minutes: float = 0) -> TurnOutcome:
         """What a turn comes to at a node, so long after the beginning."""
         self.now = AT + timedelta(minutes=minutes)
         home = self.folder / name
@@ -114,14 +114,14 @@ class Yard:
 
 
 @pytest.fixture
-def yard(journal: Journal, tmp_path: Path) -> Yard:
-    return Yard(journal, tmp_path)
+def fleet(journal: Journal, tmp_path: Path) -> Fleet:
+    return Fleet(journal, tmp_path)
 
 
-async def break_home(yard: Yard, part: str) -> None:
+async def break_home(fleet: Fleet, part: str) -> None:
     """Put a file where node-a needs a folder, so that it fails as on a full disk."""
-    (yard.folder / "away").rename(yard.folder / "gone")
-    home, source = yard.folder / "node-a", str(yard.folder / "gone")
+    (fleet.folder / "away").rename(fleet.folder / "gone")
+    home, source = fleet.folder / "node-a", str(fleet.folder / "gone")
     place = home / part
     if part == "branches":
         clone = clone_of(source, home)
@@ -136,66 +136,70 @@ async def break_home(yard: Yard, part: str) -> None:
     ("part", "versioned"), [("branches", True), ("clones", True), ("work", False)]
 )
 async def test_a_workspace_that_a_node_cannot_make_is_made_on_another(
-    yard: Yard, caplog: pytest.LogCaptureFixture, part: str, versioned: bool
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, part: str, versioned: bool
 ) -> None:
-    await yard.submit(versioned=versioned)
-    await break_home(yard, part)
-    await yard.up("node-a", "node-b")
-    came = [await yard.turn("node-a", minutes=each) for each in (0, 1, 20)]
+    await fleet.submit(versioned=versioned)
+    await break_home(fleet, part)
+    await fleet.enter_nodes("node-a", "node-b")
+    came = [await fleet.take_turn("node-a", minutes=each) for each in (0, 1, 20)]
     assert came == 3 * [TurnOutcome.UNREACHABLE]
-    assert await yard.reasons() == ["working: node-a cannot do it"]
-    state = await task_state(yard.journal, await yard.journal.task(1))
+    assert await fleet.reasons() == ["working: node-a cannot do it"]
+    state = await task_state(fleet.journal, await fleet.journal.task(1))
     assert waits_for(state, {}) == f"a node that can do it ({state.reason})"
     said = [each.message for each in caplog.records if each.levelname == "WARNING"]
     assert said == [f"task a cannot continue here: {state.reason}"]
-    assert await yard.turn("node-b", minutes=21) is TurnOutcome.OVER
-    assert len(await yard.journal.attempts(1)) == 1
-    assert (await records_of(yard.journal, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
+    assert await fleet.take_turn("node-b", minutes=21) is TurnOutcome.OVER
+    assert len(await fleet.journal.attempts(1)) == 1
+    assert (await records_of(fleet.journal, TaskTransition))[-1].lifecycle is Lifecycle.COMPLETED
 
 
 @pytest.mark.parametrize("versioned", [True, False])
 async def test_why_no_node_could_begin_it_stands_until_one_works_on_it(
-    yard: Yard, versioned: bool
+    fleet: Fleet, versioned: bool
 ) -> None:
-    await yard.submit(versioned=versioned)
-    await yard.up("node-a", "node-b")
+    await fleet.submit(versioned=versioned)
+    await fleet.enter_nodes("node-a", "node-b")
     for name in ("node-a", "node-b", "node-a"):
-        await yard.turn(name)
-        state = await task_state(yard.journal, await yard.journal.task(1))
+        await fleet.take_turn(name)
+        state = await task_state(fleet.journal, await fleet.journal.task(1))
         last = "node-b" if "node-b" in state.reason else name
         assert waits_for(state, {}).startswith(f"a node that can do it ({last} cannot do it: ")
         assert "\n" not in state.reason
-    (yard.folder / "away").rename(yard.folder / "gone")
-    assert await yard.turn("node-a") is TurnOutcome.OVER
-    begun, over = (await records_of(yard.journal, TaskTransition))[-2:]
+    (fleet.folder / "away").rename(fleet.folder / "gone")
+    assert await fleet.take_turn("node-a") is TurnOutcome.OVER
+    begun, over = (await records_of(fleet.journal, TaskTransition))[-2:]
     assert begun == TaskTransition(lifecycle=Lifecycle.WORKING)
     assert over.lifecycle is Lifecycle.COMPLETED
 
 
-async def test_a_node_that_is_away_for_a_moment_may_do_what_the_others_cannot(yard: Yard) -> None:
-    await yard.submit(script="no_such_module")
-    await yard.up("node-a")
-    assert [await yard.turn("node-a", minutes=each) for each in (0, 9)] == 2 * [TurnOutcome.FAILED]
-    assert await yard.reasons() == ["submitted: node-a cannot do it"]
-    await yard.up("node-b")
-    assert await yard.turn("node-a", minutes=11) is TurnOutcome.FAILED
-    assert await yard.turn("node-b", minutes=12) is TurnOutcome.OVER
+async def test_a_node_that_is_away_for_a_moment_may_do_what_the_others_cannot(fleet: Fleet) -> None:
+    await fleet.submit(script="no_such_module")
+    await fleet.enter_nodes("node-a")
+    assert [await fleet.take_turn("node-a", minutes=each) for each in (0, 9)] == 2 * [
+        TurnOutcome.FAILED
+    ]
+    assert await fleet.reasons() == ["submitted: node-a cannot do it"]
+    await fleet.enter_nodes("node-b")
+    assert await fleet.take_turn("node-a", minutes=11) is TurnOutcome.FAILED
+    assert await fleet.take_turn("node-b", minutes=12) is TurnOutcome.OVER
 
 
-async def test_what_no_node_reaches_for_long_has_failed_until_it_is_begun_again(yard: Yard) -> None:
-    await yard.submit()
-    await yard.up("node-a", "node-b")
+async def test_what_no_node_reaches_for_long_has_failed_until_it_is_begun_again(
+    fleet: Fleet,
+) -> None:
+    await fleet.submit()
+    await fleet.enter_nodes("node-a", "node-b")
     long = UNABLE.total_seconds() / 60
     turns = [("node-a", 0.0), ("node-b", 1.0), ("node-b", long - 1), ("node-a", long)]
-    came = [await yard.turn(name, minutes=minutes) for name, minutes in turns]
+    came = [await fleet.take_turn(name, minutes=minutes) for name, minutes in turns]
     assert came == [*3 * [TurnOutcome.UNREACHABLE], TurnOutcome.OVER]
-    assert (await yard.reasons())[-1] == "failed: node-a cannot do it"
-    last = (await records_of(yard.journal, AttemptTransition))[-1]
+    assert (await fleet.reasons())[-1] == "failed: node-a cannot do it"
+    last = (await records_of(fleet.journal, AttemptTransition))[-1]
     assert last.lifecycle is Lifecycle.FAILED
-    (attempt,) = await yard.journal.attempts(1)
-    operator = OperatorActions(yard.journal, author="ada", clock=lambda: yard.now)
+    (attempt,) = await fleet.journal.attempts(1)
+    operator = OperatorActions(fleet.journal, author="ada", clock=lambda: fleet.now)
     await operator.begin_again(attempt, "It is back.", step=0)
-    assert await yard.turn("node-a", minutes=long + 1) is TurnOutcome.UNREACHABLE
+    assert await fleet.take_turn("node-a", minutes=long + 1) is TurnOutcome.UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -206,37 +210,37 @@ async def test_what_no_node_reaches_for_long_has_failed_until_it_is_begun_again(
     ],
 )
 async def test_what_a_newer_midwatch_wrote_is_told_once_and_left_to_its_nodes(
-    yard: Yard, settings: str, spec: str, why: str
+    fleet: Fleet, settings: str, spec: str, why: str
 ) -> None:
-    await yard.submit(settings=settings, spec=spec)
-    await yard.up("node-a")
-    assert [await yard.turn("node-a") for _ in range(2)] == 2 * [TurnOutcome.FAILED]
+    await fleet.submit(settings=settings, spec=spec)
+    await fleet.enter_nodes("node-a")
+    assert [await fleet.take_turn("node-a") for _ in range(2)] == 2 * [TurnOutcome.FAILED]
     told = Fault(part="node", error=f"node-a ({version('midwatch')}) {why}: update Midwatch")
-    assert await records_of(yard.journal, Fault) == [told]
-    assert await records_of(yard.journal, TaskTransition) == [task_transition(Lifecycle.SUBMITTED)]
+    assert await records_of(fleet.journal, Fault) == [told]
+    assert await records_of(fleet.journal, TaskTransition) == [task_transition(Lifecycle.SUBMITTED)]
 
 
 async def test_a_task_that_is_begun_again_is_handed_out_to_a_node_again(
-    yard: Yard, tmp_path: Path
+    fleet: Fleet, tmp_path: Path
 ) -> None:
     models = {"worker": f"scripted:{__name__}@0", "supervisor": "none"}
     raw = {"id": "a", "goal": "g", "acceptance": ["false"], "max_attempts": 1}
     file = TaskFile.model_validate({"models": models, "tasks": [raw]})
     (wanted,) = assignments(file, tmp_path)
-    await yard.submit(spec=wanted.model_dump_json())
-    await yard.up("node-a", "node-b")
-    runs = UnfinishedRuns(yard.journal)
-    assert await yard.turn("node-a") is TurnOutcome.OVER
+    await fleet.submit(spec=wanted.model_dump_json())
+    await fleet.enter_nodes("node-a", "node-b")
+    runs = UnfinishedRuns(fleet.journal)
+    assert await fleet.take_turn("node-a") is TurnOutcome.OVER
     assert await runs.open() == []
-    (attempt,) = await yard.journal.attempts(1)
-    operator = OperatorActions(yard.journal, author="ada", clock=lambda: AT)
+    (attempt,) = await fleet.journal.attempts(1)
+    operator = OperatorActions(fleet.journal, author="ada", clock=lambda: AT)
     begun = await operator.begin_again(attempt, "Another way.", step=1)
     assert begun.follows == "attempt 2 begins on a node of the fleet"
     assert [run.id for run in await runs.open()] == [1]
     assert (await runs.of(1)).ready() == [1]
-    assert await yard.turn("node-b") is TurnOutcome.OVER
-    assert [each.node for each in await yard.journal.attempts(1)] == ["node-a", "node-b"]
-    assert await yard.reasons() == [
+    assert await fleet.take_turn("node-b") is TurnOutcome.OVER
+    assert [each.node for each in await fleet.journal.attempts(1)] == ["node-a", "node-b"]
+    assert await fleet.reasons() == [
         "failed: acceptance failed",
         "submitted: begun again by ada",
         "failed: acceptance failed",

@@ -46,7 +46,7 @@ CYCLE = alert(summary="round and round", evidence=(1, 2))
 LESSON = Lesson(text="Try refunds.", origin=Origin.AUTOMATIC)
 
 
-def editing(number: int, path: str, writer: Writer = Writer.WORKER) -> Step:
+def edit_step(number: int, path: str, writer: Writer = Writer.WORKER) -> Step:
     return step(
         number, "run", request=number, output=f"output {number}", edits=(edit(path, writer=writer),)
     )
@@ -55,7 +55,7 @@ def editing(number: int, path: str, writer: Writer = Writer.WORKER) -> Step:
 async def test_r5_a_case_holds_what_was_said_and_done_in_an_attempt(past: PastAttempts) -> None:
     attempt = await past.attempt(task="totals")
     reflection = replace(reflecting(2, notes="Refunds?"), request=2)
-    await past.say(attempt, editing(1, "a.py"), reflection, CYCLE, TOLD, acceptance(passed=False))
+    await past.say(attempt, edit_step(1, "a.py"), reflection, CYCLE, TOLD, acceptance(passed=False))
     nudge = intervention(by=Actor.SUPERVISOR, message="Look up.")
     helped = await past.say(attempt, nudge)
     await past.say(attempt, delivery(helped), outcome(helped))
@@ -79,14 +79,14 @@ async def test_what_a_person_or_the_watch_did_is_not_the_workers(past: PastAttem
     attempt = await past.attempt()
     notice = replace(CYCLE, severity=Severity.NOTICE)
     outage = replace(TOLD, by=AnalysisAuthor.WATCH)
-    await past.say(attempt, editing(1, "a.py", Writer.PERSON), notice, outage)
+    await past.say(attempt, edit_step(1, "a.py", Writer.PERSON), notice, outage)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
     assert (case.files, case.alarms, case.analyses) == ((), (), ())
 
 
 async def test_a_case_of_a_long_attempt_shows_the_last_steps_only(past: PastAttempts) -> None:
     attempt = await past.attempt()
-    endless = [replace(editing(n, f"{n}.py"), output="x" * 5000) for n in range(1, 101)]
+    endless = [replace(edit_step(n, f"{n}.py"), output="x" * 5000) for n in range(1, 101)]
     await past.say(attempt, *endless)
     case = await case_of(past.journal, await past.journal.task(attempt.task), attempt)
     assert (case.steps, case.shown) == (100, tuple(range(71, 101)))
@@ -109,7 +109,7 @@ async def test_lessons_of_the_same_task_are_known_but_what_checks_taught_outweig
     assert (case.verdict, "Try them twice." in case.known) == (REJECTION, False)
 
 
-def assigned(models: dict[str, str], own: str = "") -> Assignment:
+def make_assignment(models: dict[str, str], own: str = "") -> Assignment:
     """A task with these models, its worker perhaps with one of its own."""
     file = TaskFile.model_validate(
         {
@@ -122,8 +122,8 @@ def assigned(models: dict[str, str], own: str = "") -> Assignment:
     return assignment
 
 
-def stored(models: dict[str, str]) -> Task:
-    return task(spec=assigned(models).model_dump_json())
+def make_task(models: dict[str, str]) -> Task:
+    return task(spec=make_assignment(models).model_dump_json())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def stored(models: dict[str, str]) -> Task:
 def test_c13_each_role_may_have_a_model_of_its_own(
     models: dict[str, str], own: str, name: str
 ) -> None:
-    spec = reflector_of(assigned(models, own))
+    spec = reflector_of(make_assignment(models, own))
     assert spec is not None
     assert spec.name == name
 
@@ -147,11 +147,11 @@ def test_c13_each_role_may_have_a_model_of_its_own(
 @pytest.mark.parametrize(
     "task",
     [
-        stored({}),
-        stored({"worker": "scripted:demo"}),
-        stored({"worker": "openai:small", "reflector": "none"}),
-        stored({"worker": "none"}),
-        stored({"worker": "openai:small", "supervisor": "none"}),
+        make_task({}),
+        make_task({"worker": "scripted:demo"}),
+        make_task({"worker": "openai:small", "reflector": "none"}),
+        make_task({"worker": "none"}),
+        make_task({"worker": "openai:small", "supervisor": "none"}),
         task(spec="{}"),
     ],
     ids=[
@@ -168,7 +168,7 @@ def test_without_a_reflector_nobody_is_asked(task: Task) -> None:
 
 
 def test_a_reflector_that_cannot_be_built_is_a_usage_error() -> None:
-    task = stored({"worker": "ollama:m", "reflector": "scripted:demo"})
+    task = make_task({"worker": "ollama:m", "reflector": "scripted:demo"})
     with pytest.raises(UsageError, match="the demo has no script for the reflector"):
         Reflectors(ProviderSettings()).of(task)
 

@@ -26,7 +26,7 @@ ADA = ("Ada", "ada@localhost")
 SETTINGS = FeedbackSettings()
 
 
-class Merging:
+class ProjectRepository:
     """A repository on `main` whose owner is Ada, and what a look at attempts' work comes to.
 
     Each call of git has its own time.
@@ -93,26 +93,29 @@ class Merging:
 
 
 @pytest.fixture
-def unmerged(tmp_path: Path, past: PastAttempts) -> Merging:
-    return Merging(tmp_path / "repository", past)
+def unmerged_repository(tmp_path: Path, past: PastAttempts) -> ProjectRepository:
+    return ProjectRepository(tmp_path / "repository", past)
 
 
 @pytest.fixture
-async def work(unmerged: Merging) -> Merging:
+async def merged_repository(unmerged_repository: ProjectRepository) -> ProjectRepository:
     """Where the work of an attempt is merged already."""
-    await unmerged.attempt()
-    unmerged.merge()
-    return unmerged
+    await unmerged_repository.attempt()
+    unmerged_repository.merge()
+    return unmerged_repository
 
 
 # -- kept ----------------------------------------------------------------------------------
 
 
-async def test_r41_work_unchanged_for_a_day_after_its_merge_is_accepted(work: Merging) -> None:
-    (work.folder / "a.py").write_text("mine\n")  # what is not committed does not count (R42)
-    assert await work.look(DAY - HOUR) == []
-    assert await work.look(DAY, FeedbackSettings(implied=False)) == []
-    assert await work.look(DAY) == [
+async def test_r41_work_unchanged_for_a_day_after_its_merge_is_accepted(
+    merged_repository: ProjectRepository,
+) -> None:
+    # What is not committed does not count (R42).
+    (merged_repository.folder / "a.py").write_text("mine\n")
+    assert await merged_repository.look(DAY - HOUR) == []
+    assert await merged_repository.look(DAY, FeedbackSettings(implied=False)) == []
+    assert await merged_repository.look(DAY) == [
         Feedback(
             accepted=True,
             comment="unchanged on main for at least 24h since it was merged: a.py",
@@ -121,23 +124,25 @@ async def test_r41_work_unchanged_for_a_day_after_its_merge_is_accepted(work: Me
             sign=VerdictBasis.KEPT,
         )
     ]
-    assert await work.look(2 * DAY) == []
+    assert await merged_repository.look(2 * DAY) == []
 
 
-async def test_r44_only_attempts_that_ended_well_are_looked_at(unmerged: Merging) -> None:
-    await unmerged.attempt(ending=Ending.STUCK)
-    unmerged.merge()
-    assert await unmerged.look(2 * DAY) == []
+async def test_r44_only_attempts_that_ended_well_are_looked_at(
+    unmerged_repository: ProjectRepository,
+) -> None:
+    await unmerged_repository.attempt(ending=Ending.STUCK)
+    unmerged_repository.merge()
+    assert await unmerged_repository.look(2 * DAY) == []
 
 
 async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
-    unmerged: Merging, journal: Journal
+    unmerged_repository: ProjectRepository, journal: Journal
 ) -> None:
-    folder = await unmerged.attempt()
-    ground = await reopen_workspace(folder, unmerged.folder, branch=branch_of(folder))
-    await merge_branch(await plan_merge(ground, unmerged.folder))
-    unmerged.git("worktree", "remove", "--force", str(folder))
-    unmerged.git("branch", "-D", "midwatch/r1/fix-1")
+    folder = await unmerged_repository.attempt()
+    ground = await reopen_workspace(folder, unmerged_repository.folder, branch=branch_of(folder))
+    await merge_branch(await plan_merge(ground, unmerged_repository.folder))
+    unmerged_repository.git("worktree", "remove", "--force", str(folder))
+    unmerged_repository.git("branch", "-D", "midwatch/r1/fix-1")
     long = FeedbackSettings.model_validate({"watched_for": "3650d"})
     soon, later = datetime.now(UTC) + HOUR, datetime.now(UTC) + DAY
     assert await scan(journal, settings=long, now=soon) == []
@@ -157,14 +162,14 @@ async def test_r11_a_merge_by_midwatch_is_followed_even_when_the_branch_is_gone(
     ids=["by its commits alone", "by a merge", "squashed", "put on top"],
 )
 async def test_r11_each_way_of_merging_is_seen_and_its_time_counts(
-    unmerged: Merging, commands: list[str]
+    unmerged_repository: ProjectRepository, commands: list[str]
 ) -> None:
-    await unmerged.attempt(at=MERGED - 3 * DAY, a="new\n", c="c\n")
-    assert await unmerged.look(-HOUR / 2) == []  # silence is no verdict (R45)
+    await unmerged_repository.attempt(at=MERGED - 3 * DAY, a="new\n", c="c\n")
+    assert await unmerged_repository.look(-HOUR / 2) == []  # silence is no verdict (R45)
     for command in commands:
-        unmerged.git(*command.split(), at=MERGED)
-    assert await unmerged.signs(DAY - HOUR) == []
-    assert await unmerged.signs(DAY) == [VerdictBasis.KEPT]
+        unmerged_repository.git(*command.split(), at=MERGED)
+    assert await unmerged_repository.signs(DAY - HOUR) == []
+    assert await unmerged_repository.signs(DAY) == [VerdictBasis.KEPT]
 
 
 # -- silence -------------------------------------------------------------------------------
@@ -173,10 +178,12 @@ async def test_r11_each_way_of_merging_is_seen_and_its_time_counts(
 # -- edited --------------------------------------------------------------------------------
 
 
-async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(work: Merging) -> None:
+async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(
+    merged_repository: ProjectRepository,
+) -> None:
     long = "".join(f"{n}\n" for n in range(5000))
-    commit = work.write("a.py", f"one\nTWO!\nthree\n{long}", at=MERGED + HOUR)
-    (verdict,) = await work.look(2 * HOUR)
+    commit = merged_repository.write("a.py", f"one\nTWO!\nthree\n{long}", at=MERGED + HOUR)
+    (verdict,) = await merged_repository.look(2 * HOUR)
     assert verdict.comment == (
         f"Write a.py (changed on main after it was merged, in {commit[:12]}: a.py)"
     )
@@ -188,26 +195,32 @@ async def test_r42_an_edit_by_a_person_is_a_rejection_with_the_persons_diff(work
     assert len(verdict.diff) == 4000, "what a prompt can hold"
 
 
-async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(work: Merging) -> None:
-    work.write("b.py", "mine\n", at=MERGED + HOUR)
-    assert await work.signs(DAY) == [VerdictBasis.KEPT]
+async def test_r10_what_a_person_changes_elsewhere_is_no_rejection(
+    merged_repository: ProjectRepository,
+) -> None:
+    merged_repository.write("b.py", "mine\n", at=MERGED + HOUR)
+    assert await merged_repository.signs(DAY) == [VerdictBasis.KEPT]
 
 
-async def test_r10_an_edit_on_a_persons_own_branch_counts_once_merged(work: Merging) -> None:
-    work.git("checkout", "--quiet", "-b", "side")
-    work.write("a.py", "mine\n", at=MERGED + HOUR)
-    work.git("checkout", "--quiet", "main")
-    assert await work.signs(2 * HOUR) == []
-    work.git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=MERGED + 3 * HOUR)
-    assert await work.signs(4 * HOUR) == [VerdictBasis.EDITED]
+async def test_r10_an_edit_on_a_persons_own_branch_counts_once_merged(
+    merged_repository: ProjectRepository,
+) -> None:
+    merged_repository.git("checkout", "--quiet", "-b", "side")
+    merged_repository.write("a.py", "mine\n", at=MERGED + HOUR)
+    merged_repository.git("checkout", "--quiet", "main")
+    assert await merged_repository.signs(2 * HOUR) == []
+    merged_repository.git("merge", "--quiet", "--no-ff", "--no-edit", "side", at=MERGED + 3 * HOUR)
+    assert await merged_repository.signs(4 * HOUR) == [VerdictBasis.EDITED]
 
 
-async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(work: Merging) -> None:
-    work.git("mv", "a.py", "moved.py")
-    work.git("commit", "--quiet", "-m", "Rename", at=MERGED + HOUR)
-    assert await work.signs(2 * HOUR) == []
-    work.write("moved.py", "one\nTWO\nfour\n", at=MERGED + 3 * HOUR)
-    (verdict,) = await work.look(4 * HOUR)
+async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(
+    merged_repository: ProjectRepository,
+) -> None:
+    merged_repository.git("mv", "a.py", "moved.py")
+    merged_repository.git("commit", "--quiet", "-m", "Rename", at=MERGED + HOUR)
+    assert await merged_repository.signs(2 * HOUR) == []
+    merged_repository.write("moved.py", "one\nTWO\nfour\n", at=MERGED + 3 * HOUR)
+    (verdict,) = await merged_repository.look(4 * HOUR)
     assert (verdict.sign, "-three\n+four" in verdict.diff) == (VerdictBasis.EDITED, True)
 
 
@@ -224,14 +237,14 @@ async def test_r42_a_file_that_was_only_renamed_is_kept_and_followed(work: Mergi
     ids=["of its commit", "of its merge", "the files as they were before"],
 )
 async def test_r43_a_revert_is_a_rejection_of_its_own_sign(
-    unmerged: Merging, commands: list[str]
+    unmerged_repository: ProjectRepository, commands: list[str]
 ) -> None:
-    await unmerged.attempt()
+    await unmerged_repository.attempt()
     merge, *back = commands
-    unmerged.git(*merge.split(), "midwatch/r1/fix-1", at=MERGED)
+    unmerged_repository.git(*merge.split(), "midwatch/r1/fix-1", at=MERGED)
     for command in back:
-        unmerged.git(*command.split(), at=MERGED + HOUR)
-    (verdict,) = await unmerged.look(2 * HOUR)
+        unmerged_repository.git(*command.split(), at=MERGED + HOUR)
+    (verdict,) = await unmerged_repository.look(2 * HOUR)
     known = (verdict.accepted, verdict.origin, verdict.sign)
     assert known == (False, Origin.IMPLIED, VerdictBasis.REVERTED)
     assert "-TWO\n+two\n" in verdict.diff
@@ -241,30 +254,32 @@ async def test_r43_a_revert_is_a_rejection_of_its_own_sign(
 
 
 async def test_c17_what_midwatch_or_another_attempt_changes_is_no_persons_edit(
-    work: Merging,
+    merged_repository: ProjectRepository,
 ) -> None:
-    work.write("a.py", "one\nTWO\nIII\n", at=MERGED + HOUR, who=MIDWATCH)
-    await work.attempt("more", at=MERGED + HOUR, a="one\nTWO\nTHREE\n")
-    work.merge("more-1", "--squash", at=MERGED + HOUR)
-    work.git("commit", "--quiet", "-m", "More", at=MERGED + HOUR)
-    assert await work.signs(DAY) == [VerdictBasis.KEPT]
+    merged_repository.write("a.py", "one\nTWO\nIII\n", at=MERGED + HOUR, who=MIDWATCH)
+    await merged_repository.attempt("more", at=MERGED + HOUR, a="one\nTWO\nTHREE\n")
+    merged_repository.merge("more-1", "--squash", at=MERGED + HOUR)
+    merged_repository.git("commit", "--quiet", "-m", "More", at=MERGED + HOUR)
+    assert await merged_repository.signs(DAY) == [VerdictBasis.KEPT]
 
 
-async def test_c17_a_person_who_edits_before_another_attempt_is_a_person(work: Merging) -> None:
-    work.write("a.py", "mine\n", at=MERGED + HOUR)
-    await work.attempt("more", at=MERGED + HOUR, c="c\n")
-    work.merge("more-1", at=MERGED + HOUR)
-    assert await work.signs(2 * HOUR) == [VerdictBasis.EDITED]
+async def test_c17_a_person_who_edits_before_another_attempt_is_a_person(
+    merged_repository: ProjectRepository,
+) -> None:
+    merged_repository.write("a.py", "mine\n", at=MERGED + HOUR)
+    await merged_repository.attempt("more", at=MERGED + HOUR, c="c\n")
+    merged_repository.merge("more-1", at=MERGED + HOUR)
+    assert await merged_repository.signs(2 * HOUR) == [VerdictBasis.EDITED]
 
 
 @pytest.mark.parametrize("options", [(), ("--no-ff",)])
 async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_person(
-    unmerged: Merging, options: tuple[str, ...]
+    unmerged_repository: ProjectRepository, options: tuple[str, ...]
 ) -> None:
-    folder = await unmerged.attempt()
-    unmerged.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
-    unmerged.merge("fix-1", *options)
-    (edited,) = await unmerged.look(2 * HOUR)
+    folder = await unmerged_repository.attempt()
+    unmerged_repository.write("a.py", "mine\n", at=AT + HOUR / 2, into=folder)
+    unmerged_repository.merge("fix-1", *options)
+    (edited,) = await unmerged_repository.look(2 * HOUR)
     assert (edited.sign, edited.author) == (VerdictBasis.EDITED, "Ada")
     assert "+mine" in edited.diff
 
@@ -274,12 +289,12 @@ async def test_c17_a_person_who_edits_on_the_branch_before_the_merge_is_still_a_
 
 @pytest.mark.parametrize("damage", ["gone", "HEAD", "shallow"])
 async def test_a_repository_that_is_gone_broken_or_shallow_is_passed_over_with_a_warning(
-    work: Merging, caplog: pytest.LogCaptureFixture, damage: str
+    merged_repository: ProjectRepository, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
     if damage == "gone":
-        work.folder.rename(work.folder.with_name("elsewhere"))
+        merged_repository.folder.rename(merged_repository.folder.with_name("elsewhere"))
     else:
-        text = "nothing" if damage == "HEAD" else work.git("rev-parse", "HEAD")
-        (work.folder / ".git" / damage).write_text(f"{text}\n")
-    assert await work.look(2 * DAY) == []
+        text = "nothing" if damage == "HEAD" else merged_repository.git("rev-parse", "HEAD")
+        (merged_repository.folder / ".git" / damage).write_text(f"{text}\n")
+    assert await merged_repository.look(2 * DAY) == []
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -32,7 +32,7 @@ class Loop:
     lessons: list[Line]
     again: list[Line]
 
-    def shown(self, attempt: int) -> list[Line]:
+    def shown_lines(self, attempt: int) -> list[Line]:
         return midwatch(self.folder, "show", str(attempt), "--json")
 
     def attempts(self, lines: list[Line], task: str) -> list[int]:
@@ -67,7 +67,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     return Loop(folder=folder, first=first, verdicts=verdicts, lessons=lessons, again=again)
 
 
-def alarmed(lines: list[Line]) -> set[str]:
+def tasks_with_alarms(lines: list[Line]) -> set[str]:
     return {
         line["task"]
         for line in lines
@@ -76,7 +76,7 @@ def alarmed(lines: list[Line]) -> set[str]:
 
 
 def test_the_first_demo_raises_alarms_in_four_tasks(loop: Loop) -> None:
-    assert alarmed(loop.first) == set(STUCK)
+    assert tasks_with_alarms(loop.first) == set(STUCK)
     types = {line["type"] for line in (*loop.first, *loop.again)}
     contract = {"run", "task", "attempt", "step", "checkpoint", "alert", "escalation", "decision"}
     assert types == contract | {"intervention", "done"}
@@ -98,7 +98,7 @@ def test_the_list_of_lessons_tells_the_source_of_each_in_any_words(loop: Loop, t
 @pytest.mark.parametrize("task", STUCK)
 def test_r34_r74_the_second_demo_has_the_lesson_and_logs_its_use(loop: Loop, task: str) -> None:
     (attempt, *_) = loop.attempts(loop.again, task)
-    (recall,) = [line for line in loop.shown(attempt) if line["type"] == "recall"]
+    (recall,) = [line for line in loop.shown_lines(attempt) if line["type"] == "recall"]
     id = loop.verdicts[task]["lesson"]
     (given,) = [each for each in recall["lessons"] if each["id"] == id]
     assert (given["method"], given["origin"]) == ("task", "explicit")
@@ -108,7 +108,7 @@ def test_r34_r74_the_second_demo_has_the_lesson_and_logs_its_use(loop: Loop, tas
 
 
 def test_the_workers_that_were_taught_raise_no_alarm_and_all_succeed(loop: Loop) -> None:
-    assert alarmed(loop.again) == set()
+    assert tasks_with_alarms(loop.again) == set()
     done = loop.again[-1]
     assert {task["status"] for task in done["tasks"]} == {"completed"}
     assert {task["attempts"] for task in done["tasks"]} == {1}
@@ -116,7 +116,7 @@ def test_the_workers_that_were_taught_raise_no_alarm_and_all_succeed(loop: Loop)
 
 def test_show_tells_of_the_verdict_the_lesson_and_the_summary_of_an_attempt(loop: Loop) -> None:
     verdict = loop.verdicts["totals"]
-    shown = loop.shown(verdict["attempt"])
+    shown = loop.shown_lines(verdict["attempt"])
     told = {
         line["type"]: line for line in shown if line["type"] in {"feedback", "lesson", "summary"}
     }

@@ -76,7 +76,7 @@ tasks:
 """
 
 
-async def learned(past: PastAttempts) -> None:
+async def store_learning(past: PastAttempts) -> None:
     """Everything that an attempt may be given."""
     before = await past.attempt(task="fix")
     await past.say(before, Lesson(text=TAUGHT, origin=Origin.EXPLICIT, sources=(before.id,)))
@@ -85,7 +85,7 @@ async def learned(past: PastAttempts) -> None:
     await past.say(before, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
 
 
-async def sent(harness: RunHarness, attempt: int) -> tuple[str, str]:
+async def sent_prompts(harness: RunHarness, attempt: int) -> tuple[str, str]:
     """The instructions and the first prompt that a worker was sent."""
     (body, *_) = [each.body for each in await harness.journal.messages(attempt)]
     messages = ModelMessagesTypeAdapter.validate_json(body)
@@ -100,11 +100,11 @@ async def test_r1_s15_only_the_workers_prompt_changes(
     """What it is asked stays word for word as it was, and so does the model that is asked."""
     before, after = tasks().replace("shop", "elsewhere"), tasks()
     assert await harness.run(before) == 0
-    await learned(past)
+    await store_learning(past)
     assert await harness.run(after) == 0
-    instructions, prompt = await sent(harness, 3)
+    instructions, prompt = await sent_prompts(harness, 3)
     asked, _, told = prompt.partition("\n\n## Behavioral guidelines\n\n")
-    first_instructions, first_asked = await sent(harness, 1)
+    first_instructions, first_asked = await sent_prompts(harness, 1)
     assert asked == first_asked
     assert instructions.startswith(first_instructions), "what is added says that facts are known"
     assert RULES not in instructions
@@ -118,7 +118,7 @@ async def test_r1_s15_only_the_workers_prompt_changes(
 async def test_s58_d42_what_is_given_is_recorded_first_and_what_is_learned_after_the_end(
     harness: RunHarness, past: PastAttempts
 ) -> None:
-    await learned(past)
+    await store_learning(past)
     assert await harness.run(tasks()) == 0
     (given,) = await harness.told(Recall, attempt=2)
     assert (len(given.lessons), len(given.facts)) == (1, 1)
@@ -134,7 +134,7 @@ async def test_s58_d42_what_is_given_is_recorded_first_and_what_is_learned_after
 
 
 async def test_d4_the_planner_reads_lessons_too(harness: RunHarness, past: PastAttempts) -> None:
-    await learned(past)
+    await store_learning(past)
     await harness.run(tasks(f', planner: "scripted:{__name__}"'))
     plans = await harness.told(Plan, attempt=2)
     assert plans[0].steps[0].title == "with the lesson"
@@ -144,7 +144,7 @@ async def test_requirement_21_a_run_logs_nothing_of_lessons_summaries_or_transcr
     harness: RunHarness, past: PastAttempts, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    await learned(past)
+    await store_learning(past)
     await harness.run(tasks())
     attempt = (await harness.journal.attempts(2))[0].id
     await harness.say(Feedback(accepted=False, comment="The heading is missing."), attempt=attempt)

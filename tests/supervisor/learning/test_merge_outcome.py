@@ -65,7 +65,7 @@ TIP = commit("tip", "base", after=-HOUR, email="midwatch@localhost", a=("old", "
 MERGE = commit("merge", "base", "tip", after=timedelta(), a=("old", "new"))
 
 
-def became(
+def outcome_after(
     *later: Revision,
     at: timedelta = 2 * HOUR,
     stored: VerdictBasis | None = None,
@@ -73,10 +73,12 @@ def became(
 ) -> VerdictBasis | None:
     """What became of the work by some time after its merge; each commit follows the one before."""
     history = [BASE, TIP, MERGE, *later]
-    return judged(history, MergePoint(place=1, at=AT), at=at, stored=stored, settings=settings)
+    return judge_history(
+        history, MergePoint(place=1, at=AT), at=at, stored=stored, settings=settings
+    )
 
 
-def judged(
+def judge_history(
     history: Sequence[Revision],
     merge: MergePoint,
     *,
@@ -135,19 +137,19 @@ COURSES = {
 def test_what_became_of_work(
     later: Sequence[Revision], at: timedelta, stored: VerdictBasis | None, sign: VerdictBasis | None
 ) -> None:
-    assert became(*later, at=at, stored=stored) is sign
+    assert outcome_after(*later, at=at, stored=stored) is sign
 
 
 @pytest.mark.parametrize("off", ["kept_after", "watched_for"])
 def test_r45_a_time_of_nothing_accepts_nothing(off: str) -> None:
-    assert became(at=2 * DAY, settings=FeedbackSettings.model_validate({off: 0})) is None
+    assert outcome_after(at=2 * DAY, settings=FeedbackSettings.model_validate({off: 0})) is None
 
 
 def test_r10_an_edit_that_came_before_the_merge_is_none() -> None:
     before = commit("before", "base", after=-HOUR / 2, a=("old", "mine"))
     merge = commit("merge", "before", "tip", after=timedelta(), a=("mine", "both"))
     history = [BASE, before, TIP, merge]
-    assert judged(history, MergePoint(place=2, at=AT), at=DAY) is VerdictBasis.KEPT
+    assert judge_history(history, MergePoint(place=2, at=AT), at=DAY) is VerdictBasis.KEPT
 
 
 def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -> None:
@@ -155,7 +157,7 @@ def test_c17_a_persons_merge_of_agents_work_is_no_edit_and_one_of_her_own_is() -
     for email, sign in (("midwatch@localhost", None), ("ada@localhost", EDITED)):
         side = commit("side", "merge", email=email, a=("new", "other"))
         bring = commit("bring", "merge", "side", a=("new", "other"))
-        assert became(side, bring) is sign
+        assert outcome_after(side, bring) is sign
 
 
 def test_r11_work_is_found_by_its_content_where_its_commits_are_not_there() -> None:
@@ -172,7 +174,7 @@ def test_r45_other_content_is_no_merge(text: str) -> None:
 
 def test_r11_without_a_log_of_the_branch_nobody_knows_when_it_took_the_work_as_it_is() -> None:
     merge = MergePoint(place=1, at=AT - HOUR, sure=False)
-    assert judged([BASE, TIP], merge, at=9 * DAY) is None
+    assert judge_history([BASE, TIP], merge, at=9 * DAY) is None
 
 
 A, B, NONE = "a" * 40, "b" * 40, "0" * 40

@@ -83,13 +83,13 @@ class Shop(PastAttempts):
         task = await self.journal.task(attempt.task)
         return RecallRequest(task=task, assignment=assignment, attempt=attempt, plan=PLAN)
 
-    async def again(self, request: RecallRequest) -> RecallRequest:
+    async def next_request(self, request: RecallRequest) -> RecallRequest:
         """The next attempt of the same task, which is that of the last run."""
         number = request.attempt.number + 1
         attempt = await self.attempt(task=request.assignment, number=number)
         return replace(request, attempt=attempt)
 
-    async def given(self, request: RecallRequest, settings: LearningSettings = ON) -> RecalledText:
+    async def recall(self, request: RecallRequest, settings: LearningSettings = ON) -> RecalledText:
         """What an attempt is given, as the journal is told."""
         found = await recall(
             self.journal, request, settings, BLOCKS, ticks=lambda: next(self._ticks)
@@ -104,7 +104,7 @@ def shop(journal: Journal, at: datetime) -> Shop:
     return Shop(journal, at)
 
 
-def recalled(given: RecalledText) -> Recall:
+def recall_record(given: RecalledText) -> Recall:
     (record,) = given.records
     assert isinstance(record, Recall)
     return record
@@ -115,12 +115,12 @@ async def test_r4_r34_a_lesson_of_one_run_is_given_in_the_next_and_its_use_is_co
 ) -> None:
     lesson = await shop.say(await shop.attempt(task="totals"), CENT)
     first, second = await shop.request(), await shop.request()
-    given = await shop.given(first)
+    given = await shop.recall(first)
     assert CENT.text in given.text
-    record = recalled(given)
+    record = recall_record(given)
     assert [(each.lesson, each.method) for each in record.lessons] == [(lesson, Method.TASK)]
     assert (record.group, record.seconds, record.tokens > 0) == (Group.NONE, 0.25, True)
-    await shop.given(second)
+    await shop.recall(second)
     assert [each.lesson for each in await uses(shop.journal, second.attempt.id)] == [lesson]
     known = await shop.lesson(lesson)
     assert (known.used, known.helped, known.hurt) == (2, 0, 0)
@@ -134,20 +134,20 @@ async def test_requirement_18_after_a_crash_the_same_is_given_but_nothing_that_w
     source = await shop.attempt(task="totals")
     lesson = await shop.say(source, CENT)
     request = await shop.request()
-    before = await shop.given(request)
+    before = await shop.recall(request)
     await shop.say(request.attempt, CENT)  # what came meanwhile changes nothing
-    assert await shop.given(request) == RecalledText(text=before.text)
+    assert await shop.recall(request) == RecalledText(text=before.text)
     assert (await shop.lesson(lesson)).used == 1
     await shop.say(source, LessonMark(lesson=lesson, act=LessonAct.RETIRED))
-    assert await shop.given(request) == RecalledText()
+    assert await shop.recall(request) == RecalledText()
 
 
 async def test_r74_a_lesson_reaches_other_tasks_but_no_other_project(shop: Shop) -> None:
     await shop.say(await shop.attempt(task=assigned("totals", tags=("python",))), CENT)
-    other = await shop.given(await shop.request("rounding", tags=("python",)))
-    assert [each.method for each in recalled(other).lessons] == [Method.TAGS]
+    other = await shop.recall(await shop.request("rounding", tags=("python",)))
+    assert [each.method for each in recall_record(other).lessons] == [Method.TAGS]
     assert (
-        await shop.given(await shop.request(project="elsewhere", tags=("python",)))
+        await shop.recall(await shop.request(project="elsewhere", tags=("python",)))
         == RecalledText()
     )
 
@@ -157,10 +157,10 @@ async def test_a_lesson_of_an_attempt_that_the_prompt_tells_is_left_out_unless_o
 ) -> None:
     other, first = await shop.request(), await shop.request()
     await shop.say(first.attempt, replace(CENT, sources=(first.attempt.id,)))
-    again = await shop.again(first)
-    assert await shop.given(again) == RecalledText()
+    again = await shop.next_request(first)
+    assert await shop.recall(again) == RecalledText()
     await shop.say(first.attempt, replace(CENT, sources=(other.attempt.id, first.attempt.id)))
-    assert CENT.text in (await shop.given(await shop.again(again))).text
+    assert CENT.text in (await shop.recall(await shop.next_request(again))).text
 
 
 async def test_s58_guidelines_that_were_approved_are_always_given_lessons_where_they_fit(
@@ -172,12 +172,12 @@ async def test_s58_guidelines_that_were_approved_are_always_given_lessons_where_
     spec = stranger.assignment.task.model_copy(update={"goal": "Draw a chart.", "title": "Chart"})
     assignment = stranger.assignment.model_copy(update={"task": spec})
     stranger = replace(stranger, assignment=assignment, plan=Plan(steps=()))
-    assert await shop.given(stranger) == RecalledText()
+    assert await shop.recall(stranger) == RecalledText()
     await shop.say(source, GuidelinesMark(guidelines=version, act=GuidelinesAct.APPROVED))
     await shop.say(source, CENT)
-    given = await shop.given(stranger)
+    given = await shop.recall(stranger)
     assert RULES.text in given.text
-    assert (recalled(given).guidelines, recalled(given).lessons) == (version, ())
+    assert (recall_record(given).guidelines, recall_record(given).lessons) == (version, ())
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
@@ -194,13 +194,13 @@ async def test_r66_the_control_group_gets_facts_but_no_lessons_and_tells_its_gro
     shop: Shop,
 ) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=1))
-    nothing = recalled(await shop.given(await shop.request(), settings))
+    nothing = recall_record(await shop.recall(await shop.request(), settings))
     assert nothing == Recall(group=Group.CONTROL, seconds=0.25)
     source = await shop.attempt(task="totals")
     await shop.say(source, CENT)
     fact = replace(PORT, files=("totals.py",))
     same = {await shop.say(source, fact), await shop.say(source, fact)}  # which is given once
-    record = recalled(await shop.given(await shop.request(), settings))
+    record = recall_record(await shop.recall(await shop.request(), settings))
     assert (record.group, record.lessons) == (Group.CONTROL, ())
     (given,) = record.facts
     assert given in same
@@ -208,9 +208,11 @@ async def test_r66_the_control_group_gets_facts_but_no_lessons_and_tells_its_gro
 
 async def test_r66_the_parts_of_a_split_task_are_in_the_group_of_the_whole(shop: Shop) -> None:
     settings = LearningSettings(lessons=LessonSettings(control_share=0.5))
-    whole = recalled(await shop.given(await shop.request("totals"), settings)).group
+    whole = recall_record(await shop.recall(await shop.request("totals"), settings)).group
     parts = [
-        recalled(await shop.given(await shop.request(f"totals-{n}", parent="totals"), settings))
+        recall_record(
+            await shop.recall(await shop.request(f"totals-{n}", parent="totals"), settings)
+        )
         for n in range(1, 7)
     ]
     assert {part.group for part in parts} == {whole}
@@ -223,7 +225,7 @@ async def test_c16_what_is_off_is_not_given(shop: Shop, settings: LearningSettin
     source = await shop.attempt(task="totals")
     await shop.say(source, CENT)
     await shop.say(source, PORT)
-    assert await shop.given(await shop.request(), settings) == RecalledText()
+    assert await shop.recall(await shop.request(), settings) == RecalledText()
 
 
 async def test_a_journal_that_fails_or_is_slow_is_a_fault_and_the_attempt_begins_without(

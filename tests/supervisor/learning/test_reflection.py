@@ -113,7 +113,7 @@ def look(journal: Journal, past: PastAttempts) -> Look:
     return back
 
 
-async def ended(
+async def ended_attempt(
     past: PastAttempts, *, turns: int = 9, text: str = TOLD, project: str = "shop"
 ) -> int:
     """An attempt that is over and summed up; its id."""
@@ -126,7 +126,7 @@ async def ended(
 async def test_s1_s37_s41_a_look_back_gives_insights_and_a_document_that_is_only_proposed(
     past: PastAttempts, look: Look
 ) -> None:
-    one = await ended(past)
+    one = await ended_attempt(past)
     found = await look(Reflector())
     assert found is not None
     assert (found.attempts, found.insights, found.proposed, found.error) == ((one,), 1, True, "")
@@ -145,7 +145,7 @@ async def test_s40_s50_s59_without_news_nothing_is_asked_or_stored_and_counts_al
     past: PastAttempts, look: Look, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="midwatch_supervisor")
-    await ended(past)
+    await ended_attempt(past)
     await look(Reflector())
     before, reflector = await past.journal.last_id(), Reflector()
     found = await look(reflector)
@@ -163,27 +163,27 @@ async def test_s40_s50_s59_without_news_nothing_is_asked_or_stored_and_counts_al
 
 
 async def test_requirement_20_each_attempt_is_used_once(past: PastAttempts, look: Look) -> None:
-    attempts = [await ended(past) for _ in range(3)]
+    attempts = [await ended_attempt(past) for _ in range(3)]
     seen = [await look(Reflector(), max_runs=2) for _ in range(3)]
     used = [each.attempts for each in seen if each]
     assert used == [tuple(attempts[:2]), tuple(attempts[2:]), ()]
 
 
 async def test_too_few_attempts_wait_for_the_next_time(past: PastAttempts, look: Look) -> None:
-    shallow, deep = await ended(past, turns=1), await ended(past)
+    shallow, deep = await ended_attempt(past, turns=1), await ended_attempt(past)
     found = await look(Reflector(), min_runs=2)
     assert found is not None
     assert found.skipped == "1 of the 2 attempts that a look back needs"
     (passed,) = await past.learned.summaries("shop", after=0, limit=1)
     assert (passed.attempt, found.watermark) == (shallow, passed.id)
-    second = await ended(past)
+    second = await ended_attempt(past)
     found = await look(Reflector(), min_runs=2)
     assert found is not None
     assert found.attempts == (deep, second)
 
 
 async def test_s47_shallow_attempts_are_passed_once(past: PastAttempts, look: Look) -> None:
-    await ended(past, turns=2)
+    await ended_attempt(past, turns=2)
     first = await look(Reflector())
     again = await look(Reflector())
     assert [each.skipped for each in (first, again) if each] == [
@@ -195,12 +195,12 @@ async def test_s47_shallow_attempts_are_passed_once(past: PastAttempts, look: Lo
 async def test_s24_c3_the_version_in_force_is_built_upon_and_kept(
     past: PastAttempts, look: Look
 ) -> None:
-    first_attempt = await ended(past)
+    first_attempt = await ended_attempt(past)
     await look(Reflector())
     (first,) = await past.learned.guidelines("shop")
     mark = GuidelinesMark(guidelines=first.id, act=GuidelinesAct.APPROVED)
     await past.say(await past.journal.attempt(first_attempt), mark)
-    attempts = [await ended(past), await ended(past)]
+    attempts = [await ended_attempt(past), await ended_attempt(past)]
     content = "Tests of totals.py ran after five rounding edits."
     found = answer(*attempts, content=content)
     reflector = Reflector(found, f"{DOCUMENT}\n- Ask for the rounding rule.")
@@ -216,14 +216,14 @@ async def test_s24_c3_the_version_in_force_is_built_upon_and_kept(
 async def test_s34_a_failed_document_keeps_the_insights_for_the_next_one(
     past: PastAttempts, look: Look
 ) -> None:
-    one = await ended(past)
+    one = await ended_attempt(past)
     found = await look(Reflector(second=ConnectionError("gone")))
     assert found is not None
     assert (found.attempts, found.insights, found.proposed) == ((one,), 1, False)
     assert "ConnectionError: gone" in found.error
     (fault,) = await past.told(Fault)
     assert (fault.part, fault.error) == ("learning: guidelines", found.error)
-    second = await ended(past, text="It wrote the login form, and ran pytest at once.")
+    second = await ended_attempt(past, text="It wrote the login form, and ran pytest at once.")
     content = "The login form was tried by pytest at once."
     reflector = Reflector(answer(second, content=content, quote="the login form"))
     await look(reflector)
@@ -234,7 +234,7 @@ async def test_s34_a_failed_document_keeps_the_insights_for_the_next_one(
 async def test_s34_a_failed_look_is_retried_and_at_last_passed(
     past: PastAttempts, look: Look
 ) -> None:
-    one = await ended(past)
+    one = await ended_attempt(past)
     found = await look(Reflector(ConnectionError("gone")))
     assert found is not None
     assert (found.watermark, found.attempts) == (0, ())
@@ -242,7 +242,7 @@ async def test_s34_a_failed_look_is_retried_and_at_last_passed(
     again = await look(Reflector())
     assert again is not None
     assert again.attempts == (one,)
-    await ended(past)
+    await ended_attempt(past)
     broken = Reflector({"insights": "none"})
     marks = [found.watermark for _ in range(2) if (found := await look(broken, tries=2))]
     assert marks == [again.watermark, (await past.learned.summaries("shop"))[-1].id]
@@ -258,7 +258,7 @@ async def test_s34_a_failed_look_is_retried_and_at_last_passed(
 async def test_without_a_model_or_switched_off_attempts_wait(
     past: PastAttempts, look: Look, model: Reflector | None, knobs: dict[str, Any], reason: str
 ) -> None:
-    one = await ended(past)
+    one = await ended_attempt(past)
     assert await look(model, **knobs) == Reflection(watermark=0, skipped=reason)
     found = await look(Reflector())
     assert found is not None
@@ -266,8 +266,10 @@ async def test_without_a_model_or_switched_off_attempts_wait(
 
 
 async def test_projects_never_see_each_other(past: PastAttempts, look: Look) -> None:
-    await ended(past, text="It edited the rounding in totals.py for the site.", project="site")
-    shop = await ended(past)
+    await ended_attempt(
+        past, text="It edited the rounding in totals.py for the site.", project="site"
+    )
+    shop = await ended_attempt(past)
     reflector = Reflector()
     found = await look(reflector)
     assert found is not None
@@ -284,13 +286,13 @@ async def test_projects_never_see_each_other(past: PastAttempts, look: Look) -> 
 async def test_what_a_look_costs_that_comes_to_nothing_is_recorded(
     past: PastAttempts, look: Look, reflector: Reflector, requests: list[int]
 ) -> None:
-    await ended(past)
+    await ended_attempt(past)
     await look(reflector)
     assert [each.requests for each in await past.told(Spending)] == requests
 
 
 async def test_what_a_canceled_look_costs_is_recorded(past: PastAttempts, look: Look) -> None:
-    await ended(past)
+    await ended_attempt(past)
     reflector = Reflector(second=asyncio.Event())
     work = asyncio.ensure_future(look(reflector))
     while len(reflector.asked) < 2:
@@ -303,10 +305,10 @@ async def test_what_a_canceled_look_costs_is_recorded(past: PastAttempts, look: 
 async def test_how_the_attempts_before_fared_costs_the_next_ones_no_try(
     past: PastAttempts, look: Look
 ) -> None:
-    await ended(past)
+    await ended_attempt(past)
     await look(Reflector(second=ConnectionError("gone")), tries=2)
     mark = await past.learned.watermark("shop")
-    await ended(past)
+    await ended_attempt(past)
     await look(Reflector({"insights": "none"}), tries=2)
     assert await past.learned.watermark("shop") == mark > 0
 
@@ -314,12 +316,12 @@ async def test_how_the_attempts_before_fared_costs_the_next_ones_no_try(
 async def test_s50_what_is_known_or_retired_does_not_come_back(
     past: PastAttempts, look: Look
 ) -> None:
-    of = await past.journal.attempt(await ended(past))
+    of = await past.journal.attempt(await ended_attempt(past))
     await look(Reflector())
     (known,) = await past.learned.lessons()
     for act in (LessonAct.RETIRED, LessonAct.RESTORED):
         await past.say(of, LessonMark(lesson=known.id, act=act))
-        await ended(past)
+        await ended_attempt(past)
         found = await look(Reflector())
         assert found is not None
         assert not found.proposed
@@ -332,7 +334,7 @@ DETAIL = "zweihundert"
 
 
 @pytest.fixture
-async def told_all(past: PastAttempts) -> None:
+async def attempt_with_all_records(past: PastAttempts) -> None:
     """An attempt of which everything is known that can be."""
     attempt = await past.attempt()
     step = replace(reflecting(notes=DETAIL, blockers=(DETAIL,)), args=DETAIL, output=DETAIL)
@@ -358,7 +360,7 @@ OPERATORS = (
     [({}, ()), ({"with_lessons": True}, LESSONS), ({"with_operators": True}, OPERATORS)],
     ids=["s42 summaries alone", "s52 lessons", "s60 what operators said"],
 )
-@pytest.mark.usefixtures("told_all")
+@pytest.mark.usefixtures("attempt_with_all_records")
 async def test_summaries_are_looked_back_at_with_what_is_wanted_and_no_single_step_or_message(
     look: Look, more: dict[str, bool], shown: tuple[str, ...]
 ) -> None:

@@ -92,7 +92,7 @@ async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_was_asked() -> None:  # pyright: ignore[reportUnusedFunction]
+def _forget_questions() -> None:  # pyright: ignore[reportUnusedFunction]
     global held
     asked.clear()
     held = asyncio.Event()
@@ -126,7 +126,7 @@ class Past(PastAttempts):
             await self.say(attempt, Summary(text=TOLD, topics=("rounding",), turns=9), done)
         return attempt
 
-    async def over(self, task: str = "fix", *, settings: Settings = ON) -> int:
+    async def end_run(self, task: str = "fix", *, settings: Settings = ON) -> int:
         """A run that is over; the entry by which it is."""
         return await self.say(await self.begin(task, settings=settings), OVER)
 
@@ -157,10 +157,10 @@ async def until(happened: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def until_asked(times: int) -> None:
-    async def often_enough() -> bool:
+    async def was_asked() -> bool:
         return len(asked) == times
 
-    await until(often_enough)
+    await until(was_asked)
 
 
 async def test_runs_whose_tasks_are_over_are_looked_back_at_once(past: Past) -> None:
@@ -169,7 +169,7 @@ async def test_runs_whose_tasks_are_over_are_looked_back_at_once(past: Past) -> 
     await look()
     assert await past.looks() == []
     await past.say(first, OVER)
-    await past.over()
+    await past.end_run()
     for _ in range(2):
         await look()
     await past.monitor()()  # another one that takes the post over
@@ -206,12 +206,12 @@ async def test_a_model_that_is_missing_here_is_said_once_and_left_to_others(
 
 
 async def test_a_question_that_fails_is_asked_again_when_another_run_ends(past: Past) -> None:
-    await past.over("broken")
+    await past.end_run("broken")
     look = past.monitor()
     for _ in range(2):
         await look()
     assert len(asked) == 1
-    await past.over()
+    await past.end_run()
     await look()
     (failed, error), again = await past.looks()
     assert (failed, again) == (False, (True, ""))
@@ -219,7 +219,7 @@ async def test_a_question_that_fails_is_asked_again_when_another_run_ends(past: 
 
 
 async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) -> None:
-    await past.over()
+    await past.end_run()
     held.clear()
     looking = asyncio.ensure_future(past.monitor()())
     await until_asked(1)
@@ -233,7 +233,7 @@ async def test_a_look_that_is_cut_off_is_made_by_whoever_comes_next(past: Past) 
 
 @pytest.mark.parametrize("location", DATABASES, indirect=True)
 async def test_of_two_that_believe_to_have_the_post_one_stores_its_look(past: Past) -> None:
-    await past.over()
+    await past.end_run()
     held.clear()
     looks = [asyncio.ensure_future(past.monitor()()) for _ in range(2)]
     await until_asked(2)
@@ -253,7 +253,7 @@ async def test_settings_too_new_are_told_once(past: Past, caplog: pytest.LogCapt
 
 
 async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: Past) -> None:
-    await past.over()
+    await past.end_run()
     held.clear()
     bus = LocalBus()
     hindsight = FleetReflection(past.journal, clock=lambda: AT)
@@ -261,10 +261,10 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
     await until_asked(1)
     await past.begin(settings=OFF, reflector="none", summed=False)
 
-    async def studied() -> bool:
+    async def is_studied() -> bool:
         return len(await past.told(Summary)) == 2
 
-    await until(studied)
+    await until(is_studied)
     assert await past.looks() == []
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
@@ -272,7 +272,7 @@ async def test_while_a_model_thinks_about_a_run_what_ends_is_learned_from(past: 
 
 @pytest.mark.parametrize("once", [True, False])
 async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once: bool) -> None:
-    await past.over()
+    await past.end_run()
     keeping = FleetMonitor(
         past.journal,
         location=location,
@@ -284,10 +284,10 @@ async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once
     )
     working = asyncio.create_task(keeping.once() if once else keeping.run())
 
-    async def looked() -> bool:
+    async def has_looked_back() -> bool:
         return bool(await past.looks())
 
-    await until(looked)
+    await until(has_looked_back)
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     assert await past.looks() == [(True, "")]
@@ -296,7 +296,7 @@ async def test_a_monitor_looks_back_at_its_fleet(past: Past, location: str, once
 ZONE = timezone(timedelta(hours=2))
 
 
-def on(day: int, clock: str) -> datetime:
+def local_time(day: int, clock: str) -> datetime:
     hour, minute = map(int, clock.split(":"))
     return datetime(2026, 11, day, hour, minute, tzinfo=ZONE)
 
@@ -304,12 +304,12 @@ def on(day: int, clock: str) -> datetime:
 @pytest.mark.parametrize(
     ("hours", "moment", "begin", "end"),
     [
-        ("02:00-05:00", on(21, "01:59"), on(21, "02:00"), on(21, "05:00")),
-        ("02:00-05:00", on(21, "04:59"), on(21, "02:00"), on(21, "05:00")),
-        ("02:00-05:00", on(21, "05:00"), on(22, "02:00"), on(22, "05:00")),
-        ("22:30-05:00", on(21, "12:00"), on(21, "22:30"), on(22, "05:00")),
-        ("22:30-05:00", on(22, "00:10"), on(21, "22:30"), on(22, "05:00")),
-        ("03:00-03:00", on(21, "02:00"), on(20, "03:00"), on(21, "03:00")),
+        ("02:00-05:00", local_time(21, "01:59"), local_time(21, "02:00"), local_time(21, "05:00")),
+        ("02:00-05:00", local_time(21, "04:59"), local_time(21, "02:00"), local_time(21, "05:00")),
+        ("02:00-05:00", local_time(21, "05:00"), local_time(22, "02:00"), local_time(22, "05:00")),
+        ("22:30-05:00", local_time(21, "12:00"), local_time(21, "22:30"), local_time(22, "05:00")),
+        ("22:30-05:00", local_time(22, "00:10"), local_time(21, "22:30"), local_time(22, "05:00")),
+        ("03:00-03:00", local_time(21, "02:00"), local_time(20, "03:00"), local_time(21, "03:00")),
     ],
 )
 def test_s11_the_window_is_the_one_that_is_on_or_the_next(

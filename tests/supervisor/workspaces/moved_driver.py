@@ -82,8 +82,8 @@ async def _ignore(entries: Sequence[Entry]) -> None:
     return
 
 
-def node(folder: str, name: str, seconds: str, push: str) -> int:
-    """Be one node."""
+def run_node(folder: str, name: str, seconds: str, push: str) -> int:
+    """Run one node."""
     os.environ["NODE"] = name
     os.chdir(folder)
     settings = Settings(
@@ -100,13 +100,13 @@ def node(folder: str, name: str, seconds: str, push: str) -> int:
     return asyncio.run(run())
 
 
-def forked(*words: str) -> int:
+def run_in_fork(*words: str) -> int:
     """The exit code of a process that is a node; negative for the signal that ended it."""
     process = os.fork()
     if process == 0:
         code = 70
         try:
-            code = node(*words)
+            code = run_node(*words)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -118,7 +118,7 @@ def forked(*words: str) -> int:
 def main() -> None:
     """Answer one line after the other."""
     for line in sys.stdin:
-        sys.stdout.write(f"{forked(*line.rsplit(maxsplit=3))}\n")
+        sys.stdout.write(f"{run_in_fork(*line.rsplit(maxsplit=3))}\n")
         sys.stdout.flush()
 
 

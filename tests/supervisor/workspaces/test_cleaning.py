@@ -81,7 +81,7 @@ class Home:
             drafts.append(Draft(record=done, at=self.now, task=attempt.task))
         await self.journal.commit(Commit(drafts=tuple(drafts)))
 
-    async def over(self, *, bare: bool = False) -> Attempt:
+    async def ended_attempt(self, *, bare: bool = False) -> Attempt:
         """The only attempt of a task that is over."""
         attempt = await self.attempt(await self.task("fix"), 1, bare=bare)
         await self.end(attempt, over=True)
@@ -181,7 +181,7 @@ async def test_the_repository_beside_a_folder_without_git_goes_with_its_attempt(
 
 async def test_a_result_that_is_nowhere_else_stays(build: Build) -> None:
     home = await build(FleetSettings(max_bundle_mb=0.0001))
-    await home.over()
+    await home.ended_attempt()
     await home.clean(later=2 * WEEK)
     assert home.folders() == {"fix-1"}
 
@@ -190,7 +190,7 @@ async def test_what_the_journal_does_not_know_or_a_link_leads_to_stays(
     build: Build, tmp_path: Path
 ) -> None:
     home = await build()
-    await home.over()
+    await home.ended_attempt()
     other = home.path / "work" / "r1-0101000000" / "fix-1"
     other.mkdir(parents=True)
     moved = tmp_path / "elsewhere"
@@ -205,7 +205,7 @@ async def test_a_workspace_that_somebody_asked_for_just_now_stays_for_the_moment
     build: Build,
 ) -> None:
     home = await build()
-    attempt = await home.over(bare=True)
+    attempt = await home.ended_attempt(bare=True)
     home.now += WEEK
     await home.snapshot_store.bring_folder(Path(attempt.workspace), run=home.run.id)
     await home.clean(later=timedelta(minutes=1))
@@ -218,16 +218,16 @@ async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
     build: Build, location: str
 ) -> None:
     home = await build()
-    attempt = await home.over()
+    attempt = await home.ended_attempt()
     folder, ask = Path(attempt.workspace), home.snapshot_store.bring_folder
 
-    class Late(Journal):
+    class AskingJournal(Journal):
         async def read(self, work: Any, *args: Any, **kwargs: Any) -> Any:
             if work.__name__ == "_commit_of":  # the last that is looked for
                 await ask(folder, run=home.run.id)
             return await super().read(work, *args, **kwargs)
 
-    async with await Late.open(location) as home.journal:
+    async with await AskingJournal.open(location) as home.journal:
         await home.clean(later=WEEK)
     assert home.folders() == {"fix-1"}
     assert await home.refs() == {"refs/heads/midwatch/fix-1", "refs/midwatch/saved/fix-1"}
@@ -235,7 +235,7 @@ async def test_a_workspace_that_somebody_asks_for_during_the_cleaning_stays(
 
 async def test_folders_that_may_only_be_read_go_too(build: Build) -> None:
     home = await build()
-    attempt = await home.over()
+    attempt = await home.ended_attempt()
     shut = Path(attempt.workspace) / "shut"
     shut.mkdir()
     (shut / "x").touch()

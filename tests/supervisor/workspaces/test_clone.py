@@ -40,7 +40,7 @@ def task(folder: Path, workspace: str) -> Assignment:
     return found
 
 
-class Shaky(SimpleHTTPRequestHandler):
+class FlakyHandler(SimpleHTTPRequestHandler):
     """Serves a folder; of the first requests some are refused."""
 
     refused: list[int]
@@ -58,8 +58,8 @@ class Shaky(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
-    Shaky.refused = []
-    handler = partial(Shaky, directory=str(tmp_path))
+    FlakyHandler.refused = []
+    handler = partial(FlakyHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
         thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -78,9 +78,9 @@ async def test_a_clone_that_fails_for_a_passing_reason_is_tried_again(
     repository: Path, tmp_path: Path, server: ThreadingHTTPServer
 ) -> None:
     wanted = await served_task(repository, tmp_path, server)
-    Shaky.refused = [503, 502]
+    FlakyHandler.refused = [503, 502]
     found = await origin_of(wanted, tmp_path / "home", fleet=True)
-    assert Shaky.refused == []
+    assert FlakyHandler.refused == []
     assert found.source is not None
     assert is_repository(found.source)
 
@@ -89,10 +89,10 @@ async def test_a_clone_that_is_refused_for_good_is_not(
     repository: Path, tmp_path: Path, server: ThreadingHTTPServer
 ) -> None:
     wanted = await served_task(repository, tmp_path, server)
-    Shaky.refused = [403, 418]
+    FlakyHandler.refused = [403, 418]
     with pytest.raises(UnreachableError, match="403"):
         await origin_of(wanted, tmp_path / "home", fleet=True)
-    assert Shaky.refused == [418]
+    assert FlakyHandler.refused == [418]
 
 
 async def test_a_clone_is_called_like_its_repository(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ DRIVER = Path(__file__).with_name("moved_driver.py")
 KILLED = -signal.SIGKILL
 
 
-class Node(Protocol):
-    """Is a node, and answers its exit code."""
+class RunNode(Protocol):
+    """Runs a node, and answers its exit code."""
 
     def __call__(self, folder: Path, name: str, seconds: float = 0, push: str = "no", /) -> int: ...
 
@@ -46,8 +46,8 @@ def prepare(folder: Path, *names: str, workspace: str = "shop") -> None:
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
-    """Is a node until the run is over, or until it is killed: `node(folder, "a")`."""
+def run_node() -> Iterator[RunNode]:
+    """Runs a node until the run is over, or until it is killed: `run_node(folder, "a")`."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as driver:
@@ -62,12 +62,12 @@ def node() -> Iterator[Node]:
         yield answer
 
 
-async def told(folder: Path, kind: type) -> list[object]:
+async def read_records(folder: Path, kind: type) -> list[object]:
     async with await Journal.open_to_read(folder / "journal.db") as journal:
         return [each.record for each in await journal.entries(kinds=(kind,))]
 
 
-async def heard(folder: Path, attempt: int = 1) -> list[str]:
+async def read_guidance(folder: Path, attempt: int = 1) -> list[str]:
     """What the worker was told by an intervention, as its history has it."""
     async with await Journal.open_to_read(folder / "journal.db") as journal:
         messages = await journal.messages(attempt)
@@ -82,58 +82,61 @@ async def heard(folder: Path, attempt: int = 1) -> list[str]:
     return [text for text in texts if text.startswith("[midwatch #")]
 
 
-def work(folder: Path, name: str, task: str = "fix") -> Path:
+def work_folder(folder: Path, name: str, task: str = "fix") -> Path:
     return folder / f"home-{name}" / "work" / "r1" / f"{task}-1"
 
 
 async def test_another_node_goes_on_with_the_files_of_a_killed_one(
-    node: Node, tmp_path: Path
+    run_node: RunNode, tmp_path: Path
 ) -> None:
     prepare(tmp_path, "fix")
     (tmp_path / "die-a").touch()
-    assert node(tmp_path, "a") == KILLED
-    assert node(tmp_path, "b") == 0
-    names = {path.name for path in work(tmp_path, "b").glob("*.txt")}
+    assert run_node(tmp_path, "a") == KILLED
+    assert run_node(tmp_path, "b") == 0
+    names = {path.name for path in work_folder(tmp_path, "b").glob("*.txt")}
     assert names == {"a.txt", "fix-1.txt", "fix-2.txt"}
     assert (tmp_path / "acts.log").read_text().split() == ["fix-1.txt", "fix-2.txt"]
-    assert await heard(tmp_path) == []
-    assert len(await told(tmp_path, Step)) == 4
+    assert await read_guidance(tmp_path) == []
+    assert len(await read_records(tmp_path, Step)) == 4
 
 
 @pytest.mark.parametrize("workspace", matrix("shop", "null", "folder"))
 async def test_what_was_done_after_the_last_save_is_told_once(
-    workspace: str, node: Node, tmp_path: Path
+    workspace: str, run_node: RunNode, tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
     prepare(tmp_path, "fix", workspace=workspace)
     for name in "ab":
         (tmp_path / f"die-{name}").touch()
     # The second time `b` has it last, and goes on with the files as they are.
-    assert [node(tmp_path, name, 3600) for name in "abb"] == [KILLED] * 3
+    assert [run_node(tmp_path, name, 3600) for name in "abb"] == [KILLED] * 3
     # The work is gone with `a`, and a worker that does not listen fails its check.
-    assert node(tmp_path, "c", 3600) == 1
+    assert run_node(tmp_path, "c", 3600) == 1
     said = (
         "This attempt continues on another machine. Its files are as they were at the beginning; "
         "steps 1 to 2 changed: fix-1.txt, fix-2.txt; look before you rely on them."
     )
     async with await Journal.open_to_read(tmp_path / "journal.db") as journal:
         (issued,) = await journal.entries(kinds=(Intervention,))
-    assert await heard(tmp_path) == [f"[midwatch #{issued.id} from your policy] {said}"]
-    (stamp,) = await told(tmp_path, Delivery)
+    assert await read_guidance(tmp_path) == [f"[midwatch #{issued.id} from your policy] {said}"]
+    (stamp,) = await read_records(tmp_path, Delivery)
     assert isinstance(stamp, Delivery)
     assert stamp.state is DeliveryState.DELIVERED
 
 
 @pytest.mark.matrix
 async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_the_journal(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_node: RunNode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     prepare(tmp_path, "make", "use")
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(tmp_path / "journal.db"))
     (tmp_path / "die-b").touch()
-    assert node(tmp_path, "b") == KILLED
-    assert node(tmp_path, "c") == 0
-    made = {path.name for path in work(tmp_path, "c", "use").glob("*.txt")}
+    assert run_node(tmp_path, "b") == KILLED
+    assert run_node(tmp_path, "c") == 0
+    made = {path.name for path in work_folder(tmp_path, "c", "use").glob("*.txt")}
     assert made == {"a.txt", "make-1.txt", "make-2.txt", "use-1.txt", "use-2.txt"}
     for name in "bc":
         (tmp_path / f"home-{name}").rename(tmp_path / f"gone-{name}")
@@ -154,12 +157,14 @@ async def test_a_task_builds_on_what_another_node_finished_and_is_merged_from_th
 
 
 @pytest.mark.matrix
-async def test_work_is_pushed_where_that_is_wanted(node: Node, tmp_path: Path) -> None:
+async def test_work_is_pushed_where_that_is_wanted(run_node: RunNode, tmp_path: Path) -> None:
     prepare(tmp_path, "fix")
     (tmp_path / "die-a").touch()
-    assert node(tmp_path, "a", 0, "push") == KILLED
-    assert node(tmp_path, "b", 0, "push") == 0
-    snapshots = [each for each in await told(tmp_path, Snapshot) if isinstance(each, Snapshot)]
+    assert run_node(tmp_path, "a", 0, "push") == KILLED
+    assert run_node(tmp_path, "b", 0, "push") == 0
+    snapshots = [
+        each for each in await read_records(tmp_path, Snapshot) if isinstance(each, Snapshot)
+    ]
     assert {(each.branch, each.size) for each in snapshots} == {("midwatch/r1/fix-1", 0)}
     tip = git(tmp_path / "shop", "rev-parse", "midwatch/r1/fix-1")
     assert snapshots[-1].commit == tip
@@ -168,12 +173,12 @@ async def test_work_is_pushed_where_that_is_wanted(node: Node, tmp_path: Path) -
 
 @pytest.mark.matrix
 async def test_a_url_is_cloned_and_merged_into_the_clone_of_a_person(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_node: RunNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(tmp_path, "fix", workspace=f"file://{tmp_path}/shop")
     (tmp_path / "die-a").touch()
-    assert node(tmp_path, "a") == KILLED
-    assert node(tmp_path, "b") == 0
+    assert run_node(tmp_path, "a") == KILLED
+    assert run_node(tmp_path, "b") == 0
     git(tmp_path, "clone", "--quiet", "shop", "mine")
     monkeypatch.chdir(tmp_path / "mine")
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(tmp_path / "journal.db"))

@@ -111,7 +111,7 @@ def nodes(build: Build) -> Nodes:
     return build()
 
 
-def seen(folder: Path) -> dict[str, object]:
+def folder_contents(folder: Path) -> dict[str, object]:
     """All that is in a folder but git's own, with what git says of modes and links."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
@@ -123,7 +123,7 @@ def seen(folder: Path) -> dict[str, object]:
     return found
 
 
-async def work(folder: Path) -> None:
+async def change_files(folder: Path) -> None:
     """All that a worker may do to its files, and that git can tell."""
     (folder / "committed.txt").write_text("committed\n")
     await commit_all(folder, "By the worker")
@@ -149,8 +149,8 @@ async def test_all_that_a_worker_did_is_on_the_other_node_but_what_git_ignores(
 ) -> None:
     a, b = nodes
     folder = await a.begin()
-    await work(folder)
-    files = seen(folder)
+    await change_files(folder)
+    files = folder_contents(folder)
     (folder / "made.pyc").write_bytes(b"")
 
     async def state() -> list[str]:
@@ -165,7 +165,7 @@ async def test_all_that_a_worker_did_is_on_the_other_node_but_what_git_ignores(
     assert b.workspace == Workspace(
         folder=b.home / "work" / "r1" / "fix-1", branch="midwatch/r1/fix-1", base=a.base
     )
-    assert seen(moved) == files
+    assert folder_contents(moved) == files
     for words in (("status", "--porcelain"), ("log", "--format=%H %s", f"{a.base}..HEAD")):
         assert await git(moved, *words) == await git(folder, *words)
     assert (await git(moved, "log", "-1", "--format=%s")) == "By the worker\n"
@@ -206,7 +206,7 @@ async def test_a_bundle_holds_only_what_the_origin_lacks(nodes: Nodes, journal: 
     assert a.source is not None
     (a.source / "large.bin").write_bytes(os.urandom(300_000))
     await commit_all(a.source, "Large")
-    await work(await a.begin())
+    await change_files(await a.begin())
     await a.save()
     bundle = await Bundles(journal).get(a.attempt.id)
     assert bundle is not None
@@ -225,7 +225,9 @@ async def test_what_a_dead_node_saves_late_is_refused(push: bool, build: Build) 
     with pytest.raises(StaleIncarnationError):
         await a.save()
     assert (await Bundles(a.journal).snapshots(a.attempt.id))[-1].commit == timely.commit
-    assert seen(await a.resume()) == seen(moved), "and its own files are made anew"
+    assert folder_contents(await a.resume()) == folder_contents(moved), (
+        "and its own files are made anew"
+    )
     assert a.folder == folder
 
 
@@ -250,7 +252,7 @@ async def test_an_orphan_branch_of_the_worker_moves_too(nodes: Nodes) -> None:
     await git(folder, "checkout", "--quiet", "--orphan", "fresh")
     (folder / "edited.txt").write_text("on no branch yet\n")
     await a.save()
-    assert seen(await b.resume()) == seen(folder)
+    assert folder_contents(await b.resume()) == folder_contents(folder)
 
 
 async def test_a_conflict_in_the_index_does_not_keep_the_files_from_moving(nodes: Nodes) -> None:
@@ -282,7 +284,7 @@ async def test_a_folder_without_git_moves_whole(copied: bool, tmp_path: Path, no
     await a.save()
     moved = await b.resume()
     assert b.workspace == Workspace(folder=b.home / "work" / "r1" / "fix-1")
-    assert seen(moved) == seen(a.folder)
+    assert folder_contents(moved) == folder_contents(a.folder)
     assert ".git" not in {path.name for path in moved.iterdir()}
 
 
@@ -352,7 +354,7 @@ async def test_the_folder_of_a_sibling_without_git_is_brought(nodes: Nodes) -> N
     (folder / "half.txt").write_text("half\n")
     await a.save()
     assert await a.store.bring_folder(folder, run=1) == folder
-    assert seen(await b.store.bring_folder(folder, run=1)) == seen(folder)
+    assert folder_contents(await b.store.bring_folder(folder, run=1)) == folder_contents(folder)
 
 
 # -- pushed work, where the origin has a branch of that name already ---------------------------
@@ -362,7 +364,7 @@ ANEW = f"{BRANCH}.begun-20261121T210000"
 
 
 @pytest.fixture
-async def anew(
+async def nodes_of_later_attempt(
     build: Build, attempt: Attempt, tmp_path: Path, at: datetime
 ) -> AsyncGenerator[Nodes]:
     """Nodes of an attempt that began after one of the same name, which its journal lost."""
@@ -378,7 +380,7 @@ async def anew(
         yield build(later, restored, push=True)
 
 
-async def pushed(node: Node) -> dict[str, str]:
+async def pushed_branches(node: Node) -> dict[str, str]:
     """What the origin has, by branch."""
     assert node.source is not None
     refs = await git(
@@ -387,19 +389,21 @@ async def pushed(node: Node) -> dict[str, str]:
     return {each: await git(node.source, "show", f"{each}:kept.txt") for each in refs.split()}
 
 
-async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(anew: Nodes) -> None:
-    a, _ = anew
+async def test_the_branch_of_a_lost_attempt_stays_beside_that_of_a_new_one(
+    nodes_of_later_attempt: Nodes,
+) -> None:
+    a, _ = nodes_of_later_attempt
     folder = await a.begin()
     for text in ("one", "two"):
         (folder / "kept.txt").write_text(text)
         await a.save()
-    assert await pushed(a) == {BRANCH: "lost", ANEW: "two"}
+    assert await pushed_branches(a) == {BRANCH: "lost", ANEW: "two"}
 
 
 async def test_another_node_goes_on_with_or_builds_on_what_was_pushed_under_another_name(
-    anew: Nodes,
+    nodes_of_later_attempt: Nodes,
 ) -> None:
-    a, b = anew
+    a, b = nodes_of_later_attempt
     (await a.begin() / "kept.txt").write_text("one")
     await a.save()
     origin = (await b.origin()).source
@@ -411,14 +415,14 @@ async def test_another_node_goes_on_with_or_builds_on_what_was_pushed_under_anot
     assert b.workspace.branch == BRANCH
 
 
-async def test_where_both_names_are_taken_nothing_is_forced(anew: Nodes) -> None:
-    a, _ = anew
+async def test_where_both_names_are_taken_nothing_is_forced(nodes_of_later_attempt: Nodes) -> None:
+    a, _ = nodes_of_later_attempt
     await a.begin()
     assert a.source is not None
     await git(a.source, "branch", ANEW, "main")
     with pytest.raises(WorkspaceError, match="the origin has other branches"):
         await a.save()
-    assert (await pushed(a))[BRANCH] == "lost"
+    assert (await pushed_branches(a))[BRANCH] == "lost"
 
 
 async def test_a_push_that_fails_for_another_reason_says_that_reason(build: Build) -> None:

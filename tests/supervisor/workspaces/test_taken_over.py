@@ -80,12 +80,12 @@ class Node:
     async def tell(self, workspace: Workspace, recorder: Recorder) -> list[str]:
         """Tell the worker what it has to be told; all that it was told ever."""
         await self.store.tell(self.attempt, workspace, incarnation=recorder.incarnation)
-        return await self.told()
+        return await self.interventions()
 
-    async def told(self) -> list[str]:
+    async def interventions(self) -> list[str]:
         return [each.message for each in await records_of(self.journal, Intervention)]
 
-    async def saved(self) -> list[int]:
+    async def saved_steps(self) -> list[int]:
         """The last steps before each time that the files were saved."""
         return [each.step for each in await Bundles(self.journal).snapshots(self.attempt.id)]
 
@@ -141,10 +141,10 @@ async def test_who_lost_the_attempt_again_tells_nothing(nodes: Nodes) -> None:
     await a.claim()
     with pytest.raises(StaleIncarnationError):
         await b.tell(made, recorder)
-    assert await b.told() == []
+    assert await b.interventions() == []
     with pytest.raises(StaleIncarnationError):
         await a.act("late")
-    assert await a.saved() == [0, 1]
+    assert await a.saved_steps() == [0, 1]
 
 
 async def test_a_node_that_died_before_it_told_does_so_when_it_is_back(
@@ -175,7 +175,7 @@ async def test_who_is_told_twice_to_leave_saves_first(nodes: Nodes) -> None:
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    assert len(await a.saved()) == 2
+    assert len(await a.saved_steps()) == 2
 
 
 async def test_what_is_saved_while_the_files_are_made_elsewhere_is_made_instead(
@@ -197,7 +197,7 @@ async def test_files_are_saved_before_a_result_and_between_two_saves_some_time_p
     a = await build(save_seconds=10)
     for a.now, text in ((1, "one"), (10, "two"), (19, "three"), (20, "four")):
         await a.act(text)
-    assert await a.saved() == [1, 3]
+    assert await a.saved_steps() == [1, 3]
 
 
 async def test_what_waits_is_saved_once_its_time_has_come(build: Build) -> None:
@@ -206,7 +206,7 @@ async def test_what_waits_is_saved_once_its_time_has_come(build: Build) -> None:
     for a.now in (9, 10, 30):
         if (saving := a.writer.wake()) is not None:
             await saving
-    assert await a.saved() == [1]
+    assert await a.saved_steps() == [1]
 
 
 async def test_what_could_not_be_told_is_told_the_next_time(build: Build) -> None:
@@ -225,9 +225,9 @@ async def test_what_could_not_be_told_is_told_the_next_time(build: Build) -> Non
 async def test_a_park_and_an_end_save_whatever_the_time(build: Build, lifecycle: Lifecycle) -> None:
     a = await build(save_seconds=3600)
     await a.act("one")
-    assert await a.saved() == []
+    assert await a.saved_steps() == []
     await a.recorder.record(AttemptTransition(lifecycle=lifecycle))
-    assert await a.saved() == [1]
+    assert await a.saved_steps() == [1]
 
 
 async def test_what_cannot_be_saved_is_told_once_and_breaks_nothing(build: Build) -> None:
@@ -249,4 +249,4 @@ async def test_a_save_that_nobody_waits_for_any_more_is_brought_to_its_end(build
     with pytest.raises(asyncio.CancelledError):
         await saving
     await a.writer.leave()
-    assert await a.saved() == [1]
+    assert await a.saved_steps() == [1]

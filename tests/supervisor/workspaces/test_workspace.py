@@ -38,15 +38,17 @@ def source(tmp_path: Path) -> Path:
     return new_repository(tmp_path / "a repository's folder", {"a.txt": "one\n"})
 
 
-async def made(source: Path | None, name: str, *merges: str, base: str = "") -> Workspace:
+async def prepare_workspace(
+    source: Path | None, name: str, *merges: str, base: str = ""
+) -> Workspace:
     """The workspace of an attempt that begins."""
     place = (source or Path("/nowhere")).parent / "made" / name
     return await prepare(place, source, branch=f"midwatch/{name}", merges=merges, base=base)
 
 
-async def finished(source: Path, name: str, file: str, text: str) -> Workspace:
+async def finished_workspace(source: Path, name: str, file: str, text: str) -> Workspace:
     """A finished attempt on a branch of its own."""
-    workspace = await made(source, name)
+    workspace = await prepare_workspace(source, name)
     (workspace.folder / file).write_text(text)
     await commit_work(workspace, f"Write {file}")
     return workspace
@@ -82,14 +84,14 @@ async def test_without_a_source_the_folder_is_empty_and_one_that_is_there_is_nev
 async def test_a_repository_gives_a_worktree_with_a_branch_into_which_others_are_merged(
     source: Path,
 ) -> None:
-    workspace = await finished(source, "b", "b.txt", "two\n")
+    workspace = await finished_workspace(source, "b", "b.txt", "two\n")
     assert is_repository(workspace.folder)
     assert (await git(workspace.folder, "branch", "--show-current")).strip() == "midwatch/b"
     assert (workspace.folder / "a.txt").read_text() == "one\n"
     assert not (source / "b.txt").exists()
     assert await git(source, "show", "midwatch/b:b.txt") == "two\n"
-    await finished(source, "c", "c.txt", "three\n")
-    both = await made(source, "d", "midwatch/b", "midwatch/c")
+    await finished_workspace(source, "c", "c.txt", "three\n")
+    both = await prepare_workspace(source, "d", "midwatch/b", "midwatch/c")
     assert names(both.folder) == [".git", "a.txt", "b.txt", "c.txt"]
     with pytest.raises(WorkspaceError, match="midwatch/b"):
         await prepare(source.parent / "new", source, branch="midwatch/b", merges=())
@@ -99,22 +101,22 @@ async def test_a_worktree_may_start_from_an_older_commit(source: Path) -> None:
     base = (await git(source, "rev-parse", "HEAD")).strip()
     (source / "a.txt").write_text("two\n")
     await commit_all(source, "Second")
-    workspace = await made(source, "b", base=base)
+    workspace = await prepare_workspace(source, "b", base=base)
     assert (workspace.branch, workspace.base) == ("midwatch/b", base)
     assert (workspace.folder / "a.txt").read_text() == "one\n"
 
 
 async def test_many_worktrees_may_begin_at_the_same_time(source: Path) -> None:
     wanted = [f"many-{number}" for number in range(16)]
-    workspaces = await asyncio.gather(*(made(source, name) for name in wanted))
+    workspaces = await asyncio.gather(*(prepare_workspace(source, name) for name in wanted))
     assert [workspace.branch for workspace in workspaces] == [f"midwatch/{name}" for name in wanted]
 
 
 async def test_branches_that_conflict_are_told_with_the_file(source: Path) -> None:
-    await finished(source, "b", "a.txt", "two\n")
-    await finished(source, "c", "a.txt", "three\n")
+    await finished_workspace(source, "b", "a.txt", "two\n")
+    await finished_workspace(source, "c", "a.txt", "three\n")
     with pytest.raises(WorkspaceError, match=r"midwatch/c does not merge: .*a\.txt") as told:
-        await made(source, "d", "midwatch/b", "midwatch/c")
+        await prepare_workspace(source, "d", "midwatch/b", "midwatch/c")
     assert not isinstance(told.value, MachineError)  # another node would fail as well
 
 
@@ -127,7 +129,7 @@ async def test_a_source_that_is_missing_or_without_a_commit_is_told(tmp_path: Pa
 
 
 async def test_keeping_twice_is_no_error(source: Path) -> None:
-    workspace = await finished(source, "b", "b.txt", "two\n")
+    workspace = await finished_workspace(source, "b", "b.txt", "two\n")
     await commit_work(workspace, "Again")
     log = await git(workspace.folder, "log", "--format=%s by %an", "-1")
     assert log == "Write b.txt by Midwatch\n"
@@ -159,7 +161,7 @@ async def test_a_worktree_that_was_left_half_made_does_not_stop_a_fetch(
     assert not left.exists()
 
 
-def opened(pipe: Path) -> int | None:
+def open_to_write(pipe: Path) -> int | None:
     """The end of a pipe to write to; `None` while nobody reads from it."""
     try:
         return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -168,13 +170,13 @@ def opened(pipe: Path) -> int | None:
 
 
 async def test_a_commit_that_is_cancelled_is_made_all_the_same(source: Path) -> None:
-    workspace = await made(source, "a")
+    workspace = await prepare_workspace(source, "a")
     (workspace.folder / "b.txt").write_text("two\n")
     pipe = workspace.folder / ".gitignore"  # git waits for who writes to it
     os.mkfifo(pipe)
     keeping = asyncio.create_task(commit_work(workspace, "Second"))
     async with asyncio.timeout(120):
-        while (writer := await asyncio.to_thread(opened, pipe)) is None:
+        while (writer := await asyncio.to_thread(open_to_write, pipe)) is None:
             pass
         pipe.unlink()
         keeping.cancel()
@@ -189,7 +191,7 @@ async def test_a_commit_that_is_cancelled_is_made_all_the_same(source: Path) -> 
 async def test_a_rehearsed_merge_waits_for_whoever_adds_a_worktree(
     source: Path, tmp_path: Path
 ) -> None:
-    plan = await plan_merge(await finished(source, "a", "b.txt", "two\n"), source)
+    plan = await plan_merge(await finished_workspace(source, "a", "b.txt", "two\n"), source)
     half = source / ".git" / "worktrees" / "half"
     half.mkdir()
     (half / "HEAD").write_text(f"{'0' * 40}\n")
@@ -203,7 +205,7 @@ BRANCH = "midwatch/r1/fix-1"
 ASIDE = "midwatch/r1/fix-1.aside-1"
 
 
-async def left(folder: Path, source: Path) -> None:
+async def leave_worktree(folder: Path, source: Path) -> None:
     """The worktree of an attempt that has committed one file and not another."""
     workspace = await prepare(folder, source, branch=BRANCH, merges=())
     (folder / "b.txt").write_text("two\n")
@@ -211,7 +213,7 @@ async def left(folder: Path, source: Path) -> None:
     (folder / "c.txt").write_text("three\n")
 
 
-async def way(folder: Path, source: Path | None) -> MovedAside | None:
+async def move_work_aside(folder: Path, source: Path | None) -> MovedAside | None:
     return await move_aside(folder, source, branch=BRANCH, below=("HEAD",) if source else ())
 
 
@@ -228,19 +230,19 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-def beside(folder: Path, number: int = 1) -> Path:
+def aside_folder(folder: Path, number: int = 1) -> Path:
     return folder.with_name(f"{folder.name}.aside-{number}")
 
 
 async def test_a_worktree_in_the_way_is_kept_with_its_branch_and_the_log_says_where(
     folder: Path, source: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await left(folder, source)
+    await leave_worktree(folder, source)
     with caplog.at_level(logging.WARNING):
         workspace = await make_workspace(WorkspacePlan(source=source), folder)
     assert workspace == Workspace(folder=folder, branch=BRANCH)
     assert names(folder) == [".git", "a.txt"]
-    aside = beside(folder)
+    aside = aside_folder(folder)
     assert (aside / "c.txt").read_text() == "three\n"
     assert await git(aside, "status", "--porcelain", "--branch") == f"## {ASIDE}\n?? c.txt\n"
     assert await git(source, "show", f"{ASIDE}:b.txt") == "two\n"
@@ -253,10 +255,12 @@ async def test_whatever_is_in_the_way_again_gets_the_next_number_committed_or_no
     folder: Path, source: Path
 ) -> None:
     for number in (1, 2):
-        await left(folder, source)
+        await leave_worktree(folder, source)
 
         branch = f"midwatch/r1/fix-1.aside-{number}"
-        assert await way(folder, source) == MovedAside(folder=beside(folder, number), branch=branch)
+        assert await move_work_aside(folder, source) == MovedAside(
+            folder=aside_folder(folder, number), branch=branch
+        )
 
 
 @pytest.mark.parametrize("without_git", [True, False])
@@ -265,9 +269,9 @@ async def test_a_folder_that_is_no_worktree_is_moved_aside(
 ) -> None:
     empty(folder)
     (folder / "notes").write_text("mine")
-    found = await way(folder, None if without_git else source)
-    assert found == MovedAside(folder=beside(folder))
-    assert (beside(folder) / "notes").read_text() == "mine"
+    found = await move_work_aside(folder, None if without_git else source)
+    assert found == MovedAside(folder=aside_folder(folder))
+    assert (aside_folder(folder) / "notes").read_text() == "mine"
 
 
 @pytest.mark.parametrize("locked", [True, False])
@@ -277,7 +281,7 @@ async def test_a_workspace_that_holds_nothing_of_its_own_goes(
     await prepare(folder, source, branch=BRANCH, merges=())
     if locked:  # as git leaves it where it was killed
         await git(source, "worktree", "lock", str(folder))
-    assert await way(folder, source) is None
+    assert await move_work_aside(folder, source) is None
     assert names(folder.parent) == []
     assert await git(source, "branch", "--list", "midwatch/*") == ""
 
@@ -285,10 +289,10 @@ async def test_a_workspace_that_holds_nothing_of_its_own_goes(
 async def test_a_worktree_that_is_gone_and_locked_is_in_nobody_s_way(
     folder: Path, source: Path
 ) -> None:
-    await left(folder, source)
+    await leave_worktree(folder, source)
     await git(source, "worktree", "lock", str(folder))
     shutil.rmtree(folder)
-    assert await way(folder, source) == MovedAside(folder=None, branch=ASIDE)
+    assert await move_work_aside(folder, source) == MovedAside(folder=None, branch=ASIDE)
     assert (await make_workspace(WorkspacePlan(source=source), folder)).branch == BRANCH
 
 
@@ -297,5 +301,5 @@ async def test_what_still_runs_in_the_way_is_ended(folder: Path) -> None:
     mark = process_mark(str(folder), 3)
     argv = (sys.executable, "-c", "input()")
     process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, env={MARK: mark})
-    await way(folder, None)
+    await move_work_aside(folder, None)
     assert await asyncio.wait_for(process.wait(), 300) == -9
